@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
@@ -134,7 +134,7 @@ func TestMeasuredIO(t *testing.T) {
 	if _, ok := step.Metrics["link alone"]; ok {
 		t.Errorf("a link to this machine's own directory is measured: %v", step.Metrics)
 	}
-	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[judge.SourceSelf].CPUSeconds <= 0 {
+	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[usage.SourceSelf].CPUSeconds <= 0 {
 		t.Errorf("what fio and this program used is not known: %v", step.Resources)
 	}
 	sides := make(map[string]int)

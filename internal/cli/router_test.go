@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
@@ -205,7 +205,7 @@ func TestMeasuredRouter(t *testing.T) {
 	if u := step.Resources["haproxy"]; step.Metrics["requestsPerCPUSecond"] < 100 || u.CPUSeconds <= 0 {
 		t.Errorf("%v, %+v", step.Metrics, u)
 	}
-	for _, source := range []string{"haproxy/thread-1", "backend", judge.SourceSelf} {
+	for _, source := range []string{"haproxy/thread-1", "backend", usage.SourceSelf} {
 		if step.Resources[source].CPUSeconds <= 0 {
 			t.Errorf("what %s used is not known: %v", source, step.Resources)
 		}

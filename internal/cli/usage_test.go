@@ -16,7 +16,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -48,7 +48,7 @@ func inMemory(t *testing.T, env map[string]string, args ...string) process.Proce
 		Signals: make(chan os.Signal),
 		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
 		Used: func() (record.Reading, error) {
-			return record.Reading{Source: judge.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
+			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
 		},
 		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -69,7 +70,7 @@ func (l life) unschedulable() bool {
 // accountSlowly is the account's slow twin: it goes through all that is on
 // record up to a step's end and looks for each slot at everything that was ever
 // said of it.
-func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
+func accountSlowly(events []record.Event) (account result.Objects, replacedEver int) {
 	// What is in place came after the last emptying, and is not about what
 	// was emptied.
 	from := 0
@@ -456,7 +457,7 @@ func TestARequestIsCountedHoweverItsNameRepeats(t *testing.T) {
 	if c.Verdict != slo.Breached || !strings.Contains(c.VerdictWhy, "it was 30%") {
 		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
 	}
-	want := Reason{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true, certain: 9}
+	want := result.Reason{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true, Certain: 9}
 	if len(c.Reasons) != 1 || c.Reasons[0] != want {
 		t.Errorf("reasons %+v, want %+v", c.Reasons, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -83,7 +84,7 @@ func BenchmarkJudgeStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	spec := Spec{Goals: []slo.Goal{goal}, Milestones: []string{"Connected", "Responded"}, Kind: record.ObjectKind{There: "Responded"}}
+	spec := result.Spec{Goals: []slo.Goal{goal}, Milestones: []string{"Connected", "Responded"}, Kind: record.ObjectKind{There: "Responded"}}
 	for b.Loop() {
 		builder := NewBuilder(spec)
 		builder.Add(record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: rate, Open: true, Hold: seconds * 1e6, Timeout: 10e6}})

@@ -2,23 +2,21 @@ package judge
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
-	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // atSecond is a breach's moment in seconds since the start of the run.
-func atSecond(b Breach) string { return fmt.Sprintf("%g", b.at.Seconds()) }
+func atSecond(b result.Breach) string { return fmt.Sprintf("%g", b.At.Seconds()) }
 
 // inOrder is a step's breaches in one line: "moment kind count", with a * on
 // what decided.
-func inOrder(list []Breach) string {
+func inOrder(list []result.Breach) string {
 	var words []string
 	for _, b := range list {
 		mark := ""
@@ -226,7 +224,7 @@ func TestWhatBrokeFirst(t *testing.T) {
 				t.Errorf("%s\nwant %s", got, tt.want)
 			}
 			for _, b := range c.Breaches {
-				if b.Time != s.spec.wall(b.at) || b.Step != 1 {
+				if b.Time != s.spec.Wall(b.At) || b.Step != 1 {
 					t.Errorf("%+v is not of its time and step", b)
 				}
 				if b.Decided != slices.Equal(b.Goals, []string{"g"}) {
@@ -277,93 +275,6 @@ func TestWhatCameTooLateWasNotDeletedByOthers(t *testing.T) {
 	}
 	if got["TooLate"] != 1 || len(c.Reasons) != 2 {
 		t.Errorf("%+v", c.Reasons)
-	}
-}
-
-// quantileAtSlowly asks of every moment whether the objective could still be
-// met, with all that is not known then at its best.
-func quantileAtSlowly(spec *Spec, c *facts, s slo.SLO) record.Micros {
-	m, bound := c.of(s.Milestone), record.MicrosOf(s.Within)
-	moments := []record.Micros{c.end}
-	for _, u := range c.units {
-		zero := u.zero
-		moments = append(moments, zero+bound, zero+c.timeout, u.slot.replied)
-		if u.object != nil {
-			moments = append(append(moments, u.object.at...), u.object.fell)
-		}
-	}
-	slices.Sort(moments)
-	for _, t := range moments {
-		if t < c.start || t >= c.end {
-			continue
-		}
-		var values []float64
-		censored := 0
-		for _, u := range c.units {
-			zero := u.zero
-			o := u.object
-			switch {
-			case o != nil && o.reached(m) != never && o.reached(m) <= t:
-				if l := o.reached(m) - zero; l <= c.timeout {
-					values = append(values, l.Seconds())
-				} else {
-					censored++
-				}
-			case zero+min(bound, c.timeout) <= t,
-				unitOutcomeOf(spec, c, &u) == unitCreateFailed && u.slot.replied <= t,
-				o != nil && o.failed && o.reached(m) == never && o.fell <= t:
-				censored++
-			default:
-				values = append(values, 0) // it may be there at once
-			}
-		}
-		if !s.Op.Holds(stats.NewSample(values, censored).Quantile(s.Q), s.Within.Seconds()) {
-			return t
-		}
-	}
-	return c.end
-}
-
-func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
-	rng := rand.New(rand.NewPCG(11, 12))
-	breached := 0
-	for range 3000 {
-		q := []string{"p50", "p90", "p99", "p7"}[rng.IntN(4)]
-		op := []string{"<", "<="}[rng.IntN(2)]
-		objective := fmt.Sprintf("Ready %s %s %dms", q, op, 1000*(1+rng.IntN(4)))
-		s := oneOfMany(t, "g="+objective)
-		s.begin(1, func(b *record.StepEvent) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
-		for i := range 1 + rng.IntN(12) {
-			name := fmt.Sprint(i)
-			s.at(float64(rng.IntN(5)))
-			switch rng.IntN(8) {
-			case 0:
-				s.asked(name, outcome(record.SlotFailed, 500, "no"), func(r *record.Slot) { r.Replied += record.Micros(rng.IntN(3)) * 1e6 })
-			case 1:
-				s.asked(name)
-				s.news(name + " Created")
-				s.at(s.now.Seconds()+float64(rng.IntN(3))).state(name, "Error", "", failed)
-			case 2:
-				s.asked(name)
-			default:
-				s.made(name, float64(rng.IntN(7)))
-			}
-		}
-		f := s.current
-		f.head.Ending, f.end = record.EndHeld, record.Micros(6+rng.IntN(10))*1e6
-		s.objects.end(f)
-		c := judge(&s.spec, f, nil)
-		i := slices.IndexFunc(c.Breaches, func(b Breach) bool { return b.Decided })
-		if i < 0 {
-			continue
-		}
-		breached++
-		if want := quantileAtSlowly(&s.spec, f, s.spec.Goals[0].SLOs[0]); c.Breaches[i].at != want {
-			t.Fatalf("%s was lost at %d, want %d, after\n%s", objective, c.Breaches[i].at, want, tell(s.events))
-		}
-	}
-	if breached < 1000 {
-		t.Errorf("only %d were breached", breached)
 	}
 }
 
@@ -502,47 +413,5 @@ func TestTheStepThatDecided(t *testing.T) {
 	s.search(small, 6)
 	if r := s.finish(small); r.BrokeFirst != nil {
 		t.Errorf("nothing failed, and %+v broke first", r.BrokeFirst)
-	}
-}
-
-// Readings of a long step are thinned out, and what is computed from them
-// stays what it was.
-func TestReadingsAreBounded(t *testing.T) {
-	s := newReadings(nil)
-	for i := range 5 * maxPoints {
-		s.add(record.Micros(i)*1e6, &record.Reading{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
-	}
-	points := s.cpu["p"]
-	if len(points) > maxPoints {
-		t.Errorf("%d readings are kept", len(points))
-	}
-	if used, ok := cpuIn(points, record.Micros(maxPoints)*1e6, record.Micros(2*maxPoints)*1e6); !ok || used != 25 {
-		t.Errorf("%v%% (%v), want 25%%", used, ok)
-	}
-	if peak, ok := peakCPU(points); !ok || peak != 25 {
-		t.Errorf("the peak is %v%% (%v), want 25%%", peak, ok)
-	}
-}
-
-// Seldom as readings are, those about a moment tell of it.
-func TestCPUAboutAMoment(t *testing.T) {
-	points := []cpuPoint{{t: 0}, {t: 2e6, used: 1}, {t: 4e6, used: 3}, {t: 6e6, used: 3.5}}
-	for _, tt := range []struct {
-		why      string
-		from, to record.Micros
-		want     float64
-	}{
-		{"between readings: those outside of it", 3e6, 5e6, 62.5},
-		{"on readings", 2e6, 4e6, 100},
-		{"one moment", 3e6, 3e6, 100},
-		{"after the last", 7e6, 9e6, 25},
-		{"all of it", 0, 6e6, 58.3},
-	} {
-		if got, ok := cpuIn(points, tt.from, tt.to); !ok || got != tt.want {
-			t.Errorf("%s: %v%% (%v), want %v%%", tt.why, got, ok, tt.want)
-		}
-	}
-	if _, ok := cpuIn(points[:1], 0, 1); ok {
-		t.Error("one reading tells of no use")
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -29,15 +31,15 @@ type armRun struct {
 const armObjects = 200
 
 // compareRuns judges runs of the arms "a" and "b", with a margin of 5 %.
-func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Result, compare.LevelComparison) {
+func compareRuns(t *testing.T, runs []armRun, published ...result.PublishedSpec) (result.Result, compare.LevelComparison) {
 	t.Helper()
 	goal, err := slo.ParseGoal("startup=Ready p99 <= 1h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := NewBuilder(Spec{
+	b := NewBuilder(result.Spec{
 		Kind: observe.Pods(), ExperimentKind: "ab", Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Ready"},
-		Arms:      &ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {"x": "y"}}, Metric: "Ready p50", Margin: 0.05, Alpha: 0.05},
+		Arms:      &result.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {"x": "y"}}, Metric: "Ready p50", Margin: 0.05, Alpha: 0.05},
 		Published: published,
 	})
 	now := record.Micros(0)
@@ -55,7 +57,7 @@ func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Resul
 		}
 		now += 1e10
 		if r.invalid {
-			add(&record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
+			add(&record.Reading{Source: usage.SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
 		}
 		add(&record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld})
 		add(&record.StepEvent{Phase: record.PhaseReset})
@@ -148,7 +150,7 @@ func TestPublishedFigures(t *testing.T) {
 	for i := range 3 {
 		runs = append(runs, armRun{arm: "a", replicate: i + 1, latency: around(rng, 1000, 0.01)}, armRun{arm: "b", replicate: i + 1, latency: around(rng, 800, 0.01)})
 	}
-	published := []PublishedSpec{
+	published := []result.PublishedSpec{
 		{What: "largest", Metric: "Ready max", Arm: "a", Value: 183, Source: "x"},
 		{What: "shift", Metric: "Ready p50", Arm: "b", Value: -0.126, IsChange: true, Source: "x"},
 		{What: "line", Metric: "load line", Value: 2500, IsLine: true, Source: "x"},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -15,7 +16,7 @@ func TestConcurrent(t *testing.T) {
 		why             string
 		limit, perPlace int
 		play            func(s *script)
-		want            Concurrent
+		want            result.Concurrent
 		breach          string
 	}{
 		{"one that ends as another begins does not go on with it", 2, 2, func(s *script) {
@@ -24,24 +25,24 @@ func TestConcurrent(t *testing.T) {
 			s.at(3).news("a Migrated")
 			s.at(3).moving("c", "n1")
 			s.at(4).news("b Migrated, c Migrated")
-		}, Concurrent{Most: 2, PerPlace: 1, Place: "n1"}, ""},
+		}, result.Concurrent{Most: 2, PerPlace: 1, Place: "n1"}, ""},
 		{"one that never ends goes on", 2, 0, func(s *script) {
 			s.at(1).moving("a", "n1")
 			s.at(2).moving("b", "n1")
 			s.at(3).moving("c", "n2")
-		}, Concurrent{Most: 3, PerPlace: 2, Place: "n1"}, "3 objects were between Moving and Migrated at once, more than the target's own limit of 2"},
+		}, result.Concurrent{Most: 3, PerPlace: 2, Place: "n1"}, "3 objects were between Moving and Migrated at once, more than the target's own limit of 2"},
 		{"a limit of one place alone", 5, 1, func(s *script) {
 			s.at(1).moving("a", "n2")
 			s.at(2).moving("b", "n2")
-		}, Concurrent{Most: 2, PerPlace: 2, Place: "n2"}, "2 objects of n2 were between"},
+		}, result.Concurrent{Most: 2, PerPlace: 2, Place: "n2"}, "2 objects of n2 were between"},
 		{"one that had a trouble is left out", 1, 1, func(s *script) {
 			s.at(1).moving("a", "n1")
 			s.at(2).state("a", "Stuck", "")
 			s.at(3).moving("b", "n1")
 			s.at(4).news("a Migrated, b Migrated")
-		}, Concurrent{Most: 1, PerPlace: 1, Place: "n1", LeftOut: 1}, ""},
-		{"limits that are not known", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, Concurrent{Most: 1, PerPlace: 1, Place: "n1"}, ""},
-		{"nothing moved", 1, 1, func(*script) {}, Concurrent{}, ""},
+		}, result.Concurrent{Most: 1, PerPlace: 1, Place: "n1", LeftOut: 1}, ""},
+		{"limits that are not known", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, result.Concurrent{Most: 1, PerPlace: 1, Place: "n1"}, ""},
+		{"nothing moved", 1, 1, func(*script) {}, result.Concurrent{}, ""},
 	}
 	for _, tt := range tests {
 		kind := record.ObjectKind{
@@ -49,7 +50,7 @@ func TestConcurrent(t *testing.T) {
 			Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
 			Concurrent: &record.Concurrent{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace},
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
+		s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 		s.begin(1)
 		s.asked("a b c")
 		tt.play(s)
@@ -122,12 +123,12 @@ func TestConcurrentLimitsBind(t *testing.T) {
 			Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
 			Concurrent: &record.Concurrent{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace, Setting: "all", PerPlaceSetting: "place"},
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
+		s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 		s.begin(1)
 		s.asked("a b c d")
 		tt.play(s)
 		step, bound := s.at(20).end(record.EndStalled), ""
-		if b := step.Bottleneck.bound(); b != nil {
+		if b := step.Bottleneck.Bound(); b != nil {
 			bound = b.Name
 		}
 		if bound != tt.bound {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -27,7 +28,7 @@ func newDiagnosed(t testing.TB, signatures ...signature.Signature) *script {
 	return s
 }
 
-func shown(list []Diagnosis) string {
+func shown(list []result.Diagnosis) string {
 	var words []string
 	for _, d := range list {
 		text := fmt.Sprintf("%s %d in %v", d.Signature, d.Count, d.Steps)
@@ -174,7 +175,7 @@ func TestLogs(t *testing.T) {
 		s.put(&record.Log{Object: fmt.Sprintf("ns/b%d", i), Container: "app", Reason: "ContainersNotReady", Lines: lines, Masked: 1})
 	}
 	c := s.at(30).end(record.EndTimeout)
-	if len(c.Logs) != maxLogs || !slices.Equal(c.Logs[0].Lines, lines[12:]) || c.Logs[0].Object != "ns/b0" || c.Logs[0].Masked != 1 {
+	if len(c.Logs) != 12 || !slices.Equal(c.Logs[0].Lines, lines[12:]) || c.Logs[0].Object != "ns/b0" || c.Logs[0].Masked != 1 {
 		t.Errorf("%d logs, the first %+v", len(c.Logs), c.Logs[0])
 	}
 	r := s.finish(design.Sweep{Levels: []float64{1}})

@@ -2,9 +2,9 @@ package judge
 
 import (
 	"encoding/json"
-	"slices"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/distort"
@@ -23,10 +23,10 @@ func distorted(t *testing.T, s *script) {
 	}
 }
 
-func writable(t *testing.T, why string, r Result) {
+func writable(t *testing.T, why string, r result.Result) {
 	t.Helper()
 	data, err := record.Encode(&r, "")
-	var read Result
+	var read result.Result
 	if err == nil {
 		err = json.Unmarshal(data, &read)
 	}
@@ -37,29 +37,5 @@ func writable(t *testing.T, why string, r Result) {
 		if w.Kind == record.WarningNotFinite {
 			t.Errorf("%s: %v", why, w)
 		}
-	}
-}
-
-// What followed one another by seconds and then came at once, as news do after
-// a watch was cut, has a pace that can be written.
-func TestSlowdownOfNewsInOneMicrosecond(t *testing.T) {
-	for _, tt := range []struct {
-		why          string
-		apart, later record.Micros // between two, of the first half and of the second
-	}{
-		{"a burst, and then slowly", 0, 1e6},
-		{"slowly, and then a burst", 1e6, 0},
-		{"one microsecond apart, and then slowly", 1, 1e6},
-	} {
-		var times []record.Micros
-		at := record.Micros(0)
-		for i := range 400 {
-			times = append(times, at)
-			if at += tt.apart; i >= 200 {
-				at += tt.later - tt.apart
-			}
-		}
-		slices.Reverse(times)
-		writable(t, tt.why, Result{Steps: []Step{{Bottleneck: &Bottleneck{Slowdown: slowdownIn(times)}}}})
 	}
 }

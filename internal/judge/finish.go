@@ -1,11 +1,14 @@
 package judge
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/verdict"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -16,7 +19,7 @@ import (
 func (b *Builder) Made(goal string) []design.Made {
 	made := make([]design.Made, 0, len(b.steps))
 	for _, s := range b.steps {
-		if s.again {
+		if s.Again {
 			continue
 		}
 		m := design.Made{Level: s.Level, Reached: s.LevelReached, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
@@ -58,9 +61,9 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 
 // Finish judges the run. It may be called once, after the last event. A stop
 // says why a run that was not finished ended, "" when it was.
-func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) Result {
+func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) result.Result {
 	b.close()
-	for _, w := range slices.Concat(warningsOf(b.steps), b.faults.lasting("to the end")) {
+	for _, w := range slices.Concat(findings.WarningsOf(b.steps), b.collector.Lasting()) {
 		b.Warn(w)
 	}
 	if !b.ended && stop == "" {
@@ -80,11 +83,11 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		kind.GroupBy = &record.GroupBy{Labels: by.Labels, From: by.From, To: by.To}
 	}
 	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), record.Metric.Everywhere)
-	r := Result{
-		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
+	r := result.Result{
+		Schema: result.Schema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
-		Goals: []GoalResult{}, Steps: b.Steps(),
-		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Cleanup: b.cleanup, Warnings: b.warnings,
+		Goals: []result.GoalResult{}, Steps: b.Steps(),
+		Diagnosis: findings.DiagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.collector.OwnCost(), Cleanup: b.cleanup, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
@@ -99,8 +102,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 			// A search makes what does not decide again: the last step ended it.
 			n.Outcome.Why += stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
 		}
-		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
-		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
+		line := findings.LineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
+		r.Goals = append(r.Goals, result.GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
 		if i == 0 {
 			r.Verdict, r.Why, r.LoadLine = n.Outcome.Verdict, n.Outcome.Why, line
 		}
@@ -108,8 +111,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if len(b.spec.Goals) == 0 {
 		r.Verdict, r.Why = slo.Inconclusive, "no goal was given"
 	}
-	r.BrokeFirst = brokeFirst(b.spec.ExperimentKind, b.steps, r.Goals)
-	r.Breaches = breachesInOrder(b.steps, b.stray, r.BrokeFirst)
+	r.BrokeFirst = findings.BrokeFirst(b.spec.ExperimentKind, b.steps, r.Goals)
+	r.Breaches = findings.BreachesInOrder(b.steps, b.stray, r.BrokeFirst)
 	if r.Fidelity.Notes == nil {
 		r.Fidelity.Notes = []string{}
 	}
@@ -117,19 +120,19 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		r.Warnings = record.Warnings{}
 	}
 	r.Require = b.spec.Require
-	r.ExitCode = exitCodeOf(r.required())
+	r.ExitCode = exitCodeOf(required(&r))
 	if b.spec.Arms != nil {
-		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
+		putComparison(&r, findings.ComparisonOf(*b.spec.Arms, b.spec.Kind, b.collector.Milestones(), b.steps), stop)
 	}
-	r.Published = publishedFigures(&b.spec, b.objects.names, r)
-	r.Laws = LawsOf(b.spec, r.Steps)
-	r.Overhead = b.phases.overhead(r.Laws)
+	r.Published = findings.PublishedFigures(&b.spec, b.collector.Milestones(), r)
+	r.Laws = findings.LawsOf(b.spec, r.Steps)
+	r.Overhead = findings.OverheadOf(b.collector.Phases(), r.Laws)
 	return r
 }
 
 // required is the verdict of the goals that the exit code follows: of all, the
 // worst.
-func (r *Result) required() slo.Verdict {
+func required(r *result.Result) slo.Verdict {
 	if r.Require == "" || len(r.Goals) == 0 {
 		return r.Verdict
 	}
@@ -144,13 +147,13 @@ func (r *Result) required() slo.Verdict {
 
 // stepThat names the first step that left a goal with such a verdict, and says
 // why where that is known; "" where no step did.
-func stepThat(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
+func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headline bool) string {
 	for _, s := range steps {
-		if s.again || s.Goals[goal] != verdict {
+		if s.Again || s.Goals[goal] != verdict {
 			continue
 		}
 		text := fmt.Sprintf("; step %d is %s", s.ID, verdict)
-		broke := slices.IndexFunc(s.Breaches, func(x Breach) bool { return slices.Contains(x.Goals, goal) })
+		broke := slices.IndexFunc(s.Breaches, func(x result.Breach) bool { return slices.Contains(x.Goals, goal) })
 		switch {
 		case headline:
 			text += ": " + s.VerdictWhy
@@ -176,91 +179,32 @@ func exitCodeOf(v slo.Verdict) int {
 	}
 }
 
-// otherThan is what was asked for where that is not what was made, else nil.
-func otherThan(asked, made *float64) *float64 {
-	if asked == nil || made == nil || *asked == *made {
-		return nil
+// ExitCodeOfArms is the exit code of a comparison.
+func ExitCodeOfArms(v stats.Verdict) int {
+	switch v {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return 0
+	case stats.Worse:
+		return 1
 	}
-	return asked
+	return 3
 }
 
-// failingAsked is the level that was asked for to make the lowest failing one;
-// nil where none failed.
-func (l *LoadLine) failingAsked() *float64 { return cmp.Or(l.LowestFailingAsked, l.LowestFailing) }
-
-// lineOf is the line of one goal, nil when the experiment seeks none.
-func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.Outcome) *LoadLine {
-	s, ok := d.(design.Search)
-	if !ok {
-		return nil
+// putComparison puts a comparison in the place of the goals' verdict.
+func putComparison(r *result.Result, c *compare.Comparison, stop string) {
+	r.Comparison = c
+	verdict, why := c.Verdict()
+	if stop != "" && verdict != stats.Worse {
+		verdict, why = stats.Undecided, why+"; "+stop
 	}
-	line := &LoadLine{
-		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
-		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
-	}
-	line.LevelAsked, line.LowestFailingAsked = otherThan(o.LineAsked, o.Line), otherThan(o.FailingAsked, o.LowestFailing)
-	line.setPassProbability(steps, goal)
-	if o.LowestFailing == nil {
-		return line
-	}
-	// The last step at the failing level decided: it was made from empty.
-	for i := len(steps) - 1; i >= 0; i-- {
-		step := steps[i]
-		if step.Level == *o.FailingAsked && step.Goals[goal] == slo.Breached {
-			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
-			break
+	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)
+	invalid := 0
+	for _, s := range r.Steps {
+		if s.Verdict == slo.Invalid {
+			invalid++
 		}
 	}
-	return line
-}
-
-// setPassProbability states what the confirmations of a line mean.
-func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
-	if line.Level == nil {
-		return
+	if verdict == stats.Undecided && invalid > 0 && 2*invalid >= len(r.Steps) {
+		r.Verdict, r.Why, r.ExitCode = slo.Invalid, fmt.Sprintf("%d of %d runs are invalid; %s", invalid, len(r.Steps), why), exitCodeOf(slo.Invalid)
 	}
-	for _, s := range steps {
-		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
-		if s.Level == *cmp.Or(line.LevelAsked, line.Level) && whole && s.Goals[goal].Decided() {
-			line.ConfirmationsMade++
-		}
-	}
-	line.PassProbability = round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, confidence), 2)
-}
-
-// warningsOf are what the reader must know of how the steps were judged.
-func warningsOf(steps []*judged) record.Warnings {
-	var warnings record.Warnings
-	most := 0.0
-	var disturbed []int
-	for _, s := range steps {
-		if s.others > 0 {
-			disturbed = append(disturbed, s.ID)
-			most = max(most, s.others)
-		}
-	}
-	if len(disturbed) > 0 {
-		warnings.Add(record.Warning{
-			Kind: record.WarningCPU, Steps: disturbed, Count: len(disturbed),
-			Text: fmt.Sprintf("other programs used up to %.0f%% of this machine's CPUs: the results include their load", most),
-		})
-	}
-	for _, s := range steps {
-		if text := s.Concurrent.breach(); text != "" {
-			warnings.Add(record.Warning{Kind: record.WarningLimit, Steps: []int{s.ID}, Count: 1, Text: text})
-		}
-		if s.stood > 0 {
-			warnings.Add(record.Warning{
-				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
-				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
-			})
-		}
-		if text := s.Backlog.stall(); text != "" {
-			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
-		}
-		for _, what := range s.largest {
-			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})
-		}
-	}
-	return warnings
 }

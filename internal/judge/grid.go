@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -60,25 +62,25 @@ type Cell struct {
 	Failed string `json:"failed,omitempty"`
 	// Levels sum up the runs of a sweep's levels.
 	Levels []CellLevel `json:"levels,omitempty"`
-	Result
+	result.Result
 }
 
 // CellLevel sums up the runs of one level that count. Figures are the means of
 // the runs, with the interval of the mean where there are several.
 type CellLevel struct {
-	Level float64  `json:"level"`
-	Runs  int      `json:"runs"`
-	Held  int      `json:"held"` // of the runs
-	Rate  Interval `json:"rate"`
+	Level float64         `json:"level"`
+	Runs  int             `json:"runs"`
+	Held  int             `json:"held"` // of the runs
+	Rate  result.Interval `json:"rate"`
 	// AtLeast says that in some of the runs the generator was short: the rate is
 	// the least that the target can do.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// BitsPerSecond is what the answers of a stream came to; null for others.
-	BitsPerSecond *Interval `json:"bitsPerSecond,omitempty"`
-	P50           Interval  `json:"p50"` // of the milestone at which objects count as there
-	P99           Interval  `json:"p99"`
-	Metric        Interval  `json:"metric"` // the one that pairs are compared by
-	Unit          string    `json:"unit,omitempty"`
+	BitsPerSecond *result.Interval `json:"bitsPerSecond,omitempty"`
+	P50           result.Interval  `json:"p50"` // of the milestone at which objects count as there
+	P99           result.Interval  `json:"p99"`
+	Metric        result.Interval  `json:"metric"` // the one that pairs are compared by
+	Unit          string           `json:"unit,omitempty"`
 }
 
 // Pair compares two cells that differ in Key alone. Exactly one of Figure and
@@ -103,7 +105,7 @@ type CapacityCurve struct {
 	Curve []CapacityPoint   `json:"points"`
 	// Exponent is that of line = c value^k, null where there are too few
 	// points, or where the measurements bend.
-	Exponent *Interval `json:"exponent,omitempty"`
+	Exponent *result.Interval `json:"exponent,omitempty"`
 	// Knee is the value from which the line gains little: what is varied no
 	// longer binds. Null where there is none among the values.
 	Knee *float64 `json:"knee"`
@@ -119,7 +121,7 @@ type CapacityPoint struct {
 	Binding       string   `json:"binding"`
 	// Gain is by how many percent the line grows for each percent that the value
 	// grows from here to the next, within the bounds that the brackets leave.
-	Gain *Interval `json:"gain"`
+	Gain *result.Interval `json:"gain"`
 }
 
 // littleGain is the gain below which what is varied does not bind: half of it
@@ -129,7 +131,7 @@ const littleGain = 0.5
 // NewGrid puts the cells of an experiment together. Each must have its values in
 // Params; those that differ in one key are compared by metric with the margin.
 func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) Grid {
-	g := Grid{Schema: ResultSchema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Alpha: alpha, Pairs: []Pair{}}
+	g := Grid{Schema: result.Schema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Alpha: alpha, Pairs: []Pair{}}
 	counts := make(map[slo.Verdict]int)
 	for _, c := range cells {
 		if c.Failed == "" {
@@ -245,7 +247,7 @@ func (c *Cell) Runs() []compare.Run {
 	runs := make([]compare.Run, len(c.Steps))
 	for i, s := range c.Steps {
 		s.Arm = c.Name
-		runs[i] = RunOf(s, kind, kind.Names(), nil)
+		runs[i] = findings.RunOf(s, kind, kind.Names(), nil)
 	}
 	return runs
 }
@@ -303,12 +305,12 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 
 // meanOf is the mean of the figures of so many runs, null unless all of them
 // have one.
-func meanOf(figures []float64, runs int) Interval {
+func meanOf(figures []float64, runs int) result.Interval {
 	if len(figures) < runs || runs == 0 {
-		return Interval{}
+		return result.Interval{}
 	}
-	e := stats.Mean(figures, confidence)
-	return Interval{finite(e.Value), finite(e.Lo), finite(e.Hi)}
+	e := stats.Mean(figures, result.Confidence)
+	return result.Interval{Value: result.Finite(e.Value), Lo: result.Finite(e.Lo), Hi: result.Finite(e.Hi)}
 }
 
 // bracketOf is a cell's load line as comparisons take it.
@@ -353,21 +355,21 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 			curve.Knee = &before.Value
 		}
 	}
-	if l, err := stats.FitLine(x, y, stats.Absolute, confidence); err == nil && l.Wrong == "" {
-		curve.Exponent = &Interval{finite(l.Slope.Value), finite(l.Slope.Lo), finite(l.Slope.Hi)}
+	if l, err := stats.FitLine(x, y, stats.Absolute, result.Confidence); err == nil && l.Wrong == "" {
+		curve.Exponent = &result.Interval{Value: result.Finite(l.Slope.Value), Lo: result.Finite(l.Slope.Lo), Hi: result.Finite(l.Slope.Hi)}
 	}
 	return &curve
 }
 
 // gainOf is the elasticity of the line from one value to the next, nil where a
 // line is not known, or neither has an end.
-func gainOf(a, b CapacityPoint) *Interval {
+func gainOf(a, b CapacityPoint) *result.Interval {
 	if a.Level == nil || b.Level == nil || *a.Level <= 0 || *b.Level <= 0 || a.LowestFailing == nil && b.LowestFailing == nil {
 		return nil
 	}
 	step := math.Log(b.Value / a.Value)
-	of := func(from, to float64) *float64 { return finite(math.Log(to/from) / step) }
-	gain := &Interval{Value: of(*a.Level, *b.Level)}
+	of := func(from, to float64) *float64 { return result.Finite(math.Log(to/from) / step) }
+	gain := &result.Interval{Value: of(*a.Level, *b.Level)}
 	if a.LowestFailing != nil {
 		gain.Lo = of(*a.LowestFailing, *b.Level)
 	}

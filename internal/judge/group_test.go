@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -15,7 +16,7 @@ func TestTimesByLabel(t *testing.T) {
 		Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
 		GroupBy: &record.GroupBy{Labels: []string{"os", "zone", "none"}, From: "Moving", To: "Migrated", Places: map[string][]string{"n1": {"", "west", ""}, "n2": {"", "east", ""}}},
 	}
-	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
+	s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 	s.begin(1)
 	s.asked("a b c d")
 	move := func(at float64, name, node, os string) {
@@ -46,11 +47,11 @@ func TestTimesByLabel(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if v := step.Groups[0].figure("os=rhel mean"); v == nil || *v != 3 {
+	if v := step.Groups[0].Figure("os=rhel mean"); v == nil || *v != 3 {
 		t.Errorf("os=rhel mean: %v", known(v))
 	}
 	for _, none := range []string{"os=windows mean", "zone=west mean", "os=rhel first", "Migrated p50"} {
-		if v := step.Groups[0].figure(none); v != nil {
+		if v := step.Groups[0].Figure(none); v != nil {
 			t.Errorf("%s is %v: there is none", none, *v)
 		}
 	}
@@ -58,16 +59,17 @@ func TestTimesByLabel(t *testing.T) {
 
 // Of a label with many values those that most objects have are kept.
 func TestManyValues(t *testing.T) {
+	const most = 12
 	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready", GroupBy: &record.GroupBy{Labels: []string{"app"}, To: "Ready"}}
-	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Ready")})}
+	s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Ready")})}
 	s.begin(1)
-	for i := range 2 * mostValues {
+	for i := range 2 * most {
 		name := fmt.Sprintf("o%d", i)
 		s.asked(name)
 		s.put(&record.Object{Object: "ns/" + name, Milestone: "Ready", Labels: []string{fmt.Sprintf("app-%02d", max(i, 3))}})
 	}
 	by := s.at(20).end(record.EndHeld).Groups[0]
-	if len(by.Values) != mostValues || by.Cut != 2*mostValues-3-mostValues || by.Values[0].Value != "app-03" || by.Values[0].Time.N != 4 {
+	if len(by.Values) != most || by.Cut != 2*most-3-most || by.Values[0].Value != "app-03" || by.Values[0].Time.N != 4 {
 		t.Errorf("%d values of which the first is %s of %d, %d cut", len(by.Values), by.Values[0].Value, by.Values[0].Time.N, by.Cut)
 	}
 	if n := by.Values[0].Counts; len(by.Edges) != len(n)+1 || n[0] == 0 {

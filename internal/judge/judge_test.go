@@ -2,13 +2,13 @@ package judge
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"plimsoll.dev/plimsoll/internal/judge/findings"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -435,7 +435,7 @@ func TestObjectsOfEarlierSteps(t *testing.T) {
 // A step that the program itself was too slow for decides nothing, and is
 // invalid only if it had decided something.
 func TestOwnDelayOfAStepThatWasCut(t *testing.T) {
-	slow := &record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}}
+	slow := &record.Reading{Source: usage.SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}}
 	for _, tt := range []struct {
 		why     string
 		ending  record.Ending
@@ -614,7 +614,7 @@ func TestObjectives(t *testing.T) {
 		if c.Verdict != tt.verdict || !strings.Contains(c.VerdictWhy, tt.because) {
 			t.Errorf("%s (%s): %s: %s, want %s, %s", tt.why, tt.objective, c.Verdict, c.VerdictWhy, tt.verdict, tt.because)
 		}
-		if (c.Verdict == slo.Breached) != slices.ContainsFunc(c.Breaches, func(b Breach) bool { return b.Decided }) {
+		if (c.Verdict == slo.Breached) != slices.ContainsFunc(c.Breaches, func(b result.Breach) bool { return b.Decided }) {
 			t.Errorf("%s: a %s with the breaches %+v", tt.why, c.Verdict, c.Breaches)
 		}
 	}
@@ -630,7 +630,7 @@ func TestAQuantileOfTooFewIsWarnedOf(t *testing.T) {
 			s.made(fmt.Sprint(i), 1)
 		}
 		s.end(record.EndHeld)
-		text := fmt.Sprint(warningsOf(s.steps))
+		text := fmt.Sprint(findings.WarningsOf(s.steps))
 		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the maximum: p99 needs 100 objects, and there were fewer") {
 			t.Errorf("p99 of %d objects: warnings %q", n, text)
 		}
@@ -650,7 +650,7 @@ func TestBreachesAreNotedOnce(t *testing.T) {
 	// The second object was late a second after it was asked for, and the guard
 	// came later.
 	want := "Ready p50 <= 1s: it was 2s; guard:pending"
-	for _, list := range [][]Breach{r.Breaches, r.Steps[0].Breaches} {
+	for _, list := range [][]result.Breach{r.Breaches, r.Steps[0].Breaches} {
 		var words []string
 		for _, b := range list {
 			words = append(words, b.What)
@@ -756,7 +756,7 @@ func TestRatesAndTimes(t *testing.T) {
 	if show(c.OfferedRate) != "2" || show(c.AchievedRate) != "1" || show(c.ReachSeconds) != "4" || c.Seconds != 14 || c.InFlightMax != 4 || c.Pace != "max" {
 		t.Errorf("offered %s, achieved %s, reached after %s of %g, %d in flight, pace %s", show(c.OfferedRate), show(c.AchievedRate), show(c.ReachSeconds), c.Seconds, c.InFlightMax, c.Pace)
 	}
-	if c.Start != "2030-01-02T03:04:15.000000Z" || c.End != "2030-01-02T03:04:29.000000Z" || *c.PerNode != (PerNode{2, 2, 3, 1}) {
+	if c.Start != "2030-01-02T03:04:15.000000Z" || c.End != "2030-01-02T03:04:29.000000Z" || *c.PerNode != (result.PerNode{Nodes: 2, Min: 2, Max: 3, Others: 1}) {
 		t.Errorf("from %s to %s, per node %+v", c.Start, c.End, *c.PerNode)
 	}
 	if q := c.APIRequests; q.N != 4 || show(q.P50) != "0.5" || show(q.Max) != "0.5" {
@@ -821,28 +821,28 @@ func TestCanariesAndResources(t *testing.T) {
 		s.put(&record.Reading{Source: source, Values: values})
 	}
 	s.put(&record.Canary{Sent: 1, Replied: 2, Seen: 3}) // outside of any step
-	sample(SourceSelf, map[string]float64{"cpuSeconds": 1, "rssBytes": 50})
+	sample(usage.SourceSelf, map[string]float64{"cpuSeconds": 1, "rssBytes": 50})
 	s.begin(1)
 	s.put(&record.Canary{Sent: 1e6, Replied: 1.1e6, Seen: 1.2e6})
 	s.put(&record.Canary{Sent: 2e6, Replied: 2.1e6})
-	sample(SourceSelf, map[string]float64{"cpuSeconds": 2, "rssBytes": 60})
+	sample(usage.SourceSelf, map[string]float64{"cpuSeconds": 2, "rssBytes": 60})
 	sample("etcd", map[string]float64{"cpuSeconds": 10, "rssBytes": 100, "peakBytes": 150})
-	sample(SourceSelf, map[string]float64{"cpuSeconds": 2.5, "rssBytes": 90})
+	sample(usage.SourceSelf, map[string]float64{"cpuSeconds": 2.5, "rssBytes": 90})
 	sample("etcd", map[string]float64{"rssBytes": 300})
 	sample("etcd", map[string]float64{"cpuSeconds": 12, "rssBytes": 200})
 	sample("etcd", map[string]float64{"cpuSeconds": 1, "rssBytes": 20}) // started anew
 	sample("gpu", map[string]float64{"watts": 1})
 	s.made("a", 1)
 	c := s.end(record.EndHeld)
-	sample(SourceSelf, map[string]float64{"cpuSeconds": 7, "rssBytes": 70, "peakBytes": 95})
+	sample(usage.SourceSelf, map[string]float64{"cpuSeconds": 7, "rssBytes": 70, "peakBytes": 95})
 	if w := c.WatchLag; w.N != 2 || w.Unseen != 1 || show(w.P50) != "0.2" || w.P99 != nil {
 		t.Errorf("watch lag %+v: one of two was never seen, and is infinitely late", w)
 	}
-	want := map[string]Usage{SourceSelf: {CPUSeconds: 0.5, PeakRSSBytes: 90, StartRSSBytes: 60}, "etcd": {CPUSeconds: 3, PeakRSSBytes: 300, StartRSSBytes: 100}}
-	if len(c.Resources) != 2 || c.Resources[SourceSelf] != want[SourceSelf] || c.Resources["etcd"] != want["etcd"] {
+	want := map[string]result.Usage{usage.SourceSelf: {CPUSeconds: 0.5, PeakRSSBytes: 90, StartRSSBytes: 60}, "etcd": {CPUSeconds: 3, PeakRSSBytes: 300, StartRSSBytes: 100}}
+	if len(c.Resources) != 2 || c.Resources[usage.SourceSelf] != want[usage.SourceSelf] || c.Resources["etcd"] != want["etcd"] {
 		t.Errorf("resources %+v, want %+v", c.Resources, want)
 	}
-	if r := s.finish(design.Sweep{}); r.Cost != (Cost{CPUSeconds: 7, PeakMemoryBytes: 95, LoadCPUSeconds: 0.5, LoadPeakMemoryBytes: 90, Objects: 1}) {
+	if r := s.finish(design.Sweep{}); r.Cost != (result.Cost{CPUSeconds: 7, PeakMemoryBytes: 95, LoadCPUSeconds: 0.5, LoadPeakMemoryBytes: 90, Objects: 1}) {
 		t.Errorf("cost %+v", r.Cost)
 	}
 }
@@ -870,77 +870,5 @@ func TestFaultsAreWarnedOf(t *testing.T) {
 	}
 	if r.Steps[0].Verdict != slo.Pass {
 		t.Errorf("the step whose gaps were over: %s", r.Steps[0].VerdictWhy)
-	}
-}
-
-// inFlightSlowly looks at every instant at which a request was sent.
-func inFlightSlowly(slots []*slot) int {
-	most := 0
-	for _, at := range slots {
-		n := 0
-		for _, s := range slots {
-			if s.onRecord && s.outcome != record.SlotDropped && s.sent <= at.sent && at.sent < s.replied {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-func TestInFlightAgreesWithASlowTwin(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		var slots []*slot
-		for range rng.IntN(20) {
-			sent := record.Micros(rng.IntN(12))
-			s := &slot{onRecord: true, sent: sent, replied: sent + record.Micros(rng.IntN(5)), outcome: record.SlotCreated}
-			switch rng.IntN(8) {
-			case 0:
-				s.onRecord = false
-			case 1:
-				s.outcome = record.SlotDropped
-			}
-			slots = append(slots, s)
-		}
-		if got, want := inFlight(slots), inFlightSlowly(slots); got != want {
-			t.Fatalf("inFlight = %d, want %d", got, want)
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for _, tt := range []struct {
-		x     float64
-		bound time.Duration
-		want  string
-		why   string
-	}{
-		{7.2345678, 5 * time.Second, "7.235s", "to the millisecond"},
-		{5.0003, 5 * time.Second, "5.0003s", "rounded it would seem to hold"},
-		{5, 5 * time.Second, "5s", "right at the bound of a <"},
-		{0.0124, time.Millisecond, "12ms", "short"},
-		{3600.5, time.Minute, "1h0m0.5s", "long"},
-		{math.Inf(1), time.Minute, "never reached", "never"},
-	} {
-		if got := duration(tt.x, tt.bound); got != tt.want {
-			t.Errorf("duration(%v, %v) = %s, want %s: %s", tt.x, tt.bound, got, tt.want, tt.why)
-		}
-	}
-}
-
-func TestRound(t *testing.T) {
-	for _, tt := range []struct {
-		x    float64
-		want float64
-	}{{1.23456789, 1.234568}, {-1.23456789, -1.234568}, {1e300, 1e300}, {math.MaxFloat64, math.MaxFloat64}} {
-		if got := round(tt.x, 6); got != tt.want {
-			t.Errorf("round(%g) = %g, want %g", tt.x, got, tt.want)
-		}
-	}
-	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if finite(x) != nil {
-			t.Errorf("finite(%g) = %g, want null", x, *finite(x))
-		}
 	}
 }

@@ -3,6 +3,7 @@ package judge
 import (
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -23,7 +24,7 @@ func volumes() record.ObjectKind {
 
 func TestAnotherKindOfObject(t *testing.T) {
 	kind := volumes()
-	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Online")})}
+	s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Online")})}
 	s.begin(1)
 	s.asked("a b c d e")
 	s.at(1).news("a Asked, b Asked, c Asked, d Asked, e Asked")
@@ -39,7 +40,7 @@ func TestAnotherKindOfObject(t *testing.T) {
 	if got := inOrder(c.Breaches); got != "4 healing 1, 5 quorum 1, 6 deleted 1, 6 missing* 3" {
 		t.Error(got)
 	}
-	if c.Objects != (Objects{Intended: 5, Created: 5, Ready: 2, NeverReady: 3}) || whyNot(c) != "2 NoBrick on 2 of 3, 1 Purged" {
+	if c.Objects != (result.Objects{Intended: 5, Created: 5, Ready: 2, NeverReady: 3}) || whyNot(c) != "2 NoBrick on 2 of 3, 1 Purged" {
 		t.Errorf("%+v, %s", c.Objects, whyNot(c))
 	}
 	if l := c.Latency; len(l) != 2 || *l["Online"].P50 != 3 || l["Online"].Censored != 2 {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -35,7 +37,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 			}
 		}
 		held := 50e6 + p.memory*float64(pods) + p.drift*float64(now)
-		for _, source := range []string{"kubelet", SourceNode, SourceRuntime, SourceSelf} {
+		for _, source := range []string{"kubelet", usage.SourceNode, usage.SourceRuntime, usage.SourceSelf} {
 			s.put(&record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": cpu, "rssBytes": held + noise*p.memory*draw.Float64()}})
 		}
 	}
@@ -66,7 +68,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 	}
 }
 
-func costOf(t *testing.T, r Result, source string) ObjectCost {
+func costOf(t *testing.T, r result.Result, source string) result.ObjectCost {
 	t.Helper()
 	if r.Overhead == nil {
 		t.Fatal("nothing is told of the cost of a pod")
@@ -77,12 +79,12 @@ func costOf(t *testing.T, r Result, source string) ObjectCost {
 		}
 	}
 	t.Fatalf("nothing is told of %s: %+v", source, r.Overhead)
-	return ObjectCost{}
+	return result.ObjectCost{}
 }
 
 func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	p := planted{memory: 2e6, start: 0.2, stand: 0.004, idle: 0.1, drift: 30e3}
-	within := func(what string, s Slope, want, by float64, from string) {
+	within := func(what string, s result.Slope, want, by float64, from string) {
 		t.Helper()
 		// When a start takes what it takes is known to some seconds only, so that
 		// the figure can be some per cent off.
@@ -94,17 +96,17 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	p.ladder(few, 0.05, []int{20, 40, 60})
 	r := few.finish(design.Sweep{})
 	c := costOf(t, r, "kubelet")
-	within("memory of three levels", c.Memory, p.memory, 0.3, FromSteps)
-	within("start", c.Start, p.start, 0.5, FromPhases)
-	within("while it stands", c.Stand, p.stand, 0.7, FromPhases)
+	within("memory of three levels", c.Memory, p.memory, 0.3, result.FromSteps)
+	within("start", c.Start, p.start, 0.5, result.FromPhases)
+	within("while it stands", c.Stand, p.stand, 0.7, result.FromPhases)
 	if r.Overhead.Objects != 60 || r.Overhead.Steps != 3 {
 		t.Errorf("it stands on %+v", r.Overhead)
 	}
-	if c := costOf(t, r, SourceRuntime); c.Memory.Unknown == "" || c.Start.Unknown != "" {
+	if c := costOf(t, r, usage.SourceRuntime); c.Memory.Unknown == "" || c.Start.Unknown != "" {
 		t.Errorf("the memory of a runtime cannot be told, its CPU time can: %+v", c)
 	}
 	for _, c := range r.Overhead.Costs {
-		if c.Source == SourceSelf {
+		if c.Source == usage.SourceSelf {
 			t.Error("this program is told as a part of the node")
 		}
 	}
@@ -113,10 +115,10 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	p.ladder(many, 0.05, []int{10, 20, 30, 40, 50, 60, 70})
 	c = costOf(t, many.finish(design.Sweep{}), "kubelet")
 	// What grows with time counts as the pods' where it is told by levels.
-	if c.Memory.From != FromLevels || *c.Memory.Value < p.memory {
+	if c.Memory.From != result.FromLevels || *c.Memory.Value < p.memory {
 		t.Errorf("memory of seven levels: %+v", c.Memory)
 	}
-	within("while it stands, seven levels", c.Stand, p.stand, 0.5, FromPhases)
+	within("while it stands, seven levels", c.Stand, p.stand, 0.5, result.FromPhases)
 }
 
 func TestOverheadIsUnknownOfTooLittle(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -38,7 +40,7 @@ func (s *script) search(d design.Design, holds int) {
 			b.Purpose, b.FromEmpty, b.Full, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.Full, n.Why, want-placed, 2, "max"
 		})
 		begin := s.now
-		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
+		s.put(&record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
 		for ; placed < want; placed++ {
 			name := fmt.Sprintf("pod-%d", placed)
 			s.now += 1e4
@@ -64,7 +66,7 @@ func (s *script) search(d design.Design, holds int) {
 			s.put(&record.StepEvent{Phase: record.PhaseReached})
 		}
 		s.now = begin + 15e6
-		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
+		s.put(&record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
 		s.end(ending, func(b *record.StepEvent) {
 			b.Places, b.Least, b.Most = 2, float64(min(want/2, holds)), float64(min(want/2, holds))
 		})
@@ -289,10 +291,10 @@ func TestHowARunEnds(t *testing.T) {
 
 // checkWritten asks that a result can be written and read, that its lists are
 // lists, and that its accounts add up.
-func checkWritten(t testing.TB, r Result) {
+func checkWritten(t testing.TB, r result.Result) {
 	t.Helper()
 	data := encode(t, r)
-	var back Result
+	var back result.Result
 	if err := json.Unmarshal(data, &back); err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +393,7 @@ func FuzzBuilder(f *testing.F) {
 		text := func() string {
 			return pick("", "Unschedulable", "NotReady", "0/2 nodes are available: 2 Too many pods.", "x ns a")
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; Ready max < 9s; all Bound within 1s")})}
+		s := &script{Builder: NewBuilder(result.Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; Ready max < 9s; all Bound within 1s")})}
 		s.Rows = func(record.ObjectRow) {}
 		for len(data) > 0 {
 			s.now += max(micros(), 0)
@@ -417,7 +419,7 @@ func FuzzBuilder(f *testing.F) {
 			case 8:
 				s.put(&record.KubeEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
 			case 9:
-				s.put(&record.Reading{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
+				s.put(&record.Reading{Source: pick(usage.SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
 			case 11:
 				s.put(&record.Window{
 					Component: pick("", "a"), From: micros(), To: micros(), WarmUp: next()%2 == 0, Intended: next(), Sent: next(), Done: next(), Failed: map[string]int{text(): next()},
@@ -493,11 +495,11 @@ func TestRequiredGoals(t *testing.T) {
 		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is not known is worse than what failed"},
 		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Breached}, 4, "an invalid one is the worst"},
 	} {
-		r := Result{Require: c.require, Verdict: c.goals[0]}
+		r := result.Result{Require: c.require, Verdict: c.goals[0]}
 		for i, v := range c.goals {
-			r.Goals = append(r.Goals, GoalResult{Name: string(rune('a' + i)), Verdict: v})
+			r.Goals = append(r.Goals, result.GoalResult{Name: string(rune('a' + i)), Verdict: v})
 		}
-		if got := exitCodeOf(r.required()); got != c.want {
+		if got := exitCodeOf(required(&r)); got != c.want {
 			t.Errorf("%s: require %q of %v: exit code %d, want %d", c.why, c.require, c.goals, got, c.want)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -30,37 +29,22 @@ func (b *Builder) Resume() Resumable {
 	r := Resumable{Last: b.lastT}
 	for _, s := range b.steps {
 		r.Step = max(r.Step, s.ID)
-		if s.Ending == record.EndInterrupted && !s.guarded {
+		if s.Ending == record.EndInterrupted && !s.Guarded {
 			r.Cut = s.ID
-			s.clearVerdicts()
+			s.ClearVerdicts()
 		} else {
 			r.Whole, r.Cut = s.ID, 0
 		}
 	}
-	for _, w := range b.faults.lasting("until the run was cut off") {
+	for _, w := range b.collector.Resume() {
 		b.Warn(w)
 	}
-	b.faults = nil
-	b.cost.before = b.cost.CPUSeconds
 	return r
 }
 
 // Forget leaves out the step under way: what is on record of it is not to be
 // relied on.
-func (b *Builder) Forget() { b.current = nil }
-
-// clearVerdicts takes back what a step that is made again was judged to be.
-func (s *judged) clearVerdicts() {
-	if s.again {
-		return
-	}
-	s.again, s.binding = true, nil
-	s.Verdict, s.VerdictWhy = slo.Inconclusive, "the step was cut off and is repeated: "+s.message
-	for goal := range s.Goals {
-		s.Goals[goal] = slo.Inconclusive
-	}
-	s.Breaches, s.Conditions = []Breach{}, nil
-}
+func (b *Builder) Forget() { b.collector.Forget() }
 
 // addResume takes in that the run goes on at t.
 func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
@@ -85,7 +69,7 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	if at.Whole > 0 {
 		after = fmt.Sprintf("after step %d", at.Whole)
 	}
-	text := fmt.Sprintf("the run was resumed %s, at %s, %s %s", after, b.spec.wall(t), gap, brokeOff)
+	text := fmt.Sprintf("the run was resumed %s, at %s, %s %s", after, b.spec.Wall(t), gap, brokeOff)
 	if at.Cut > 0 {
 		text += fmt.Sprintf(": step %d was cut off and is repeated", at.Cut)
 	}

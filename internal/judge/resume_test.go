@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -26,7 +28,7 @@ func resumedHistory(message string) []record.Event {
 		return record.Event{T: t, Step: id, Body: &record.Slot{Slot: name, Units: 1, Sent: t - 10, Replied: t, Outcome: record.SlotCreated}}
 	}
 	cpu := func(t record.Micros, id int, seconds float64) record.Event {
-		return record.Event{T: t, Step: id, Body: &record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
+		return record.Event{T: t, Step: id, Body: &record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
 	}
 	return []record.Event{
 		{T: 0, Body: &record.RunEvent{Phase: record.PhaseStart, ID: "a"}},
@@ -53,7 +55,7 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := Spec{Kind: observe.Pods(), Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Ready"}, Start: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+	spec := result.Spec{Kind: observe.Pods(), Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Ready"}, Start: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
 	levels := design.Sweep{Levels: []float64{1, 2}}
 	build := func(events []record.Event) (*Builder, *[]record.ObjectRow) {
 		b, rows := NewBuilder(spec), new([]record.ObjectRow)
@@ -71,7 +73,7 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 	if s := r.Steps[1]; s.Verdict != slo.Inconclusive || s.Goals["ready"] != slo.Inconclusive || s.Ending != record.EndInterrupted || s.Seconds != 2 || !strings.Contains(s.VerdictWhy, "is repeated") {
 		t.Errorf("the step that was cut: %s (%s), %s after %v s", s.Verdict, s.VerdictWhy, s.Ending, s.Seconds)
 	}
-	if s := r.Steps[2]; s.Objects != (Objects{Intended: 2, Created: 2, Ready: 2}) || s.ID != 3 {
+	if s := r.Steps[2]; s.Objects != (result.Objects{Intended: 2, Created: 2, Ready: 2}) || s.ID != 3 {
 		t.Errorf("the step made again: %d, %+v", s.ID, s.Objects)
 	}
 	if r.Cost.CPUSeconds != 5 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -29,8 +30,8 @@ func goalsOf(t testing.TB, texts ...string) []slo.Goal {
 	return goals
 }
 
-func specOf(goals []slo.Goal) Spec {
-	return Spec{
+func specOf(goals []slo.Goal) result.Spec {
+	return result.Spec{
 		Experiment: "test", Workload: "pods", Kind: observe.Pods(), ExperimentKind: "limit", Command: "plimsoll limit pods", Version: "v0",
 		Axis: "pods-per-node", Unit: "pods/node", Goals: goals,
 		Milestones: []string{"Created", "Scheduled", "ContainersStarted", "Ready", "Deleted"},
@@ -140,9 +141,11 @@ func (s *script) state(name, reason, message string, changes ...func(*record.Sta
 	s.put(body)
 }
 
-func lost(s *record.State)     { s.Lost = "Ready" }
+func lost(s *record.State) { s.Lost = "Ready" }
+
 func regained(s *record.State) { s.Regained = "Ready" }
-func failed(s *record.State)   { s.Failed = true }
+
+func failed(s *record.State) { s.Failed = true }
 
 // made asks for objects and lets them be Ready after so many seconds; the
 // clock stands still.
@@ -158,7 +161,7 @@ func (s *script) made(names string, seconds float64) {
 }
 
 // end ends the step and is what was made of it.
-func (s *script) end(ending record.Ending, changes ...func(*record.StepEvent)) *Step {
+func (s *script) end(ending record.Ending, changes ...func(*record.StepEvent)) *result.Step {
 	body := &record.StepEvent{Phase: record.PhaseEnd, Ending: ending}
 	if ending == record.EndInterrupted {
 		body.Message = "interrupted"
@@ -171,14 +174,14 @@ func (s *script) end(ending record.Ending, changes ...func(*record.StepEvent)) *
 }
 
 // finish ends the run.
-func (s *script) finish(d design.Design) Result {
+func (s *script) finish(d design.Design) result.Result {
 	s.step = 0
 	s.put(&record.RunEvent{Phase: record.PhaseEnd})
 	return s.Finish(d, record.Fidelity{}, "")
 }
 
 // account is a step's account in one line.
-func account(o Objects) string {
+func account(o result.Objects) string {
 	var words []string
 	for _, part := range []struct {
 		name string
@@ -192,12 +195,12 @@ func account(o Objects) string {
 }
 
 // adds reports whether an account adds up.
-func adds(o Objects) bool {
+func adds(o result.Objects) bool {
 	return o.Intended == o.Created+o.CreateFailed+o.Dropped && o.Created == o.Ready+o.NeverReady+o.Lost
 }
 
 // whyNot is a step's reasons in one line.
-func whyNot(s *Step) string {
+func whyNot(s *result.Step) string {
 	var words []string
 	for _, r := range s.Reasons {
 		text := fmt.Sprintf("%d %s", r.Count, r.Reason)
@@ -216,7 +219,7 @@ func show(x *float64) string {
 	return fmt.Sprintf("%g", *x)
 }
 
-func encode(t testing.TB, r Result) []byte {
+func encode(t testing.TB, r result.Result) []byte {
 	t.Helper()
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

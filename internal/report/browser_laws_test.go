@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -29,7 +30,7 @@ func decades() judge.Result {
 		l.P99 = figure(math.Pow(max(r.Steps[i].Level, 30)/30, 1.7) * math.Exp(0.03*rng.NormFloat64()))
 		r.Steps[i].Latency["Ready"] = l
 	}
-	r.Laws = judge.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
+	r.Laws = findings.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
 	return r
 }
 
@@ -41,7 +42,7 @@ func lawfulPages(t *testing.T) map[string]string {
 		u := hostileRun.Steps[i].Resources
 		u[hostile] = u["kube-apiserver"]
 	}
-	hostileRun.Laws = judge.LawsOf(judge.Spec{Axis: hostile, Unit: hostile, Kind: observe.Pods()}, hostileRun.Steps)
+	hostileRun.Laws = findings.LawsOf(judge.Spec{Axis: hostile, Unit: hostile, Kind: observe.Pods()}, hostileRun.Steps)
 	list := make(map[string]string)
 	dir := t.TempDir()
 	for name, r := range map[string]judge.Result{

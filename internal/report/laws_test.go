@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
@@ -40,7 +41,7 @@ func lawful(levels ...float64) judge.Result {
 		}
 		r.Steps = append(r.Steps, s)
 	}
-	r.Laws = judge.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
+	r.Laws = findings.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
 	return r
 }
 
@@ -57,7 +58,7 @@ func rated() judge.Result {
 		r.Steps = append(r.Steps, s)
 	}
 	r.Steps[2].Verdict, r.Steps[2].VerdictWhy = slo.Invalid, "this program was \x1b[31mlate"
-	r.Laws = judge.LawsOf(judge.Spec{Axis: "rate", Unit: "pods/s", Kind: observe.Pods()}, r.Steps)
+	r.Laws = findings.LawsOf(judge.Spec{Axis: "rate", Unit: "pods/s", Kind: observe.Pods()}, r.Steps)
 	return r
 }
 

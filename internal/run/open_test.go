@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -169,7 +170,7 @@ func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.
 
 func TestWhoseFaultLatenessIs(t *testing.T) {
 	wakes := func(late float64) record.Body {
-		return &record.Reading{Source: judge.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
+		return &record.Reading{Source: usage.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
 	}
 	for _, tt := range []struct {
 		why         string

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
@@ -66,6 +67,6 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history has events of unknown kinds: they were skipped"})
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
-	judge.AddPredictions(&result, *environment)
+	findings.AddPredictions(&result, *environment)
 	return result, nil
 }

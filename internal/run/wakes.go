@@ -5,7 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -34,7 +35,7 @@ func (w *wakes) count(ctx context.Context, clock *record.Clock) {
 		delay := (now - due).Duration()
 		w.mu.Lock()
 		w.made++
-		if delay > judge.OwnDelayBound {
+		if delay > result.OwnDelayBound {
 			w.late++
 		}
 		w.most = max(w.most, delay)
@@ -51,7 +52,7 @@ func (w *wakes) take() *record.Reading {
 	if w.made == 0 {
 		return nil
 	}
-	s := &record.Reading{Source: judge.SourceWakes, Values: map[string]float64{
+	s := &record.Reading{Source: usage.SourceWakes, Values: map[string]float64{
 		"wakes": float64(w.made), "late": float64(w.late), "mostSeconds": w.most.Seconds(),
 	}}
 	w.made, w.late, w.most = 0, 0, 0

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/term"
 
 	"plimsoll.dev/plimsoll/internal/cli/screen"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -97,7 +97,7 @@ func OSProcess(components map[string]Component) Process {
 		Random:     rand.Reader,
 		Used: func() (record.Reading, error) {
 			used, err := proc.Read(os.Getpid())
-			return used.Sample(judge.SourceSelf), err
+			return used.Sample(usage.SourceSelf), err
 		},
 		Prefer: cpu.Prefer,
 	}

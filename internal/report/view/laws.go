@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -25,7 +26,7 @@ func lawSection(l *judge.Laws, explain bool) (s Section) {
 		case x.Refused != "":
 		case perObject(x) && x.Line != nil && !above(x.Line.Slope.Lo, 0):
 			steady = append(steady, x.Name)
-		case !explain && perObject(x) && strings.HasPrefix(x.Name, judge.SourceSelf+" "):
+		case !explain && perObject(x) && strings.HasPrefix(x.Name, usage.SourceSelf+" "):
 			hidden++
 		default:
 			t.add(x.Name, lawSentence(x))

@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
@@ -106,7 +107,7 @@ func pageOf(in Input, data chart.Data) Page {
 	r := in.Result
 	p := Page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: chart.Kind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: chart.Kind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: usage.SourceNode, Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
@@ -128,7 +129,7 @@ func pageOf(in Input, data chart.Data) Page {
 			p.Waits = append(p.Waits, s)
 		}
 		p.Durations = p.Durations || len(s.Durations) > 0
-		_, node := s.Resources[judge.SourceNode]
+		_, node := s.Resources[usage.SourceNode]
 		p.RealNode = p.RealNode || node
 		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -105,7 +106,7 @@ func failedRequests(r judge.Result) string {
 	if most == nil {
 		return ""
 	}
-	why := judge.Refusal(most.Reasons)
+	why := result.Refusal(most.Reasons)
 	if why != "" {
 		why = " (" + why + ")"
 	}

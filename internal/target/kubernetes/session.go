@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -375,7 +375,7 @@ func (s *session) Readings() []record.Reading {
 	}
 	var samples []record.Reading
 	if cpus, busy, err := telemetry.Machine(); err == nil {
-		samples = append(samples, record.Reading{Source: judge.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+		samples = append(samples, record.Reading{Source: usage.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
 	}
 	var component func(string) string
 	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {

@@ -21,7 +21,7 @@ const (
 	sourceServers = "backend"
 	sourceFigures = "haproxy figures" // what it reports of itself
 	sourceLoad    = "generator"       // what its connections came to
-	sourceMachine = "machine"         // as judge.SourceMachine
+	sourceMachine = "machine"         // as usage.SourceMachine
 	sourceChange  = "change"          // of what a plan changes under load
 )
 

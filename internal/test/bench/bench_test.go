@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -92,7 +92,7 @@ func BenchmarkPods(b *testing.B) {
 				b.ReportMetric(*s.AchievedRate, "pods/s")
 				lab := 0.0
 				for source, u := range s.Resources {
-					if source != judge.SourceSelf {
+					if source != usage.SourceSelf {
 						lab += u.CPUSeconds
 					}
 				}

@@ -189,6 +189,7 @@ func TestImportsNeverRunUp(t *testing.T) {
 func floors() map[string][]string {
 	return map[string][]string{
 		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
+		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "usage", "result", "compare", "stats"},
 		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
 	}
 }
@@ -536,7 +537,7 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
 	allowed := []string{
-		"internal/judge/sources.go",                      // names of what is measured
+		"internal/judge/usage/sources.go",                // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
 		"internal/judge/compare/recorded/differences.go", // what differs between clusters
 		"internal/report/view/environment.go",            // what a cluster is, and what of it was real

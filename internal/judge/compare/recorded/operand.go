@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -234,7 +235,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	}
 	list := make([]replicate, 0, len(steps))
 	for _, s := range steps {
-		r := replicate{Run: judge.RunOf(s, o.kind(), o.plan.AsRun.Milestones, samples[s.ID]), step: s, on: on[s.ID]}
+		r := replicate{Run: findings.RunOf(s, o.kind(), o.plan.AsRun.Milestones, samples[s.ID]), step: s, on: on[s.ID]}
 		r.Arm = o.Name
 		if o.Arm == "" {
 			r.Block = s.ID

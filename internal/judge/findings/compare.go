@@ -1,0 +1,91 @@
+package findings
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/verdict"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// RunOf is a step as a comparison takes it. The milestones give the order of
+// its figures, the kind the names of those that its target declares; samples
+// are its distributions.
+func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
+	account := s.Account()
+	r := compare.Run{
+		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
+		Asked: account.Intended, Missing: account.Intended - account.Ready, Samples: samples,
+	}
+	// Of a generator that was short, what the target spent on each request is
+	// still known.
+	if !s.Verdict.Decided() && !(s.AtLeast && s.Verdict == slo.Invalid) {
+		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
+	}
+	if s.AtLeast {
+		r.Samples = nil
+	}
+	add := func(kind, metric, unit string, value *float64) {
+		if s.AtLeast {
+			value = nil // what was measured is the generator
+		}
+		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value})
+	}
+	for _, name := range milestones {
+		l, ok := s.Latency[name]
+		if !ok {
+			continue
+		}
+		add(compare.KindLatency, name+" p50", "s", l.P50)
+		add(compare.KindLatency, name+" p90", "s", l.P90)
+		add(compare.KindLatency, name+" p95", "s", l.P95)
+		add(compare.KindLatency, name+" p99", "s", l.P99)
+		add(compare.KindLatency, name+" max", "s", l.Max)
+		add(compare.KindLatency, name+" mean", "s", l.Mean)
+	}
+	if s.Requests == nil {
+		add(compare.KindRequest, "request p50", "s", s.APIRequests.P50)
+		add(compare.KindRequest, "request p99", "s", s.APIRequests.P99)
+	}
+	add(compare.KindRate, "achieved rate", "/s", s.AchievedRate)
+	r.Figures[len(r.Figures)-1].LessIsWorse = true
+	for _, m := range kind.Metrics {
+		if x, ok := s.Metrics[m.Name]; ok {
+			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Title: m.Title, Unit: m.Unit, Kind: compare.KindMetric, Value: &x, LessIsWorse: m.LessIsWorse})
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
+		u := s.Resources[source]
+		cpu, peak, start := u.CPUSeconds, float64(u.PeakRSSBytes), float64(u.StartRSSBytes)
+		growth := peak - start
+		use := []compare.Figure{{Kind: compare.KindCPU, Value: &cpu}, {Kind: compare.KindMemory, Value: &peak, Start: &start}, {Kind: compare.KindGrowth, Value: &growth, Start: &start}}
+		for i, m := range record.UseOf(source, "") {
+			use[i].Metric, use[i].Unit = m.Name, m.Unit
+		}
+		r.Figures = append(r.Figures, use...)
+	}
+	return r
+}
+
+// compare compares the arms of a comparison whose steps were made.
+func ComparisonOf(spec result.ArmsSpec, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) *compare.Comparison {
+	var runs []compare.Run
+	for _, s := range steps {
+		var samples []compare.MilestoneSample
+		for _, name := range milestones {
+			for _, x := range s.Parts[name] {
+				samples = append(samples, compare.MilestoneSample{Milestone: name, Component: x.Component, Sample: x.Sample})
+			}
+		}
+		runs = append(runs, RunOf(s.Step, kind, milestones, samples))
+	}
+	c := compare.Runs(compare.Spec{
+		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
+		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
+	}, runs)
+	return &c
+}

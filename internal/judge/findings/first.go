@@ -1,0 +1,89 @@
+package findings
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/verdict"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+)
+
+// functionalMaximum is what the second source document concludes from a limit
+// whose cause is not known.
+const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
+
+// noLimit is what follows where all stood still first.
+const noLimit = "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"
+
+// BrokeFirst finds what broke first in the step that decided. It is nil where
+// every goal held.
+func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult) *result.BrokeFirst {
+	says := ""
+	if kind == "limit" {
+		says = functionalMaximum
+	}
+	for _, g := range goals {
+		c := decidingStep(steps, g)
+		if c == nil {
+			continue
+		}
+		i := verdict.FirstOf(c.Breaches)
+		if i < 0 {
+			continue
+		}
+		first := c.Breaches[i]
+		first.First = true
+		other := func(x result.Breach) bool {
+			return x.Decided && x.Kind != result.BreachLatency && x.Kind != result.BreachAchieved
+		}
+		switch {
+		case says != "" && len(c.Reasons) > 0 && result.Top(c.Reasons).Mistaken():
+			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		case first.Kind == result.BreachStandstill && !slices.ContainsFunc(c.Breaches, other):
+			says = noLimit
+		}
+		return &result.BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
+	}
+	return nil
+}
+
+// decidingStep is the step that a goal failed in: the last one at the lowest
+// failing level, since that was made from empty; where no line is sought, the
+// one at the lowest level. It is nil where the goal did not fail.
+func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged {
+	var best *verdict.Judged
+	for _, s := range steps {
+		if s.Again || s.Goals[g.Name] != slo.Breached {
+			continue
+		}
+		if l := g.LoadLine; l != nil && l.LowestFailing != nil {
+			if s.Level == *l.FailingAsked() {
+				best = s
+			}
+			continue
+		}
+		if best == nil || s.LevelReached < best.LevelReached {
+			best = s
+		}
+	}
+	return best
+}
+
+// BreachesInOrder are the breaches of all steps, and what guards have stopped
+// outside of any, in order of time; the first of all is marked.
+func BreachesInOrder(steps []*verdict.Judged, stray []result.Breach, first *result.BrokeFirst) []result.Breach {
+	list := slices.Clone(stray)
+	for _, s := range steps {
+		list = append(list, s.Breaches...)
+	}
+	slices.SortStableFunc(list, func(x, y result.Breach) int { return cmp.Compare(x.At, y.At) })
+	for i := range list {
+		x := &list[i]
+		x.First = first != nil && x.Step == first.Step && x.Kind == first.Breach.Kind && x.What == first.Breach.What
+	}
+	if list == nil {
+		list = []result.Breach{}
+	}
+	return list
+}

@@ -1,0 +1,240 @@
+package fold
+
+import (
+	"fmt"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Tables take what is known of single objects and windows as soon as nothing
+// more comes of them.
+type Tables struct {
+	// Rows, if set, takes every slot's objects once nothing more is followed.
+	Rows func(record.ObjectRow)
+	// Windows, if set, takes every window of a stream with its step, of which
+	// only what is known at its start is filled in.
+	Windows func(*result.Step, *record.Window)
+}
+
+// Collector hands each event to the collectors that it concerns: they hold the
+// objects that are in place, and forget them when the target is emptied.
+type Collector struct {
+	spec    *result.Spec
+	tables  *Tables
+	known   *knownTroubles
+	matcher *signature.Matcher
+
+	current    *Facts // the step under way, nil between steps
+	objects    *objects
+	faults     faults
+	histograms histograms
+	phases     Phases
+	cost       usage.OwnCost
+	heads      map[int]*result.Step // of the steps that have ended, for their objects' rows
+}
+
+// NewCollector makes a collector for one run. Its error says why no signature is
+// looked for; the collector is whole without.
+func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
+	c := &Collector{
+		spec: spec, tables: tables, known: newKnownTroubles(&spec.Kind), objects: newObjects(spec),
+		histograms: newHistograms(), heads: make(map[int]*result.Step),
+	}
+	var err error
+	if c.matcher, err = signature.NewMatcher(spec.Signatures); err != nil {
+		c.matcher, _ = signature.NewMatcher(nil)
+		err = fmt.Errorf("known failures are not recognised: the signatures cannot be used: %w", err)
+	}
+	return c, err
+}
+
+// UnderWay reports whether a step is.
+func (c *Collector) UnderWay() bool { return c.current != nil }
+
+// Add takes in an event of what happens in the target. What has a step of its
+// own counts in the one under way only.
+func (c *Collector) Add(e record.Event) {
+	f := c.current
+	switch body := e.Body.(type) {
+	case *record.Slot:
+		c.objects.addSlot(e.Step, f != nil && f.head.Open, body)
+	case *record.Object:
+		c.objects.addObject(e, body)
+	case *record.State:
+		if was, ok := c.objects.addState(e, body); ok && f != nil {
+			f.Troubles.addState(e.T, body, was)
+			c.matcher.State(e.T, body, was)
+		}
+	case *record.ComponentHistogram:
+		c.histograms.add(body)
+	case *record.Reading:
+		c.cost.Add(body)
+	}
+	if f != nil {
+		c.addTo(f, e)
+	}
+}
+
+// addTo takes in an event of the step under way.
+func (c *Collector) addTo(f *Facts, e record.Event) {
+	switch body := e.Body.(type) {
+	case *record.Slot:
+		if f.head.ID == e.Step {
+			f.Troubles.addRequest(body)
+			c.matcher.Request(body)
+		}
+	case *record.KubeEvent:
+		f.Troubles.addEvent(e.T, body)
+		c.matcher.Event(e.T, body)
+	case *record.Log:
+		f.addLog(body)
+		c.matcher.Log(e.T, body)
+	case *record.Window:
+		if f.head.ID == e.Step {
+			if f.Stream == nil {
+				f.Stream = NewStream(f.hold, boundsOf(c.spec.Goals))
+			}
+			f.Stream.Add(body)
+			if c.tables.Windows != nil {
+				c.tables.Windows(&f.head, body)
+			}
+		}
+	case *record.Request:
+		if f.head.ID == e.Step && f.Stream != nil {
+			f.Stream.recorded = append(f.Stream.recorded, body)
+		}
+	case *record.Reading:
+		f.readings.Add(e.T, body)
+	case *record.Canary:
+		f.canaries.add(body)
+	case *record.Guard:
+		f.Guards = append(f.Guards, Stop{*body, e.T})
+	}
+}
+
+// AddStep takes in what a step does next. One that begins, or a target that is
+// emptied, ends the step under way: end it before.
+func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
+	f := c.current
+	switch s.Phase {
+	case record.PhaseStart:
+		c.emitRows(c.objects.begin(s.Units))
+		c.current = newFacts(e.T, e.Step, s, c.known)
+		c.histograms.begin()
+		c.matcher.Begin(e.Step)
+	case record.PhaseLoaded:
+		if f != nil {
+			f.loaded = e.T
+		}
+	case record.PhaseReached:
+		if f != nil {
+			f.Reached = e.T
+		}
+	case record.PhaseEnd:
+		if f != nil {
+			f.ended(s)
+		}
+	case record.PhaseReset:
+		c.emitRows(c.objects.empty())
+	}
+}
+
+// AddFault takes in a fault, and returns what the reader must know of one that is
+// over.
+func (c *Collector) AddFault(r *record.Fault) (w record.Warning, over bool) {
+	step := 0
+	if f := c.current; f != nil {
+		step = f.head.ID
+		if r.From >= f.Start {
+			f.Troubles.observe(result.BreachWatch, r.From, r.What, "", r.Message).reports = 1
+		}
+	}
+	return c.faults.add(r, step)
+}
+
+// End ends the step under way, and measures it; nil where none is. One whose end
+// was never recorded was cut.
+func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
+	f := c.current
+	if f == nil {
+		return nil, nil
+	}
+	c.current = nil
+	f.End, f.Blind = t, len(c.faults) > 0
+	if f.head.Ending == "" {
+		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
+	}
+	c.objects.end(f)
+	s := measure(c.spec, f)
+	s.Durations = c.histograms.end()
+	c.showed(f, s)
+	s.Hits = c.matcher.End(f.End, peaksOf(s, c.spec, f))
+	c.phases.add(c.spec, f)
+	c.cost.AddStep(s.Requested, s.Resources)
+	if c.heads[s.ID] == nil {
+		head := f.head // and not all of the facts
+		c.heads[s.ID] = &head
+	}
+	return s, f
+}
+
+// emitRows hands the objects of slots to the table: no news of them is awaited any
+// more.
+func (c *Collector) emitRows(slots []*slot) {
+	if c.tables.Rows == nil {
+		return
+	}
+	for _, s := range slots {
+		for i := range max(s.count(), len(s.objects)) {
+			c.tables.Rows(c.objects.row(s, i, c.heads[s.step]))
+		}
+	}
+}
+
+// Empty takes all that was in place to be gone: no news of any object is awaited
+// any more.
+func (c *Collector) Empty() {
+	c.emitRows(c.objects.empty())
+	c.emitRows(c.objects.empty())
+}
+
+// Forget leaves out the step under way.
+func (c *Collector) Forget() { c.current = nil }
+
+// Resume takes in that the run was cut here. It returns what the reader must know
+// of faults that lasted until then.
+func (c *Collector) Resume() []record.Warning {
+	lasting := c.faults.lasting("until the run was cut off")
+	c.faults = nil
+	c.cost.Before = c.cost.CPUSeconds
+	return lasting
+}
+
+// Lasting says of each fault that lasts to the end of the run that it does.
+func (c *Collector) Lasting() []record.Warning { return c.faults.lasting("to the end") }
+
+// Milestones are the milestones of the objects, in their order.
+func (c *Collector) Milestones() []string { return c.objects.names }
+
+// OwnCost is what this program itself has used.
+func (c *Collector) OwnCost() result.Cost { return c.cost.Cost }
+
+// Phases are what the run's steps tell of the cost of an object.
+func (c *Collector) Phases() *Phases { return &c.phases }
+
+// Live is how far the step under way has come, as far as its objects tell.
+type Live struct {
+	There    int // of the step's own objects
+	P50, P99 *float64
+}
+
+// Live sums up the step under way. It takes time in proportion to its objects.
+func (c *Collector) Live() Live {
+	if c.current == nil {
+		return Live{}
+	}
+	return c.current.live(c.objects.own, c.spec.Kind.There, c.objects.milestones.there)
+}

@@ -1,0 +1,128 @@
+package fold
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// concurrentIn counts a step's objects, and says how far the limits were used up
+// while others waited, the most used one first; nil where its kind does not ask
+// for it.
+func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []result.BoundShare) {
+	if spec.Kind.Concurrent == nil {
+		return nil, nil
+	}
+	a = &result.Concurrent{Concurrent: *spec.Kind.Concurrent}
+	from, to := f.of(a.From), f.of(a.To)
+	var all, waits []edge
+	byPlace, waitsAt := make(map[int32][]edge), make(map[int32][]edge)
+	for i := range f.units {
+		u := &f.units[i]
+		o := u.object
+		if o == nil {
+			continue
+		}
+		if u.own && !o.troubled {
+			wait := []edge{{u.zero, 1}, {min(o.reached(from), f.End), -1}}
+			waits = append(waits, wait...)
+			if o.node >= 0 {
+				waitsAt[o.node] = append(waitsAt[o.node], wait...)
+			}
+		}
+		if o.reached(from) == Never {
+			continue
+		}
+		if o.troubled {
+			a.LeftOut++
+			continue
+		}
+		edges := []edge{{o.reached(from), 1}}
+		switch end := o.reached(to); {
+		case end != Never:
+			edges = append(edges, edge{end, -1})
+		case o.reached(f.gone) != Never:
+			edges = append(edges, edge{o.reached(f.gone), -1})
+		}
+		all = append(all, edges...)
+		if o.node >= 0 {
+			byPlace[o.node] = append(byPlace[o.node], edges...)
+		}
+	}
+	a.Most = mostAtOnce(all)
+	for _, node := range slices.Sorted(maps.Keys(byPlace)) {
+		if most := mostAtOnce(byPlace[node]); most > a.PerPlace {
+			a.PerPlace, a.Place = most, f.nodeName[node]
+		}
+	}
+	var use, useAt usedUp
+	use.add(all, waits)
+	for node, edges := range byPlace {
+		useAt.add(edges, waitsAt[node])
+	}
+	bounds = append(boundOf(a, use, a.Limit, a.Most, "", a.Setting), boundOf(a, useAt, a.PerPlaceLimit, a.PerPlace, " of one "+spec.Kind.Place.One, a.PerPlaceSetting)...)
+	slices.SortStableFunc(bounds, func(x, y result.BoundShare) int { return cmp.Compare(y.Share, x.Share) })
+	return a, bounds
+}
+
+// usedUp is how many objects were under way, on average, while others waited:
+// each moment counts as often as it was waited through.
+type usedUp struct {
+	weighted, waited float64 // by the second
+	from, to         record.Micros
+}
+
+// add takes in those under way and those that waited, of all or of one place.
+func (n *usedUp) add(underWay, waits []edge) {
+	type step struct {
+		edge
+		waits bool
+	}
+	edges := make([]step, 0, len(underWay)+len(waits))
+	for i, list := range [][]edge{underWay, waits} {
+		for _, e := range list {
+			edges = append(edges, step{e, i == 1})
+		}
+	}
+	slices.SortFunc(edges, func(a, b step) int { return cmp.Compare(a.t, b.t) })
+	going, waiting := 0, 0
+	for i, e := range edges {
+		if i > 0 {
+			span := (e.t - edges[i-1].t).Seconds()
+			n.weighted, n.waited = n.weighted+float64(going*waiting)*span, n.waited+float64(waiting)*span
+		}
+		if e.waits {
+			waiting += e.delta
+			if n.to == 0 || e.t < n.from {
+				n.from = e.t
+			}
+			n.to = max(n.to, e.t)
+		} else {
+			going += e.delta
+		}
+	}
+}
+
+// limitFull is the share of a limit of objects at once that must be in use while
+// others wait: the next one begins a little after one has ended.
+const limitFull = 0.7
+
+// boundOf is how far a limit was used up, if there is one and some waited.
+func boundOf(a *result.Concurrent, n usedUp, limit, most int, where, setting string) []result.BoundShare {
+	if limit == 0 || !(n.waited > 0) {
+		return nil
+	}
+	share := n.weighted / n.waited / float64(limit)
+	waiting := n.waited / (n.to - n.from).Seconds()
+	return []result.BoundShare{{
+		Name:  cmp.Or(setting, "limit at once"+where),
+		What:  fmt.Sprintf("the limit of %d between %s and %s at once%s%s", limit, a.From, a.To, where, strings.TrimSuffix(" ("+setting+")", " ()")),
+		Share: result.Round(share, 3), Held: most >= limit && share >= limitFull && waiting >= usage.LeastWaiting, Waiting: new(result.Round(waiting, 1)),
+	}}
+}

@@ -1,0 +1,159 @@
+package fold
+
+import (
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Facts are what the record tells of a step by its end. All that is judged is
+// judged by them; they are not changed by it.
+type Facts struct {
+	// head is what is known of the step before it is judged.
+	head                        result.Step
+	Start, loaded, Reached, End record.Micros
+	timeout, hold               record.Micros
+	places, Others              int
+	ToAsk                       int // objects that it set out to ask for, 0 is not known
+	message                     string
+	Blind                       bool // the watch was cut at the end
+
+	*milestones
+	own        []*slot // that it asked for
+	place      []*slot // all in place
+	units      []unit  // the objects that it is judged by
+	setOut     int     // objects that the steps set out to ask for since the target was empty
+	asked      int     // objects that its own requests on record ask for
+	services   map[string]int
+	nodeName   []string // by index
+	Replaced   int
+	ReplacedAt record.Micros // the first of them
+
+	Stream *Stream // nil where each thing asked for is on record by itself
+
+	readings usage.Readings
+	Troubles Troubles
+	canaries canaries
+	Guards   []Stop
+	logs     []result.LogTail
+
+	// What follows from all of this, once the step was measured.
+	outcomes []unitOutcome     // of the units
+	Samples  map[string]Sample // by milestone, of the step's own objects
+	Dropped  int               // requests of the step that were never sent
+	Achieved *float64          // in percent of the rate that was offered, nil is not known
+	Stood    []Standstill
+}
+
+// unit is one object that is asked for.
+type unit struct {
+	slot   *slot
+	object *object // nil: no news of it came
+	zero   record.Micros
+	own    bool // asked for in this step
+}
+
+// Stop is a guard that stopped the load.
+type Stop struct {
+	record.Guard
+	At record.Micros
+}
+
+// newFacts begins a step.
+func newFacts(t record.Micros, id int, s *record.StepEvent, known *knownTroubles) *Facts {
+	f := &Facts{
+		head: result.Step{
+			ID: id, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
+			Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Open: s.Open, Pace: s.Pace,
+			Breaches: []result.Breach{},
+		},
+		Start: t, loaded: Never, Reached: Never, End: Never,
+		timeout: s.Timeout, hold: s.Hold, places: s.Places, Others: s.Others, ToAsk: s.Units,
+		readings: usage.NewReadings(known.kind.Metrics), Troubles: newTroubles(known, s.Open),
+	}
+	if s.Timeout <= 0 {
+		f.timeout = unreached - 1
+	}
+	return f
+}
+
+// ended takes in how a step ended.
+func (f *Facts) ended(s *record.StepEvent) {
+	if s.Places > 0 {
+		f.places, f.Others = s.Places, s.Others
+		f.head.PerNode = &result.PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
+	}
+	f.head.Ending, f.message = s.Ending, s.Message
+}
+
+const (
+	maxLogs     = 12 // of a step, in its result
+	maxLogLines = 8  // of one of them
+)
+
+// addLog takes in a sample of what a container has written.
+func (f *Facts) addLog(r *record.Log) {
+	if len(f.logs) < maxLogs {
+		lines := r.Lines[max(len(r.Lines)-maxLogLines, 0):]
+		f.logs = append(f.logs, result.LogTail{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
+	}
+}
+
+// Cut reports whether the follow-up was cut short.
+func (f *Facts) Cut() bool {
+	return f.head.Ending == record.EndInterrupted || f.head.Ending == record.EndGuard
+}
+
+// judges reports whether a slot of the step itself is one that the step is
+// judged by: all of them, but for the warm-up of an open loop.
+func (f *Facts) judges(s *slot) bool {
+	return !f.head.Open || f.Reached != Never && s.intended >= f.Reached && s.intended < f.Reached+f.hold
+}
+
+// latency is the time from an object's time zero to a milestone, or unreached.
+// An object that no news came of reached nothing.
+func (u *unit) latency(milestone int) record.Micros {
+	if u.object == nil || u.object.reached(milestone) == Never {
+		return unreached
+	}
+	return max(u.object.reached(milestone)-u.zero, 0)
+}
+
+// live sums up the step under way, whose own slots are these.
+func (f *Facts) live(own []*slot, milestone string, there int) Live {
+	if f.Stream != nil {
+		return f.Stream.live(milestone)
+	}
+	var values []float64
+	for _, s := range own {
+		if !f.judges(s) {
+			continue
+		}
+		for _, o := range s.filling() {
+			u := unit{object: o, zero: s.zeroOf(o)}
+			if l := u.latency(there); l <= f.timeout {
+				values = append(values, l.Seconds())
+			}
+		}
+	}
+	sample := stats.NewSample(values, 0)
+	return Live{There: len(values), P50: result.Finite(sample.Quantile(0.5)), P99: result.Finite(sample.Quantile(0.99))}
+}
+
+// startsInPlace is when the objects that are in place had reached a milestone,
+// in order.
+func (f *Facts) startsInPlace(started int) []record.Micros {
+	var starts []record.Micros
+	for _, s := range f.place {
+		for _, o := range s.objects {
+			if t := o.reached(started); t != Never && !o.gone {
+				starts = append(starts, t)
+			}
+		}
+	}
+	slices.Sort(starts)
+	return starts
+}

@@ -1,0 +1,125 @@
+package fold
+
+import (
+	"maps"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// FiguresIn are the conditions of a step between two moments. Load is that at
+// the later one. What was under way between them counts with all of its time:
+// what stands still is answered only afterwards.
+func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[string]float64 {
+	figures := make(map[string]float64)
+	for source, points := range f.readings.CPU {
+		used, ok := usage.CPUIn(points, from, to)
+		if !ok {
+			continue
+		}
+		if used = f.readings.Percent(used); source == usage.SourceMachine {
+			figures[result.FigureMachine] = used
+		} else {
+			figures[result.FigureCPU+source] = used
+		}
+	}
+	var service []float64
+	var edges []edge
+	for _, s := range f.own {
+		if !s.onRecord || s.outcome == record.SlotDropped || s.sent > to || s.replied < from {
+			continue
+		}
+		edges = append(edges, edge{max(s.sent, from), 1}, edge{s.replied, -1})
+		service = append(service, (s.replied - s.sent).Seconds())
+	}
+	figures[result.FigureInFlight] = float64(mostAtOnce(edges))
+	if f.Stream != nil {
+		if w := f.Stream.windowAt(to); w != nil {
+			figures[result.FigureInFlight] = float64(w.inFlight)
+		}
+	}
+	put := func(name string, values []float64) {
+		if len(values) > 0 {
+			figures[name] = result.Round(stats.NewSample(values, 0).Quantile(0.5), 6)
+		}
+	}
+	put(result.FigureRequest, service)
+	var latency, lag []float64
+	for _, x := range f.canaries.list {
+		if x.Sent > to || max(x.Replied, x.Seen, x.Sent) < from {
+			continue
+		}
+		if x.Replied > 0 {
+			latency = append(latency, (x.Replied - x.Sent).Seconds())
+		}
+		if x.Seen > 0 {
+			lag = append(lag, (x.Seen - x.Sent).Seconds())
+		}
+	}
+	put(result.FigureAPI, latency)
+	put(result.FigureWatchLag, lag)
+	if f.Stream != nil {
+		figures[result.FigureBacklog] = float64(load.Backlog)
+		return figures
+	}
+	figures[result.FigurePending], figures[result.FigureUnplaced] = float64(load.Pending()), float64(load.Unplaced)
+	return figures
+}
+
+// MostPending is the load at the moment up to t at which the most objects of a
+// step were pending, by its own requests.
+func (f *Facts) MostPending(t record.Micros) result.StepProgress {
+	// At a few hundred moments, evenly spread: exact enough to compare with.
+	const moments = 256
+	times := make([]record.Micros, 0, moments)
+	for i := range record.Micros(moments) {
+		at := f.Start + (t-f.Start)*(i+1)/moments
+		if len(times) == 0 || at > times[len(times)-1] {
+			times = append(times, at)
+		}
+	}
+	var most result.StepProgress
+	for _, l := range f.LoadsAt(times) {
+		if l.Pending() > most.Pending() {
+			most.Asked, most.There = l.Asked, l.There
+		}
+		most.Unplaced, most.Backlog = max(most.Unplaced, l.Unplaced), max(most.Backlog, l.Backlog)
+	}
+	return most
+}
+
+// peaksOf are a step's figures as its signatures ask for them: the most of what
+// is counted and used, the median of what takes time.
+func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
+	figures := make(map[string]float64)
+	if len(spec.Signatures) == 0 {
+		return figures
+	}
+	maps.Copy(figures, f.FiguresIn(f.Start, f.End, f.MostPending(f.End)))
+	for source, points := range f.readings.CPU {
+		peak, ok := usage.PeakCPU(points)
+		if !ok {
+			// Figures of signatures are in percent of one processor.
+			delete(figures, result.FigureCPU+source)
+			continue
+		}
+		if source != usage.SourceMachine {
+			figures[signature.FigureCPU+source] = peak
+		} else if cpus := f.readings.Usage[source].CPUs; cpus > 0 {
+			figures[signature.FigureMachine] = result.Round(peak/float64(cpus), 1)
+		}
+	}
+	for source, u := range c.Resources {
+		if u.PeakRSSBytes > 0 {
+			figures[signature.FigureMemory+source] = float64(u.PeakRSSBytes)
+		}
+	}
+	for _, n := range f.services {
+		figures[signature.FigureServices] = max(figures[signature.FigureServices], float64(n))
+	}
+	figures[signature.FigureThrottled] = float64(c.Retries429)
+	return figures
+}

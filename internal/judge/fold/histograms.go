@@ -1,0 +1,103 @@
+package fold
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+type durationsKey struct{ source, name string }
+
+// histograms collects what programs publish of how long their work took.
+type histograms struct {
+	// latest are those that came since the last step began or ended, and before
+	// those as published before the step's load.
+	latest, before map[durationsKey]*record.ComponentHistogram
+}
+
+func newHistograms() histograms {
+	return histograms{latest: make(map[durationsKey]*record.ComponentHistogram)}
+}
+
+func (c *histograms) add(r *record.ComponentHistogram) { c.latest[durationsKey{r.Source, r.Name}] = r }
+
+// begin begins a step's load.
+func (c *histograms) begin() {
+	*c = histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
+}
+
+// end is the differences between what was published before a step's load and at
+// its end.
+func (c *histograms) end() []result.HistogramSummary {
+	var list []result.HistogramSummary
+	for key, after := range c.latest {
+		before := c.before[key]
+		if before == nil {
+			// Work that was never done before is published from its first time
+			// on: it was none, if others were published then.
+			if !c.published(key.source) {
+				continue
+			}
+			before = &record.ComponentHistogram{Counts: make([]uint64, len(after.Counts))}
+		}
+		if d, ok := durationsIn(before, after); ok {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, func(x, y result.HistogramSummary) int {
+		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Name, y.Name))
+	})
+	*c = newHistograms()
+	return list
+}
+
+// published reports whether a program had published anything before the load.
+func (c *histograms) published(source string) bool {
+	for key := range c.before {
+		if key.source == source {
+			return true
+		}
+	}
+	return false
+}
+
+// durationsIn is what fell between two readings of a histogram; false where
+// that is nothing, or the program was started anew between them.
+func durationsIn(before, after *record.ComponentHistogram) (result.HistogramSummary, bool) {
+	d := result.HistogramSummary{Source: after.Source, Name: after.Name}
+	if len(after.Counts) != len(after.Bounds) || len(before.Counts) != len(after.Counts) || after.Count <= before.Count {
+		return d, false
+	}
+	d.N = after.Count - before.Count
+	counts := make([]uint64, len(after.Counts))
+	for i := range counts {
+		if after.Counts[i] < before.Counts[i] {
+			return d, false
+		}
+		counts[i] = after.Counts[i] - before.Counts[i]
+		if counts[i] > d.N || i > 0 && counts[i] < counts[i-1] {
+			return d, false
+		}
+	}
+	d.Mean = result.Finite((after.Sum - before.Sum) / float64(d.N))
+	bucket := func(q float64) result.Bucket {
+		rank := uint64(math.Ceil(q * float64(d.N)))
+		i := slices.IndexFunc(counts, func(n uint64) bool { return n >= rank })
+		if i < 0 {
+			i = len(counts)
+		}
+		var in result.Bucket
+		if i > 0 {
+			in.Above = after.Bounds[i-1]
+		}
+		if i < len(counts) {
+			in.AtMost = &after.Bounds[i]
+		}
+		return in
+	}
+	d.P50, d.P99 = bucket(0.5), bucket(0.99)
+	return d, true
+}

@@ -1,0 +1,220 @@
+package fold
+
+import (
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// within is a moment of the step's: its start or end for one before or after.
+func (f *Facts) within(t record.Micros) record.Micros { return min(max(t, f.Start), f.End) }
+
+// Moments tells at which moment an objective could no longer hold.
+type Moments struct{ *Facts }
+
+// Moments are those of the step.
+func (f *Facts) Moments() Moments { return Moments{f} }
+
+// lateAt is when it was certain that an object of the step would not be at a
+// milestone within the bound: when its time was over, or earlier where its
+// request was refused, or where it ended or went without having been there.
+// What the step did not wait for is certain at its end.
+func (f Moments) lateAt(i, m int, bound record.Micros) record.Micros {
+	u, outcome := &f.units[i], f.outcomes[i]
+	at := f.End
+	if bound < at-u.zero {
+		at = u.zero + bound
+	}
+	o := u.object
+	switch {
+	case outcome == unitCreateFailed || outcome == unitDropped:
+		at = min(at, u.slot.replied)
+	case o == nil || o.reached(m) != Never:
+	case o.gone && o.reached(f.gone) != Never:
+		at = min(at, o.reached(f.gone))
+	case o.failed && o.fell != Never:
+		at = min(at, o.fell)
+	}
+	return max(at, f.Start)
+}
+
+// shortAt is when an object in place was first short of what is asked of all:
+// when its time was over, or when it fell from where it was, or went.
+func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
+	u := &f.units[i]
+	at := f.End
+	o := u.object
+	if u.own {
+		if l := u.latency(m); l == unreached || l > bound {
+			at = f.lateAt(i, m, bound)
+		}
+	} else if o == nil || o.reached(m) == Never {
+		at = f.Start // it was so before the step
+	}
+	if o != nil && o.fell != Never && m == f.there {
+		at = min(at, o.fell)
+	}
+	if o != nil && o.gone && !f.head.Open {
+		if t := o.reached(f.gone); t != Never {
+			at = min(at, t)
+		} else if o.fell == Never {
+			at = f.Start // another one took its place; when it went is not known
+		}
+	}
+	return f.within(at)
+}
+
+// QuantileAt is when so many of the step's own objects were late that the
+// objective could no longer hold, and how many were in the end: of n objects
+// the quantile is the ceil(q n)-th smallest latency, so that it takes
+// n - ceil(q n) + 1 of them. An objective that asks for slow objects is lost
+// once ceil(q n) of them were quick.
+func (f Moments) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
+	if f.Stream != nil {
+		return f.Stream.quantileAt(f.Facts, s, sample)
+	}
+	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
+	need := sample.N() - sample.Rank(s.Q) + 1
+	slow := s.Op == slo.Greater || s.Op == slo.GreaterEqual
+	if slow {
+		need = sample.Rank(s.Q)
+	}
+	var moments []record.Micros
+	for i := range f.units {
+		u := &f.units[i]
+		if !u.own {
+			continue
+		}
+		took := u.latency(m)
+		reached := took <= f.timeout
+		if reached && s.Op.Holds(took.Seconds(), s.Within.Seconds()) || !reached && slow {
+			continue
+		}
+		if slow {
+			moments = append(moments, u.object.reached(m))
+			continue
+		}
+		moments = append(moments, f.lateAt(i, m, min(bound, f.timeout)))
+	}
+	if len(moments) < need {
+		return f.End, len(moments) // some of those that are lost count as late
+	}
+	slices.Sort(moments)
+	return f.within(moments[need-1]), len(moments)
+}
+
+// ErrorsAt is when so many of the step's requests had failed that their share
+// could no longer be what the objective allows.
+func (f Moments) ErrorsAt(s slo.SLO, asked int) record.Micros {
+	if f.Stream != nil {
+		most := 0 // that the objective allows
+		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
+			most++
+		}
+		at, _ := f.Stream.since(f.Facts, most+1, func(w windowCounts) int { return w.failed + w.dropped })
+		return at
+	}
+	var moments []record.Micros
+	for _, x := range f.own {
+		if (x.failed() || x.outcome == record.SlotDropped) && f.judges(x) {
+			moments = append(moments, x.replied)
+		}
+	}
+	return f.within(firstBeyond(moments, f.End, func(n int) bool { return s.Op.Holds(100*float64(n)/float64(asked), s.Percent) }))
+}
+
+// firstBeyond is the moment with which there were more than are tolerated, or
+// the end where there never were.
+func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n int) bool) record.Micros {
+	slices.Sort(moments)
+	for i, t := range moments {
+		if !tolerated(i + 1) {
+			return t
+		}
+	}
+	return end
+}
+
+// AchievedAt is when the rate could no longer be achieved, even if every
+// object was ready at that moment: with a schedule that is at the end of
+// the hold.
+func (f Moments) AchievedAt(s slo.SLO) record.Micros {
+	at := f.End
+	switch {
+	case f.head.Open && f.Reached != Never:
+		at = f.Reached + f.hold
+	case !f.head.Open && f.loaded != Never && s.Percent > 0 && (s.Op == slo.GreaterEqual || s.Op == slo.Greater):
+		if took := float64(f.loaded-f.Start) * 100 / s.Percent; took < float64(f.End-f.Start) {
+			at = f.Start + record.Micros(took)
+		}
+	}
+	return f.within(at)
+}
+
+// HeldBackAt is when so many arrivals had found no place that the rate counts
+// as not achieved: when one too many was late, or the first was dropped.
+func (f Moments) HeldBackAt(a *result.Arrivals) record.Micros {
+	at := f.End
+	if f.Stream != nil {
+		at, _ := f.Stream.since(f.Facts, int(LateTolerated/100*float64(a.Judged))+1, func(w windowCounts) int { return w.late })
+		return at
+	}
+	var late []record.Micros
+	for _, s := range f.own {
+		if !f.judges(s) {
+			continue
+		}
+		if s.outcome == record.SlotDropped {
+			at = min(at, s.replied)
+		}
+		if s.outcome == record.SlotDropped || s.waited > 0 {
+			late = append(late, s.intended)
+		}
+	}
+	tooMany := firstBeyond(late, f.End, func(n int) bool { return 100*float64(n)/float64(a.Judged) <= LateTolerated })
+	return f.within(min(at, tooMany))
+}
+
+// Short is of all objects in place how many are short of what is asked of them,
+// how many may be, and when the first was: whether they are there, and, of the
+// step's own, whether they were in time.
+func (f Moments) Short(s slo.SLO) (short, lost int, first record.Micros) {
+	if f.Stream != nil {
+		first, short = f.Stream.since(f.Facts, 1, f.Stream.over(s))
+		return short, f.Stream.account.Lost, first
+	}
+	bound := f.timeout
+	if s.Within > 0 {
+		bound = min(bound, record.MicrosOf(s.Within))
+	}
+	m := f.of(s.Milestone)
+	first = f.End
+	for i := range f.units {
+		u := &f.units[i]
+		took := u.latency(m)
+		late := u.own && took > bound
+		switch {
+		case took == unreached && f.outcomes[i] == unitLost:
+			lost++
+			continue
+		case took == unreached || late || u.object.gone && !f.head.Open:
+		case m != f.there || f.outcomes[i] == unitReady:
+			continue
+		case f.outcomes[i] == unitLost:
+			lost++
+			continue
+		}
+		short++
+		first = min(first, f.shortAt(i, m, bound))
+	}
+	return short, lost, first
+}
+
+// CutBefore reports whether the step was cut before an objective's breach was
+// certain: the rest of the step could have made up for it.
+func (f Moments) CutBefore(s slo.SLO) bool {
+	unasked := f.Stream != nil || f.ToAsk > f.asked
+	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && unasked)
+}

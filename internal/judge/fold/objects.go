@@ -1,0 +1,471 @@
+package fold
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Never marks a milestone that was not reached.
+const Never record.Micros = -1
+
+// unreached is the latency to a milestone that was not reached.
+const unreached record.Micros = math.MaxInt64
+
+// milestones are those of a run's objects by index: first those that its
+// objects are known to reach, then what else there was news of.
+type milestones struct {
+	kind                 *record.ObjectKind
+	names                []string
+	index                map[string]int
+	created, there, gone int // below 0 for one that the kind does not have
+}
+
+func newMilestones(spec *result.Spec) *milestones {
+	m := &milestones{kind: &spec.Kind, index: make(map[string]int)}
+	for _, name := range spec.Milestones {
+		m.add(name)
+	}
+	m.created, m.there, m.gone = m.add(spec.Kind.Created), m.add(spec.Kind.There), m.add(spec.Kind.Gone)
+	return m
+}
+
+// add is the index of a milestone, which may be new.
+func (m *milestones) add(name string) int {
+	i := m.of(name)
+	if i < 0 && name != "" {
+		i = len(m.names)
+		m.index[name] = i
+		m.names = append(m.names, name)
+	}
+	return i
+}
+
+// of is the index of a milestone, below 0 for one that there was no news of.
+func (m *milestones) of(name string) int {
+	if i, ok := m.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// object is one object that news came of.
+type object struct {
+	name  string
+	first record.Micros   // news of it
+	at    []record.Micros // when each milestone was reached, or never
+	node  int32           // index into nodeName, -1 unknown
+	// labels are its values of the labels that times are grouped by.
+	labels []string
+	late   bool
+	there  bool // at the arrival milestone, and not fallen from it since
+	gone   bool
+	// failed says that it will never be ready.
+	failed bool
+	// fell is since when it is no more where it was, or never will be; never
+	// while neither is so.
+	fell    record.Micros
+	reason  string
+	message string
+	// troubled says that it ever had a trouble.
+	troubled bool
+}
+
+// reached is when the object reached a milestone, or never.
+func (o *object) reached(milestone int) record.Micros {
+	if milestone < 0 || milestone >= len(o.at) {
+		return Never // the milestone was first heard of after the object
+	}
+	return o.at[milestone]
+}
+
+// slot is one request and the objects it asked for.
+type slot struct {
+	name      string
+	step      int
+	component string
+	units     int
+	iteration int
+	intended  record.Micros
+	onRecord  bool // its request is on record, and not just news of what it asked for
+	sent      record.Micros
+	waited    record.Micros // for a place among the requests under way
+	scheduled bool          // a schedule said when to send it
+	replied   record.Micros
+	code      int
+	retries   int
+	throttled int
+	delay     record.Micros
+	outcome   record.SlotOutcome
+	err       string
+	objects   []*object // in the order in which news of them came
+	// byName finds an object that has a name of its own.
+	byName map[string]*object
+	// surplus is how many objects more than units came by the end of the last
+	// step: each took the place of another.
+	surplus int
+}
+
+// failed reports whether the slot's request was sent and refused, given up, or
+// never answered.
+func (s *slot) failed() bool {
+	return s.onRecord && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
+}
+
+// asked reports whether there was a request: a template that writes nothing for
+// a slot asks for nothing.
+func (s *slot) asked() bool {
+	return s.onRecord && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
+}
+
+// zeroOf is an object's time zero, from which its latencies count: when its
+// request was sent, or was wanted where a schedule says when. It is the first
+// news of an object that a controller makes, or whose request is not on record;
+// and that of the request where there is no news of the object.
+func (s *slot) zeroOf(o *object) record.Micros {
+	switch {
+	case o != nil && (o.name != s.name || !s.onRecord):
+		return o.first
+	case s.scheduled:
+		return s.intended
+	}
+	return s.sent
+}
+
+// count is how many objects the slot stands for. As long as its request is not
+// on record nobody knows: then it is as many as there are.
+func (s *slot) count() int {
+	if s.onRecord {
+		return s.units
+	}
+	living := 0
+	for _, o := range s.objects {
+		if !o.gone {
+			living++
+		}
+	}
+	return max(living, 1)
+}
+
+// filling are the objects that fill the slot, at most count: one that is gone
+// counts only where none took its place.
+func (s *slot) filling() []*object {
+	n := s.count()
+	if len(s.objects) <= n {
+		return s.objects
+	}
+	list := slices.Clone(s.objects)
+	slices.SortStableFunc(list, func(a, b *object) int { return result.CompareBool(a.gone, b.gone) })
+	return list[:n]
+}
+
+// fill is all that was asked of the target since it was last empty.
+type fill struct {
+	slots  []*slot
+	byName map[string]*slot
+	units  int // that the steps set out to ask for
+	// services is how many were made, by namespace.
+	services map[string]int
+}
+
+func newFill() *fill { return &fill{byName: make(map[string]*slot), services: make(map[string]int)} }
+
+// objects collects what was asked for, and what became of it: which objects are
+// in place, and when each reached its milestones.
+type objects struct {
+	*milestones
+	text map[string]string
+	// place holds the slots in place. leaving holds those of a target that is
+	// being emptied: news of them is still taken in, but they are no longer
+	// judged.
+	place, leaving *fill
+	own            []*slot // new since the last step began
+	nodes          map[string]int32
+	nodeName       []string
+}
+
+func newObjects(spec *result.Spec) *objects {
+	return &objects{
+		milestones: newMilestones(spec), text: make(map[string]string),
+		place: newFill(), leaving: newFill(), nodes: make(map[string]int32),
+	}
+}
+
+// intern keeps one copy of a text that thousands of objects share.
+func (c *objects) intern(s string) string {
+	if t, ok := c.text[s]; ok {
+		return t
+	}
+	c.text[s] = s
+	return s
+}
+
+func (c *objects) node(name string) int32 {
+	i, ok := c.nodes[name]
+	if !ok {
+		i = int32(len(c.nodeName))
+		c.nodes[name] = i
+		c.nodeName = append(c.nodeName, name)
+	}
+	return i
+}
+
+// begin begins a step that sets out to ask for so many objects. The slots that
+// were leaving are returned: no more news of their objects is awaited, and from
+// here on their names are those of others.
+func (c *objects) begin(units int) []*slot {
+	c.place.units += units
+	c.own = nil
+	return c.forget(newFill())
+}
+
+// empty makes the slots in place those that are leaving, and returns those that
+// were.
+func (c *objects) empty() []*slot {
+	place := c.place
+	c.place = newFill()
+	return c.forget(place)
+}
+
+func (c *objects) forget(next *fill) []*slot {
+	gone := c.leaving.slots
+	c.leaving = next
+	return gone
+}
+
+// newSlot makes a slot of the current step.
+func (c *objects) newSlot(name string, step int) *slot {
+	s := &slot{name: name, step: step, intended: Never, sent: Never, replied: Never}
+	c.place.byName[name] = s
+	c.place.slots = append(c.place.slots, s)
+	c.own = append(c.own, s)
+	return s
+}
+
+// addSlot takes in a request. Open says that it came by a schedule.
+func (c *objects) addSlot(step int, open bool, r *record.Slot) {
+	s, ok := c.place.byName[r.Slot]
+	switch {
+	case !ok:
+		s = c.newSlot(r.Slot, step)
+	case s.onRecord:
+		s = c.repeated(s, step, r.Outcome)
+	case s.step != step:
+		s.step = step // there was news before it was asked for
+		c.own = append(c.own, s)
+	}
+	s.onRecord, s.scheduled = true, open
+	s.component, s.units, s.iteration = c.intern(r.Component), max(r.Units, 0), r.Iteration
+	s.intended, s.sent, s.replied, s.waited = r.Intended, r.Sent, r.Replied, r.Waited
+	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
+	s.outcome, s.err, s.delay = r.Outcome, c.intern(r.Error), r.Delay
+	if r.Resource == "Service" && r.Outcome == record.SlotCreated {
+		namespace, _, _ := strings.Cut(r.Slot, "/")
+		c.place.services[namespace]++
+	}
+}
+
+// repeated makes the slot of a request whose name an earlier one had: each is
+// counted. What there is by that name is of the last request that has, or may
+// have, made it.
+func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slot {
+	unmade := was.outcome == record.SlotFailed || was.outcome == record.SlotDropped
+	if outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade {
+		s := c.newSlot(was.name, step)
+		s.objects, s.byName, s.surplus = was.objects, was.byName, was.surplus
+		was.objects, was.byName, was.surplus = nil, nil, 0
+		return s
+	}
+	s := c.newSlot(was.name, step)
+	c.place.byName[was.name] = was
+	return s
+}
+
+// known finds the object that news is of, nil where it is not known: then the
+// slot is the one that it would fill, nil where that is not known either. The
+// slot is the one named, or the one of the object's own name.
+func (c *objects) known(name, slotName string) (*slot, *object) {
+	own := slotName == "" || slotName == name
+	if own {
+		slotName = name
+	}
+	s, ok := c.place.byName[slotName]
+	if !ok {
+		s, ok = c.leaving.byName[slotName]
+	}
+	switch {
+	case !ok:
+		return nil, nil
+	case !own:
+		return s, s.byName[name]
+	case len(s.objects) == 0:
+		return s, nil
+	}
+	return s, s.objects[len(s.objects)-1]
+}
+
+// newObject makes an object of a slot at the first news of it.
+func (c *objects) newObject(s *slot, name string, t record.Micros) *object {
+	o := &object{name: name, first: t, node: -1, fell: Never, at: make([]record.Micros, len(c.names))}
+	for i := range o.at {
+		o.at[i] = Never
+	}
+	if name != s.name {
+		if s.byName == nil {
+			s.byName = make(map[string]*object)
+		}
+		s.byName[name] = o
+	}
+	s.objects = append(s.objects, o)
+	return o
+}
+
+// addObject takes in that an object reached a milestone.
+func (c *objects) addObject(e record.Event, r *record.Object) {
+	i := c.add(r.Milestone)
+	if i < 0 {
+		return // it has no name
+	}
+	s, o := c.known(r.Object, r.Slot)
+	switch {
+	case o == nil && i == c.gone:
+		return // of something that was never in place, or is no more
+	case o == nil:
+		if s == nil {
+			// News can come before the request's own reply.
+			s = c.newSlot(cmp.Or(r.Slot, r.Object), e.Step)
+		}
+		o = c.newObject(s, r.Object, e.T)
+	case i == c.created && (o.gone || o.reached(i) != Never):
+		// The name came again: somebody replaced the object.
+		o.gone, o.there = true, false
+		o = c.newObject(s, r.Object, e.T)
+	case o.gone:
+		return // nothing follows an object's end
+	}
+	for len(o.at) <= i {
+		o.at = append(o.at, Never)
+	}
+	if o.at[i] == Never {
+		o.at[i] = e.T
+	}
+	if r.Component != "" && s.component == "" {
+		s.component = c.intern(r.Component)
+	}
+	if r.Node != "" {
+		o.node = c.node(r.Node)
+	}
+	if o.labels == nil {
+		for _, value := range r.Labels {
+			o.labels = append(o.labels, c.intern(value))
+		}
+	}
+	o.late = o.late || r.Late
+	switch i {
+	case c.milestones.there:
+		o.there = true
+	case c.gone:
+		o.gone, o.there = true, false
+	}
+}
+
+// addState takes in what an object tells of itself, and returns the reason that
+// it gave before; false for an object that was never in place, or is no more.
+func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool) {
+	_, o := c.known(r.Object, r.Slot)
+	if o == nil || o.gone {
+		return "", false
+	}
+	was = o.reason
+	o.troubled = o.troubled || r.Reason != ""
+	o.reason, o.message = c.intern(r.Reason), c.intern(r.Message)
+	if r.Node != "" {
+		o.node = c.node(r.Node)
+	}
+	if r.Failed {
+		o.failed = true
+	}
+	if r.Lost == c.kind.There {
+		o.there = false
+	} else if r.Regained == c.kind.There {
+		o.there = true
+	}
+	switch out := o.failed || r.Lost == c.kind.There; {
+	case out && o.fell == Never:
+		o.fell = e.T
+	case o.there && !o.failed:
+		o.fell = Never
+	}
+	return was, true
+}
+
+// end puts into a step's facts what it is judged by: the objects that fill the
+// slots in place, and those that replaced others during the step.
+func (c *objects) end(f *Facts) {
+	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
+	f.nodeName = c.nodeName
+	f.units = make([]unit, 0, len(f.place))
+	for _, s := range f.place {
+		if surplus := len(s.objects) - s.units; s.onRecord && surplus > s.surplus {
+			if at := s.objects[s.units+s.surplus].first; f.Replaced == 0 || at < f.ReplacedAt {
+				f.ReplacedAt = at
+			}
+			f.Replaced += surplus - s.surplus
+			s.surplus = surplus
+		}
+		own := s.step == f.head.ID
+		if own {
+			f.asked += s.count()
+		}
+		if own && !f.judges(s) {
+			continue
+		}
+		filling := s.filling()
+		for i := range s.count() {
+			u := unit{slot: s, own: own}
+			if i < len(filling) {
+				u.object = filling[i]
+			}
+			u.zero = s.zeroOf(u.object)
+			f.units = append(f.units, u)
+		}
+	}
+}
+
+// row is what became of an object of a slot, for objects.parquet. The step is
+// the one that asked for it, nil where it is not known.
+func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
+	row := record.ObjectRow{
+		Slot: s.name, Step: int64(s.step), Component: s.component, Iteration: int64(s.iteration),
+		Intended: int64(s.intended), Sent: int64(s.sent), Replied: int64(s.replied), Zero: int64(s.zeroOf(nil)),
+		Code: int64(s.code), Retries: int64(s.retries), Throttled: int64(s.throttled),
+		PlantedDelay: int64(s.delay), Outcome: string(s.outcome), Error: s.err,
+	}
+	if i > 0 || s.byName != nil {
+		row.Slot = fmt.Sprintf("%s#%d", s.name, i)
+	}
+	if step != nil {
+		row.Level, row.Arm, row.Replicate = step.Level, step.Arm, int64(step.Replicate)
+	}
+	if i >= len(s.objects) {
+		return row
+	}
+	o := s.objects[i]
+	row.Zero = int64(s.zeroOf(o))
+	if o.node >= 0 {
+		row.Node = c.nodeName[o.node]
+	}
+	row.Reason, row.Message, row.Late, row.There = o.reason, o.message, o.late, o.there
+	row.Milestones = make(map[string]int64, len(o.at))
+	for m, at := range o.at {
+		if at != Never {
+			row.Milestones[c.names[m]] = int64(at)
+		}
+	}
+	return row
+}

@@ -1,0 +1,221 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+const (
+	// LateTolerated is the percentage of arrivals that may find no place
+	// before the rate counts as not achieved.
+	LateTolerated = 1.0
+	// othersTolerated is the percentage of the CPUs that programs beside the
+	// run may use without a word.
+	othersTolerated = 15.0
+)
+
+// HeldBack reports whether the target held back so many arrivals that the rate
+// was not achieved.
+func HeldBack(a *result.Arrivals) bool {
+	return a.Judged > 0 && (a.Dropped > 0 || 100*float64(a.Late)/float64(a.Judged) > LateTolerated)
+}
+
+// arrivalsOf are the requests of a step whose requests came by a schedule.
+func arrivalsOf(f *Facts) *result.Arrivals {
+	a := &result.Arrivals{}
+	if f.Reached == Never {
+		return a
+	}
+	var own []float64
+	for _, s := range f.own {
+		if !f.judges(s) {
+			a.WarmUp++
+			continue
+		}
+		a.Judged++
+		if s.outcome == record.SlotDropped {
+			a.Late++
+			a.Dropped++
+			continue
+		}
+		if s.waited > 0 {
+			a.Late++
+		}
+		if s.onRecord {
+			own = append(own, max(s.sent-s.intended-s.waited, 0).Seconds())
+		}
+	}
+	if from, to := f.held(); to > from {
+		a.OwnDelayP99 = result.Finite(stats.NewSample(own, 0).Quantile(0.99))
+		a.DeletionsPerSecond = *rate(f.reachedIn(f.gone, from, to), to-from)
+	}
+	return a
+}
+
+// arrivalRates are the rates of a step whose requests came by a schedule: of
+// arrivals in the hold, of objects that became ready in it, and the second in
+// percent of the first; nil where the hold was not reached.
+func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *float64) {
+	from, to := f.held()
+	if to <= from {
+		return nil, nil, nil
+	}
+	offered, rateOf = rate(a.Judged, to-from), rate(f.reachedIn(f.there, from, to), to-from)
+	if *offered > 0 {
+		achieved = new(100 * *rateOf / *offered)
+	}
+	return offered, rateOf, achieved
+}
+
+// held is from when to when the level was held; both are the same where it was
+// not reached.
+func (f *Facts) held() (from, to record.Micros) {
+	if f.Reached == Never {
+		return Never, Never
+	}
+	return f.Reached, min(f.Reached+f.hold, f.End)
+}
+
+// reachedIn counts the objects of the step's requests that reached a milestone
+// in a span.
+func (f *Facts) reachedIn(milestone int, from, to record.Micros) int {
+	n := 0
+	for _, s := range f.own {
+		for _, o := range s.objects {
+			if t := o.reached(milestone); t != Never && t >= from && t < to {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// bottleneckOf is what the step's own objects waited for, and what the CPUs did;
+// nil where neither is known. Others is what other programs used of the CPUs in
+// percent, 0 where that is no more than is tolerated.
+func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *result.Bottleneck, others float64) {
+	n = &result.Bottleneck{Waits: waitsOf(spec, f), Slowdown: slowdownOf(spec, f)}
+	if m, ok := f.readings.Usage[usage.SourceMachine]; ok && m.CPUs > 0 && m.Span > 0 {
+		others = addCPUs(n, m, f.readings.Usage)
+		if peak, ok := usage.PeakCPU(f.readings.CPU[usage.SourceMachine]); ok {
+			n.CPUPeak = min(f.readings.Percent(peak), 100)
+		}
+	}
+	if from, to := f.held(); f.Stream != nil && to > from {
+		n.Bounds = f.readings.BoundsIn(spec.Kind.Bounds, from, to, false)
+	} else if f.Stream == nil {
+		n.Bounds = append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, min(f.Reached, f.End), true)...)
+	}
+	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
+		return nil, 0
+	}
+	return n, others
+}
+
+// waitsOf are the ways between two milestones of the step's own objects, the
+// longest on average first. An object's first way begins with its request.
+func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
+	type way struct{ from, to int }
+	ways := make(map[way][]float64)
+	total := 0.0
+	for i := range f.units {
+		u := &f.units[i]
+		if !u.own || u.slot.outcome == record.SlotDropped || !u.slot.onRecord && u.object == nil {
+			continue
+		}
+		at, from := u.zero, -1
+		if u.slot.onRecord {
+			at = u.slot.zeroOf(nil)
+		}
+		onTheWay := -1 // to the first milestone that none of those reached follows
+		for m := range f.names {
+			if m == f.gone {
+				continue
+			}
+			t := Never
+			if u.object != nil {
+				t = u.object.reached(m)
+			}
+			if t == Never {
+				// Not every system tells of every milestone.
+				if onTheWay < 0 {
+					onTheWay = m
+				}
+				if m == f.there {
+					break
+				}
+				continue
+			}
+			took := max(t-at, 0).Seconds()
+			ways[way{from, m}] = append(ways[way{from, m}], took)
+			total += took
+			at, from, onTheWay = max(t, at), m, -1
+			if m == f.there {
+				break
+			}
+		}
+		if onTheWay >= 0 {
+			took := max(f.End-at, 0).Seconds()
+			ways[way{from, onTheWay}] = append(ways[way{from, onTheWay}], took)
+			total += took
+		}
+	}
+	list := []result.Wait{}
+	for w, took := range ways {
+		s, to := stats.NewSample(took, 0), f.names[w.to]
+		wait := result.Wait{From: "request", To: to, For: spec.Kind.Owner(to), Mean: result.Round(s.Mean(), 6), P99: result.Round(s.Quantile(0.99), 6)}
+		if w.from >= 0 {
+			wait.From = f.names[w.from]
+		}
+		if total > 0 {
+			wait.Share = result.Round(100*s.Mean()*float64(len(took))/total, 1)
+		}
+		list = append(list, wait)
+	}
+	slices.SortFunc(list, func(x, y result.Wait) int {
+		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.To, y.To))
+	})
+	return list
+}
+
+// addCPUs adds what the CPUs of the machine did, and returns what other programs
+// used of them in percent, 0 where that is no more than is tolerated.
+func addCPUs(n *result.Bottleneck, machine *usage.StepUsage, by map[string]*usage.StepUsage) float64 {
+	n.CPUs = machine.CPUs
+	all := float64(machine.CPUs) * machine.Span
+	busy := result.Round(min(100*machine.Used/all, 100), 1)
+	n.CPUBusy = &busy
+	others := busy
+	split := make(map[string]bool) // sources whose parts are known too, which say more
+	for source := range by {
+		if whole, _, ok := strings.Cut(source, "/"); ok {
+			split[whole] = true
+		}
+	}
+	for source, u := range by {
+		if source == usage.SourceMachine || source == usage.SourceNode {
+			continue
+		}
+		percent := result.Round(100*u.Used/all, 1)
+		if !usage.PartOfAnother(source) {
+			others -= percent
+		}
+		if !split[source] {
+			n.CPUBy = append(n.CPUBy, result.CPUShare{Source: source, Percent: percent})
+		}
+	}
+	n.CPUBy = append(n.CPUBy, result.CPUShare{Source: result.Others, Percent: result.Round(max(others, 0), 1)})
+	slices.SortFunc(n.CPUBy, func(x, y result.CPUShare) int {
+		return cmp.Or(cmp.Compare(y.Percent, x.Percent), cmp.Compare(x.Source, y.Source))
+	})
+	if others <= othersTolerated {
+		return 0
+	}
+	return others
+}

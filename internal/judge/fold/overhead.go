@@ -1,0 +1,73 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// leastPhase is how long a phase is at least that counts: a shorter one is
+// mostly the time between two readings.
+const leastPhase = record.Micros(2e6)
+
+// Phases collects what a run's steps tell of the cost of an object.
+type Phases struct {
+	Steps, Objects int
+	most           int // objects in place at the end of any step so far
+	By             map[string]*Growth
+}
+
+// Growth is what a source took more: of memory in each step, of CPU time by the
+// second in each phase; and how many objects started meanwhile, and stood.
+type Growth struct{ MemX, MemY, CPUX, CPUStood, CPUY []float64 }
+
+// add takes in a step that has ended.
+func (s *Phases) add(spec *result.Spec, f *Facts) {
+	if len(f.readings.CPU[usage.SourceNode]) < 2 || f.head.Open || f.Reached == Never || spec.Arms != nil {
+		return
+	}
+	if s.By == nil {
+		s.By = make(map[string]*Growth)
+	}
+	started := f.of(spec.Kind.Started)
+	if started < 0 {
+		started = f.there
+	}
+	starts := f.startsInPlace(started)
+	before := func(t record.Micros) float64 {
+		n, _ := slices.BinarySearch(starts, t+1)
+		return float64(n)
+	}
+	own := before(f.End) - before(f.Start)
+	for source, points := range f.readings.CPU {
+		if source == usage.SourceMachine {
+			continue
+		}
+		g := s.By[source]
+		if g == nil {
+			g = &Growth{}
+			s.By[source] = g
+		}
+		first, last := 0, len(points)-1
+		middle, _ := slices.BinarySearchFunc(points, f.Reached, func(p usage.CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
+		for _, phase := range [][2]int{{first, middle}, {middle, last}} {
+			if max(phase[0], phase[1]) > last || points[phase[1]].T-points[phase[0]].T < leastPhase {
+				continue
+			}
+			p, q := points[phase[0]], points[phase[1]]
+			span := (q.T - p.T).Seconds()
+			g.CPUX, g.CPUY = append(g.CPUX, (before(q.T)-before(p.T))/span), append(g.CPUY, (q.Used-p.Used)/span)
+			g.CPUStood = append(g.CPUStood, (before(p.T)+before(q.T))/2)
+		}
+		// What an earlier, larger load has left behind a process has not to be
+		// taken again.
+		if p, q := points[first], points[last]; p.RSS >= 0 && q.RSS >= 0 && own > 0 && len(starts) > s.most {
+			g.MemX, g.MemY = append(g.MemX, own), append(g.MemY, q.RSS-p.RSS)
+		}
+	}
+	s.Steps, s.Objects = s.Steps+1, s.Objects+int(own)
+	s.most = max(s.most, len(starts))
+}

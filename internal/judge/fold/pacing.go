@@ -1,0 +1,138 @@
+package fold
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// What makes the pace of a client's limit: its requests come one by one, evenly.
+const (
+	paceNeeds  = 50   // objects
+	paceSpread = 0.35 // of the median distance, that between the quartiles at most
+	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is shown
+	paceEven   = 1.5  // of the distance from an even spread of waits, by the root of their number
+	paceUneven = 0.15 // that distance where they are many: a load that is held up for a moment makes waits uneven, too
+	paceOwn    = 0.15 // how near to the load's own rate it is that of the load
+)
+
+// CPUsBusy is the percentage of the CPUs in use from which on a step shows what
+// these can do, and not what the target does.
+const CPUsBusy = 95.0
+
+// pacings are the parts of the step that a limit on requests paced, each in a
+// sentence. Such a limit, as the clients of schedulers and controllers have,
+// lets one request through every 1/QPS seconds. So what it delays comes evenly,
+// and has waited for anything up to 1/QPS, which makes QPS = 1 / (2 x mean wait);
+// where more comes than it lets through, for anything up to the whole backlog's
+// time. What is even because the load came evenly has not waited like that, and
+// one that is short of processors is not even.
+func (f *Facts) pacings(n *result.Bottleneck) []string {
+	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= CPUsBusy || f.Stream != nil {
+		return nil
+	}
+	own := f.head.Level // of the load, by the second
+	if !f.head.Open {
+		own, _ = strconv.ParseFloat(strings.TrimSuffix(f.head.Pace, "/s"), 64)
+	}
+	var list []string
+	for _, w := range n.Waits {
+		from, to := f.of(w.From), f.of(w.To)
+		if from < 0 {
+			continue // the request's own answer
+		}
+		var waits, came []float64
+		for i := range f.units {
+			u := &f.units[i]
+			if o := u.object; u.own && o != nil && o.reached(from) != Never && o.reached(to) != Never {
+				waits = append(waits, (o.reached(to) - o.reached(from)).Seconds())
+				came = append(came, o.reached(to).Seconds())
+			}
+		}
+		if len(came) < paceNeeds {
+			continue
+		}
+		slices.Sort(came)
+		apart := make([]float64, len(came)-1)
+		for i := range apart {
+			apart[i] = came[i+1] - came[i]
+		}
+		between := stats.NewSample(apart, 0)
+		every, low, high := between.Quantile(0.5), between.Quantile(0.25), between.Quantile(0.75)
+		even := every >= paceLeast && high-low <= paceSpread*every
+		if !even || math.Abs(own*every-1) <= paceOwn || !spreadEvenly(waits) {
+			continue
+		}
+		up := 2 * stats.NewSample(waits, 0).Mean()
+		if up < 0.7*every {
+			continue // they hardly waited
+		}
+		list = append(list, fmt.Sprintf("%s came every %s (half of them %s to %s apart), %.0f a second, after waits for the %s spread evenly up to %s: a limit of about %.0f requests a second on its client paces like that",
+			w.To, result.DurationText(every, 0), result.DurationText(low, 0), result.DurationText(high, 0), 1/every, w.For, result.DurationText(up, 0), 1/every))
+	}
+	return list
+}
+
+// spreadEvenly reports whether waits are spread evenly from 0 to twice their mean
+// (Kolmogorov's distance).
+func spreadEvenly(waits []float64) bool {
+	slices.Sort(waits)
+	n := float64(len(waits))
+	up, far := 2*stats.NewSample(waits, 0).Mean(), 0.0
+	if up <= 0 {
+		return false
+	}
+	for i, w := range waits {
+		share := min(w/up, 1)
+		far = max(far, share-float64(i)/n, float64(i+1)/n-share)
+	}
+	return far <= max(paceEven/math.Sqrt(n), paceUneven)
+}
+
+// showed tells the signatures what the step shows besides what it was given.
+func (c *Collector) showed(f *Facts, s *Measured) {
+	tell := func(t record.Micros, reason, text string) {
+		c.matcher.Event(t, &record.KubeEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
+	}
+	for _, x := range f.Stood {
+		tell(x.From, "WritesStoodStill", x.Evidence)
+	}
+	for _, text := range f.pacings(s.Bottleneck) {
+		tell(f.Start, "PacedEvenly", text)
+	}
+	for _, text := range s.collections() {
+		tell(f.Start, "GarbageCollection", text)
+	}
+}
+
+// When a program's garbage collection is worth a word.
+const (
+	collectionPause = 0.1 // seconds that its pauses are longer than, at p99
+	collectionShare = 0.4 // of its CPU time
+	collectionLeast = 1.0 // seconds of CPU time
+)
+
+// collections are the programs whose garbage collection stopped them for long or
+// took much of their CPU time, each in a sentence.
+func (c *Measured) collections() (list []string) {
+	for _, d := range c.Durations {
+		switch {
+		case d.Mean == nil:
+		case d.Name == record.CollectionPauses && d.P99.Above >= collectionPause:
+			list = append(list, fmt.Sprintf("%s was paused by it %d times, p99 over %s", d.Source, d.N, result.DurationText(d.P99.Above, 0)))
+		case d.Name == record.CollectionCPU:
+			took, all := *d.Mean*float64(d.N), c.Resources[d.Source].CPUSeconds
+			if took >= collectionLeast && took >= collectionShare*all && all > 0 {
+				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %d cycles", d.Source, took, all, d.N))
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,189 @@
+package fold
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// reasons groups the objects that were not ready by what kept them.
+type reasons struct {
+	spec   *result.Spec
+	f      *Facts
+	groups map[eventKey]*reasonGroup
+	// byObject finds the warning that names an object, built when first needed.
+	byObject map[string]eventKey
+}
+
+type reasonGroup struct {
+	count   int
+	units   int // of it, those that are objects
+	certain int // of them, those that are not merely lost
+	nodes   map[int32]bool
+	// Of the scheduler's own words: how many nodes they count, of how many,
+	// and how often each of them came.
+	found, of int
+	messages  map[string]int
+}
+
+func (g *reasonGroup) add(certain bool) {
+	g.count++
+	if certain {
+		g.certain++
+	}
+}
+
+func (g *reasonGroup) addObject(certain bool) {
+	g.add(certain)
+	g.units++
+}
+
+// reasonsOf are the reasons for which objects were not ready, the most
+// frequent first.
+func reasonsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) []result.Reason {
+	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
+	for i := range f.units {
+		switch u := &f.units[i]; outcomes[i] {
+		case unitNeverReady, unitLost:
+			r.add(u).addObject(outcomes[i] == unitNeverReady)
+		case unitCreateFailed:
+			r.addRequest(u.slot).addObject(true)
+		}
+	}
+	for _, s := range f.place {
+		if s.units == 0 && s.step == f.head.ID && s.failed() && f.judges(s) {
+			r.addRequest(s).add(true)
+		}
+	}
+	return r.grouped()
+}
+
+const tooLate = "the object was ready only after the step timeout"
+
+// add takes in one object that was not ready.
+func (r *reasons) add(u *unit) *reasonGroup {
+	name, node := u.slot.name, int32(-1)
+	key := eventKey{"NoNews", "the object was never seen"}
+	silent := true // it had no trouble: there may be a warning about it
+	switch o := u.object; {
+	case o == nil && u.slot.outcome == record.SlotUnknown:
+		key = eventKey{"NoAnswer", u.slot.err}
+	case o == nil:
+	default:
+		name, node = o.name, o.node
+		// That containers are not ready says no more than that the pod is not:
+		// why, say the warnings about its probes.
+		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
+		// Those of a rate are removed as they age.
+		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != Never
+		switch {
+		case aged:
+			key = eventKey{"TooLate", tooLate}
+		case o.gone && (silent || o.reason == r.spec.Kind.Removing):
+			key = eventKey{r.spec.Kind.Gone, "the object was deleted, but not by this run"}
+		case o.reason != "":
+			key = eventKey{o.reason, o.message}
+		case o.there:
+			key = eventKey{"TooLate", tooLate}
+		default:
+			key = eventKey{"NotReady", "no reason given"}
+		}
+	}
+	if silent {
+		if event, ok := r.eventOf(name); ok {
+			key = event
+		}
+	}
+	if key.reason == r.spec.Kind.Unplaced {
+		if counts, of := signature.Unschedulable(key.message); len(counts) > 0 {
+			// The reason that holds for the most nodes is the one that binds.
+			// How many nodes have another one changes from object to object.
+			g := r.group(eventKey{counts[0].Reason, ""})
+			g.found, g.of = max(g.found, counts[0].Nodes), max(g.of, of)
+			g.messages[key.message]++
+			return g
+		}
+	}
+	key.message = normalise(key.message, name)
+	g := r.group(key)
+	if node >= 0 {
+		g.nodes[node] = true
+	}
+	return g
+}
+
+// addRequest takes in one object whose request failed.
+func (r *reasons) addRequest(s *slot) *reasonGroup {
+	reason := result.RequestFailed
+	if s.code != 0 {
+		reason = result.HTTPReason + strconv.Itoa(s.code)
+	}
+	return r.group(eventKey{reason, normalise(s.err, s.name)})
+}
+
+func (r *reasons) group(key eventKey) *reasonGroup {
+	g, ok := r.groups[key]
+	if !ok {
+		g = &reasonGroup{nodes: make(map[int32]bool), messages: make(map[string]int)}
+		r.groups[key] = g
+	}
+	return g
+}
+
+// eventOf is the most frequent warning that names an object.
+func (r *reasons) eventOf(name string) (eventKey, bool) {
+	if r.byObject == nil {
+		r.byObject = make(map[string]eventKey)
+		for key, g := range r.f.Troubles.warnings {
+			for object := range g.objects {
+				best, ok := r.byObject[object]
+				if !ok || cmp.Or(cmp.Compare(g.count, r.f.Troubles.warnings[best].count), best.compare(key)) > 0 {
+					r.byObject[object] = key
+				}
+			}
+		}
+	}
+	key, ok := r.byObject[name]
+	return key, ok
+}
+
+// grouped is the groups, the most frequent first.
+func (r *reasons) grouped() []result.Reason {
+	list := make([]result.Reason, 0, len(r.groups))
+	for key, g := range r.groups {
+		reason := result.Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, Certain: g.certain}
+		if g.of > 0 {
+			reason.Nodes, reason.NodesOf = g.found, g.of
+			most := 0
+			for message, n := range g.messages {
+				if n > most || n == most && message < reason.Message {
+					most, reason.Message = n, message
+				}
+			}
+		}
+		list = append(list, reason)
+	}
+	slices.SortFunc(list, func(a, b result.Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), eventKey{a.Reason, a.Message}.compare(eventKey{b.Reason, b.Message}))
+	})
+	return list
+}
+
+var (
+	variable = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\b[0-9a-f]{32,}\b`)
+	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
+)
+
+// normalise takes out of a message what differs from object to object, so that
+// equal causes fall into one group.
+func normalise(message, object string) string {
+	message = variable.ReplaceAllString(signature.Unnamed(message, object), "*")
+	message = backOff.ReplaceAllString(message, "$1 *")
+	return strings.TrimSpace(message)
+}

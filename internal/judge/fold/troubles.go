@@ -1,0 +1,149 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Troubles collects what went wrong in a step as it is seen: what objects,
+// requests and the target's own events tell of.
+type Troubles struct {
+	known *knownTroubles
+	open  bool // objects are removed as they age
+	Seen  map[result.BreachKind]*Sighting
+	// warnings are the target's own, grouped.
+	warnings map[eventKey]*eventGroup
+}
+
+// Sighting is one kind of trouble as it is seen in a step.
+type Sighting struct {
+	First record.Micros
+	// reports is how many objects or requests had it themselves, events how
+	// many events did: both may be of the same.
+	reports, events int
+	What            string
+	Object, Message string
+}
+
+// Count is how often it was seen.
+func (s *Sighting) Count() int { return cmp.Or(s.reports, s.events) }
+
+// eventKey groups the target's own warnings.
+type eventKey struct{ reason, message string }
+
+func (k eventKey) compare(l eventKey) int {
+	return cmp.Or(cmp.Compare(k.reason, l.reason), cmp.Compare(k.message, l.message))
+}
+
+type eventGroup struct {
+	count   int
+	objects map[string]bool
+}
+
+// maxEventObjects bounds what is remembered of one group of warnings.
+const maxEventObjects = 100_000
+
+func newTroubles(known *knownTroubles, open bool) Troubles {
+	return Troubles{known: known, open: open, Seen: make(map[result.BreachKind]*Sighting), warnings: make(map[eventKey]*eventGroup)}
+}
+
+// observe notes that a trouble was seen.
+func (c *Troubles) observe(kind result.BreachKind, t record.Micros, what, object, message string) *Sighting {
+	s, ok := c.Seen[kind]
+	if !ok {
+		s = &Sighting{First: t, What: what, Object: object, Message: message}
+		c.Seen[kind] = s
+	}
+	if t < s.First {
+		// Events of several goroutines can be on record a little out of order.
+		s.First, s.What, s.Object, s.Message = t, what, object, message
+	}
+	return s
+}
+
+// addRequest notes what a request met.
+func (c *Troubles) addRequest(r *record.Slot) {
+	if r.Throttled > 0 {
+		at := r.ThrottledAt
+		if at == 0 {
+			at = r.Replied // a record of before that was known
+		}
+		c.observe(result.BreachThrottling, at, "the server throttled requests (429)", r.Slot, r.Trouble).reports += r.Throttled
+	}
+	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
+		c.observe(result.BreachErrors, r.Replied, "requests failed", r.Slot, r.Error).reports++
+	}
+}
+
+// addState notes what an object tells of itself. Was is the reason that it gave
+// before.
+func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
+	if r.Lost == c.known.kind.There {
+		switch {
+		case r.Reason == "" || r.Reason != c.known.kind.Removing:
+			c.observe(result.BreachReadiness, t, "ready objects became unready", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
+		case !c.open: // else it is removed as it ages
+			c.observe(result.BreachDeleted, t, "objects were deleted, but not by the run", r.Object, "").reports++
+		}
+	}
+	if r.Reason == was {
+		return // the same trouble in other words
+	}
+	if x := c.known.classify(r.Reason, ""); x != nil {
+		c.observe(result.BreachKind(x.Class), t, x.What, r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
+	}
+}
+
+// addEvent notes what the target has published.
+func (c *Troubles) addEvent(t record.Micros, e *record.KubeEvent) {
+	if x := c.known.classify(e.Reason, e.Message); x != nil {
+		c.observe(result.BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
+	}
+	if e.Type != "Warning" {
+		return
+	}
+	key := eventKey{e.Reason, normalise(e.Message, e.Object)}
+	g, ok := c.warnings[key]
+	if !ok {
+		g = &eventGroup{objects: make(map[string]bool)}
+		c.warnings[key] = g
+	}
+	g.count++
+	if len(g.objects) < maxEventObjects {
+		g.objects[e.Object] = true
+	}
+}
+
+// knownTroubles are those that a kind of object knows, by the reasons that tell
+// of them.
+type knownTroubles struct {
+	kind     *record.ObjectKind
+	byReason map[string][]*record.Trouble
+}
+
+func newKnownTroubles(kind *record.ObjectKind) *knownTroubles {
+	k := &knownTroubles{kind: kind, byReason: make(map[string][]*record.Trouble)}
+	for i := range kind.Troubles {
+		x := &kind.Troubles[i]
+		for _, reason := range x.Reasons {
+			k.byReason[reason] = append(k.byReason[reason], x)
+		}
+	}
+	return k
+}
+
+// classify is what a reason tells of, nil for nothing that is known: the first
+// trouble that holds.
+func (k *knownTroubles) classify(reason, message string) *record.Trouble {
+	for _, x := range k.byReason[reason] {
+		if len(x.Message) == 0 || slices.ContainsFunc(x.Message, func(text string) bool { return strings.Contains(message, text) }) {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Concurrent is how many objects were at most between two milestones at once, by
+// when news of them came, beside the target's own limits.
+type Concurrent struct {
+	record.Concurrent
+	Most     int    `json:"most"`
+	PerPlace int    `json:"perPlace"` // of the place that had most
+	Place    string `json:"place,omitempty"`
+	// LeftOut are objects that had a trouble between the milestones: since when
+	// they were not under way is not known.
+	LeftOut int `json:"leftOut"`
+}
+
+// Breach says which limit did not hold, "" for none.
+func (a *Concurrent) Breach() string {
+	switch {
+	case a == nil:
+	case a.Limit > 0 && a.Most > a.Limit:
+		return fmt.Sprintf("%d objects were between %s and %s at once, more than the target's own limit of %d", a.Most, a.From, a.To, a.Limit)
+	case a.PerPlaceLimit > 0 && a.PerPlace > a.PerPlaceLimit:
+		return fmt.Sprintf("%d objects of %s were between %s and %s at once, more than the target's own limit of %d for one place", a.PerPlace, a.Place, a.From, a.To, a.PerPlaceLimit)
+	}
+	return ""
+}
+
+// OwnDelayBound is how late this program may be by its own doing, at p99:
+// in sending what a schedule says, and in being woken by a timer. Beyond it
+// the step says nothing of the target.
+const OwnDelayBound = 10 * time.Millisecond
+
+// OwnDelay is how long this program waited for a processor: it asks to be
+// woken at known times.
+type OwnDelay struct {
+	Wakes int     `json:"wakes"`
+	Late  int     `json:"late"` // by more than OwnDelayBound
+	Max   float64 `json:"max"`  // seconds
+}
+
+// Short reports whether the program was short of CPU: it was late in more
+// than 1 % of cases where a schedule says when to send, and in more than 10 %
+// where only the reading of news was delayed.
+func (d *OwnDelay) Short(open bool) bool {
+	tolerated := 0.10
+	if open {
+		tolerated = 0.01
+	}
+	return d != nil && d.Late >= leastLate && float64(d.Late) > tolerated*float64(d.Wakes)
+}
+
+// leastLate is how often the program must have been late for that to be no
+// chance: a step of a tenth of a second has ten wakes.
+const leastLate = 3
+
+// Bound is what kept the load from going faster, nil where nothing that is known
+// of did.
+func (n *Bottleneck) Bound() *BoundShare {
+	if n == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(n.Bounds, func(b BoundShare) bool { return b.Held }); i >= 0 {
+		return &n.Bounds[i]
+	}
+	return nil
+}
+
+// Others is the name of all programs beside the run's among the shares.
+const Others = "others"
+
+// String says in a phrase how far it was used up.
+func (b BoundShare) String() string {
+	waited := ""
+	if b.Waiting != nil {
+		waited = fmt.Sprintf(", %.3g waited on average", *b.Waiting)
+	}
+	return fmt.Sprintf("%s (%.0f%% of it used%s)", b.What, 100*b.Share, waited)
+}
+
+// By is the share of all CPUs that a source used, in percent; 0 is not known.
+func (n *Bottleneck) By(source string) float64 {
+	if n != nil {
+		for _, u := range n.CPUBy {
+			if u.Source == source {
+				return u.Percent
+			}
+		}
+	}
+	return 0
+}
+
+// Bottleneck is what a step's objects waited for, and what the CPUs did.
+type Bottleneck struct {
+	// Waits are the ways between two milestones, the longest on average first.
+	Waits []Wait `json:"waits"`
+	// CPUs is how many the machine has that the control plane ran on, and
+	// CPUBusy the share of them in use over the step, in percent; 0 and null
+	// where this program does not run there.
+	CPUs    int      `json:"cpus,omitempty"`
+	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUPeak is the most of them in use over about five seconds, in percent; 0
+	// where the step was too short to say.
+	CPUPeak float64 `json:"cpuPeak,omitempty"`
+	// CPUBy is the share of all CPUs by process, in percent, the largest first.
+	CPUBy []CPUShare `json:"cpuBy,omitempty"`
+	// Bounds are what can keep the load from going faster: the target's limits of
+	// objects at once, the one first that was used up most, and what it declares
+	// besides, in its order; those that are known of.
+	Bounds []BoundShare `json:"bounds,omitempty"`
+	// Slowdown is where a milestone was reached less often from then on.
+	Slowdown *Slowdown `json:"slowdown,omitempty"`
+}
+
+// BoundShare is how far something that can keep the load from going faster was
+// used up.
+type BoundShare struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	// Share is the average over the hold of a stream, and of other loads until
+	// the last object was there, or while any waited; 1 is all of it. Held says
+	// that it was enough to bind.
+	Share float64 `json:"share"`
+	Held  bool    `json:"held"`
+	// Waiting is how many waited for it, on average over the hold; null where
+	// that is not known.
+	Waiting *float64 `json:"waiting,omitempty"`
+
+	Generator bool `json:"-"` // it is a limit of the generator
+}
+
+// Wait is the way from one milestone to the next.
+type Wait struct {
+	From string  `json:"from"`
+	To   string  `json:"to"`
+	For  string  `json:"for"`  // whose work it is
+	Mean float64 `json:"mean"` // seconds; an object that is still on the way counts with what it has waited
+	P99  float64 `json:"p99"`  // likewise
+	// Share is the part of all waiting, in percent.
+	Share float64 `json:"share"`
+}
+
+// CPUShare is what one process used.
+type CPUShare struct {
+	Source  string  `json:"source"`
+	Percent float64 `json:"percent"`
+}

@@ -1,0 +1,374 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// used is what a process has used, by a sample.
+type used struct {
+	cpu          float64 // seconds since it was started
+	rss, peak    float64 // bytes; rss is below 0 where it is not known
+	okCPU, okRSS bool
+}
+
+func usedBy(r *record.Reading) used {
+	var u used
+	u.cpu, u.okCPU = reading(r, record.ValueCPU)
+	u.rss, u.okRSS = reading(r, "rssBytes")
+	// Of many processes of one program, what they share counts once.
+	if shares, ok := reading(r, "pssBytes"); ok {
+		u.rss, u.okRSS = shares, true
+	}
+	// Where the system has the peak between two readings, that counts.
+	u.peak, _ = reading(r, "peakBytes")
+	u.peak = max(u.peak, u.rss)
+	return u
+}
+
+// reading is one value of a sample, if it is one that a process can have.
+func reading(r *record.Reading, name string) (float64, bool) {
+	v, ok := r.Values[name]
+	if !ok || !(v >= 0 && v < 1e18) {
+		return 0, false
+	}
+	return v, true
+}
+
+// Readings collects what the processes used in a step.
+type Readings struct {
+	Usage    map[string]*StepUsage // by source
+	CPU      map[string][]CPUPoint
+	gauges   map[string][]gaugePoint      // of sources that say no use of CPU or memory, and those that metrics need
+	needed   map[string]bool              // the latter
+	Sums     map[string]map[string]*SumOf // by source and value
+	OwnDelay *result.OwnDelay
+}
+
+// SumOf is what the samples of one value came to in a step so far.
+type SumOf struct {
+	First, Last, Most float64
+	Risen             float64 // by how much a value that only grows did, over all starts of its process
+	From, To          record.Micros
+}
+
+// gaugePoint is what a source reported at a time.
+type gaugePoint struct {
+	t      record.Micros
+	values map[string]float64
+}
+
+// StepUsage is what one process has used in a step so far.
+type StepUsage struct {
+	cpu       float64 // the counter, as last read
+	Used      float64
+	rss, peak float64 // as first read, and the most
+	CPUs      int     // of the machine
+	from      record.Micros
+	Span      float64 // seconds between the first reading and the last
+}
+
+// CPUPoint is what a process had used since the step's first reading.
+type CPUPoint struct {
+	T    record.Micros
+	Used float64 // seconds
+	RSS  float64 // bytes at that time, below 0 where it is not known
+}
+
+// NewReadings collects what these metrics need besides what every step has.
+func NewReadings(metrics []record.Metric) Readings {
+	c := Readings{
+		Usage: make(map[string]*StepUsage), CPU: make(map[string][]CPUPoint), gauges: make(map[string][]gaugePoint),
+		needed: make(map[string]bool), Sums: make(map[string]map[string]*SumOf),
+	}
+	for _, m := range metrics {
+		for _, x := range m.Folds() {
+			if x.Value != record.ValueCPU && (m.Per != nil || x.Fold == record.FoldMean || x.Fold == record.FoldPerSecond) {
+				c.needed[x.Source] = true
+			}
+		}
+	}
+	return c
+}
+
+// Add takes in a sample.
+func (c *Readings) Add(t record.Micros, r *record.Reading) {
+	if r.Source == SourceWakes {
+		c.addWakes(r)
+		return
+	}
+	for name := range r.Values {
+		if value, ok := reading(r, name); ok {
+			c.sum(t, r.Source, name, value, value)
+		}
+	}
+	now := usedBy(r)
+	if now.okRSS {
+		c.sum(t, r.Source, record.ValueMemory, now.rss, now.peak)
+	}
+	uses := now.okCPU || now.okRSS
+	if !uses || c.needed[r.Source] {
+		c.gauges[r.Source] = append(Thinned(c.gauges[r.Source]), gaugePoint{t, r.Values})
+	}
+	if !uses {
+		return
+	}
+	held := now.rss
+	if !now.okRSS {
+		held = -1
+	}
+	u, ok := c.Usage[r.Source]
+	if !ok {
+		cpus, _ := reading(r, "cpus")
+		c.Usage[r.Source] = &StepUsage{cpu: now.cpu, rss: now.rss, peak: now.peak, CPUs: int(cpus), from: t}
+		if now.okCPU {
+			c.CPU[r.Source] = append(c.CPU[r.Source], CPUPoint{t, 0, held})
+		}
+		return
+	}
+	u.Span = (t - u.from).Seconds()
+	u.peak = max(u.peak, now.peak)
+	if !now.okCPU {
+		return
+	}
+	if now.cpu < u.cpu {
+		u.cpu = 0 // the process was started again
+	}
+	u.Used += now.cpu - u.cpu
+	u.cpu = now.cpu
+	c.CPU[r.Source] = append(Thinned(c.CPU[r.Source]), CPUPoint{t, u.Used, held})
+}
+
+// sum takes in a value of a sample, and the most that it was since the one before.
+func (c *Readings) sum(t record.Micros, source, name string, value, most float64) {
+	if c.Sums[source] == nil {
+		c.Sums[source] = make(map[string]*SumOf)
+	}
+	x, ok := c.Sums[source][name]
+	if !ok {
+		x = &SumOf{First: value, Last: value, From: t}
+		c.Sums[source][name] = x
+	}
+	if value < x.Last {
+		x.Last = 0 // the process was started again
+	}
+	x.Risen += value - x.Last
+	x.Last, x.Most, x.To = value, max(x.Most, most), t
+}
+
+func (c *Readings) addWakes(r *record.Reading) {
+	made, _ := reading(r, "wakes")
+	late, _ := reading(r, "late")
+	most, _ := reading(r, "mostSeconds")
+	if c.OwnDelay == nil {
+		c.OwnDelay = &result.OwnDelay{}
+	}
+	d := c.OwnDelay
+	d.Wakes, d.Late, d.Max = d.Wakes+int(made), d.Late+int(late), max(d.Max, result.Round(most, 6))
+}
+
+// maxPoints bounds the readings that are kept of one process, and the canaries:
+// of a step that lasts longer every other one is let go.
+const maxPoints = 8192
+
+// Percent is a use in percent of one processor as one of all of the machine's,
+// where it is known how many these are.
+func (c *Readings) Percent(used float64) float64 {
+	if m := c.Usage[SourceMachine]; m != nil && m.CPUs > 0 {
+		used /= float64(m.CPUs)
+	}
+	return result.Round(used, 1)
+}
+
+// Thinned lets every other of too many points go.
+func Thinned[P any](list []P) []P {
+	if len(list) < maxPoints {
+		return list
+	}
+	kept := list[:0]
+	for i := 0; i < len(list); i += 2 {
+		kept = append(kept, list[i])
+	}
+	return kept
+}
+
+// CPUIn is how much of one processor a process used between two moments, in
+// percent, by the readings that lie closest about them.
+func CPUIn(points []CPUPoint, from, to record.Micros) (float64, bool) {
+	if len(points) < 2 {
+		return 0, false
+	}
+	last := len(points) - 1
+	after := func(t record.Micros) int {
+		i, _ := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
+		return i
+	}
+	i := after(from + 1) // the first that is later: the one before it is the last that is not
+	i = max(i-1, 0)
+	j := min(after(to), last)
+	if j <= i {
+		i, j = max(j-1, 0), max(j, 1)
+	}
+	span := (points[j].T - points[i].T).Seconds()
+	if span <= 0 {
+		return 0, false
+	}
+	return result.Round(100*(points[j].Used-points[i].Used)/span, 1), true
+}
+
+// UsedBetween is by how much a value that only grows did between two moments, in
+// proportion between readings.
+func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
+	if len(points) < 2 || points[0].T > from || points[len(points)-1].T < to {
+		return 0, false
+	}
+	at := func(t record.Micros) float64 {
+		j, exact := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
+		if exact || j == 0 {
+			return points[j].Used
+		}
+		a, b := points[j-1], points[j]
+		return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
+	}
+	return at(to) - at(from), true
+}
+
+// LeastWaiting is how many must wait on average, where it is known who waits, for
+// what they wait for to bind.
+const LeastWaiting = 0.5
+
+// BoundsIn are how far what a target declares was used up between two moments.
+// With whileWaited each moment counts as often as it was waited through: a load
+// of objects waits for one thing after the other.
+func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, whileWaited bool) []result.BoundShare {
+	var list []result.BoundShare
+	for _, b := range bounds {
+		sum, n := 0.0, 0
+		weighted, waited, times := 0.0, 0.0, 0
+		for _, p := range c.gauges[b.Source] {
+			value, ok := p.values[b.Value]
+			limit := 1.0
+			if ok && b.Limit != "" {
+				limit, ok = p.values[b.Limit]
+			}
+			if !ok || p.t <= from || p.t > to || !(limit > 0) {
+				continue
+			}
+			sum, n = sum+value/limit, n+1
+			if waiting, ok := p.values[b.Waiting]; ok {
+				weighted, waited, times = weighted+waiting*value/limit, waited+waiting, times+1
+			}
+		}
+		if n > 0 {
+			share := sum / float64(n)
+			if whileWaited && waited > 0 {
+				share = weighted / waited
+			}
+			one := result.BoundShare{Name: b.Name, What: b.What, Share: result.Round(share, 3), Held: share >= b.Full, Generator: b.Generator}
+			if times > 0 {
+				one.Waiting = new(result.Round(waited/float64(times), 1))
+				one.Held = one.Held && waited/float64(times) >= LeastWaiting
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// Window is how long before a moment its conditions are of, and the stretch that a
+// peak is of.
+const Window = record.Micros(5e6)
+
+// PeakCPU is the most that a process used of one processor, in percent, over
+// any stretch of readings that is as long as those around a moment.
+func PeakCPU(points []CPUPoint) (float64, bool) {
+	peak, known := 0.0, false
+	i := 0
+	for j := range points {
+		for i+1 < j && points[j].T-points[i+1].T >= Window {
+			i++
+		}
+		if points[j].T-points[i].T < Window/2 {
+			continue // too short a stretch says little
+		}
+		used := 100 * (points[j].Used - points[i].Used) / (points[j].T - points[i].T).Seconds()
+		peak, known = max(peak, used), true
+	}
+	return result.Round(peak, 1), known
+}
+
+// OwnCost collects what this program itself uses over a whole run.
+type OwnCost struct {
+	result.Cost
+	Before float64 // CPU seconds of the parts of the run before this one
+}
+
+// Add takes in a sample.
+func (c *OwnCost) Add(r *record.Reading) {
+	if u := usedBy(r); r.Source == SourceSelf && (u.okCPU || u.okRSS) {
+		c.CPUSeconds = max(c.CPUSeconds, c.Before+u.cpu)
+		c.PeakMemoryBytes = max(c.PeakMemoryBytes, int64(u.peak))
+	}
+}
+
+// AddStep takes in what a step has used, and how many objects it asked for.
+func (c *OwnCost) AddStep(requested int, used map[string]result.Usage) {
+	c.Objects += requested
+	if self, ok := used[SourceSelf]; ok {
+		c.LoadCPUSeconds = result.Round(c.LoadCPUSeconds+self.CPUSeconds, 6)
+		c.LoadPeakMemoryBytes = max(c.LoadPeakMemoryBytes, self.PeakRSSBytes)
+	}
+}
+
+// Resources is what each process used in a step.
+func (c *Readings) Resources() map[string]result.Usage {
+	list := make(map[string]result.Usage, len(c.Usage))
+	for source, u := range c.Usage {
+		if source == SourceMachine {
+			continue // it is no process
+		}
+		use := result.Usage{CPUSeconds: result.Round(u.Used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
+		if percent, ok := PeakCPU(c.CPU[source]); ok {
+			use.PeakCPUs = result.Significant(percent / 100)
+		}
+		list[source] = use
+	}
+	return list
+}
+
+// Series is what the samples of a fold's value were over the step.
+func (c *Readings) Series(x record.Fold) []CPUPoint {
+	if x.Value == record.ValueCPU {
+		return c.CPU[x.Source]
+	}
+	var list []CPUPoint
+	for _, p := range c.gauges[x.Source] {
+		r := record.Reading{Values: p.values}
+		value, ok := reading(&r, x.Value)
+		if x.Value == record.ValueMemory {
+			u := usedBy(&r)
+			value, ok = u.rss, u.okRSS
+		}
+		if ok {
+			list = append(list, CPUPoint{T: p.t, Used: value})
+		}
+	}
+	return list
+}
+
+// MeanIn is the mean of the samples between two moments, nil where there are none.
+func MeanIn(points []CPUPoint, from, to record.Micros) *float64 {
+	sum, n := 0.0, 0
+	for _, p := range points {
+		if p.T > from && p.T <= to {
+			sum, n = sum+p.Used, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
+}

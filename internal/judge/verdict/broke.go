@@ -1,0 +1,116 @@
+package verdict
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// GuardBreach is the breach of a guard that stopped the load.
+func GuardBreach(g fold.Stop) result.Breach {
+	return result.Breach{What: "guard:" + g.Name, Value: result.Finite(g.Value), Bound: result.Finite(g.Bound), Kind: result.BreachGuard, Count: 1, Message: g.Message, At: g.At}
+}
+
+// addBreach notes a bound that was exceeded, which decided a goal: once for each
+// step, whatever the goals that share it.
+func (c *Judged) addBreach(goals []string, b result.Breach) {
+	b.Step, b.Decided = c.ID, true
+	for i := range c.Breaches {
+		if x := &c.Breaches[i]; x.Decided && x.What == b.What {
+			for _, g := range goals {
+				if !slices.Contains(x.Goals, g) {
+					x.Goals = append(x.Goals, g)
+				}
+			}
+			return
+		}
+	}
+	b.Goals = slices.Clone(goals)
+	c.Breaches = append(c.Breaches, b)
+}
+
+func goalNames(spec *result.Spec) []string {
+	names := make([]string, len(spec.Goals))
+	for i, g := range spec.Goals {
+		names[i] = g.Name
+	}
+	return names
+}
+
+// orderBreaches completes a step's breaches: what was only seen is added, all are put
+// in order of time, and each gets the load at its moment.
+func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) {
+	normal := first.asBaseline()
+	for kind, s := range f.Troubles.Seen {
+		n := float64(s.Count())
+		x := result.Breach{Step: c.ID, What: s.What, Value: &n, Kind: kind, Count: s.Count(), Object: s.Object, Message: s.Message, At: s.First}
+		x.Usual = normal != nil && normal.troublesPerObject(kind)*usualSlack >= n/float64(max(c.Asked, 1))
+		c.Breaches = append(c.Breaches, x)
+	}
+	for _, s := range f.Stood {
+		c.Stood = max(c.Stood, s.Seconds())
+		value := result.Round(s.Seconds(), 3)
+		c.Breaches = append(c.Breaches, result.Breach{
+			Step: c.ID, What: s.String(), Value: &value, Kind: result.BreachStandstill,
+			Count: s.Released, Message: s.Evidence, At: s.From,
+		})
+	}
+	slices.SortFunc(c.Breaches, func(x, y result.Breach) int {
+		// What was seen comes before the objective that was lost by it.
+		return cmp.Or(cmp.Compare(x.At, y.At), result.CompareBool(x.Decided, y.Decided), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.What, y.What))
+	})
+	moments := make([]record.Micros, len(c.Breaches))
+	for i, x := range c.Breaches {
+		moments[i] = x.At
+	}
+	loads := f.LoadsAt(moments)
+	for i := range c.Breaches {
+		x := &c.Breaches[i]
+		x.Time, x.Load = spec.Wall(x.At), loads[i]
+	}
+	c.sightings = make(map[result.BreachKind]int, len(f.Troubles.Seen))
+	for _, x := range c.Breaches {
+		if !x.Decided {
+			c.sightings[x.Kind] = x.Count
+		}
+	}
+}
+
+// usualSlack is how much more often than in the first step a trouble may be
+// seen and still belong to what is normal.
+const usualSlack = 2
+
+// troublesPerObject is how often a trouble was seen for each object of a step.
+func (c *Judged) troublesPerObject(kind result.BreachKind) float64 {
+	return float64(c.sightings[kind]) / float64(max(c.Asked, 1))
+}
+
+// FirstStep is the first step that decides anything, nil before it has ended.
+func FirstStep(steps []*Judged) *Judged {
+	if i := slices.IndexFunc(steps, func(s *Judged) bool { return !s.Again }); i >= 0 {
+		return steps[i]
+	}
+	return nil
+}
+
+// asBaseline is a first step as the one that tells what is normal: nil where it
+// did not hold.
+func (c *Judged) asBaseline() *Judged {
+	if c == nil || c.Verdict != slo.Pass {
+		return nil
+	}
+	return c
+}
+
+// FirstOf is the index of what broke first: what is normal is passed over,
+// unless nothing else is there. It is -1 where nothing broke.
+func FirstOf(list []result.Breach) int {
+	if i := slices.IndexFunc(list, func(x result.Breach) bool { return !x.Usual }); i >= 0 {
+		return i
+	}
+	return min(len(list), 1) - 1
+}

@@ -1,0 +1,319 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// verdicts judges a step by the goals. It reads the facts, and notes in the step
+// what it broke on.
+type verdicts struct {
+	spec   *result.Spec
+	f      *fold.Facts
+	step   *Judged
+	normal *Judged // the first step, nil where it tells of nothing
+}
+
+// goal judges a step by one goal: the worst of its objectives.
+func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
+	c, f := v.step, v.f
+	own := v.tooLate(g) // why the program itself could be the reason for what was seen
+	if d := c.OwnDelay; own == "" && d.Short(c.Open) {
+		own = fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
+	}
+	if own != "" && c.Ending != record.EndInterrupted {
+		return slo.Invalid, own
+	}
+	on := v.objectives(g)
+	switch {
+	case len(on.broken) > 0 && own != "":
+		return slo.Invalid, own // what decides nothing is not known, and not invalid
+	case len(on.broken) > 0 && c.AtLeast:
+		return slo.Invalid, "the generator was short of processor time, so that this says nothing of the target: " + strings.Join(on.broken, "; ")
+	case len(on.broken) > 0:
+		what := strings.Join(on.broken, "; ")
+		v.bind(g.Name, on)
+		if len(f.Guards) > 0 && f.Stream == nil {
+			what += fmt.Sprintf("; %d of %d were ready", c.Objects.Ready, c.Objects.Intended)
+		}
+		return slo.Breached, what
+	case len(on.open) > 0:
+		return slo.Inconclusive, strings.Join(on.open, "; ")
+	case f.Stream != nil && f.Stream.Err != nil:
+		return slo.Inconclusive, "its latencies are not known: " + f.Stream.Err.Error()
+	case c.Account().Lost > 0:
+		return slo.Inconclusive, "the state of " + v.many(c.Account().Lost) + " is not known"
+	case f.Blind:
+		return slo.Inconclusive, "the watch was cut at the end of the step"
+	case f.Cut():
+		return slo.Inconclusive, "the step was cut short: " + c.Message
+	case f.ToAsk > c.Requested:
+		return slo.Inconclusive, "the requests for " + result.ManyObjects(f.ToAsk-c.Requested) + " are not on record"
+	case c.Account().Intended == 0 && f.Others > 0:
+		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.Others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
+	case c.Account().Intended == 0:
+		return slo.Inconclusive, "nothing was asked for"
+	}
+	return slo.Pass, "every objective held"
+}
+
+// breaks is what a goal broke on, and what of it is not known.
+type breaks struct {
+	broken, open []string
+	missing      bool   // it broke on objects that were not ready
+	refused      string // why requests failed, where it broke on those
+}
+
+// objectives judges a step by all objectives of a goal, and by what every goal
+// asks for. What it broke on is noted in the step.
+func (v *verdicts) objectives(g slo.Goal) (on breaks) {
+	c, f := v.step, v.f
+	for _, guard := range f.Guards {
+		on.broken = append(on.broken, "guard:"+guard.Name)
+	}
+	if f.Replaced > 0 {
+		n := float64(f.Replaced)
+		what := "replaced: " + result.ManyObjects(f.Replaced) + " replaced others during the step"
+		on.broken = append(on.broken, what)
+		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)})
+	}
+	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) {
+		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-fold.LateTolerated
+		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
+		on.broken = append(on.broken, what)
+		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)})
+	}
+	if b, grew := notSteady(c.Backlog); grew {
+		b.At = f.End
+		on.broken = append(on.broken, b.What)
+		c.addBreach([]string{g.Name}, b)
+	}
+	for _, s := range g.SLOs {
+		o := v.objective(s)
+		switch o.verdict {
+		case slo.Breached:
+			if f.Moments().CutBefore(s) {
+				// What the rest of the step would have added may change it.
+				on.open = append(on.open, "the step was cut short: "+o.what+" until then")
+				continue
+			}
+			on.broken = append(on.broken, o.what)
+			on.missing = on.missing || o.missing
+			if o.kind == result.BreachErrors && f.Stream == nil {
+				on.refused = result.Refusal(c.Reasons)
+			}
+			c.addBreach([]string{g.Name}, result.Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, At: o.at})
+		case slo.Inconclusive:
+			on.open = append(on.open, o.what)
+		}
+	}
+	return on
+}
+
+// bind notes what a goal broke on in the words of what bound it.
+func (v *verdicts) bind(goal string, on breaks) {
+	c, f := v.step, v.f
+	what := strings.Join(on.broken, "; ")
+	switch {
+	case len(f.Guards) > 0:
+		// What a guard interrupted is not what bound.
+		c.Binding[goal] = strings.Join(on.broken[:len(f.Guards)], "; ")
+	case on.missing && len(c.Reasons) > 0 && c.Bottleneck.Bound() == nil:
+		c.Binding[goal] = result.Binding(&v.spec.Kind, c.Reasons)
+	default:
+		c.Binding[goal] = what
+		if b := c.Bottleneck.Bound(); b != nil {
+			c.Binding[goal] = b.String() + "; " + what
+		}
+		if on.refused != "" {
+			c.Binding[goal] += "; " + on.refused
+		}
+		if text := growthOf(c.Bottleneck, v.normal, c.WatchLag); text != "" && (c.Open || f.Stream != nil) {
+			c.Binding[goal] += "; " + text
+		}
+		if text := longestOf(c.Bottleneck); text != "" && !c.Open && f.Stream == nil {
+			c.Binding[goal] += "; " + text
+		}
+	}
+}
+
+// many is a number of what the step asked for.
+func (v *verdicts) many(n int) string {
+	if v.f.Stream != nil {
+		return result.ManyOf("request", n)
+	}
+	return result.ManyObjects(n)
+}
+
+// addGuards notes the guards that stopped the load, each at the time it came.
+func (v *verdicts) addGuards() {
+	for _, guard := range v.f.Guards {
+		v.step.addBreach(goalNames(v.spec), GuardBreach(guard))
+	}
+}
+
+// judgement is what one objective makes of a step.
+type judgement struct {
+	verdict      slo.Verdict
+	what         string // was breached, or is not known
+	value, bound *float64
+	missing      bool // it broke on objects that were not ready
+	// Of a breach: its sort, how many objects or requests it is of, and when
+	// the objective could no longer hold.
+	kind  result.BreachKind
+	count int
+	at    record.Micros
+}
+
+func passed() judgement { return judgement{verdict: slo.Pass} }
+
+func inconclusive(format string, args ...any) judgement {
+	return judgement{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
+}
+
+// objective judges a step by one objective.
+func (v *verdicts) objective(s slo.SLO) judgement {
+	c, f := v.step, v.f
+	switch s.Form {
+	case slo.All:
+		return v.all(s)
+	case slo.Quantile:
+		return v.quantile(s)
+	case slo.Errors:
+		asked, failed := c.APIRequests.N+f.Dropped, c.APIRequests.Failed+f.Dropped
+		if r := c.Requests; r != nil {
+			asked, failed = r.Intended-r.Lost, r.FailedAll()+r.Dropped
+		}
+		if asked == 0 {
+			return inconclusive("%s: no request was made", s)
+		}
+		o := judgePercent(s, 100*float64(failed)/float64(asked))
+		o.kind, o.count, o.at = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
+		return o
+	default: // slo.Achieved
+		if f.Achieved == nil {
+			return inconclusive("%s: the rate is not known", s)
+		}
+		o := judgePercent(s, *f.Achieved)
+		o.kind, o.at = result.BreachAchieved, f.Moments().AchievedAt(s)
+		return o
+	}
+}
+
+func judgePercent(s slo.SLO, value float64) judgement {
+	if s.Op.Holds(value, s.Percent) {
+		return passed()
+	}
+	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: result.Finite(value), bound: &s.Percent}
+}
+
+// quantile judges the latencies of the step's own objects.
+func (v *verdicts) quantile(s slo.SLO) judgement {
+	sample, ok := v.f.Samples[s.Milestone]
+	if !ok || sample.N() == 0 {
+		return inconclusive("%s: nothing of the step could be judged", s)
+	}
+	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
+		v.step.Largest = append(v.step.Largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
+			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
+	}
+	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
+	holds := s.Op.Holds(value, bound)
+	if sample.Lost > 0 {
+		// What is lost may have been ready at once, or never.
+		best := sample.AtOnce(sample.Lost).Quantile(s.Q)
+		if s.Op.Holds(best, bound) != holds {
+			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
+		}
+	}
+	if holds {
+		return passed()
+	}
+	at, count := v.f.Moments().QuantileAt(s, sample)
+	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), value: result.Finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: result.BreachLatency, count: count, at: at}
+}
+
+// all judges all objects in place: whether they are there, and, of the
+// step's own, whether they were in time.
+func (v *verdicts) all(s slo.SLO) judgement {
+	f := v.f
+	short, lost, first := f.Moments().Short(s)
+	n := float64(short)
+	broken := judgement{verdict: slo.Breached, value: &n, bound: new(float64), missing: true, kind: result.BreachMissing, count: short, at: first}
+	switch {
+	case short > 0 && f.Stream != nil:
+		broken.what = s.String() + ": " + v.many(short) + " did not reach it"
+		return broken
+	case short > 0:
+		broken.what = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
+		return broken
+	case lost > 0 && f.Stream != nil:
+		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
+	case lost > 0:
+		return inconclusive("%s: the state of %d of %d is not known", s, lost, v.step.Asked)
+	}
+	return passed()
+}
+
+// leastOwn is the least quantile of the generator's own delay that is judged: of a
+// twentieth of the requests that came later than a median shows little.
+const leastOwn = 0.95
+
+// tooLate says that the generator was late by its own doing, "" where it was not:
+// its delay at p99 may be a tenth of the quantile that is judged, and OwnDelayBound
+// at most. Arms that are compared by a lower quantile are judged by that alone, and
+// by the same one of the delay, for what comes beyond does not shift it.
+func (v *verdicts) tooLate(g slo.Goal) string {
+	a := v.step.Arrivals
+	if a == nil || a.OwnDelayP99 == nil {
+		return ""
+	}
+	q, delay, bound, of := 0.99, *a.OwnDelayP99, result.OwnDelayBound.Seconds(), ""
+	if v.f.Stream != nil {
+		var judged []slo.Figure
+		for _, s := range g.SLOs {
+			if s.Form == slo.Quantile {
+				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
+			}
+		}
+		if arms := v.spec.Arms; arms != nil {
+			if f, err := slo.ParseFigure(arms.Metric); err == nil {
+				judged, q = []slo.Figure{f}, min(max(f.Q, leastOwn), q)
+				delay = v.f.Stream.OwnDelay(q)
+			}
+		}
+		for _, f := range judged {
+			if x, ok := v.f.Samples[f.Milestone]; ok && x.N() > 0 && x.Quantile(f.Q)/10 < bound {
+				bound, of = x.Quantile(f.Q)/10, ", a tenth of "+f.String()
+			}
+		}
+	}
+	if delay <= bound {
+		return ""
+	}
+	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
+	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s",
+		cmp.Or(v.spec.Kind.Generator, "plimsoll"), stats.QuantileName(q), a.Judged, result.DurationText(delay, most), most, of)
+}
+
+// notSteady is what a goal breaks on where the backlog grew throughout the hold.
+func notSteady(b *result.Backlog) (result.Breach, bool) {
+	if b == nil || !b.Growing {
+		return result.Breach{}, false
+	}
+	bound := fold.SteadyRise
+	return result.Breach{
+		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f (%.3g a second, 95 %% interval %.3g to %.3g), by %.3g %% of its arrivals",
+			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Rise),
+		Value: &b.Rise, Bound: &bound, Kind: result.BreachNotSteady,
+	}, true
+}

@@ -1,0 +1,68 @@
+package verdict
+
+import (
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+)
+
+// Judged is a step as it was judged, with what the findings over the whole run
+// need of it besides.
+type Judged struct {
+	fold.Measured
+	Binding map[string]string // by goal: what it broke on
+	// Largest are the objectives that were judged by a maximum.
+	Largest []string
+	// Stood is how long all writes stood still at most, in seconds.
+	Stood float64
+	// Where it is the first step, it tells what is normal: how often each
+	// trouble was seen, and its figures.
+	sightings map[result.BreachKind]int
+	normal    map[string]float64
+	// Again says that the step was cut and is made again by a run that was
+	// resumed: it decides nothing.
+	Again bool
+}
+
+// Judge judges a step by its facts. The first is the first step of the run that
+// decides anything, nil for that step itself.
+func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *Judged {
+	s := &Judged{Measured: *m, Binding: make(map[string]string)}
+	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
+	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"
+	v := &verdicts{spec: spec, f: f, step: s, normal: first.asBaseline()}
+	v.addGuards()
+	for i, g := range spec.Goals {
+		verdict, why := v.goal(g)
+		s.Goals[g.Name] = verdict
+		if i == 0 {
+			s.Verdict, s.VerdictWhy = verdict, why
+		}
+	}
+	s.orderBreaches(spec, f, first)
+	s.describe(f, first)
+	return s
+}
+
+// Failed reports whether a goal did not hold in the step.
+func (c *Judged) Failed() bool {
+	for _, v := range c.Goals {
+		if v == slo.Breached {
+			return true
+		}
+	}
+	return false
+}
+
+// ClearVerdicts takes back what a step that is made again was judged to be.
+func (s *Judged) ClearVerdicts() {
+	if s.Again {
+		return
+	}
+	s.Again, s.Binding = true, nil
+	s.Verdict, s.VerdictWhy = slo.Inconclusive, "the step was cut off and is repeated: "+s.Message
+	for goal := range s.Goals {
+		s.Goals[goal] = slo.Inconclusive
+	}
+	s.Breaches, s.Conditions = []result.Breach{}, nil
+}
