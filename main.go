@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
@@ -28,5 +29,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, machine.Run(args, os.Stdout)) // likewise
 		return 1
 	}
-	os.Exit(cli.Main(cli.OSProcess(components)))
+	os.Exit(cli.Main(process.OSProcess(components)))
 }

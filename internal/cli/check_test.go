@@ -23,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -63,7 +64,7 @@ func finding(list []record.HealthFinding, what, text string) *record.HealthFindi
 func TestCheckPredictsTheDemo(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	c := checked(t, p, exitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
+	c := checked(t, p, process.ExitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
 	b := c.Table.Binding()
 	if c.Schema != "plimsoll/check/v1" || b == nil || *c.Binding != "allocatablePods" || *b.Level != 110 || *b.Total != 2200 || b.Reason != "Too many pods on 20 of 20 nodes" {
 		t.Errorf("binding %+v", b)
@@ -91,7 +92,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 		{[]string{"node-density", "--set", "cpu=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
-		c := checked(t, p, exitHeld, append(tt.args, "--lab", p.Lab)...)
+		c := checked(t, p, process.ExitHeld, append(tt.args, "--lab", p.Lab)...)
 		b := c.Table.Binding()
 		if b == nil || int(*b.Level) != int(tt.level) || !strings.Contains(b.Reason, tt.reason) {
 			t.Errorf("%s: check predicts %+v, want %g by %q", tt.why, b, tt.level, tt.reason)
@@ -104,7 +105,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.Stdout, got.Stderr)
 			continue
 		}
-		if l := r.LoadLine; l != nil && (got.Code != exitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
+		if l := r.LoadLine; l != nil && (got.Code != process.ExitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
 			t.Errorf("%s: exit code %d, line %+v", tt.why, got.Code, l)
 		}
 		if one := ceilingNamed(t, r.Ceilings, b.Name); one.Reason != b.Reason || *one.Level != *b.Level {
@@ -264,11 +265,11 @@ func TestCheckOnlyReads(t *testing.T) {
 	nobody := asUser(t, p, "nobody")
 	before := inventory(t, p.Kubeconfig)
 
-	if c := checked(t, p, exitHeld, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 15 {
+	if c := checked(t, p, process.ExitHeld, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 15 {
 		t.Errorf("binding %+v", c.Table.Binding())
 	}
 	// A user that can only read: everything is known, and that it could not run.
-	c := checked(t, p, exitBreached, "node-density", "--kubeconfig", reader)
+	c := checked(t, p, process.ExitBreached, "node-density", "--kubeconfig", reader)
 	if f := finding(c.Findings, "rights", "may not create namespaces, patch namespaces, delete namespaces, create pods"); f == nil || f.Severity != record.SeverityError {
 		t.Errorf("findings %+v", c.Findings)
 	}
@@ -276,9 +277,9 @@ func TestCheckOnlyReads(t *testing.T) {
 		t.Errorf("what a reader is told: %+v", b)
 	}
 	// Without a workload there is nothing that the user would have to do.
-	checked(t, p, exitHeld, "--kubeconfig", reader)
+	checked(t, p, process.ExitHeld, "--kubeconfig", reader)
 	// A user that may read nothing is told so, part by part.
-	c = checked(t, p, exitBreached, "node-density", "--kubeconfig", nobody)
+	c = checked(t, p, process.ExitBreached, "node-density", "--kubeconfig", nobody)
 	if c.Binding != nil {
 		t.Errorf("without a right %s is said to bind", *c.Binding)
 	}
@@ -313,7 +314,7 @@ func TestCheckTellsOfLeftovers(t *testing.T) {
 	if _, err := typed.CoreV1().Namespaces().Create(context.Background(), left, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := checked(t, p, exitHeld, "--lab", p.Lab)
+	c := checked(t, p, process.ExitHeld, "--lab", p.Lab)
 	f := finding(c.Findings, "leftovers", "run 0badcafe (1 namespace)")
 	if f == nil || f.Severity != record.SeverityWarning || f.Hint != "plimsoll clean --lab "+p.Lab {
 		t.Fatalf("findings %+v", c.Findings)
@@ -321,7 +322,7 @@ func TestCheckTellsOfLeftovers(t *testing.T) {
 	if got := p.Run(t, strings.Fields(strings.TrimPrefix(f.Hint, "plimsoll "))...); got.Code != 0 || !strings.Contains(got.Stdout, "removed run 0badcafe") {
 		t.Errorf("%s: %d %s%s", f.Hint, got.Code, got.Stdout, got.Stderr)
 	}
-	if c := checked(t, p, exitHeld, "--lab", p.Lab); finding(c.Findings, "leftovers", "no earlier run") == nil {
+	if c := checked(t, p, process.ExitHeld, "--lab", p.Lab); finding(c.Findings, "leftovers", "no earlier run") == nil {
 		t.Errorf("after cleaning: %+v", c.Findings)
 	}
 }
@@ -334,7 +335,7 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 		t.Fatalf("lab up: %d %s", got.Code, got.Stderr)
 	}
 	p.Lab, p.Kubeconfig = "l", strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "l").Stdout)
-	if got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.Code != exitUsage || !strings.Contains(got.Stderr, "these nodes are simulated, and fetch no images") {
+	if got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "these nodes are simulated, and fetch no images") {
 		t.Errorf("a goal that simulated nodes cannot reach: %d\n%s", got.Code, got.Stderr)
 	}
 	typed, _ := labClient(t, p.Kubeconfig)
@@ -348,18 +349,18 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 	}
 	args := []string{"sweep", "node-density", "--lab", p.Lab, "--levels", "2", "--hold", "500ms", "--step-timeout", "2s", "--out", "r"}
 	got := p.Run(t, args...)
-	if got.Code != exitCouldNotRun || !strings.Contains(got.Stderr, "not fit to be loaded: nodes: none of 1 is Ready: dead") || !strings.Contains(got.Stderr, "--ignore-health") {
+	if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "not fit to be loaded: nodes: none of 1 is Ready: dead") || !strings.Contains(got.Stderr, "--ignore-health") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
 		t.Error("a run that never began has left a directory")
 	}
-	c := checked(t, p, exitBreached, "node-density", "--lab", p.Lab)
+	c := checked(t, p, process.ExitBreached, "node-density", "--lab", p.Lab)
 	if f := finding(c.Findings, "nodes", "none of 1 is Ready"); f == nil || !f.Stops {
 		t.Errorf("check found %+v", c.Findings)
 	}
 	// Who insists gets a run: it finds out that nothing can land there.
-	if got := p.Run(t, append(args, "--ignore-health")...); got.Code == exitCouldNotRun || !strings.Contains(got.Stderr, "warning: nodes: none of 1 is Ready: dead") {
+	if got := p.Run(t, append(args, "--ignore-health")...); got.Code == process.ExitCouldNotRun || !strings.Contains(got.Stderr, "warning: nodes: none of 1 is Ready: dead") {
 		t.Errorf("with --ignore-health: exit code %d\n%s", got.Code, got.Stderr)
 	}
 }
@@ -370,7 +371,7 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	got := p.RunTo(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--step-timeout", "5s")
-	if got.Code != exitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
+	if got.Code != process.ExitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var r judge.Result
@@ -395,10 +396,10 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	t.Parallel()
 	p := onRealNode(t)
 	// What its node cannot run is said before anything is made.
-	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != exitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
+	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
 		t.Errorf("a lab made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
 	}
-	c := checked(t, p, exitHeld, "node-density", "--lab", p.Lab)
+	c := checked(t, p, process.ExitHeld, "node-density", "--lab", p.Lab)
 	b := c.Table.Binding()
 	if b == nil || b.Name != "podAddressesPerNode" || *b.Level != 5 || !strings.Contains(b.Reason, "no IP addresses available in range set") {
 		t.Fatalf("a /29 has 6 addresses, of which the gateway takes one: %+v", b)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -19,7 +20,7 @@ func cleans(t *testing.T, p *harness.Program, things ...string) {
 	// Control groups are the whole machine's, and other tests kill labs too.
 	clean := func(args ...string) (out string, got harness.Outcome) {
 		got = p.Run(t, append([]string{"clean"}, args...)...)
-		if got.Code != exitHeld || !strings.HasSuffix(got.Stderr, "A cluster is looked at with --kubeconfig FILE or --lab NAME.\n") {
+		if got.Code != process.ExitHeld || !strings.HasSuffix(got.Stderr, "A cluster is looked at with --kubeconfig FILE or --lab NAME.\n") {
 			t.Errorf("clean %q: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
 		}
 		for line := range strings.Lines(got.Stdout) {

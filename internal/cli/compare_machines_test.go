@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -48,8 +49,8 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 				if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata/records", tt.of))); err != nil {
 					t.Fatal(err)
 				}
-				if err := judgeAnew(record.Dir(dir)); err != nil {
-					t.Fatal(err)
+				if got := command(t, nil, "analyze", dir); got.stdout == "" {
+					t.Fatal(got.stderr)
 				}
 			}
 			change(b, record.ExperimentFile, "\n  id: ", "\n  id: b") // it is another run
@@ -60,7 +61,7 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 			change(b, record.EnvironmentFile, tt.was, tt.is)
 			got := command(t, nil, "compare", a, b)
 			for _, part := range []string{tt.name + " (" + tt.values, "may cause any other difference", "--arm-is " + tt.name} {
-				if got.code != exitInconclusive || !strings.Contains(got.stdout, part) {
+				if got.code != process.ExitInconclusive || !strings.Contains(got.stdout, part) {
 					t.Errorf("exit code %d, without %q:\n%s%s", got.code, part, got.stdout, got.stderr)
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -20,7 +22,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 	sweep := func(out, latency string, target ...string) {
 		t.Helper()
 		args := append([]string{"sweep", "node-density", "--levels", "6,6,6", "--hold", "200ms", "--set", "startLatency=constant:" + latency}, target...)
-		if got := p.RunTo(t, out, args...); got.Code != exitHeld {
+		if got := p.RunTo(t, out, args...); got.Code != process.ExitHeld {
 			t.Fatalf("%s: exit code %d\n%s", out, got.Code, got.Stderr)
 		}
 	}
@@ -29,11 +31,11 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 	// What else the machine does meanwhile is not looked at.
 	got := p.Run(t, "compare", "fast", "slow", "--arm-is", "others,health", "--out", "c")
 	const verdict = "slow is worse than fast"
-	if got.Code != exitBreached || !strings.Contains(got.Stdout, verdict) || !strings.Contains(got.Stdout, "param:startLatency") {
+	if got.Code != process.ExitBreached || !strings.Contains(got.Stdout, verdict) || !strings.Contains(got.Stdout, "param:startLatency") {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	var out recorded.Outcome
-	if err := record.Dir(filepath.Join(p.Dir, "c")).ReadJSON(comparisonFile, &out); err != nil {
+	if err := record.Dir(filepath.Join(p.Dir, "c")).ReadJSON(experiment.ComparisonFile, &out); err != nil {
 		t.Fatal(err)
 	}
 	// No pod is ready before it was planted to be.
@@ -55,7 +57,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 	sweep("small", "300ms", "--lab-nodes", "3", "--lab-max-pods", "50")
 	got = p.Run(t, "compare", "fast", "small", "-o", "json", "--arm-is", "others,health")
 	var refused recorded.Outcome
-	if err := json.Unmarshal([]byte(got.Stdout), &refused); err != nil || got.Code != exitInconclusive {
+	if err := json.Unmarshal([]byte(got.Stdout), &refused); err != nil || got.Code != process.ExitInconclusive {
 		t.Fatalf("exit code %d, %v\n%s", got.Code, err, got.Stderr)
 	}
 	if !strings.Contains(refused.Comparison.Refused, "node-shape") || len(refused.Comparison.Levels[0].Primary.Baseline) < 3 {

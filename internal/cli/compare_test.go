@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -102,15 +104,15 @@ func TestCompare(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"the same", []string{base, same}, exitHeld, []string{"same is equivalent to base", "5 and 4 runs"}},
-		{"slower", []string{base, slow}, exitBreached, []string{"slow is worse than base", "+20."}},
-		{"faster", []string{slow, base}, exitHeld, []string{"base is better than slow"}},
-		{"within a margin that is wide", []string{base, slow, "--margin", "30%"}, exitHeld, []string{"equivalent"}},
-		{"one run", []string{base, once}, exitInconclusive, []string{"one run of once counts", "sweep --levels 10,10,10,10,10", "+20."}},
-		{"another kernel", []string{base, other}, exitInconclusive, []string{"kernel", "6.2", "--arm-is kernel"}},
-		{"the kernel is the arm", []string{base, other, "--arm-is", "kernel"}, exitBreached, []string{"other is worse than base"}},
-		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, exitBreached, []string{"param:image", "b is worse than a", "3 runs each"}},
-		{"another figure", []string{base, slow, "--metric", "Ready p99"}, exitBreached, []string{"Ready p99 was chosen after the runs"}},
+		{"the same", []string{base, same}, process.ExitHeld, []string{"same is equivalent to base", "5 and 4 runs"}},
+		{"slower", []string{base, slow}, process.ExitBreached, []string{"slow is worse than base", "+20."}},
+		{"faster", []string{slow, base}, process.ExitHeld, []string{"base is better than slow"}},
+		{"within a margin that is wide", []string{base, slow, "--margin", "30%"}, process.ExitHeld, []string{"equivalent"}},
+		{"one run", []string{base, once}, process.ExitInconclusive, []string{"one run of once counts", "sweep --levels 10,10,10,10,10", "+20."}},
+		{"another kernel", []string{base, other}, process.ExitInconclusive, []string{"kernel", "6.2", "--arm-is kernel"}},
+		{"the kernel is the arm", []string{base, other, "--arm-is", "kernel"}, process.ExitBreached, []string{"other is worse than base"}},
+		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, process.ExitBreached, []string{"param:image", "b is worse than a", "3 runs each"}},
+		{"another figure", []string{base, slow, "--metric", "Ready p99"}, process.ExitBreached, []string{"Ready p99 was chosen after the runs"}},
 	} {
 		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
 		if got.code != tt.code || got.stderr != "" {
@@ -126,10 +128,10 @@ func TestCompare(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "c")
 	got := command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitBreached {
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != process.ExitBreached {
 		t.Fatalf("exit code %d, %v:\n%s", got.code, err, got.stdout)
 	}
-	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil {
+	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil {
 		t.Fatal(err)
 	}
 	if printed.Verdict != "worse" || written.Verdict != "worse" || written.ExitCode != 1 || written.Schema != recorded.Schema || !strings.HasPrefix(written.Command, "plimsoll compare ") || len(written.Comparison.Levels) != 1 {
@@ -146,7 +148,7 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(pageAlone, record.ReportFile), []byte("another page"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(mine, comparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(mine, experiment.ComparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := command(t, nil, "report", a); got.code != 0 {
@@ -158,21 +160,21 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 		args []string
 		code int
 	}{
-		{"the record of one of the two", []string{a, b, "--out", a}, exitUsage},
-		{"the record of another run", []string{a, b, "--out", c}, exitUsage},
-		{"a page of something else", []string{a, b, "--out", pageAlone}, exitUsage},
-		{"a file of that name that is not ours", []string{a, b, "--out", mine}, exitUsage},
-		{"a new directory", []string{a, b, "--out", made}, exitHeld},
-		{"the same comparison again", []string{a, b + "/", "--out", made}, exitHeld},
-		{"another comparison", []string{a, c, "--out", made}, exitUsage},
-		{"the same runs and one more", []string{a, b, c, "--out", made}, exitHeld},
+		{"the record of one of the two", []string{a, b, "--out", a}, process.ExitUsage},
+		{"the record of another run", []string{a, b, "--out", c}, process.ExitUsage},
+		{"a page of something else", []string{a, b, "--out", pageAlone}, process.ExitUsage},
+		{"a file of that name that is not ours", []string{a, b, "--out", mine}, process.ExitUsage},
+		{"a new directory", []string{a, b, "--out", made}, process.ExitHeld},
+		{"the same comparison again", []string{a, b + "/", "--out", made}, process.ExitHeld},
+		{"another comparison", []string{a, c, "--out", made}, process.ExitUsage},
+		{"the same runs and one more", []string{a, b, c, "--out", made}, process.ExitHeld},
 	} {
 		out := tt.args[len(tt.args)-1]
 		before, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
 		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
 		after, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
 		kept := string(before) == string(after)
-		if got.code != tt.code || kept != (tt.code == exitUsage) && tt.why != "the same comparison again" {
+		if got.code != tt.code || kept != (tt.code == process.ExitUsage) && tt.why != "the same comparison again" {
 			t.Errorf("%s: exit code %d, want %d, the page is as before: %v\n%s", tt.why, got.code, tt.code, kept, got.stderr)
 		}
 	}
@@ -193,36 +195,20 @@ func TestTrendOfRuns(t *testing.T) {
 			t.Errorf("the trend lacks %q", part)
 		}
 	}
-	if got.code != exitHeld || got.stderr != "" || strings.Count(got.stdout, "from here on") != 1 {
+	if got.code != process.ExitHeld || got.stderr != "" || strings.Count(got.stdout, "from here on") != 1 {
 		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	out := filepath.Join(t.TempDir(), "trend")
 	got = command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != process.ExitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.code, err, got.stdout, got.stderr)
 	}
-	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil || len(written.Trends) != 1 {
+	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {
 		t.Errorf("written: %+v, %v", written, err)
 	}
 	if page, err := os.ReadFile(filepath.Join(out, record.ReportFile)); err != nil || !strings.Contains(string(page), "over 3 experiments") {
 		t.Errorf("the page: %v", err)
-	}
-}
-
-// A directory is a directory, whatever is in its name.
-func TestPathsBeforeArms(t *testing.T) {
-	dir := t.TempDir()
-	odd := filepath.Join(dir, "run:x")
-	if err := os.Mkdir(odd, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ text, path, arm string }{
-		{odd, odd, ""}, {odd + ":a", odd, "a"}, {dir + ":a", dir, "a"}, {"none", "none", ""}, {":a", ":a", ""},
-	} {
-		if path, arm := splitOperand(tt.text); path != tt.path || arm != tt.arm {
-			t.Errorf("%s is %q and %q", tt.text, path, arm)
-		}
 	}
 }
 
@@ -256,7 +242,7 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"a flag", []string{run, again, "--arm-si", "x"}, []string{"did you mean --arm-is?"}},
 	} {
 		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
-		if got.code != exitUsage || got.stdout != "" {
+		if got.code != process.ExitUsage || got.stdout != "" {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.code, got.stdout, got.stderr)
 		}
 		for _, part := range tt.want {
@@ -274,7 +260,7 @@ func TestACompareThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := command(t, nil, "compare", recordedSteps(t, "a", "6.1", 500*ms, 500*ms), recordedSteps(t, "b", "6.1", 500*ms, 500*ms), "--out", file)
-	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "write the comparison") {
+	if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "write the comparison") {
 		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -290,7 +276,7 @@ func TestTablesFit(t *testing.T) {
 			for line := range strings.Lines(got.stdout) {
 				// A row of a table has a gap in it; sentences are the terminal's to wrap.
 				row := strings.Count(strings.TrimSpace(line), "  ") > 1
-				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > noTerminalWidth {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > 80 {
 					t.Errorf("%v: a row of %d columns:\n%s", args, n, line)
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -24,7 +26,7 @@ type completer = cobra.CompletionFunc
 
 // complete gives every command of the tree what a shell completes: names of
 // workloads, labs, run directories, axes, parameters, goals, guards and formats.
-func complete(p *Process, root *cobra.Command) {
+func complete(p *process.Process, root *cobra.Command) {
 	labs := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return labNames(p), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -79,7 +81,7 @@ func workloadNames(_ *cobra.Command, args []string, typed string) ([]string, cob
 	if len(args) > 0 || strings.ContainsRune(typed, filepath.Separator) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
-	list, err := workload.List(workloads.FS(), targets())
+	list, err := workload.List(workloads.FS(), process.Targets())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -97,7 +99,7 @@ func signatureNames(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	}
 	var names []string
 	for _, s := range list {
-		names = append(names, s.Name+"\t"+printable(s.Title))
+		names = append(names, s.Name+"\t"+process.Printable(s.Title))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -110,8 +112,8 @@ func lintRules() (names []string) {
 }
 
 // labNames are the labs there are; unlike a command, it removes none.
-func labNames(p *Process) (names []string) {
-	dir, err := p.stateDir()
+func labNames(p *process.Process) (names []string) {
+	dir, err := p.StateDir()
 	if err != nil {
 		return nil
 	}
@@ -167,7 +169,7 @@ func ofWorkload(of func(w *workload.Workload, axis string) ([]string, cobra.Shel
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		w, err := loadWorkload(args[0])
+		w, err := experiment.LoadWorkload(args[0])
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

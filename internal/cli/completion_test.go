@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -94,29 +95,29 @@ func TestJSONEverywhere(t *testing.T) {
 			code int
 			want func(v any) bool
 		}{
-			{"a result, with where its record is", ran, exitHeld, func(v any) bool {
+			{"a result, with where its record is", ran, process.ExitHeld, func(v any) bool {
 				return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass"
 			}},
-			{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
-			{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), exitHeld, func(v any) bool {
+			{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
+			{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), process.ExitHeld, func(v any) bool {
 				return slices.ContainsFunc(v.([]any), func(w any) bool { return w.(map[string]any)["name"] == "node-density" })
 			}},
-			{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), exitHeld, func(v any) bool {
+			{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), process.ExitHeld, func(v any) bool {
 				axis := v.(map[string]any)["axes"].([]any)[0].(map[string]any)
 				return axis["name"] == "objects" && axis["from"] == 10.0 && axis["hold"] == 0.05
 			}},
-			{"the signatures", command(t, nil, "signatures", "list", "-o", "json"), exitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
-			{"a signature", command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), exitHeld, func(v any) bool {
+			{"the signatures", command(t, nil, "signatures", "list", "-o", "json"), process.ExitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
+			{"a signature", command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), process.ExitHeld, func(v any) bool {
 				return v.(map[string]any)["signatures"].([]any)[0].(map[string]any)["name"] == "too-many-pods"
 			}},
-			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), exitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
-			{"no cluster to be cleaned", command(t, nil, "clean", "--force", "-o", "json"), exitUsage, failed("which cluster?", "give --kubeconfig")},
-			{"nothing to be cleaned", command(t, nil, "clean", "--dry-run", "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
-			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), exitUsage, failed("needs at least one node", "")},
-			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), exitUsage, failed(`no signature "x"`, "")},
-			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), exitUsage, failed("unknown flag", "--from")},
-			{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), exitUsage, failed("--from 0", "")},
-			{"a lab that cannot come up", command(t, nil, "limit", "node-density", "-o", "json"), exitCouldNotRun, failed("private lab", "")},
+			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), process.ExitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
+			{"no cluster to be cleaned", command(t, nil, "clean", "--force", "-o", "json"), process.ExitUsage, failed("which cluster?", "give --kubeconfig")},
+			{"nothing to be cleaned", command(t, nil, "clean", "--dry-run", "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
+			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("a lab without nodes", "")},
+			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), process.ExitUsage, failed(`no signature "x"`, "")},
+			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), process.ExitUsage, failed("unknown flag", "--from")},
+			{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from 0", "")},
+			{"a lab that cannot come up", command(t, nil, "limit", "node-density", "-o", "json"), process.ExitCouldNotRun, failed("private lab", "")},
 		} {
 			var v any
 			if err := json.Unmarshal([]byte(c.got.stdout), &v); err != nil || c.got.code != c.code {

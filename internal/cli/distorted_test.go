@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/distort"
@@ -56,7 +57,7 @@ func TestKeptRecordsWithOtherTimesAreJudged(t *testing.T) {
 				}
 				got := command(t, nil, "analyze", string(dir))
 				var r judge.Result
-				if err := dir.ReadJSON(record.ResultFile, &r); err != nil || got.code == exitUsage || got.code == exitCouldNotRun || r.ExitCode != got.code {
+				if err := dir.ReadJSON(record.ResultFile, &r); err != nil || got.code == process.ExitUsage || got.code == process.ExitCouldNotRun || r.ExitCode != got.code {
 					t.Fatalf("exit code %d, result %d, %v:\n%s%s", got.code, r.ExitCode, err, got.stdout, got.stderr)
 				}
 				for _, w := range r.Warnings {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/workloads"
@@ -55,12 +56,12 @@ func simulates(line string) bool {
 // virtual clock.
 func TestDocumentedSimulations(t *testing.T) {
 	codes := map[string]int{
-		"bin/plimsoll limit simulated --set limit=37":                                                    exitHeld,
-		"bin/plimsoll limit simulated --axis requests --set capacity=5000":                               exitHeld,
-		"bin/plimsoll sweep simulated --axis clients --levels 50,200,400 --set capacity=5000":            exitBreached,
-		"bin/plimsoll limit simulated --vary limit=20,40,80 --vary places=2,4":                           exitHeld,
-		"bin/plimsoll sweep simulated --axis requests --levels 500 --repeat 3 --vary capacity=1000,2000": exitHeld,
-		`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`:                     exitHeld,
+		"bin/plimsoll limit simulated --set limit=37":                                                    process.ExitHeld,
+		"bin/plimsoll limit simulated --axis requests --set capacity=5000":                               process.ExitHeld,
+		"bin/plimsoll sweep simulated --axis clients --levels 50,200,400 --set capacity=5000":            process.ExitBreached,
+		"bin/plimsoll limit simulated --vary limit=20,40,80 --vary places=2,4":                           process.ExitHeld,
+		"bin/plimsoll sweep simulated --axis requests --levels 500 --repeat 3 --vary capacity=1000,2000": process.ExitHeld,
+		`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`:                     process.ExitHeld,
 	}
 	lines := slices.DeleteFunc(documented(t), func(line string) bool { return !simulates(line) })
 	for line := range codes {
@@ -108,16 +109,16 @@ func TestDocumentedCommands(t *testing.T) {
 		notRun string // why it is only parsed
 	}
 	table := []row{
-		{"bin/plimsoll workloads show simulated", []int{exitHeld}, ""},
-		{"bin/plimsoll check node-density --kubeconfig ~/.kube/config", []int{exitHeld}, ""},
-		{"bin/plimsoll sweep node-density --kubeconfig ~/.kube/config --levels 50 --out first", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does
+		{"bin/plimsoll workloads show simulated", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll check node-density --kubeconfig ~/.kube/config", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll sweep node-density --kubeconfig ~/.kube/config --levels 50 --out first", []int{process.ExitHeld, process.ExitInvalid}, ""}, // by what else the machine does
 		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
 		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
 		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
-		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
+		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll ab vm-migration --lab-real-guests 1 --level 1 --arm idle:guestIOPS=0 --arm loaded:guestIOPS=200 --set guestDisk=16Mi --repeat 3 --margin 2%", nil, "TestMigrationUnderIO makes such a run"},
@@ -148,8 +149,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep vm-lifecycle --lab-time-scale 20 --levels 10,50", nil, machines},
 		{"bin/plimsoll limit density-mix --lab-time-scale 20", nil, machines},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
-		{"bin/plimsoll lab down", []int{exitHeld}, ""},
-		{"bin/plimsoll lab doctor", []int{exitHeld, exitBreached}, ""}, // by what the machine has
+		{"bin/plimsoll lab down", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll lab doctor", []int{process.ExitHeld, process.ExitBreached}, ""}, // by what the machine has
 		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
 		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
 		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
@@ -162,11 +163,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep io-volumes --axis rate --levels 100 --set volumes=4 --set size=16MiB --set beside=pgbench", nil, storage},
 		{"bin/plimsoll sweep small-files --set path=.", nil, storage},
 		{"bin/plimsoll limit small-files --axis rate --set path=. --set fsync=true", nil, storage},
-		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads show io-volumes", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll sweep router", nil, haproxy},
 		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
 		{"bin/plimsoll limit router --axis rate", nil, haproxy},
-		{"bin/plimsoll workloads show router", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads show router", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false --arm resumed:resumption=true,keepAlive=false", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
@@ -187,19 +188,19 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep gluster-volumes --axis deletions --levels 10,20 --set deleteAfter=10s", nil, volumes},
 		{"bin/plimsoll sweep gluster-restart --levels 10,50", nil, volumes},
 		{"bin/plimsoll run examples/000-brick-multiplexing.yaml", nil, volumes},
-		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{exitHeld}, ""},
-		{"bin/plimsoll workloads show gluster-volumes", []int{exitHeld}, ""},
-		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
-		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
-		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
-		{"bin/plimsoll lint -R manifests/ runbook.md", []int{exitBreached}, ""}, // the runbook has a mistake
-		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{exitHeld}, ""},
-		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{exitHeld}, ""},
-		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{exitHeld}, ""},
-		{"bin/plimsoll report nightly", []int{exitHeld}, ""},
-		{"bin/plimsoll workloads list", []int{exitHeld}, ""},
-		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
-		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},
+		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll workloads show gluster-volumes", []int{process.ExitHeld}, ""},
+		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{process.ExitHeld}, ""},
+		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll lint -R manifests/ runbook.md", []int{process.ExitBreached}, ""}, // the runbook has a mistake
+		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll report nightly", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll workloads list", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll workloads show node-density", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitHeld}, ""},
 	}
 	lines := slices.DeleteFunc(documented(t), simulates)
 	for _, line := range lines {
@@ -278,7 +279,7 @@ func TestDocumentedCommands(t *testing.T) {
 			env["XDG_STATE_HOME"] = withDefault
 		}
 		got := command(t, env, strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")...)
-		if got.code != exitCouldNotRun {
+		if got.code != process.ExitCouldNotRun {
 			t.Errorf("%s (not run: %s): exit code %d, want 5 where there is no lab\n%s", row.line, row.notRun, got.code, got.stderr)
 		}
 	}
@@ -324,7 +325,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%v", err)
 			continue
 		}
-		w, err := workload.Load(workloads.FS(), p.Workload, targets())
+		w, err := workload.Load(workloads.FS(), p.Workload, process.Targets())
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
@@ -40,14 +41,14 @@ func onFreshLabs(t *testing.T, repeat, exit int) compare.LevelComparison {
 func TestArmsOnFreshLabs(t *testing.T) {
 	suite.Long(t, "brings up two labs")
 	t.Parallel()
-	if l := onFreshLabs(t, 1, exitInconclusive); l.Verdict != stats.Undecided {
+	if l := onFreshLabs(t, 1, process.ExitInconclusive); l.Verdict != stats.Undecided {
 		t.Errorf("%s: %s", l.Verdict, l.Why)
 	}
 }
 
 func TestArmsOnFreshLabsAreToldApart(t *testing.T) {
 	suite.Long(t, "brings up six labs")
-	if l := onFreshLabs(t, 3, exitBreached); l.Verdict != stats.Worse {
+	if l := onFreshLabs(t, 3, process.ExitBreached); l.Verdict != stats.Worse {
 		t.Errorf("%s: %s", l.Verdict, l.Why)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
 	"regexp"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -19,14 +22,16 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
+var update = flag.Bool("update", false, "rewrite the golden files")
+
 // What commands print that need no cluster and no record is kept in testdata, a
 // file for each kind of them.
 
 func TestGoldenHelp(t *testing.T) {
 	t.Parallel()
-	stop := newInterrupts(nil, func(string, ...any) {})
-	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	stop := process.NewInterrupts(nil, func(string, ...any) {})
+	defer stop.Close()
+	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	var text strings.Builder
 	var visit func(c *cobra.Command, path ...string)
 	visit = func(c *cobra.Command, path ...string) {
@@ -51,7 +56,7 @@ func builtIn(t *testing.T) (list []*workload.Workload) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		w, err := loadWorkload(name)
+		w, err := experiment.LoadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +109,7 @@ func TestGoldenChecks(t *testing.T) {
 	golden.Check(t, *update, "check.txt", []byte(local.String()))
 
 	p := suite.Program(t) // what tests leave in a lab that they share would be seen
-	if got := p.Run(t, "lab", "up", "l", "--virt", "--nodes", "4", "--max-pods", "20"); got.Code != exitHeld {
+	if got := p.Run(t, "lab", "up", "l", "--virt", "--nodes", "4", "--max-pods", "20"); got.Code != process.ExitHeld {
 		t.Fatalf("lab up: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var lab strings.Builder

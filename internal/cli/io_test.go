@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -79,7 +80,7 @@ func TestIORefusesBadInput(t *testing.T) {
 		{"another program", []string{"--set", "fio=/bin/true"}, []string{"another program"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "io-volumes", "--out", "refused"}, c.args...)...)
-		if got.Code != exitUsage {
+		if got.Code != process.ExitUsage {
 			t.Errorf("%s: exit code %d\n%s", c.why, got.Code, got.Stderr)
 		}
 		for _, want := range c.want {
@@ -100,7 +101,7 @@ func TestIOWithoutFio(t *testing.T) {
 	cmd := p.Command("sweep", "io-volumes")
 	cmd.Env = append(cmd.Env, "PATH=/nowhere")
 	text, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), "missing for io: fio") || !strings.Contains(string(text), proc.Install("fio")) {
+	if cmd.ProcessState.ExitCode() != process.ExitCouldNotRun || !strings.Contains(string(text), "missing for io: fio") || !strings.Contains(string(text), proc.Install("fio")) {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
 	}
 }
@@ -112,7 +113,7 @@ func TestMeasuredIO(t *testing.T) {
 	got := p.Run(t, "sweep", "io-volumes", "--out", "one", "--axis", "rate", "--levels", "400", "--hold", "2s", "--set", "volumes=2", "--set", "rw=randrw",
 		"--set", "size=4MiB", "--set", "verify=crc", "--set", "path=.", "--slo", "Complete p99 <= 1s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	// What takes less than a millisecond may owe a tenth of it to our own delay.
-	if got.Code != exitHeld && got.Code != exitInvalid {
+	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -159,7 +160,7 @@ func TestMeasuredSmallFiles(t *testing.T) {
 	got := p.Run(t, "sweep", "small-files", "--out", "small", "--axis", "rate", "--levels", "200", "--hold", "2s", "--set", "volumes=2", "--set", "path=.", "--set", "files=20",
 		"--slo", "Complete p99 <= 10s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	// What takes less than a millisecond may owe a tenth of it to our own delay.
-	if got.Code != exitHeld && got.Code != exitInvalid {
+	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -177,7 +178,7 @@ func TestMeasuredSmallFiles(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--axis", "rate", "--levels", "0.5"}, {"--set", "size=5MiB"}, {"--set", "files=1"}, {"--set", "path=nowhere"}} {
-		if got := p.Run(t, append([]string{"sweep", "small-files", "--out", "refused"}, args...)...); got.Code != exitUsage {
+		if got := p.Run(t, append([]string{"sweep", "small-files", "--out", "refused"}, args...)...); got.Code != process.ExitUsage {
 			t.Errorf("%v: exit code %d\n%s", args, got.Code, got.Stderr)
 		}
 	}
@@ -237,7 +238,7 @@ func TestIOBreaches(t *testing.T) {
 		}
 		got := s.Wait()
 		result := p.Result(t, out)
-		if got.Code != exitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+		if got.Code != process.ExitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
 			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps, got.Stderr)
 		}
 		if !strings.Contains(got.Stdout+got.Stderr, c.kind) {
@@ -311,7 +312,7 @@ func TestIOOnGluster(t *testing.T) {
 	}
 	got := p.Run(t, args("2s", "one")...)
 	result := p.Result(t, "one")
-	if got.Code != exitHeld && got.Code != exitInvalid || len(result.Steps) != 1 || result.Steps[0].Requests.Done < 150 { // by what other tests do
+	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(result.Steps) != 1 || result.Steps[0].Requests.Done < 150 { // by what other tests do
 		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
 	}
 	if u := result.Steps[0].Resources; u["bricks"].PeakRSSBytes <= 0 || u["mounts"].PeakRSSBytes <= 0 {
@@ -336,7 +337,7 @@ func TestIOOnGluster(t *testing.T) {
 	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
 	s.Kill()
 	harness.Await(t, "no process", func() bool { return len(glusterLeft(p)) == 0 })
-	if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
+	if got := p.Run(t, "lab", "down", "--all"); got.Code != process.ExitHeld {
 		t.Errorf("lab down: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	leavesNoIO(t, p, "SIGKILL and lab down")
@@ -350,7 +351,7 @@ func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
-	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
+	if got.Code != process.ExitHeld || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s%s", got.Code, step.Requests, got.Stdout, got.Stderr)
 	}
@@ -380,7 +381,7 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 		}
 		got := s.Wait()
 		result := p.Result(t, c.comm)
-		if got.Code != exitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+		if got.Code != process.ExitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
 			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps[0].Requests, got.Stderr)
 		}
 		if left := glusterLeft(p); len(left) > 0 {
@@ -456,7 +457,7 @@ func TestIOBesidePgbench(t *testing.T) {
 			"--slo", "errors <= 0%", "--out", out}
 	}
 	got := p.Run(t, args("3s", "one")...)
-	if strings.Contains(got.Stderr, "beside=pgbench") && got.Code == exitCouldNotRun {
+	if strings.Contains(got.Stderr, "beside=pgbench") && got.Code == process.ExitCouldNotRun {
 		t.Skip(got.Stderr)
 	}
 	result := p.Result(t, "one")

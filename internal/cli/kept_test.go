@@ -18,6 +18,8 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report/text"
@@ -38,7 +40,7 @@ var takesLong = regexp.MustCompile(`(?m)^.* \.\.\.\n`)
 
 // shown is the transcript of a command that has ended.
 func shown(dir string, args []string, got outcome) string {
-	text := "$ " + commandLine(args) + "\n" + got.stdout + takesLong.ReplaceAllString(got.stderr, "")
+	text := "$ " + process.CommandLine(args) + "\n" + got.stdout + takesLong.ReplaceAllString(got.stderr, "")
 	if got.code != 0 {
 		text += fmt.Sprintf("exit code %d\n", got.code)
 	}
@@ -130,7 +132,7 @@ func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	w, err := loadWorkload(env.Ceilings.Workload)
+	w, err := experiment.LoadWorkload(env.Ceilings.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}

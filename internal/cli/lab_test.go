@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -102,7 +103,7 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		env := map[string]string{"XDG_STATE_HOME": state}
 		maps.Copy(env, tt.env)
 		got := command(t, env, strings.Fields(tt.args)...)
-		if got.code != exitUsage || got.stdout != "" {
+		if got.code != process.ExitUsage || got.stdout != "" {
 			t.Errorf("%s (%s): exit code %d, want 2; standard output %q\n%s", tt.args, tt.why, got.code, got.stdout, got.stderr)
 		}
 		for _, part := range tt.want {
@@ -129,7 +130,7 @@ func TestARegistryThatCannotBe(t *testing.T) {
 	if !image.HasAgent() {
 		t.Skip("needs the agent in the tests: make build")
 	}
-	if got := command(t, nil, "image", "push", "not/A/Registry"); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "image") {
+	if got := command(t, nil, "image", "push", "not/A/Registry"); got.code != process.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, "image") {
 		t.Errorf("exit code %d, want 2; standard output %q\n%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -137,15 +138,15 @@ func TestARegistryThatCannotBe(t *testing.T) {
 // What is wrong with a lab is no mistake of the user's.
 func TestLabFailuresAreNoMistakes(t *testing.T) {
 	got := command(t, nil, "lab", "up")
-	if got.code != exitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up lab "default"`) {
+	if got.code != process.ExitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up lab "default"`) {
 		t.Errorf("a lab that does not come up: %d\n%s", got.code, got.stderr)
 	}
 	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
 	env := map[string]string{"XDG_STATE_HOME": state}
-	if got := command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "read the log of etcd") {
+	if got := command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "read the log of etcd") {
 		t.Errorf("a log that is lost: %d\n%s", got.code, got.stderr)
 	}
-	if got := command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "lab.json") {
+	if got := command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "lab.json") {
 		t.Errorf("a restart in a damaged lab: %d\n%s", got.code, got.stderr)
 	}
 	got = command(t, env, "lab", "status", "torn")
@@ -176,9 +177,9 @@ func TestDoctorHelps(t *testing.T) {
 	if err := json.Unmarshal([]byte(structured.stdout), &findings); err != nil || len(findings) == 0 {
 		t.Fatalf("%v in %q", err, structured.stdout)
 	}
-	want := exitHeld
+	want := process.ExitHeld
 	if !lab.Healthy(findings) {
-		want = exitBreached
+		want = process.ExitBreached
 	}
 	if text.code != want || structured.code != want {
 		t.Errorf("exit codes %d and %d, want %d", text.code, structured.code, want)
@@ -294,7 +295,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 		leavesA bool // something for the next command to remove
 		why     string
 	}{
-		{syscall.SIGINT, exitInterrupted, false, "Ctrl-C"},
+		{syscall.SIGINT, process.ExitInterrupted, false, "Ctrl-C"},
 		{syscall.SIGTERM, 143, false, "a service manager"},
 		{syscall.SIGKILL, -1, true, "it could do nothing about it"},
 	} {

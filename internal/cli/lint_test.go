@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 // configurations are files to look at, by their names.
@@ -59,28 +60,28 @@ func TestLint(t *testing.T) {
 		stdout []string // what it holds
 		stderr []string
 	}{
-		{"two files that do not fit together", at("kubelet.yaml", "label.sh"), exitBreached, []string{"kubelet.yaml:8:23: error: ", "[kubeletconfig-selector]", "why: ", "source: V17", "(--fix does it)"}, []string{"1 error, 0 warnings in 2 files; --fix can fix 1"}},
-		{"one of them alone cannot be judged", at("kubelet.yaml"), exitHeld, []string{": note: no MachineConfigPool"}, []string{"nothing found in 1 checked file"}},
-		{"nothing to find", at("good.sh"), exitHeld, nil, []string{"nothing found in 1 checked file"}},
-		{"YAML that is none", at("broken.yaml", "label.sh"), exitUsage, []string{"broken.yaml:1:4: unreadable: not valid YAML"}, nil},
-		{"no text", at("binary.yaml"), exitUsage, []string{"unreadable: not a text file"}, nil},
-		{"nothing that is known", at("unknown.bin"), exitUsage, []string{"note: not checked: lint does not know this kind of file"}, []string{"no file was checked"}},
-		{"one that is not known beside one that is", at("unknown.bin", "good.sh"), exitHeld, []string{"note: not checked"}, nil},
-		{"an empty file", at("empty.yaml"), exitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
-		{"a directory", at("many"), exitUsage, nil, []string{"many is a directory", "-R"}},
-		{"a directory with its files, hidden ones left out", at("-R", "many"), exitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
-		{"a workload, with the keys that are missing", at("w/workload.yaml"), exitBreached, []string{"workload.yaml:1:1: error: help: is missing [own-file]", "workload.yaml:1:1: error: axes: is missing"}, nil},
-		{"a plan that would run", at("plan.yaml"), exitHeld, nil, []string{"nothing found in 1 checked file"}},
-		{"a plan with a typo", at("typo.yaml"), exitBreached, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
-		{"a plan with a goal that means nothing", at("slo.yaml"), exitBreached, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
-		{"a plan of a workload that there is not", at("none.yaml"), exitBreached, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
-		{"a file that is not there", at("kubelt.yaml"), exitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
-		{"no file", nil, exitUsage, nil, []string{"none was given"}},
-		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), exitHeld, nil, nil},
-		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), exitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},
-		{"a dry run of nothing", at("--dry-run", "good.sh"), exitUsage, nil, []string{"--dry-run belongs to --fix"}},
-		{"all rules", []string{"--list"}, exitHeld, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
-		{"a format that there is not", at("-o", "xml", "good.sh"), exitUsage, nil, nil},
+		{"two files that do not fit together", at("kubelet.yaml", "label.sh"), process.ExitBreached, []string{"kubelet.yaml:8:23: error: ", "[kubeletconfig-selector]", "why: ", "source: V17", "(--fix does it)"}, []string{"1 error, 0 warnings in 2 files; --fix can fix 1"}},
+		{"one of them alone cannot be judged", at("kubelet.yaml"), process.ExitHeld, []string{": note: no MachineConfigPool"}, []string{"nothing found in 1 checked file"}},
+		{"nothing to find", at("good.sh"), process.ExitHeld, nil, []string{"nothing found in 1 checked file"}},
+		{"YAML that is none", at("broken.yaml", "label.sh"), process.ExitUsage, []string{"broken.yaml:1:4: unreadable: not valid YAML"}, nil},
+		{"no text", at("binary.yaml"), process.ExitUsage, []string{"unreadable: not a text file"}, nil},
+		{"nothing that is known", at("unknown.bin"), process.ExitUsage, []string{"note: not checked: lint does not know this kind of file"}, []string{"no file was checked"}},
+		{"one that is not known beside one that is", at("unknown.bin", "good.sh"), process.ExitHeld, []string{"note: not checked"}, nil},
+		{"an empty file", at("empty.yaml"), process.ExitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
+		{"a directory", at("many"), process.ExitUsage, nil, []string{"many is a directory", "-R"}},
+		{"a directory with its files, hidden ones left out", at("-R", "many"), process.ExitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
+		{"a workload, with the keys that are missing", at("w/workload.yaml"), process.ExitBreached, []string{"workload.yaml:1:1: error: help: is missing [own-file]", "workload.yaml:1:1: error: axes: is missing"}, nil},
+		{"a plan that would run", at("plan.yaml"), process.ExitHeld, nil, []string{"nothing found in 1 checked file"}},
+		{"a plan with a typo", at("typo.yaml"), process.ExitBreached, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
+		{"a plan with a goal that means nothing", at("slo.yaml"), process.ExitBreached, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
+		{"a plan of a workload that there is not", at("none.yaml"), process.ExitBreached, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
+		{"a file that is not there", at("kubelt.yaml"), process.ExitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
+		{"no file", nil, process.ExitUsage, nil, []string{"none was given"}},
+		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), process.ExitHeld, nil, nil},
+		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), process.ExitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},
+		{"a dry run of nothing", at("--dry-run", "good.sh"), process.ExitUsage, nil, []string{"--dry-run belongs to --fix"}},
+		{"all rules", []string{"--list"}, process.ExitHeld, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
+		{"a format that there is not", at("-o", "xml", "good.sh"), process.ExitUsage, nil, nil},
 	} {
 		args := c.args
 		for i, a := range args { // "-o xml" stands apart
@@ -109,7 +110,7 @@ func TestLintAsJSON(t *testing.T) {
 	dir := configurations(t, map[string]string{"kubelet.yaml": kubeletConfigText, "label.sh": labelText})
 	out := command(t, nil, "lint", "-o", "json", filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "label.sh"))
 	var r lint.Result
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != exitBreached {
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != process.ExitBreached {
 		t.Fatalf("exit code %d, %v: %s", out.code, err, out.stdout)
 	}
 	if r.Schema != "plimsoll/lint/v1" || len(r.Findings) != 1 || !r.Findings[0].Fixable || r.Findings[0].Line != 8 || r.Findings[0].Path == "" || r.Notes == nil || r.Problems == nil || r.Recognised != 2 {
@@ -133,7 +134,7 @@ func TestLintFix(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--fix", "--dry-run"}, {"--diff"}} {
 		out := command(t, nil, slices.Concat([]string{"lint"}, args, []string{kubelet, label})...)
-		if out.code != exitBreached || !strings.Contains(out.stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.stderr, "would be fixed") {
+		if out.code != process.ExitBreached || !strings.Contains(out.stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.stderr, "would be fixed") {
 			t.Errorf("%v: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
 		}
 		if read(label) != labelText {
@@ -141,10 +142,10 @@ func TestLintFix(t *testing.T) {
 		}
 	}
 	out := command(t, nil, "lint", "--fix", kubelet, label, left)
-	if out.code != exitBreached || !strings.Contains(out.stdout, "fixed: ") || !strings.Contains(out.stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
+	if out.code != process.ExitBreached || !strings.Contains(out.stdout, "fixed: ") || !strings.Contains(out.stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
 		t.Errorf("exit code %d: %s%s", out.code, out.stdout, out.stderr)
 	}
-	if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != exitHeld || strings.Contains(out.stdout, "fixed") {
+	if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != process.ExitHeld || strings.Contains(out.stdout, "fixed") {
 		t.Errorf("a second time: exit code %d: %s", out.code, out.stdout)
 	}
 	// A file that cannot be written keeps all as they are.
@@ -156,7 +157,7 @@ func TestLintFix(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.Chmod(dir, 0o755) })
-		if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != exitCouldNotRun || read(label) != labelText {
+		if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != process.ExitCouldNotRun || read(label) != labelText {
 			t.Errorf("a directory that cannot be written: exit code %d: %s", out.code, out.stderr)
 		}
 	}
@@ -171,11 +172,11 @@ func TestLintOfWhatTuneWrites(t *testing.T) {
 		{"kubelet", "--max-pods", "500"},
 	} {
 		dir := filepath.Join(t.TempDir(), "files")
-		if out := command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.code != exitHeld {
+		if out := command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.code != process.ExitHeld {
 			t.Errorf("tune %v: exit code %d: %s", args, out.code, out.stderr)
 			continue
 		}
-		if out := command(t, nil, "lint", "-R", dir); out.code != exitHeld {
+		if out := command(t, nil, "lint", "-R", dir); out.code != process.ExitHeld {
 			t.Errorf("lint of what tune %v wrote: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
 		}
 	}
@@ -188,12 +189,12 @@ func TestLintOfAPipe(t *testing.T) {
 	cmd := p.Command("lint", "-")
 	cmd.Stdin = strings.NewReader("$ ceph osd pool set rbd pg_autoscaler_mode off\n")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitBreached || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
+	if cmd.ProcessState.ExitCode() != process.ExitBreached || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 	cmd = p.Command("lint", "--fix", "-")
 	cmd.Stdin = strings.NewReader("a\n")
-	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "standard input") {
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != process.ExitUsage || !strings.Contains(string(out), "standard input") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }
@@ -230,11 +231,11 @@ func TestLintOfANamedPipeEndsOnASignal(t *testing.T) {
 // A workload's templates are read as a run reads them.
 func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
-	if got := command(t, nil, "workloads", "export", "node-density-cni", dir); got.code != exitHeld {
+	if got := command(t, nil, "workloads", "export", "node-density-cni", dir); got.code != process.ExitHeld {
 		t.Fatal(got.stderr)
 	}
 	description := filepath.Join(dir, "workload.yaml")
-	if got := command(t, nil, "lint", description); got.code != exitHeld {
+	if got := command(t, nil, "lint", description); got.code != process.ExitHeld {
 		t.Errorf("as it was exported: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	client := filepath.Join(dir, "client.yml")
@@ -248,10 +249,10 @@ func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	linted, ran := command(t, nil, "lint", description), command(t, nil, "limit", dir+"/", "--dry-run")
 	const found = `client.yml:8:18: `
 	const what = `the template needs "Iteraton", which is not set`
-	if linted.code != exitBreached || !strings.Contains(linted.stdout, found+"error: "+what) || !strings.Contains(linted.stdout, `did you mean "Iteration"?`) {
+	if linted.code != process.ExitBreached || !strings.Contains(linted.stdout, found+"error: "+what) || !strings.Contains(linted.stdout, `did you mean "Iteration"?`) {
 		t.Errorf("exit code %d:\n%s%s", linted.code, linted.stdout, linted.stderr)
 	}
-	if ran.code != exitUsage || !strings.Contains(ran.stderr, found+what) {
+	if ran.code != process.ExitUsage || !strings.Contains(ran.stderr, found+what) {
 		t.Errorf("run says something else: exit code %d\n%s", ran.code, ran.stderr)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 // What targets run is what 'make deps' installs, so that their tests are not
@@ -19,7 +21,7 @@ func TestMakeDepsInstallsWhatTargetsNeed(t *testing.T) {
 	for _, line := range regexp.MustCompile(`(?m)^[A-Z]+_PACKAGES := (.+)$`).FindAllStringSubmatch(string(text), -1) {
 		installed = append(installed, strings.Fields(line[1])...)
 	}
-	for _, n := range needs() {
+	for _, n := range process.Needs() {
 		needed = append(needed, n.Package)
 		// Debian always has util-linux.
 		if n.Optional == "" && n.Package != "util-linux" && !slices.Contains(installed, n.Package) {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -33,7 +34,7 @@ func TestObjectsOfAnyKind(t *testing.T) {
 		dir := filepath.Base(tt.args[0]) + "-" + tt.args[2]
 		got := p.RunTo(t, dir, append(append([]string{"sweep"}, tt.args...), "--lab", p.Lab, "--hold", "2s")...)
 		r := p.Result(t, dir)
-		if got.Code != exitHeld || len(r.Steps) == 0 {
+		if got.Code != process.ExitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -47,7 +48,7 @@ func TestLimitFindsThePlantedLimit(t *testing.T) {
 	p := suite.Program(t)
 	got := p.RunTo(t, "r", "limit", "node-density", "--lab-nodes", "4", "--lab-max-pods", "11", "--from", "5", "--step", "5", "--max", "30",
 		"--hold", "1s", "--slo", "all Ready", "-o", "json")
-	if got.Code != exitHeld {
+	if got.Code != process.ExitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var shown judge.Result
@@ -99,7 +100,7 @@ func TestARunThatIsKilled(t *testing.T) {
 	w.Kill()
 
 	got := p.Run(t, "analyze", "r")
-	if got.Code != exitInconclusive {
+	if got.Code != process.ExitInconclusive {
 		t.Errorf("analyze: exit code %d, want 3\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")
@@ -164,7 +165,7 @@ func TestInterrupts(t *testing.T) {
 		w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "100", "--pace", "50", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 40) })
 		w.Signal(os.Interrupt)
-		if got := w.Wait(); got.Code != exitInterrupted {
+		if got := w.Wait(); got.Code != process.ExitInterrupted {
 			t.Errorf("exit code %d, want 130\n%s", got.Code, got.Stderr)
 		}
 		if r := p.Result(t, "r"); r.Verdict != slo.Inconclusive || r.Steps[0].Objects.Intended < 40 {
@@ -182,7 +183,7 @@ func TestInterrupts(t *testing.T) {
 		w.Signal(os.Interrupt)
 		time.Sleep(200 * time.Millisecond)
 		w.Signal(os.Interrupt)
-		if got := w.Wait(); got.Code != exitInterrupted {
+		if got := w.Wait(); got.Code != process.ExitInterrupted {
 			t.Errorf("exit code %d, want 130\n%s", got.Code, got.Stderr)
 		}
 		harness.Await(t, "the cluster to finish the removal", func() bool { return len(p.Leftovers(t)) == 0 })
@@ -252,7 +253,7 @@ func TestInterrupts(t *testing.T) {
 		})
 		w.Signal(os.Interrupt)
 		w.Signal(os.Interrupt)
-		if got := w.Wait(); got.Code != exitInterrupted {
+		if got := w.Wait(); got.Code != process.ExitInterrupted {
 			t.Errorf("exit code %d, want 130\n%s", got.Code, got.Stderr)
 		}
 		p.LeavesNoLab(t)
@@ -281,7 +282,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 	}
 
 	got := p.Run(t, "sweep", "node-density", "--kubeconfig", stripped, "--levels", "2")
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--yes") || !strings.Contains(got.Stderr, "v1.36.3, 5 nodes") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--yes") || !strings.Contains(got.Stderr, "v1.36.3, 5 nodes") {
 		t.Errorf("without --yes: %d %s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "plimsoll-runs")); err == nil {
@@ -318,7 +319,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 	if err := os.WriteFile(marked, bytes.Replace(text, []byte("id:"), []byte("id: x"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got = p.Run(t, "sweep", "node-density", "--kubeconfig", marked, "--levels", "2"); got.Code != exitUsage {
+	if got = p.Run(t, "sweep", "node-density", "--kubeconfig", marked, "--levels", "2"); got.Code != process.ExitUsage {
 		t.Errorf("with a wrong marker: %d %s", got.Code, got.Stderr)
 	}
 }
@@ -331,7 +332,7 @@ func TestKubeconfigInTheEnvironmentIsNotEnough(t *testing.T) {
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+p.Kubeconfig)
 	// What was loaded is asked here: that a busy machine makes the step invalid
 	// does not matter.
-	if out, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != exitInvalid {
+	if out, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != process.ExitInvalid {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	env := p.Environment(t, "r")
@@ -356,7 +357,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	defer syscall.Unmount(small, 0)
 	got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "110,20,110,20,110,20,110", "--hold", "100ms", "--out", filepath.Join(small, "r"))
-	if got.Code != exitCouldNotRun || strings.Count(got.Stderr, "write history: ") != 1 || !strings.Contains(got.Stderr, "no space left") {
+	if got.Code != process.ExitCouldNotRun || strings.Count(got.Stderr, "write history: ") != 1 || !strings.Contains(got.Stderr, "no space left") {
 		t.Errorf("exit code %d, want 5\n%s", got.Code, got.Stderr)
 	}
 	if left := p.Leftovers(t); len(left) != 0 {
@@ -374,7 +375,7 @@ func TestPlanFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := p.RunTo(t, "r", "run", file)
-	if got.Code != exitBreached {
+	if got.Code != process.ExitBreached {
 		t.Fatalf("exit code %d, want 1: 30 is above 20\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")
@@ -392,7 +393,7 @@ func TestPlanFiles(t *testing.T) {
 	}
 	// The copy that the run has left is such a file.
 	again := p.Run(t, "run", filepath.Join("r", record.ExperimentFile), "--dry-run")
-	if again.Code != exitHeld || !strings.Contains(again.Stdout, "5 30 10 pods/node") {
+	if again.Code != process.ExitHeld || !strings.Contains(again.Stdout, "5 30 10 pods/node") {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
 	}
 }
@@ -425,7 +426,7 @@ func TestAMistakeInATemplate(t *testing.T) {
 	} {
 		write("more.yml", tt.template)
 		got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r")
-		if got.Code != exitUsage || !strings.Contains(got.Stderr, "plimsoll: "+tt.want) {
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "plimsoll: "+tt.want) {
 			t.Errorf("%s: exit code %d, want 2 and %q\n%s%s", tt.why, got.Code, tt.want, got.Stdout, got.Stderr)
 		}
 		if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
@@ -436,7 +437,7 @@ func TestAMistakeInATemplate(t *testing.T) {
 		}
 	}
 	grid := p.Run(t, "limit", "./w", "--lab", p.Lab, "--vary", "gracePeriod=0,1", "--out", "g")
-	if _, err := os.Stat(filepath.Join(p.Dir, "g")); grid.Code != exitUsage || err == nil || strings.Contains(grid.Stderr, "--resume") || strings.Contains(grid.Stdout, "cells") {
+	if _, err := os.Stat(filepath.Join(p.Dir, "g")); grid.Code != process.ExitUsage || err == nil || strings.Contains(grid.Stderr, "--resume") || strings.Contains(grid.Stdout, "cells") {
 		t.Errorf("in a grid: exit code %d, directory %v\n%s%s", grid.Code, err, grid.Stdout, grid.Stderr)
 	}
 	write("more.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{.Iteration}}\n")

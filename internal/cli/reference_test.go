@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -141,7 +142,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 
 // ownKeys are the keys of targets' own settings in a plan.
 func ownKeys() (keys []string) {
-	for _, p := range providers() {
+	for _, p := range process.Providers() {
 		declared := p.Declare().Settings
 		if declared == nil {
 			continue
@@ -161,7 +162,7 @@ func ownKeys() (keys []string) {
 // The page of reference names the flag of each of a target's own settings beside
 // its key.
 func TestReferenceNamesTheFlagsOfSettings(t *testing.T) {
-	for _, p := range providers() {
+	for _, p := range process.Providers() {
 		declared := p.Declare().Settings
 		if declared == nil {
 			continue
@@ -180,9 +181,9 @@ func TestReferenceNamesTheFlagsOfSettings(t *testing.T) {
 // A flag that a page of reference names is one of some command that makes an
 // experiment.
 func TestReferenceNamesFlagsThatThereAre(t *testing.T) {
-	stop := newInterrupts(nil, func(string, ...any) {})
-	defer stop.close()
-	root := newRootCommand(&Process{}, stop)
+	stop := process.NewInterrupts(nil, func(string, ...any) {})
+	defer stop.Close()
+	root := newRootCommand(&process.Process{}, stop)
 	for _, row := range tableRows(t, "experiment.md") {
 		for _, m := range ticks.FindAllStringSubmatch(row[1], -1) {
 			there := slices.ContainsFunc([]string{"limit", "sweep", "ab"}, func(name string) bool {
@@ -222,7 +223,7 @@ func TestReferenceOfObjectives(t *testing.T) {
 // Every exit code of the program is on its page, and in the table of results.
 func TestReferenceOfExitCodes(t *testing.T) {
 	codes := []string{"0", "1", "2", "3", "4", "5", "129", "130", "141", "143"}
-	for i, code := range []int{exitHeld, exitBreached, exitUsage, exitInconclusive, exitInvalid, exitCouldNotRun, codeOf(syscall.SIGHUP), exitInterrupted, codeOf(syscall.SIGPIPE), codeOf(syscall.SIGTERM)} {
+	for i, code := range []int{process.ExitHeld, process.ExitBreached, process.ExitUsage, process.ExitInconclusive, process.ExitInvalid, process.ExitCouldNotRun, process.CodeOf(syscall.SIGHUP), process.ExitInterrupted, process.CodeOf(syscall.SIGPIPE), process.CodeOf(syscall.SIGTERM)} {
 		if codes[i] != strconv.Itoa(code) {
 			t.Errorf("the code %d is documented as %s", code, codes[i])
 		}

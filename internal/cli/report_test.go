@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -38,7 +39,7 @@ func recordedRun(t *testing.T) record.Dir {
 func TestReport(t *testing.T) {
 	a, b := recordedRun(t), recordedRun(t)
 	out := command(t, nil, "report", string(a), string(b))
-	if want := a.Path(record.ReportFile) + "\n" + b.Path(record.ReportFile) + "\n"; out.code != exitHeld || out.stdout != want || out.stderr != "" {
+	if want := a.Path(record.ReportFile) + "\n" + b.Path(record.ReportFile) + "\n"; out.code != process.ExitHeld || out.stdout != want || out.stderr != "" {
 		t.Fatalf("exit code %d, printed %q and %q, want %q", out.code, out.stdout, out.stderr, want)
 	}
 	page, err := os.ReadFile(a.Path(record.ReportFile))
@@ -46,14 +47,14 @@ func TestReport(t *testing.T) {
 		t.Errorf("the page: %v", err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "a.html")
-	if got := command(t, nil, "report", string(a), "--out", elsewhere); got.code != exitHeld || got.stdout != elsewhere+"\n" {
+	if got := command(t, nil, "report", string(a), "--out", elsewhere); got.code != process.ExitHeld || got.stdout != elsewhere+"\n" {
 		t.Errorf("elsewhere: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	if copied, err := os.ReadFile(elsewhere); err != nil || string(copied) != string(page) {
 		t.Errorf("elsewhere is another page: %v", err)
 	}
 	for _, args := range [][]string{{string(a), "--out", elsewhere}, {string(a), string(b), "--out", elsewhere + "2"}} {
-		if got := command(t, nil, append([]string{"report"}, args...)...); got.code != exitUsage {
+		if got := command(t, nil, append([]string{"report"}, args...)...); got.code != process.ExitUsage {
 			t.Errorf("%q: exit code %d, %q", args, got.code, got.stderr)
 		}
 	}
@@ -101,7 +102,7 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 		{[]string{string(whole), "--opn"}, "did you mean --open?", "a flag"},
 	} {
 		out := command(t, nil, append([]string{"report"}, tt.args...)...)
-		if out.code != exitUsage || !strings.Contains(out.stderr, tt.want) || out.stdout != "" {
+		if out.code != process.ExitUsage || !strings.Contains(out.stderr, tt.want) || out.stdout != "" {
 			t.Errorf("%s: exit code %d, %q, %q, want %q", tt.why, out.code, out.stdout, out.stderr, tt.want)
 		}
 	}
@@ -117,14 +118,14 @@ func TestReportIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	if out := command(t, nil, "report", string(dir), "--open"); out.code != exitHeld {
+	if out := command(t, nil, "report", string(dir), "--open"); out.code != process.ExitHeld {
 		t.Fatalf("exit code %d: %s", out.code, out.stderr)
 	}
 	if got, err := os.ReadFile(opened); err != nil || string(got) != dir.Path(record.ReportFile)+"\n" {
 		t.Errorf("opened %q, %v", got, err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if out := command(t, nil, "report", string(dir), "--open"); out.code != exitCouldNotRun || !strings.Contains(out.stderr, "open "+dir.Path(record.ReportFile)) || out.stdout == "" {
+	if out := command(t, nil, "report", string(dir), "--open"); out.code != process.ExitCouldNotRun || !strings.Contains(out.stderr, "open "+dir.Path(record.ReportFile)) || out.stdout == "" {
 		t.Errorf("without an opener: exit code %d, %q, %q", out.code, out.stdout, out.stderr)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -50,7 +51,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	p := suite.Program(t)
 	w := p.Start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
 	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
-	if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, "in use by a running experiment") {
+	if got := p.Run(t, "run", "--resume", "r"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "in use by a running experiment") {
 		t.Errorf("a run that is going on: exit code %d, %s", got.Code, got.Stderr)
 	}
 	w.Kill()
@@ -75,7 +76,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		if err := os.WriteFile(plan, bytes.Replace(text, []byte(old), []byte(changed), 1), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, want) || !strings.Contains(got.Stderr, "hint: undo") {
+		if got := p.Run(t, "run", "--resume", "r"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, want) || !strings.Contains(got.Stderr, "hint: undo") {
 			t.Errorf("with %s: exit code %d, %s", changed, got.Code, got.Stderr)
 		}
 	}
@@ -93,12 +94,12 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	harness.Await(t, "a step of the second part", func() bool { return steps(p, "r") > made })
 	w.Signal(os.Interrupt)
 	got := w.Wait()
-	if got.Code != exitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' continues it") {
+	if got.Code != process.ExitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' continues it") {
 		t.Errorf("interrupted: exit code %d, want 130\n%s", got.Code, got.Stderr)
 	}
 
 	got = p.Run(t, "run", "--resume", "r")
-	if got.Code != exitHeld || !strings.Contains(got.Stdout, "12 pods/node, confirmed 3 of 3") {
+	if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "12 pods/node, confirmed 3 of 3") {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")
@@ -128,7 +129,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 
 	before = files(t, filepath.Join(p.Dir, "r"))
 	finished := p.Run(t, "run", "--resume", "r")
-	if finished.Code != exitHeld || !strings.Contains(finished.Stderr, "is finished") || finished.Stdout != got.Stdout {
+	if finished.Code != process.ExitHeld || !strings.Contains(finished.Stderr, "is finished") || finished.Stdout != got.Stdout {
 		t.Errorf("a finished run: exit code %d, %s\n%s", finished.Code, finished.Stderr, finished.Stdout)
 	}
 	after = files(t, filepath.Join(p.Dir, "r"))
@@ -156,7 +157,7 @@ func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 		t.Fatalf("left %+v", left)
 	}
 	got := p.Run(t, "run", "--resume", "r")
-	if got.Code != exitHeld || !strings.Contains(got.Stderr, "removing the leftovers of run "+left[0].Run) {
+	if got.Code != process.ExitHeld || !strings.Contains(got.Stderr, "removing the leftovers of run "+left[0].Run) {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")

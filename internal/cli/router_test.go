@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/router"
@@ -115,7 +116,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)
-		if got.Code != exitUsage {
+		if got.Code != process.ExitUsage {
 			t.Errorf("%s: exit code %d\n%s", c.why, got.Code, got.Stderr)
 		}
 		for _, want := range c.want {
@@ -141,10 +142,10 @@ func TestMeasuredRouterBounds(t *testing.T) {
 		args  []string
 		code  []int
 	}{
-		{"maxconn", []string{"--levels", "40", "--set", "maxconn=8", "--set", "keepAlive=false", "--set", "service=constant:20ms"}, []int{exitHeld, exitBreached}},
-		{"server queue", []string{"--levels", "40", "--set", "serverMaxconn=1", "--set", "routes=1", "--set", "service=constant:5ms"}, []int{exitBreached}},
-		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{exitBreached}},
-		{"generator", []string{"--axis", "rate", "--levels", "3000", "--set", "generatorWork=1ms"}, []int{exitInvalid}},
+		{"maxconn", []string{"--levels", "40", "--set", "maxconn=8", "--set", "keepAlive=false", "--set", "service=constant:20ms"}, []int{process.ExitHeld, process.ExitBreached}},
+		{"server queue", []string{"--levels", "40", "--set", "serverMaxconn=1", "--set", "routes=1", "--set", "service=constant:5ms"}, []int{process.ExitBreached}},
+		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{process.ExitBreached}},
+		{"generator", []string{"--axis", "rate", "--levels", "3000", "--set", "generatorWork=1ms"}, []int{process.ExitInvalid}},
 	} {
 		if i >= suite.Size(1, 4) {
 			break // the others are in the long tests
@@ -185,7 +186,7 @@ func TestMeasuredRouterLine(t *testing.T) {
 	got := p.RunTo(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
 		"--set", "service=constant:10ms", "--set", "workers=10")
 	line := p.Result(t, "line").LoadLine
-	if got.Code != exitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
+	if got.Code != process.ExitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s", got.Code, line, got.Stdout)
 	}
@@ -196,7 +197,7 @@ func TestMeasuredRouter(t *testing.T) {
 	quiet := suite.Measures(t)
 	p := routerProgram(t)
 	got := p.RunTo(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
-	if got.Code != exitHeld {
+	if got.Code != process.ExitHeld {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -266,7 +267,7 @@ func TestRouterLeavesNothing(t *testing.T) {
 	if _, files := inRooms(t, p, "routers"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}
-	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
+	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {

@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -56,7 +57,7 @@ func TestSettings(t *testing.T) {
 
 	took := make(map[string]float64)
 	for _, n := range []string{"1", "16"} {
-		if got := p.Run(t, migrate(n, "limit"+n)...); got.Code != exitHeld {
+		if got := p.Run(t, migrate(n, "limit"+n)...); got.Code != process.ExitHeld {
 			t.Fatalf("limit %s: exit code %d\n%s%s", n, got.Code, got.Stdout, got.Stderr)
 		}
 		isBack("after a run")
@@ -98,7 +99,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := p.Run(t, "sweep", "vm-migration", "--kubeconfig", stripped, "--levels", "2", "--set", "parallelMigrations=7", "--out", "refused")
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "parallelMigrationsPerCluster of KubeVirt kubevirt/kubevirt is changed for the run, not set -> 7") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "parallelMigrationsPerCluster of KubeVirt kubevirt/kubevirt is changed for the run, not set -> 7") {
 		t.Errorf("a cluster that is no lab: %d\n%s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
@@ -164,7 +165,7 @@ func TestSettingsOfHyperConverged(t *testing.T) {
 	}
 	for _, param := range []string{"apiReplicas", "controllerQPS", "controllerBurst"} {
 		got := p.Run(t, "sweep", "vm-boot-storm", "--lab", p.Lab, "--levels", "2", "--set", param+"=1", "--out", param)
-		if got.Code != exitUsage || !strings.Contains(got.Stderr, "parameter "+param+": HyperConverged kubevirt/kubevirt-hyperconverged overwrites what would be changed") {
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "parameter "+param+": HyperConverged kubevirt/kubevirt-hyperconverged overwrites what would be changed") {
 			t.Errorf("%s: exit code %d\n%s", param, got.Code, got.Stderr)
 		}
 	}

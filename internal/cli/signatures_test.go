@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 const ownSignature = `schema: plimsoll/signatures/v1
@@ -40,21 +42,21 @@ func TestSignatures(t *testing.T) {
 		code int
 		want string // on standard output, or on standard error where it fails
 	}{
-		{"all of them", []string{"signatures", "list"}, exitHeld, "too-many-pods  "},
-		{"and those of a directory", []string{"signatures", "list", "--signatures", own}, exitHeld, "my-failure  "},
-		{"one", []string{"signatures", "show", "quota-exceeded"}, exitHeld, "exceeded quota"},
-		{"one of a directory, as a file", []string{"signatures", "show", "my-failure", "--signatures", own}, exitHeld, "schema: plimsoll/signatures/v1"},
-		{"a typo", []string{"signatures", "show", "quota-exceded"}, exitUsage, `did you mean "quota-exceeded"?`},
-		{"a command that is none", []string{"signatures", "lst"}, exitUsage, `did you mean "list"?`},
-		{"a broken file", []string{"signatures", "list", "--signatures", broken}, exitUsage, filepath.Join(broken, "mine.yaml") + ":10:3: signatures[0]: unknown key \"remdy\" (did you mean \"remedy\"?)"},
-		{"a broken file, before anything is run", []string{"limit", "node-density", "--signatures", broken}, exitUsage, `unknown key "remdy"`},
-		{"no such directory", []string{"sweep", "node-density", "--levels", "1", "--signatures", filepath.Join(dir, "owm")}, exitUsage, `did you mean "own"?`},
-		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, exitUsage, "is not a directory"},
-		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, exitUsage, "there is no file of signatures in " + empty},
+		{"all of them", []string{"signatures", "list"}, process.ExitHeld, "too-many-pods  "},
+		{"and those of a directory", []string{"signatures", "list", "--signatures", own}, process.ExitHeld, "my-failure  "},
+		{"one", []string{"signatures", "show", "quota-exceeded"}, process.ExitHeld, "exceeded quota"},
+		{"one of a directory, as a file", []string{"signatures", "show", "my-failure", "--signatures", own}, process.ExitHeld, "schema: plimsoll/signatures/v1"},
+		{"a typo", []string{"signatures", "show", "quota-exceded"}, process.ExitUsage, `did you mean "quota-exceeded"?`},
+		{"a command that is none", []string{"signatures", "lst"}, process.ExitUsage, `did you mean "list"?`},
+		{"a broken file", []string{"signatures", "list", "--signatures", broken}, process.ExitUsage, filepath.Join(broken, "mine.yaml") + ":10:3: signatures[0]: unknown key \"remdy\" (did you mean \"remedy\"?)"},
+		{"a broken file, before anything is run", []string{"limit", "node-density", "--signatures", broken}, process.ExitUsage, `unknown key "remdy"`},
+		{"no such directory", []string{"sweep", "node-density", "--levels", "1", "--signatures", filepath.Join(dir, "owm")}, process.ExitUsage, `did you mean "own"?`},
+		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, process.ExitUsage, "is not a directory"},
+		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, process.ExitUsage, "there is no file of signatures in " + empty},
 	} {
 		got := command(t, nil, tt.args...)
 		shown := got.stdout
-		if got.code != exitHeld {
+		if got.code != process.ExitHeld {
 			shown = got.stderr
 		}
 		if got.code != tt.code || !strings.Contains(shown, tt.want) {
@@ -63,7 +65,7 @@ func TestSignatures(t *testing.T) {
 	}
 	// What show writes is a file that list reads.
 	copied := filepath.Dir(write("copied/one.yaml", command(t, nil, "signatures", "show", "node-addresses-exhausted").stdout))
-	if got := command(t, nil, "signatures", "list", "--signatures", copied); got.code != exitHeld {
+	if got := command(t, nil, "signatures", "list", "--signatures", copied); got.code != process.ExitHeld {
 		t.Errorf("a signature as it is shown cannot be read: %s", got.stderr)
 	}
 }
@@ -76,10 +78,10 @@ func TestAnalyzeTakesSignatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir, got := measured(t, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
-		if got.code != exitBreached || strings.Contains(got.stdout, "my-failure") {
+		if got.code != process.ExitBreached || strings.Contains(got.stdout, "my-failure") {
 			t.Fatalf("exit code %d:\n%s", got.code, got.stdout)
 		}
-		if got = command(t, nil, "analyze", dir, "--signatures", own); got.code != exitBreached || !strings.Contains(got.stdout, "Ask the people next door.") {
+		if got = command(t, nil, "analyze", dir, "--signatures", own); got.code != process.ExitBreached || !strings.Contains(got.stdout, "Ask the people next door.") {
 			t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -170,7 +171,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 		for ; parts < 10 && strings.Contains(got.stderr, "run --resume"); parts++ {
 			got = command(t, nil, "run", "--resume", dir)
 		}
-		if got.code != exitBreached || parts != 3 || !strings.Contains(got.stdout, " intended ") {
+		if got.code != process.ExitBreached || parts != 3 || !strings.Contains(got.stdout, " intended ") {
 			t.Fatalf("in %d parts exit code %d:\n%s%s", parts, got.code, got.stdout, got.stderr)
 		}
 		before := resultIn(t, dir)
@@ -189,7 +190,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 		if err != nil || len(windows) != 46 {
 			t.Errorf("%d windows, %v", len(windows), err)
 		}
-		if got := command(t, nil, "analyze", dir); got.code != exitBreached {
+		if got := command(t, nil, "analyze", dir); got.code != process.ExitBreached {
 			t.Errorf("analyze: exit code %d: %s", got.code, got.stderr)
 		}
 		if after := resultIn(t, dir); !reflect.DeepEqual(after, before) {
@@ -200,10 +201,10 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 			t.Errorf("the page does not draw the stream: %v", err)
 		}
 		second := filepath.Join(t.TempDir(), "run")
-		if got := command(t, nil, append(args, second)...); got.code != exitBreached {
+		if got := command(t, nil, append(args, second)...); got.code != process.ExitBreached {
 			t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 		}
-		if got := command(t, nil, "compare", dir, second); got.code != exitInconclusive || !strings.Contains(got.stdout, "needs two of each") {
+		if got := command(t, nil, "compare", dir, second); got.code != process.ExitInconclusive || !strings.Contains(got.stdout, "needs two of each") {
 			t.Errorf("compare: exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 		}
 	})
@@ -252,7 +253,7 @@ func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		got := command(t, nil, append(args, "--out", dir)...)
-		if _, err := os.Stat(dir); got.code != exitUsage || !os.IsNotExist(err) || !strings.Contains(got.stderr, "hint: ") {
+		if _, err := os.Stat(dir); got.code != process.ExitUsage || !os.IsNotExist(err) || !strings.Contains(got.stderr, "hint: ") {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
 		}
 	}
@@ -273,7 +274,7 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
-		if want := "the steps at 25 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+		if want := "the steps at 25 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != process.ExitInconclusive || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
 		}
 	})
@@ -288,10 +289,10 @@ func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
 			code    int
 			said    string
 		}{
-			{"", exitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
-			{"all", exitBreached, "The exit code, 1, follows every goal."},
-			{"fast", exitBreached, "The exit code, 1, follows the goal fast."},
-			{"ready", exitHeld, "The exit code, 0, follows the goal ready."},
+			{"", process.ExitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
+			{"all", process.ExitBreached, "The exit code, 1, follows every goal."},
+			{"fast", process.ExitBreached, "The exit code, 1, follows the goal fast."},
+			{"ready", process.ExitHeld, "The exit code, 0, follows the goal ready."},
 		} {
 			args := []string{"sweep", "simulated", "--levels", "3", "--goal", "fast=Ready p99 <= 1us"}
 			if c.require != "" {
@@ -354,10 +355,10 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "step 3", then: func() { signals <- os.Interrupt }}
-		p := process(t, nil, "limit", "simulated", "--set", "limit=57", "--from", "10", "--seed", "1", "--out", dir)
+		p := inMemory(t, nil, "limit", "simulated", "--set", "limit=57", "--from", "10", "--seed", "1", "--out", dir)
 		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
 		code := Main(p)
-		if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place held") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+		if code != process.ExitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place held") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
 			t.Fatalf("exit code %d:\n%s%s", code, stdout.String(), stderr.text.String())
 		}
 		if got := command(t, nil, "run", "--resume", dir); got.code != 0 || *resultIn(t, dir).LoadLine.Level != 57 {
@@ -380,7 +381,7 @@ func TestAResultComesBeforeTheRemoval(t *testing.T) {
 			signals <- os.Interrupt
 			signals <- os.Interrupt
 		}}
-		p := process(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir)
+		p := inMemory(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir)
 		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
 		code := Main(p)
 		if !strings.Contains(shown, "simulated held at every level") || !strings.Contains(shown, "Report: "+dir) {
@@ -392,7 +393,7 @@ func TestAResultComesBeforeTheRemoval(t *testing.T) {
 		if c := resultIn(t, dir).Cleanup; c == nil || c.Done || c.Left != 40 {
 			t.Errorf("the result after it: %+v", c)
 		}
-		if code != exitInterrupted || !strings.Contains(stderr.text.String(), "40 things that the run made are left\n") {
+		if code != process.ExitInterrupted || !strings.Contains(stderr.text.String(), "40 things that the run made are left\n") {
 			t.Errorf("exit code %d:\n%s", code, stderr.text.String())
 		}
 	})
@@ -437,7 +438,7 @@ func TestARateThatIsNotSteady(t *testing.T) {
 			there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
 			dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--slo", there+" p99 <= 30s", "--seed", "1")
 			steps := resultIn(t, dir).Steps
-			if got.code != exitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
+			if got.code != process.ExitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
 				t.Errorf("%s: exit code %d:\n%s%s", axis, got.code, got.stdout, got.stderr)
 			}
 			if b := steps[1].Backlog; b == nil || *b.Slope.Value < 49 || *b.Slope.Value > 51 {
@@ -531,7 +532,7 @@ func TestAGridOfPlantedLimits(t *testing.T) {
 		other := command(t, nil, "limit", "simulated", "--vary", "limit=20,60", "--out", dir)
 		kept, err := os.ReadFile(filepath.Join(dir, record.ExperimentFile))
 		cells, _ := os.ReadDir(filepath.Join(dir, record.CellsDir))
-		if other.code != exitUsage || !strings.Contains(other.stderr, "give another --out") || err != nil || !bytes.Equal(kept, plan) || len(cells) != len(g.Cells) {
+		if other.code != process.ExitUsage || !strings.Contains(other.stderr, "give another --out") || err != nil || !bytes.Equal(kept, plan) || len(cells) != len(g.Cells) {
 			t.Errorf("another grid in its place: exit code %d, %d cells, %v:\n%s", other.code, len(cells), err, other.stderr)
 		}
 		again := command(t, nil, "analyze", dir, "-o", "json")
@@ -543,7 +544,7 @@ func TestAGridOfPlantedLimits(t *testing.T) {
 			{"a cell that is none", dir + ":limit=30,places=2", `has no cell "limit=30,places=2"`},
 			{"the grid itself", dir, "each has its own below cells"},
 		} {
-			if got := command(t, nil, "compare", wrong.arg, dir+":limit=40,places=2"); got.code != exitUsage || !strings.Contains(got.stderr, wrong.want) {
+			if got := command(t, nil, "compare", wrong.arg, dir+":limit=40,places=2"); got.code != process.ExitUsage || !strings.Contains(got.stderr, wrong.want) {
 				t.Errorf("%s: exit code %d, %s", wrong.why, got.code, got.stderr)
 			}
 		}
@@ -568,15 +569,15 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "cell 2 of 2, round 2 of 3", then: func() { signals <- os.Interrupt }}
-		p := process(t, nil, "sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--out", dir)
+		p := inMemory(t, nil, "sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--out", dir)
 		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
 		code := Main(p)
-		if code != exitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+		if code != process.ExitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
 			t.Fatalf("exit code %d:\n%s%s", code, &stdout, &stderr.text)
 		}
 		got := command(t, nil, "run", "--resume", dir)
 		g := gridIn(t, dir)
-		if got.code != exitBreached || len(g.Cells) != 2 {
+		if got.code != process.ExitBreached || len(g.Cells) != 2 {
 			t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 		}
 		for i, c := range g.Cells {
@@ -590,7 +591,7 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 				t.Errorf("cell %d made %v: %+v", i, made, c.Levels)
 			}
 		}
-		if again := command(t, nil, "run", "--resume", dir); again.code != exitBreached || strings.Contains(again.stderr, "step") {
+		if again := command(t, nil, "run", "--resume", dir); again.code != process.ExitBreached || strings.Contains(again.stderr, "step") {
 			t.Errorf("finished, it is made again: exit code %d:\n%s", again.code, again.stderr)
 		}
 	})
@@ -600,24 +601,8 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 func TestAGridThatCannotBegin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "grid")
 	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
-	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+	if _, err := os.Stat(dir); got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
 		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
-	}
-}
-
-// Each cell has a directory of its own, which a link can name.
-func TestDirectoriesOfCells(t *testing.T) {
-	long := "image=" + strings.Repeat("a", 300)
-	seen := make(map[string]string)
-	for _, name := range []string{"limit=20,places=2", "image=a:1", "image=a-1", "image=a/1", "image=a 1", "image=a#1", "image=ä1", long, long + "b", "x=.."} {
-		dir := cellDir(name)
-		if other, ok := seen[dir]; ok || len(dir) > 255 || strings.ContainsAny(dir, "/:# %?") {
-			t.Errorf("%s is in %s, as is %q", name, dir, other)
-		}
-		seen[dir] = name
-	}
-	if dir := cellDir("limit=20,places=2"); dir != "limit=20,places=2" {
-		t.Errorf("a plain name is changed: %s", dir)
 	}
 }
 
@@ -631,7 +616,7 @@ func TestWhatCannotBeVaried(t *testing.T) {
 		{"no value", "places", "want k=v1,v2"},
 	} {
 		dir := filepath.Join(t.TempDir(), "grid")
-		if got := command(t, nil, "limit", "simulated", "--vary", c.vary, "--out", dir); got.code != exitUsage || !strings.Contains(got.stderr, c.want) {
+		if got := command(t, nil, "limit", "simulated", "--vary", c.vary, "--out", dir); got.code != process.ExitUsage || !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%s: exit code %d, %s", c.why, got.code, got.stderr)
 		}
 		if _, err := os.Stat(dir); err == nil {

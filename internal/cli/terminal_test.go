@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/harness"
+	"plimsoll.dev/plimsoll/internal/test/terminal"
 )
 
 // onTerminal is a command that runs on a terminal of 80 columns and 24 lines.
@@ -82,11 +84,11 @@ func (o *onTerminal) written() string {
 
 // end waits until the command has ended, and is its exit code and what is then
 // on the terminal.
-func (o *onTerminal) end() (int, *terminal) {
+func (o *onTerminal) end() (int, *terminal.Emulator) {
 	o.t.Helper()
 	o.cmd.Wait()
 	o.read.Wait()
-	shown := &terminal{}
+	shown := &terminal.Emulator{}
 	if _, err := io.WriteString(shown, o.written()); err != nil {
 		o.t.Fatalf("%v in\n%q", err, o.written())
 	}
@@ -108,18 +110,18 @@ func TestARunOnATerminal(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			onVirtualClock(t, func(t *testing.T) {
 				written := &trigger{}
-				p := process(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
+				p := inMemory(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
 				p.Stdout, p.Stderr, p.StdoutTerminal, p.StderrTerminal = written, written, true, true
 				p.Width, p.Height = func() int { return 80 }, func() int { return 24 }
-				if code := Main(p); code != exitHeld {
+				if code := Main(p); code != process.ExitHeld {
 					t.Errorf("exit code %d", code)
 				}
-				shown, raw := &terminal{}, written.text.String()
+				shown, raw := &terminal.Emulator{}, written.text.String()
 				if _, err := io.WriteString(shown, raw); err != nil {
 					t.Fatalf("%v in\n%q", err, raw)
 				}
-				if drawn := strings.Contains(raw, "█"); drawn != tt.picture || (shown.escapes > 0) != tt.picture || shown.hasColor != tt.colors {
-					t.Errorf("a picture: %t, %d escapes, colours: %t in\n%q", drawn, shown.escapes, shown.hasColor, raw)
+				if drawn := strings.Contains(raw, "█"); drawn != tt.picture || (shown.Escapes > 0) != tt.picture || shown.HasColor != tt.colors {
+					t.Errorf("a picture: %t, %d escapes, colours: %t in\n%q", drawn, shown.Escapes, shown.HasColor, raw)
 				}
 				text := shown.String()
 				if strings.Contains(text, "█") || strings.Contains(text, "steps left") || !strings.Contains(text, "verdict") || !strings.Contains(text, "Load line of simulated: ") || !strings.HasSuffix(text, "\n") {
@@ -145,13 +147,13 @@ func TestATerminalIsLeftInOrder(t *testing.T) {
 	}
 	code, shown := o.end()
 	text := shown.String()
-	if code != exitInterrupted || strings.Contains(text, "█") || !strings.Contains(text, "verdict") || !strings.Contains(text, "it was interrupted") || !strings.Contains(text, "run --resume") || !strings.HasSuffix(text, "\n") {
+	if code != process.ExitInterrupted || strings.Contains(text, "█") || !strings.Contains(text, "verdict") || !strings.Contains(text, "it was interrupted") || !strings.Contains(text, "run --resume") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)
 	}
 
 	o = startOnTerminal(t, p, "limit", "simulated", "--set", "limit=0x")
 	code, shown = o.end()
-	if text := shown.String(); code != exitUsage || shown.escapes > 0 || !strings.HasPrefix(text, "plimsoll: ") || !strings.HasSuffix(text, "\n") {
+	if text := shown.String(); code != process.ExitUsage || shown.Escapes > 0 || !strings.HasPrefix(text, "plimsoll: ") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)
 	}
 }

@@ -19,6 +19,8 @@ import (
 	kubeletapi "k8s.io/kubelet/config/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 // variedParameters are the parameters of each calculator that decide on files:
@@ -78,13 +80,13 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 		line := "tune " + strings.Join(args, " ")
 		dir := filepath.Join(t.TempDir(), "written")
 		got := command(t, nil, append(append([]string{"tune"}, args...), "--write", dir)...)
-		if got.code != exitHeld && got.code != exitBreached && (got.code != exitUsage || !strings.Contains(got.stderr, "plimsoll: --")) {
+		if got.code != process.ExitHeld && got.code != process.ExitBreached && (got.code != process.ExitUsage || !strings.Contains(got.stderr, "plimsoll: --")) {
 			t.Errorf("%s: exit code %d\n%s", line, got.code, got.stderr)
 		}
 		if _, err := os.Stat(dir); err != nil {
 			return false // what cannot be is refused, and there may be nothing to write
 		}
-		if got := command(t, nil, "lint", "-R", dir); got.code != exitHeld && !strings.Contains(got.stderr, "no file was checked") {
+		if got := command(t, nil, "lint", "-R", dir); got.code != process.ExitHeld && !strings.Contains(got.stderr, "no file was checked") {
 			t.Errorf("%s: lint ends with %d\n%s%s", line, got.code, got.stdout, got.stderr)
 		}
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

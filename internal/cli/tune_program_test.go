@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 // The kubelet itself reads what is written for it: the one in the program, up
@@ -63,7 +64,7 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 			written := t.TempDir()
 			got := p.Run(t, append(append([]string{"tune", "kubelet", "--write", written}, strings.Fields(args)...), "--platform", platform)...)
 			files, err := filepath.Glob(filepath.Join(written, "kubelet*"))
-			if err != nil || got.Code > exitBreached && i < 3 {
+			if err != nil || got.Code > process.ExitBreached && i < 3 {
 				t.Fatalf("tune kubelet %s: %d %v\n%s", args, got.Code, err, got.Stderr)
 			}
 			if len(files) == 0 {
@@ -115,7 +116,7 @@ func TestTuneReadsANode(t *testing.T) {
 	p := onRealNode(t)
 	got := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "200ms", "-o", "json")
 	var a answer.Answer
-	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != exitHeld {
+	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != process.ExitHeld {
 		t.Fatalf("%d %v\n%s", got.Code, err, got.Stderr)
 	}
 	if !strings.HasSuffix(a.Title, "against node real-0") || a.Result("packets") == nil || a.Result("squeezed") == nil {
@@ -141,7 +142,7 @@ func TestTuneReadsANode(t *testing.T) {
 			t.Errorf("%s: %q on the node, %q on its machine", f.What, found[f.What], f.Now)
 		}
 	}
-	if got := p.Run(t, "tune", "network", "--node", "real-0", "--lab", p.Lab); got.Code != exitHeld || !strings.Contains(got.Stdout, "read from interface eth0") {
+	if got := p.Run(t, "tune", "network", "--node", "real-0", "--lab", p.Lab); got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "read from interface eth0") {
 		t.Errorf("%d %s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for _, tt := range []struct {
@@ -150,9 +151,9 @@ func TestTuneReadsANode(t *testing.T) {
 		code int
 		want string
 	}{
-		{"a node that is not there", []string{"--node", "nope", "--lab", p.Lab}, exitUsage, "there is no such node"},
-		{"a namespace that is not there", []string{"--node", "real-0", "--lab", p.Lab, "--namespace", "nope"}, exitUsage, `namespaces "nope" not found`},
-		{"an image that cannot be pulled", []string{"--node", "real-0", "--lab", p.Lab, "--node-image", "127.0.0.1:1/none:1"}, exitCouldNotRun, "its pod does not start"},
+		{"a node that is not there", []string{"--node", "nope", "--lab", p.Lab}, process.ExitUsage, "there is no such node"},
+		{"a namespace that is not there", []string{"--node", "real-0", "--lab", p.Lab, "--namespace", "nope"}, process.ExitUsage, `namespaces "nope" not found`},
+		{"an image that cannot be pulled", []string{"--node", "real-0", "--lab", p.Lab, "--node-image", "127.0.0.1:1/none:1"}, process.ExitCouldNotRun, "its pod does not start"},
 	} {
 		if got := p.Run(t, append([]string{"tune", "host"}, tt.args...)...); got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
 			t.Errorf("%s: %d %s", tt.why, got.Code, got.Stderr)
@@ -168,7 +169,7 @@ func TestTuneReadsNoSimulatedNode(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
 	got := p.Run(t, "tune", "host", "--node", "node-0000", "--lab", p.Lab)
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "simulated") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "simulated") {
 		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"mvdan.cc/sh/v3/shell"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 // tuned runs a calculator with -o json and returns its answer.
@@ -55,7 +57,7 @@ func TestTuneFigures(t *testing.T) {
 		{"plan 2500 pods per node on 26 nodes", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 		{"plan --pods-per-node 2500 --nodes 26", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 	} {
-		a := tuned(t, exitHeld, strings.Fields(tt.args)...)
+		a := tuned(t, process.ExitHeld, strings.Fields(tt.args)...)
 		for name, want := range tt.want {
 			if got := a.Result(name); got != want {
 				t.Errorf("tune %s: %s = %v, want %v", tt.args, name, got, want)
@@ -87,7 +89,7 @@ func TestTuneOfWhatCannotBeHad(t *testing.T) {
 		"subnet --cluster-cidr 10.128.0.0/20 --nodes 100", "kubelet --max-pods 500 --host-prefix 23",
 		"virt --dataset 300x8x20Mi --disk 40Gi", "router --platform haproxy --connections 50000 --nofile 20000",
 	} {
-		a := tuned(t, exitBreached, strings.Fields(args)...)
+		a := tuned(t, process.ExitBreached, strings.Fields(args)...)
 		if !a.Impossible() {
 			t.Errorf("tune %s: %+v", args, a.Findings)
 		}
@@ -111,7 +113,7 @@ func TestTuneWritesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = command(t, nil, args...)
-	if got.code != exitUsage || !strings.Contains(got.stderr, "exists") || !strings.Contains(got.stderr, "hint: --force") {
+	if got.code != process.ExitUsage || !strings.Contains(got.stderr, "exists") || !strings.Contains(got.stderr, "hint: --force") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "PLAN.md")); err == nil {
@@ -121,7 +123,7 @@ func TestTuneWritesFiles(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 	got = command(t, nil, "tune", "ceph", "--osds", "3", "--write", filepath.Join(dir, "PLAN.md"))
-	if got.code != exitCouldNotRun {
+	if got.code != process.ExitCouldNotRun {
 		t.Errorf("a directory that is a file: exit code %d\n%s", got.code, got.stderr)
 	}
 }
@@ -142,7 +144,7 @@ func TestTuneHostFromABundle(t *testing.T) {
 	write("proc/net/softnet_stat.0", "00001000 00000000 00000001"+zeros+" 00000000\n00001000 00000000 00000001"+zeros+" 00000001\n")
 	write("proc/net/softnet_stat.1", "00002000 00000000 00000001"+zeros+" 00000000\n00002000 00000000 00000201"+zeros+" 00000001\n")
 	write("proc/sys/net/core/netdev_budget", "300\n")
-	a := tuned(t, exitHeld, "host", "--bundle", dir, "--interval", "10s")
+	a := tuned(t, process.ExitHeld, "host", "--bundle", dir, "--interval", "10s")
 	found := false
 	for _, f := range a.Findings {
 		if strings.HasPrefix(f.What, "CPU 1: time_squeeze") {
@@ -167,7 +169,7 @@ func TestTuneHostFromABundle(t *testing.T) {
 		"--interval 3s": "without a host to read",
 	} {
 		got := command(t, nil, append([]string{"tune", "host"}, strings.Fields(args)...)...)
-		if got.code != exitUsage || !strings.Contains(got.stderr, want) {
+		if got.code != process.ExitUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("tune host %s: %d %s", args, got.code, got.stderr)
 		}
 	}
@@ -186,7 +188,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(result), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := tuned(t, exitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
+	a := tuned(t, process.ExitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
 	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd and its shims in
 	// proportion.
 	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1800m" || memory != "430Mi" {
@@ -196,7 +198,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := command(t, nil, "tune", "kubelet", "--max-pods", "400", "--run", dir)
-	if got.code != exitUsage || !strings.Contains(got.stderr, "simulated") {
+	if got.code != process.ExitUsage || !strings.Contains(got.stderr, "simulated") {
 		t.Errorf("exit code %d\n%s", got.code, got.stderr)
 	}
 }
@@ -225,6 +227,18 @@ func TestTuneReadsALab(t *testing.T) {
 	}
 }
 
+// tuneCommandTree is the command tune with its own.
+func tuneCommandTree(t *testing.T) *cobra.Command {
+	t.Helper()
+	stop := process.NewInterrupts(nil, nil)
+	t.Cleanup(stop.Close)
+	tune, _, err := newRootCommand(&process.Process{}, stop).Find([]string{"tune"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tune
+}
+
 // What the help shows works when it is pasted.
 func TestExamplesOfTuneWork(t *testing.T) {
 	dir := t.TempDir()
@@ -245,9 +259,9 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
 	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000}}`)
-	commands := newTuneCommand(&Process{}).Commands()
+	tune := tuneCommandTree(t)
 	ran := 0
-	for _, c := range append(commands, newTuneCommand(&Process{})) {
+	for _, c := range append(tune.Commands(), tune) {
 		if c.Example == "" {
 			t.Errorf("%s has no example", c.Name())
 		}
@@ -267,7 +281,7 @@ func TestExamplesOfTuneWork(t *testing.T) {
 			ran++
 			// One of them is about what cannot be had.
 			cannot := strings.Contains(line, "--dataset 300x8x20Mi --disk 40Gi")
-			if got.code != exitHeld && !(cannot && got.code == exitBreached) {
+			if got.code != process.ExitHeld && !(cannot && got.code == process.ExitBreached) {
 				t.Errorf("%s: %d\n%s", strings.TrimSpace(line), got.code, got.stderr)
 			}
 		}
@@ -299,10 +313,10 @@ func TestTuneRouterFromARecord(t *testing.T) {
 		code                int
 		want                []string
 	}{
-		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, exitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
-		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, exitUsage, []string{"not confirmed"}},
-		{"a sweep: the best step that held", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000, "atLeast": true}, {"id": 2, "verdict": "breach", "achievedRate": 12000}]`, exitHeld, []string{"step 1", "at least", "9000"}},
-		{"nothing held", "", `"verdict": "breach", "steps": [{"id": 1, "verdict": "breach", "achievedRate": 9000}]`, exitUsage, []string{"no step of it held"}},
+		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
+		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitUsage, []string{"not confirmed"}},
+		{"a sweep: the best step that held", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000, "atLeast": true}, {"id": 2, "verdict": "breach", "achievedRate": 12000}]`, process.ExitHeld, []string{"step 1", "at least", "9000"}},
+		{"nothing held", "", `"verdict": "breach", "steps": [{"id": 1, "verdict": "breach", "achievedRate": 9000}]`, process.ExitUsage, []string{"no step of it held"}},
 	} {
 		record(c.params, c.result)
 		got := command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")
@@ -315,7 +329,7 @@ func TestTuneRouterFromARecord(t *testing.T) {
 			}
 		}
 	}
-	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != exitUsage || !strings.Contains(got.stderr, "nowhere") {
+	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != process.ExitUsage || !strings.Contains(got.stderr, "nowhere") {
 		t.Errorf("%d %s", got.code, got.stderr)
 	}
 }
@@ -330,7 +344,7 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 		"router": "", "network": "", "plan": "--pods-per-node 100 --nodes 3",
 	}
 	tried := 0
-	for _, c := range newTuneCommand(&Process{}).Commands() {
+	for _, c := range tuneCommandTree(t).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			switch f.Value.Type() {
 			case "number", "time", "speed", "bytes", "share", "CPU":
@@ -341,7 +355,7 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 				tried++
 				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
 				got := command(t, nil, append(args, "--"+f.Name+"="+value)...)
-				if got.code != exitUsage || !strings.Contains(got.stderr, "--"+f.Name) || strings.Contains(got.stderr, "panic") || strings.Contains(got.stderr, "%!") {
+				if got.code != process.ExitUsage || !strings.Contains(got.stderr, "--"+f.Name) || strings.Contains(got.stderr, "panic") || strings.Contains(got.stderr, "%!") {
 					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
 				}
 			}
@@ -350,10 +364,10 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 				tried++
 				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
 				got := command(t, nil, append(args, "--"+f.Name+"="+value, "-o", "json")...)
-				if got.code != exitUsage && got.code != exitHeld && got.code != exitBreached {
+				if got.code != process.ExitUsage && got.code != process.ExitHeld && got.code != process.ExitBreached {
 					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
 				}
-				if got.code != exitUsage && !json.Valid([]byte(got.stdout)) {
+				if got.code != process.ExitUsage && !json.Valid([]byte(got.stdout)) {
 					t.Errorf("tune %s --%s=%q: no JSON:\n%.300s", c.Name(), f.Name, value, got.stdout)
 				}
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/screen"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -24,12 +26,12 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// process is a process in memory. It can talk to no cluster: its executable does
+// inMemory is a process in memory. It can talk to no cluster: its executable does
 // not exist, so that no lab comes up. Of its clock it uses a twentieth.
-func process(t *testing.T, env map[string]string, args ...string) Process {
+func inMemory(t *testing.T, env map[string]string, args ...string) process.Process {
 	t.Helper()
 	state, began := t.TempDir(), time.Now()
-	return Process{
+	return process.Process{
 		Args:       args,
 		Executable: filepath.Join(state, "no-such-program"),
 		Env: func(key string) string {
@@ -41,10 +43,10 @@ func process(t *testing.T, env map[string]string, args ...string) Process {
 			}
 			return ""
 		},
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Stdin: strings.NewReader(""), Stdout: io.Discard,
+		Console: screen.Console{Stderr: io.Discard, Width: func() int { return 0 }, Now: time.Now},
 		Signals: make(chan os.Signal),
-		Width:   func() int { return 0 },
-		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
+		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
 		Used: func() (record.Reading, error) {
 			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
 		},
@@ -55,7 +57,7 @@ func process(t *testing.T, env map[string]string, args ...string) Process {
 // command runs a whole command in this process.
 func command(t *testing.T, env map[string]string, args ...string) outcome {
 	t.Helper()
-	p := process(t, env, args...)
+	p := inMemory(t, env, args...)
 	var stdout, stderr bytes.Buffer
 	p.Stdout, p.Stderr = &stdout, &stderr
 	code := Main(p)
@@ -234,7 +236,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		}
 		// KUBECONFIG must not matter to any of them.
 		got := command(t, map[string]string{"KUBECONFIG": noContext}, args...)
-		if got.code != exitUsage {
+		if got.code != process.ExitUsage {
 			t.Errorf("%s (%s): exit code %d, want 2\n%s", tt.args, tt.why, got.code, got.stderr)
 		}
 		if got.stdout != "" {
@@ -253,21 +255,8 @@ func TestNoForeignFlags(t *testing.T) {
 	pflag.CommandLine.Bool("stray", false, "a flag of a package")
 	for _, args := range [][]string{{"lab", "up", "--help"}, {"limit", "--help"}, {"lab", "up", "--stray"}} {
 		got := command(t, nil, args...)
-		if strings.Contains(got.stdout, "stray") || strings.Contains(got.stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.code != exitUsage {
+		if strings.Contains(got.stdout, "stray") || strings.Contains(got.stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.code != process.ExitUsage {
 			t.Errorf("%v: exit code %d\n%s", args, got.code, got.stdout)
-		}
-	}
-}
-
-// Each part of a plan that a flag fills in is named by it.
-func TestMessagesNameTheFlag(t *testing.T) {
-	x := &experimentCommand{target: clusters()}
-	for path, want := range map[string]string{
-		"target.lab.nodes": "--lab-nodes: ", "target.labName": "--lab: ", "target": "", "axis.life": "--life: ", "axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
-		"guards.pending": "--guard pending: ", "axis": "", "repeat": "--repeat: ",
-	} {
-		if got := x.flagOf(path); got != want {
-			t.Errorf("flagOf(%q) = %q, want %q", path, got, want)
 		}
 	}
 }
@@ -285,7 +274,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got := command(t, nil, "limit", "node-density")
-	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") {
+	if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "private lab") {
 		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
 	}
 	if _, err := os.Stat("plimsoll-runs"); err == nil {
@@ -301,7 +290,7 @@ func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
 	}
 	for _, args := range [][]string{{"limit", "node-density", "--yes"}, {"check", "node-density"}, {"check"}} {
 		got := command(t, nil, append(args, "--kubeconfig", kubeconfig)...)
-		if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
+		if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
 			t.Errorf("%v: exit code %d, want 5: %s", args, got.code, got.stderr)
 		}
 		if strings.Contains(got.stdout+got.stderr, "hunter2") {
@@ -320,18 +309,11 @@ func TestExportedWorkloadCanBeUsed(t *testing.T) {
 	}
 }
 
-func TestCommandLineIsWhatAShellReads(t *testing.T) {
-	got := commandLine([]string{"limit", "node-density", "--slo", "Ready p99 <= 5s", "--set", "image=it's"})
-	if want := `plimsoll limit node-density --slo 'Ready p99 <= 5s' --set 'image=it'\''s'`; got != want {
-		t.Errorf("commandLine = %s, want %s", got, want)
-	}
-}
-
 // Every command stands in the help once.
 func TestCommandsStandOnce(t *testing.T) {
-	stop := newInterrupts(nil, nil)
-	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	stop := process.NewInterrupts(nil, nil)
+	defer stop.Close()
+	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	seen := make(map[string]bool)
 	for _, c := range root.Commands() {
 		if seen[c.Name()] {
@@ -347,9 +329,9 @@ func TestCommandsStandOnce(t *testing.T) {
 // What a help says of a flag is so: the command has it, or the other command
 // that is named with it.
 func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
-	stop := newInterrupts(nil, func(string, ...any) {})
-	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	stop := process.NewInterrupts(nil, func(string, ...any) {})
+	defer stop.Close()
+	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
 	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
 	others := map[string]bool{ // flags that the text says belong to another command

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -36,7 +37,7 @@ func TestVirtualMachines(t *testing.T) {
 		words := strings.Fields(tt.args)
 		got := p.RunTo(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
 		r := p.Result(t, words[0])
-		if got.Code != exitHeld || len(r.Steps) == 0 {
+		if got.Code != process.ExitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
@@ -79,7 +80,7 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 		args := append([]string{"limit", w[0], "--lab-time-scale", w[1], "--from", w[2], "--max", w[2], "--confirm", "1", "--slo", objective}, w[7:]...)
 		got := p.RunTo(t, "r", args...)
 		r := p.Result(t, "r")
-		if got.Code != exitBreached || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
+		if got.Code != process.ExitBreached || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
@@ -112,7 +113,7 @@ func TestWaysToMachines(t *testing.T) {
 	for _, way := range []string{"host", "portforward"} {
 		got := p.RunTo(t, way, "sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-time-scale", "20", "--hold", "1s", "--levels", "10", "--lab-virt", "bootShare=0s,bootTime=40s", "--set", "sshFrom="+way)
 		r := p.Result(t, way)
-		if got.Code != exitHeld || len(r.Steps) != 1 {
+		if got.Code != process.ExitHeld || len(r.Steps) != 1 {
 			t.Fatalf("%s: exit code %d\n%s%s", way, got.Code, got.Stdout, got.Stderr)
 		}
 		s := r.Steps[0]
@@ -130,7 +131,7 @@ func TestWaysToMachines(t *testing.T) {
 			t.Errorf("%s: 10 machines and %d figures of their calls: %+v", way, calls, s.Durations)
 		}
 	}
-	if got := p.Run(t, "sweep", "vm-boot-storm", "--levels", "1", "--set", "sshFrom=pod"); got.Code != exitUsage || !strings.Contains(got.Stderr, "host, portforward") {
+	if got := p.Run(t, "sweep", "vm-boot-storm", "--levels", "1", "--set", "sshFrom=pod"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "host, portforward") {
 		t.Errorf("from a pod: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	p.LeavesNoProcess(t)
@@ -141,7 +142,7 @@ func TestClusterWithoutVirtualMachines(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, smallLab...)
 	got := p.Run(t, "sweep", "vm-boot-storm", "--lab", p.Lab, "--levels", "5")
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 }
@@ -156,7 +157,7 @@ func TestRealGuests(t *testing.T) {
 	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
 	got := p.RunTo(t, "boot", append(args, "--hold", "6s")...)
 	r := p.Result(t, "boot")
-	if got.Code != exitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
+	if got.Code != process.ExitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
 		t.Errorf("exit code %d, steps %+v\n%s%s", got.Code, r.Steps, got.Stdout, got.Stderr)
 	}
 	if notes := strings.Join(r.Fidelity.Notes, "\n"); !strings.Contains(notes, "the first 1 to start have a real guest") {
@@ -180,14 +181,14 @@ func TestIOInGuests(t *testing.T) {
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
 	got := p.RunTo(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
-	if got.Code != exitHeld || len(r.Steps) == 0 {
+	if got.Code != process.ExitHeld || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	if m := r.Steps[0].Metrics; m["read rate"] < 150 || m["read rate"] > 250 || m["read p50"] <= 0 || m["read p99"] < m["read p50"] {
 		t.Errorf("at 200 IOs per second the guest reported %v", m)
 	}
 	got = p.Run(t, args...)
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
 		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	p.LeavesNoProcess(t)
@@ -221,7 +222,7 @@ func TestMigrationUnderIO(t *testing.T) {
 		}
 	}
 	got = p.Run(t, append(args, "--level", "2")...)
-	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 2") {
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 2") {
 		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	p.LeavesNoProcess(t)
@@ -235,7 +236,7 @@ func TestRealGuestsWithoutQEMU(t *testing.T) {
 		cmd := p.Command(strings.Fields(args)...)
 		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
 		out, _ := cmd.CombinedOutput() // the code tells
-		if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(out), "needs qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
+		if cmd.ProcessState.ExitCode() != process.ExitCouldNotRun || !strings.Contains(string(out), "needs qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
 			t.Errorf("%s: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
 		}
 	}
@@ -274,7 +275,7 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 		dir := strings.Fields(tt.args)[0]
 		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
 		r := p.Result(t, dir)
-		if got.Code != exitBreached || len(r.Steps) != 1 {
+		if got.Code != process.ExitBreached || len(r.Steps) != 1 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}

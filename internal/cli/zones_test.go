@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -38,7 +37,7 @@ func TestZones(t *testing.T) {
 	}
 	got := p.RunTo(t, "whole", sweep("--levels", "1")...)
 	r := p.Result(t, "whole")
-	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Objects.Ready != 3 {
+	if got.Code != process.ExitHeld || len(r.Steps) != 1 || r.Steps[0].Objects.Ready != 3 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	// A reboot takes 8 minutes, and nothing is updated before that.
@@ -54,7 +53,7 @@ func TestZones(t *testing.T) {
 		t.Errorf("configurations left: %v\n%s", list("machineconfigs"), got.Stderr)
 	}
 	over := p.Run(t, sweep("--levels", "4", "--out", "over")...)
-	if over.Code == exitHeld || !strings.Contains(over.Stderr, "4 MachineConfigPools to roll out: of those with the label topology.kubernetes.io/zone, 3 could be") {
+	if over.Code == process.ExitHeld || !strings.Contains(over.Stderr, "4 MachineConfigPools to roll out: of those with the label topology.kubernetes.io/zone, 3 could be") {
 		t.Errorf("more pools than there are: exit code %d\n%s", over.Code, over.Stderr)
 	}
 
@@ -62,43 +61,11 @@ func TestZones(t *testing.T) {
 	harness.Await(t, "configurations", func() bool { return len(list("machineconfigs")) == 2 })
 	s.Kill()
 	clean := p.Run(t, "clean", "--lab", "zones")
-	if clean.Code != exitHeld || !strings.Contains(clean.Stdout, "the configuration of pool zone-1 (its removal reboots the nodes)") || !strings.Contains(clean.Stderr, "are rebooted, since their configuration is taken away") {
+	if clean.Code != process.ExitHeld || !strings.Contains(clean.Stdout, "the configuration of pool zone-1 (its removal reboots the nodes)") || !strings.Contains(clean.Stderr, "are rebooted, since their configuration is taken away") {
 		t.Errorf("clean: exit code %d\n%s%s", clean.Code, clean.Stdout, clean.Stderr)
 	}
 	if left := list("machineconfigs"); len(left) != 0 {
 		t.Errorf("left after clean: %v", left)
-	}
-}
-
-// That nodes are rebooted is agreed to by their number, which --yes does not say.
-func TestAgreementToReboots(t *testing.T) {
-	for _, tt := range []struct {
-		why      string
-		given    int
-		terminal bool
-		answer   string
-		code     int
-	}{
-		{"nothing is rebooted", 0, false, "", 0},
-		{"the number was given", 6, false, "", 0},
-		{"another number was given", 5, true, "6\n", exitUsage},
-		{"nobody can be asked", 0, false, "", exitUsage},
-		{"it is typed", 0, true, "6\n", 0},
-		{"yes is no number", 0, true, "yes\n", exitUsage},
-	} {
-		var log strings.Builder
-		n := 6
-		if tt.why == "nothing is rebooted" {
-			n = 0
-		}
-		r := &runner{p: &Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Stderr: &log}, yes: true, reboots: tt.given}
-		err := r.agree(context.Background(), &target.Consent{System: "a cluster", Reboots: n})
-		if (err != nil) != (tt.code != 0) {
-			t.Errorf("%s: %v", tt.why, err)
-		}
-		if tt.answer != "" && tt.given == 0 && !slices.Contains(strings.Split(log.String(), " "), "rebooted,") {
-			t.Errorf("%s: asked %q", tt.why, log.String())
-		}
 	}
 }
 
@@ -110,7 +77,7 @@ func TestUpgrade(t *testing.T) {
 	p := suite.Program(t)
 	got := p.RunTo(t, "upgrade", "sweep", "vm-upgrade", "--lab-nodes", "6", "--lab-time-scale", "120", "--levels", "4", "--hold", "1s", "--set", "to=4.20.0")
 	r := p.Result(t, "upgrade")
-	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Latency["Upgraded"].Censored > 0 {
+	if got.Code != process.ExitHeld || len(r.Steps) != 1 || r.Steps[0].Latency["Upgraded"].Censored > 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	// 35 minutes for the operators, and then the nodes reboot.

@@ -114,7 +114,8 @@ func isKubernetes(p string) bool {
 // others are pure.
 func impure() []string {
 	return []string{
-		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
+		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/experiment", "internal/cli/process",
+		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
@@ -187,6 +188,7 @@ func TestImportsNeverRunUp(t *testing.T) {
 // is the room's own package. A package imports from those below its own.
 func floors() map[string][]string {
 	return map[string][]string{
+		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
 		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "usage", "result", "compare", "stats"},
 		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
 	}
@@ -288,33 +290,33 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 	}{
 		{
 			uses:    map[string][]string{"os": {"Exit"}, "log": {"Fatal", "Fatalf", "Fatalln"}},
-			allowed: []string{".", "agent", "internal/cli"},
+			allowed: []string{".", "agent", "internal/cli/process"},
 			remedy:  "return an error",
 		},
 		{
 			uses:    map[string][]string{"os/signal": nil, "golang.org/x/term": nil},
-			allowed: []string{"agent", "internal/cli", "internal/lab/component", "internal/test/harness"},
-			remedy:  "take a context: internal/cli owns signals and the terminal",
+			allowed: []string{"agent", "internal/cli/process", "internal/lab/component", "internal/test/harness"},
+			remedy:  "take a context: internal/cli/process owns signals and the terminal",
 		},
 		{
 			uses:    map[string][]string{"os": {"Stdout", "Stderr", "Stdin", "Args"}, "fmt": {"Print", "Printf", "Println"}},
-			allowed: []string{".", "agent", "internal/cli", "internal/lab/component"},
-			remedy:  "return what is to be shown: internal/cli is the only printer",
+			allowed: []string{".", "agent", "internal/cli/process", "internal/lab/component"},
+			remedy:  "return what is to be shown: only the commands of internal/cli print, on the streams of internal/cli/process",
 		},
 		{
 			uses:    map[string][]string{"os": {"Getenv", "LookupEnv", "Environ"}},
-			allowed: []string{"internal/cli", "internal/lab/component"},
-			remedy:  "take it as a parameter: internal/cli owns the environment",
+			allowed: []string{"internal/cli/process", "internal/lab/component"},
+			remedy:  "take it as a parameter: internal/cli/process owns the environment",
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
+			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
 			uses: map[string][]string{"math/rand": nil, "math/rand/v2": {"Int", "IntN", "Int64", "Int64N", "Uint64", "Float64", "NormFloat64", "ExpFloat64", "Perm", "Shuffle", "N"},
 				"crypto/rand": {"Read", "Int", "Text", "Reader"}},
-			allowed: []string{"internal/cli", "internal/lab/component", "internal/lab"},
+			allowed: []string{"internal/cli/process", "internal/lab/component", "internal/lab"},
 			remedy:  "take a *rand.Rand or an io.Reader: a run must be repeatable from its seed",
 		},
 	}

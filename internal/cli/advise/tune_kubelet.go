@@ -1,0 +1,114 @@
+package advise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+func newTuneKubeletCommand(p *process.Process) *cobra.Command {
+	var params cluster.Kubelet
+	var runs []string
+	cmd := tuneReading(p, &cobra.Command{
+		Use:   "kubelet --max-pods N",
+		Short: "Kubelets of a pool: pods, request rates, reserved resources, PIDs",
+		Long: `Compute the kubelets' settings for a number of pods on each node, as one
+KubeletConfig with the label that its pool needs, or as the configuration of an
+upstream kubelet (--platform kubernetes).
+
+What is reserved for the node's own components follows from what they were
+measured to use: --measured NAME@PODS=CORES,MEMORY, at two numbers of pods or
+more a line through them, or --run DIR, a recorded run on a real node. Without,
+it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
+		Example: `  plimsoll tune kubelet --max-pods 500
+  plimsoll tune kubelet --max-pods 2500 --host-prefix 20 --cores 112 --memory 512Gi --nodes 26
+  plimsoll tune kubelet --max-pods 500 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured crio@250=0.7,600Mi
+  plimsoll tune kubelet --max-pods 250 --platform kubernetes --run plimsoll-runs/20261121-101500-node-density`,
+	}, &params, &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) {
+		if err := addMeasured(&params.Costs, runs); err != nil {
+			return nil, err
+		}
+		return cluster.TuneKubelet(params)
+	})
+	addRuns(cmd, &runs)
+	return cmd
+}
+
+// addRuns adds the flag that names recorded runs.
+func addRuns(cmd *cobra.Command, runs *[]string) {
+	cmd.Flags().StringArrayVar(runs, "run", nil, "read what components used from this run `directory`")
+}
+
+// addMeasured adds what components used in recorded runs.
+func addMeasured(costs *[]cluster.ComponentCost, runs []string) error {
+	for _, dir := range runs {
+		measured, err := measuredCosts(dir)
+		if err != nil {
+			return err
+		}
+		*costs = append(*costs, measured...)
+	}
+	return nil
+}
+
+// measuredCosts reads what the components of a real node used in the steps of a
+// recorded run.
+func measuredCosts(path string) ([]cluster.ComponentCost, error) {
+	file := record.Dir(path).Path(record.ResultFile)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, process.Usagef("'plimsoll analyze DIR' writes it for a run that was cut", "--run: there is no %s", file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--run: %w", err)
+	}
+	var result judge.Result
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %s is damaged: %w", file, err)
+	}
+	var costs []cluster.ComponentCost
+	for _, s := range result.Steps {
+		if s.PerNode == nil || s.Seconds <= 0 || s.PerNode.Max < 1 || s.Verdict == slo.Invalid {
+			continue
+		}
+		verdict := ""
+		if s.Verdict != slo.Pass {
+			verdict = fmt.Sprintf(" (%s)", s.Verdict)
+		}
+		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
+			if !nodeComponent(source) {
+				continue
+			}
+			u := s.Resources[source]
+			costs = append(costs, cluster.ComponentCost{
+				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakRSSBytes),
+				From: fmt.Sprintf("step %d of %s%s", s.ID, path, verdict),
+			})
+		}
+	}
+	if len(costs) == 0 {
+		return nil, process.Usagef("run on a real node: --lab-real-node", "--run %s: no step says what a kubelet or container runtime used: its nodes were simulated", path)
+	}
+	return costs, nil
+}
+
+// nodeComponent reports whether a source of samples is what a node reserves for.
+// The shims, one for each pod, are in the runtime's control group, and not in
+// the pods'.
+func nodeComponent(source string) bool {
+	return slices.Contains([]string{"kubelet", "containerd", "containerd-shims", "crio", "kube-proxy"}, source)
+}

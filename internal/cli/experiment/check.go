@@ -1,0 +1,182 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/run"
+)
+
+func newCheckCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "check [WORKLOAD]",
+		Short: "Is this cluster fit to be loaded, and how far at most? Reads only",
+		Long: `Look at a cluster without loading it: its health, and the limits that a workload
+will reach, in the unit of its axis. The limit that is reached first is marked,
+with the message of the failure. Without a workload, pods without requests are
+assumed.
+
+It only reads, so a cluster need not be confirmed. What this user may not read is
+shown as unknown. Beyond a hard ceiling objects fail. An advisory ceiling is a
+limit that is published as tested, or an estimate.
+
+The exit code is 1 if something was found that would make a load fail or a result
+useless.`,
+		Example: `  plimsoll check node-density --lab-nodes 20 --lab-max-pods 110
+  plimsoll check node-density --kubeconfig ~/.kube/config --set cpu=100m
+  plimsoll check --lab default`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return process.ExactlyOne("workload")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := f.checker(cmd, args)
+			if err != nil {
+				return err
+			}
+			r.p, r.stop = p, stop
+			found, err := r.check(stop.Soft)
+			if err != nil {
+				return err
+			}
+			if f.output == "json" {
+				err = process.PrintJSON(p, found)
+			} else if err = text.Write(p.Text(), view.Check(found)); err != nil {
+				err = fmt.Errorf("print what was found: %w", err)
+			}
+			if err == nil && found.ExitCode != process.ExitHeld {
+				return process.ExitError(found.ExitCode)
+			}
+			return err
+		},
+	}
+	f.addOwn(cmd, func(settings.Field) bool { return true })
+	f.addLife(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	process.OutputFlag(cmd, &f.output)
+	return cmd
+}
+
+// checker is what looks at the target that flags name, for the workload that is
+// given, if one is.
+func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, error) {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	} else if flag, given := process.FirstChanged(cmd, "axis", "set", lifeFlag, formerLifeFlag); given {
+		return nil, process.Usagef("for example 'plimsoll check node-density'", "--%s needs a workload", flag)
+	}
+	x := f.experiment(cmd, name)
+	x.plan.Kind = plan.Limit
+	if x.err != nil {
+		return nil, x.err
+	}
+	if name == "" {
+		x.target = process.Clusters()
+		x.plan.DefaultTarget(x.target)
+		if err := x.plan.ValidateTarget(x.target); err != nil {
+			return nil, x.planError(err)
+		}
+		return &runner{plan: x.plan}, nil
+	}
+	w, err := x.loadWorkload()
+	if err != nil {
+		return nil, err
+	}
+	x.plan.Default(w)
+	x.plan.Seed = 1 // nothing is drawn
+	if err := x.plan.Validate(w); err != nil {
+		return nil, x.planError(err)
+	}
+	return &runner{plan: x.plan, workload: w}, nil
+}
+
+// check looks at the target and takes down what it brought up for that.
+func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
+	provider, request, err := r.request()
+	if err != nil {
+		return found, err
+	}
+	request.ToRead = true
+	session, err := provider.Open(ctx, request)
+	if err != nil {
+		return found, err
+	}
+	defer func() {
+		if closeErr := session.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	looked := r.p.WaitFor("looking at the target")
+	survey, err := session.Survey(ctx, true)
+	looked()
+	if err != nil {
+		return found, err
+	}
+	found = ceiling.Check{
+		Schema: ceiling.CheckSchema, Version: process.Version,
+		Target:   ceiling.CheckTarget{Kind: survey.Target.Kind, Name: survey.Target.Name, Private: survey.Target.Private, Server: survey.Server, Version: survey.Version},
+		Severity: ceiling.Worst(survey.Findings), Findings: survey.Findings,
+	}
+	if found.Kind = provider.Declare().Kind; len(survey.Tables) > 0 {
+		found.Table = survey.Tables[0]
+	} else if r.workload != nil {
+		axis, err := r.workload.Axis(r.plan.Axis.Name)
+		if err != nil {
+			return found, err
+		}
+		found.Table = record.CeilingTable{Workload: r.workload.Name, Axis: axis.Name, Unit: axis.Unit, Ceilings: []record.Ceiling{}, Notes: []string{}}
+	}
+	if found.Severity == record.SeverityError {
+		found.ExitCode = process.ExitBreached
+	}
+	if b := found.Table.Binding(); b != nil {
+		found.Binding = &b.Name
+	}
+	return found, nil
+}
+
+// askedIn are the levels that a plan asks for by itself, before what it leaves
+// open is filled in.
+func (x *experimentCommand) askedIn() (list []run.Asked) {
+	name := func(flag string) string {
+		if x.file != "" {
+			return flag
+		}
+		return "--" + flag
+	}
+	a := x.plan.Axis
+	if s := a.Search; s != nil {
+		if s.From > 0 {
+			list = append(list, run.Asked{By: name("from"), Level: s.From})
+		}
+		if s.Max > 0 {
+			list = append(list, run.Asked{By: name("max"), Level: s.Max})
+		}
+	}
+	levels := "levels"
+	if x.cmd.Flags().Changed("level") {
+		levels = "level"
+	}
+	for _, level := range a.Levels {
+		list = append(list, run.Asked{By: name(levels), Level: level})
+	}
+	if a.Level != nil {
+		list = append(list, run.Asked{By: name("level"), Level: *a.Level})
+	}
+	return list
+}

@@ -1,0 +1,617 @@
+// Package experiment has the commands of experiments: those that run them, and those
+// that judge, compare and show what they have left. It turns flags and plan files
+// into runs, and their results into text.
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// Commands are the commands that run experiments, and those about what
+// experiments are made of and leave.
+func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
+	return []*cobra.Command{
+		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop),
+		newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
+	}
+}
+
+// experimentFlags are the flags that limit, sweep and run share. Those of an
+// experiment fill in a plan.
+type experimentFlags struct {
+	own          settings.Flags // of targets
+	yes          bool
+	reboots      int
+	dryRun       bool
+	ignoreHealth bool
+	wait         bool
+	// experiment
+	plan             plan.Plan // what needs no more reading
+	search           plan.Search
+	confirm          string
+	levels           string
+	slos, goals, set []string
+	vary             []string
+	pace             string
+	guards           []string
+	signatures       string
+	// record and result
+	out, output string
+	explain     bool
+}
+
+// add adds the flags that limit, sweep and ab have in common.
+func (f *experimentFlags) add(cmd *cobra.Command) {
+	f.addDryRun(cmd)
+	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events")...)
+	f.addOutput(cmd)
+	f.addLife(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
+	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	if cmd.Name() != "ab" {
+		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of a setting of the target by its key in a plan, such as lab.nodes; may be repeated, and each combination is a run of its own")
+	}
+	flags.StringVar(&f.pace, "pace", "", "requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)")
+	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
+	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")
+	f.addSignatures(cmd)
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
+}
+
+func (f *experimentFlags) addRequire(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
+}
+
+func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
+}
+
+// addLife adds the flag of an object's life, by its former name as well.
+func (f *experimentFlags) addLife(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	for _, name := range []string{lifeFlag, formerLifeFlag} {
+		flags.DurationVar((*time.Duration)(&f.plan.Axis.Life), name, 0, "on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)")
+	}
+	flags.Lookup(formerLifeFlag).Hidden = true
+}
+
+const (
+	lifeFlag       = "life"
+	formerLifeFlag = "pod-life"
+)
+
+func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
+}
+
+func (f *experimentFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
+}
+
+func newLimitCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "limit WORKLOAD",
+		Short: "How far? Search an axis for the load line and confirm it",
+		Long: `Raise a workload until it fails, find out what failed and why, narrow the range,
+and confirm the highest level that holds by repeating it from empty. WORKLOAD is
+the name of a built-in workload or a directory with one.
+
+Where no target is named, one is made for the run and removed after it.
+An objective is ` + slo.Grammar + `.
+
+The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
+what was measured does not decide, 4 if the program itself was the bottleneck. It
+follows the headline goal: the first of the workload, or that of --slo. With
+--require all it is the worst of all goals.`,
+		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
+  plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
+  plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
+		Args: process.ExactlyOne("workload"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := f.experiment(cmd, args[0])
+			x.plan.Kind = plan.Limit
+			x.flag(&x.plan.Axis.Search, "from", "step", "max", "resolution", "confirm")
+			return x.run(p, stop)
+		},
+	}
+	f.add(cmd)
+	f.addRequire(cmd)
+	flags := cmd.Flags()
+	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
+	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
+	flags.Float64Var(&f.search.Max, "max", 0, "highest level that is tried (default the workload's)")
+	flags.Float64Var(&f.search.Resolution, "resolution", 0, "how precise the answer is (default the workload's)")
+	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N`, or N/M for N of M (default 3)")
+	return cmd
+}
+
+func newSweepCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "sweep WORKLOAD --levels L1,L2,...",
+		Short: "How does it behave along the axis? Hold given levels",
+		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
+the difference is added. A lower level begins from empty. The exit code is 1 if a
+level failed the headline goal, which is the first; --require names another or
+all.`,
+		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
+		Args:    process.ExactlyOne("workload"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := f.experiment(cmd, args[0])
+			x.plan.Kind = plan.Sweep
+			if f.levels != "" {
+				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
+			}
+			return x.run(p, stop)
+		},
+	}
+	f.add(cmd)
+	f.addRequire(cmd)
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
+	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
+	return cmd
+}
+
+func newRunCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	var f experimentFlags
+	var resume string
+	cmd := &cobra.Command{
+		Use:   "run FILE | run --resume DIR",
+		Short: "Run an experiment from a file",
+		Long: `Run the experiment in a file (schema: ` + plan.Schema + `). Every run leaves
+such a file in its directory: experiment.yaml. Flags that name a target override
+the file.
+
+With --resume, a run that was killed, interrupted or out of budget continues in
+its directory with the next step. A step that was cut is repeated from empty. A
+private lab is created again in the same shape. Any other target must be the
+run's own, and what the run left there is removed first. Paths in the plan are
+relative to the directory in which the run was started: resume it there. A
+budget starts again from zero.`,
+		Example: `  plimsoll run examples/002-pods-per-node.yaml
+  plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !cmd.Flags().Changed("resume"):
+				return process.ExactlyOne("file")(cmd, args)
+			case len(args) > 0:
+				return process.Usagef("leave out one of them", "run %s starts a run, and --resume %s continues another", args[0], resume)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") {
+				return resumeRun(cmd, p, stop, &f, resume)
+			}
+			file := args[0]
+			loaded, err := loadPlan(file)
+			if err != nil {
+				return err
+			}
+			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
+			// A copy that a run has left is run anew, not continued.
+			x.plan.AsRun = nil
+			x.targetFromFlags()
+			return x.run(p, stop)
+		},
+	}
+	f.addDryRun(cmd)
+	f.addOwn(cmd, namesSystem, ofConsent()...)
+	f.addSignatures(cmd)
+	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
+	f.addOutput(cmd)
+	return cmd
+}
+
+// loadPlan reads an experiment file, with the mistakes a user can make as
+// usage errors.
+func loadPlan(file string) (*plan.Plan, error) {
+	loaded, err := plan.Load(file)
+	var problems *strictyaml.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, process.Usagef(nearest.File(file), "there is no file %s", file)
+	case errors.As(err, &problems):
+		if text, readErr := os.ReadFile(file); readErr == nil && looksLikeKubeBurner(text) {
+			return nil, process.Usagef("kube-burner configurations cannot be run yet; put it into a workload directory", "%s is not an experiment file: it has jobs and no schema", file)
+		}
+		return nil, process.Usagef("", "%w", err)
+	case err != nil:
+		return nil, process.Usagef("", "%w", err)
+	}
+	return loaded, nil
+}
+
+func looksLikeKubeBurner(text []byte) bool {
+	s := "\n" + string(text)
+	return strings.Contains(s, "\njobs:") && !strings.Contains(s, "\nschema:")
+}
+
+// experimentCommand is one experiment on its way from flags or a file to a
+// result.
+type experimentCommand struct {
+	cmd   *cobra.Command
+	flags *experimentFlags
+	plan  *plan.Plan
+	file  string // the plan came from, "" for flags
+	err   error  // the first flag that could not be read
+	// target is what the workload loads.
+	target workload.Target
+}
+
+// loadWorkload finds the plan's workload, which all flags that were given must
+// belong to.
+func (x *experimentCommand) loadWorkload() (*workload.Workload, error) {
+	w, err := LoadWorkload(x.plan.Workload)
+	if err != nil {
+		return nil, err
+	}
+	x.target = w.Target
+	return w, ofOtherTarget(x.cmd, w)
+}
+
+// experiment fills in a plan from the flags that were given.
+func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *experimentCommand {
+	p := &f.plan
+	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
+	p.Schema, p.Workload = plan.Schema, workloadName
+	x.text("pace", f.pace, &p.Pace)
+	pairs(f.set, "--set ", "k=v", "for example --set image=quay.io/my/pause:1", x.fail, func(key, value string) bool {
+		_, twice := p.Params[key]
+		if p.Params == nil {
+			p.Params = make(map[string]string)
+		}
+		p.Params[key] = value
+		return twice
+	})
+	pairs(f.guards, "--guard ", "name=bound", "for example --guard nodesNotReady=1", x.fail, func(name, value string) bool {
+		_, twice := p.Guards[name]
+		if err := p.Guards.Set(name, value); err != nil {
+			x.fail(process.Usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
+		}
+		return twice
+	})
+	pairs(f.vary, "--vary ", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", x.fail, func(key, value string) bool {
+		_, twice := p.Vary.Get(key)
+		comma := ","
+		if strings.Contains(value, ";") {
+			comma = ";"
+		}
+		p.Vary = append(p.Vary, strictyaml.Item[[]string]{Key: key, Value: strings.Split(value, comma)})
+		return twice
+	})
+	x.goals()
+	x.targetFromFlags()
+	return x
+}
+
+func (x *experimentCommand) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+// text reads a flag's value, "" for one that was not given.
+func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalText([]byte) error }) {
+	if value == "" {
+		return
+	}
+	if err := into.UnmarshalText([]byte(value)); err != nil {
+		x.fail(process.Usagef("", "--%s: %w", flag, err))
+	}
+}
+
+// pairs reads texts that are each a key and a value. Set takes one and reports
+// whether the key was given before; fail takes what is wrong, behind the flag.
+func pairs(texts []string, flag, want, hint string, fail func(error), set func(key, value string) (twice bool)) {
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || key == "":
+			fail(process.Usagef(hint, "%s%q: want %s", flag, text, want))
+		case set(key, value):
+			fail(process.Usagef("", "%s%s is given twice", flag, key))
+		}
+	}
+}
+
+// levels reads the levels of a flag, which have commas between.
+func (x *experimentCommand) levels(text, hint, flag string) {
+	for word := range strings.SplitSeq(text, ",") {
+		level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil {
+			x.fail(process.Usagef(hint, "%s: %q is not a number", flag, word))
+			return
+		}
+		x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
+	}
+}
+
+// flag fills in a search from the flags of that name that were given.
+func (x *experimentCommand) flag(search **plan.Search, names ...string) {
+	if !slices.ContainsFunc(names, x.cmd.Flags().Changed) {
+		return
+	}
+	s := &x.flags.search
+	*search = s
+	x.text("confirm", x.flags.confirm, &s.Confirm)
+	for name, value := range map[string]float64{"from": s.From, "step": s.Step, "max": s.Max, "resolution": s.Resolution} {
+		if x.cmd.Flags().Changed(name) && !(value > 0) {
+			x.fail(process.Usagef("", "--%s %g: want a number above 0", name, value))
+		}
+	}
+}
+
+// goals fills in the goals: --slo replaces the workload's own, --goal adds.
+func (x *experimentCommand) goals() {
+	if len(x.flags.slos) > 0 {
+		x.plan.Goals = append(x.plan.Goals, strictyaml.Item[[]string]{Key: "slo", Value: x.flags.slos})
+	}
+	for _, text := range x.flags.goals {
+		g, err := slo.ParseGoal(text)
+		if err != nil {
+			x.fail(process.Usagef("for example --goal fast='Ready p99 <= 5s; errors < 1%'", "--goal: %w", err))
+			continue
+		}
+		if _, twice := x.plan.Goals.Get(g.Name); twice {
+			x.fail(process.Usagef("", "--goal %s is given twice", g.Name))
+		}
+		x.plan.Goals = append(x.plan.Goals, strictyaml.Item[[]string]{Key: g.Name, Value: g.Texts()})
+	}
+}
+
+// targetFromFlags lets flags that name a target come before the plan's own.
+func (x *experimentCommand) targetFromFlags() {
+	if given := x.flags.own.Written(); !given.IsZero() {
+		x.plan.Target = given
+	}
+}
+
+// LoadWorkload finds a workload by its name, or by its directory.
+func LoadWorkload(name string) (*workload.Workload, error) {
+	var unknown *workload.UnknownError
+	var w *workload.Workload
+	var err error
+	if strings.ContainsRune(name, filepath.Separator) || name == "." {
+		w, err = workload.Read(os.DirFS(name), process.Targets())
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, process.Usagef("'plimsoll workloads export NAME DIR' writes one to start with", "there is no workload in %s: it has no %s", name, workload.File)
+		}
+	} else {
+		w, err = workload.Load(workloads.FS(), name, process.Targets())
+	}
+	switch {
+	case errors.As(err, &unknown):
+		return nil, process.Usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; write a directory with a slash: ./"+name),
+			"there is no workload %q", unknown.Name)
+	case err != nil:
+		return nil, process.Usagef("", "%w", err)
+	}
+	return w, nil
+}
+
+// run completes the plan, runs it and shows its result.
+func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) error {
+	if x.err != nil {
+		return x.err
+	}
+	if err := process.CheckOutput(x.flags.output); err != nil {
+		return err
+	}
+	w, err := x.loadWorkload()
+	if err != nil {
+		return err
+	}
+	if len(x.flags.slos) == 0 && len(x.flags.goals) > 0 {
+		// Further goals stand beside the workload's own.
+		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
+	}
+	levels := x.askedIn()
+	given := x.plan.Axis.Search
+	fromOpen, stepOpen := given == nil || given.From == 0, given == nil || given.Step == 0
+	more, err := loadSignatures(x.flags.signatures)
+	if err != nil {
+		return err
+	}
+	x.plan.Signatures = signature.Merge(x.plan.Signatures, more)
+	x.plan.Default(w)
+	if x.plan.Seed == 0 {
+		if x.plan.Seed, err = p.RandomSeed(); err != nil {
+			return err
+		}
+	}
+	if err := x.plan.Validate(w); err != nil {
+		return x.planError(err)
+	}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, reboots: x.flags.reboots, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
+	if x.flags.dryRun {
+		return r.outline(x.flags.output)
+	}
+	if len(r.plan.Vary) > 0 {
+		return r.showGrid(x.flags)
+	}
+	return r.show(x.flags)
+}
+
+// show makes the run and shows its result: before the target is emptied, where
+// that takes a while. As JSON it is shown once all of it is known.
+func (r *runner) show(f *experimentFlags) error {
+	p := r.p
+	said, shown := "", false
+	var showErr error
+	show := func(dir record.Dir, result *judge.Result, err error) {
+		if err != nil && !r.mild(err) && err.Error() != said {
+			said = err.Error()
+			p.Logf("plimsoll: %s\n", said)
+		}
+		if !shown {
+			shown = true
+			showErr = showResult(p, *result, string(dir), f.output, f.explain)
+			r.page(dir, f.output != "json")
+		}
+	}
+	dir, result, err := r.run(func(dir record.Dir, result *judge.Result, err error) {
+		if f.output != "json" {
+			show(dir, result, err)
+		}
+	})
+	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, r.cleanCommand())}
+		}
+		return err
+	}
+	show(dir, result, err)
+	if c := result.Cleanup; c != nil && !c.Done {
+		p.Logf("%s\n", leftText(c.Left, r.cleanCommand()))
+	}
+	if hint := process.HintOf(err); hint != "" && process.ExitCode(err) == process.ExitUsage {
+		p.Logf("hint: %s\n", hint)
+	} else if err != nil {
+		p.Logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
+	}
+	if err != nil && !r.mild(err) {
+		return process.ExitError(process.ExitCode(err))
+	}
+	return process.ExitError(result.ExitCode)
+}
+
+// leftText says that something of a run is left, and what removes it.
+func leftText(left int, command string) string {
+	text := fmt.Sprintf("%d things that the run made are left", left)
+	if command != "" {
+		text += "; this removes them: " + command
+	}
+	return text
+}
+
+// page writes the page of a run. The run is what it is without a page of it.
+func (r *runner) page(dir record.Dir, say bool) {
+	written := r.p.WaitFor("writing the page")
+	err := report.WriteFile(dir, run.KindBefore())
+	written()
+	if err != nil {
+		r.p.Logf("warning: %v; 'plimsoll report %s' tries again\n", err, dir)
+	} else if say {
+		r.p.Printf("Report: %s\n", dir.Path(record.ReportFile))
+	}
+}
+
+// planError makes a usage error of a plan's mistakes, in the words of flags
+// where it came from flags.
+func (x *experimentCommand) planError(err error) error {
+	if x.file != "" {
+		return process.Usagef("", "%w", err)
+	}
+	problems := strictyaml.Problems(err)
+	if len(problems) == 0 {
+		return process.Usagef("", "%w", err)
+	}
+	var lines []string
+	hint := ""
+	for _, problem := range problems {
+		lines = append(lines, x.flagOf(problem.Path)+problem.Message)
+		if hint == "" {
+			hint = hintInFlags(problem.Hint)
+		}
+	}
+	return process.Usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
+}
+
+// hintInFlags is a hint about a plan's keys in the words of flags.
+func hintInFlags(hint string) string {
+	for _, h := range [...]struct{ plan, flags string }{
+		{"for example levels: [50, 100]", "for example --levels 50,100"},
+		{"for example level: 60", "for example --level 60"},
+		{"give level or levels", "give --level or --levels"},
+		{"keep one of search, levels and level", "keep one of --levels and --level"},
+		{"leave out the target, or say objects", "leave out the target, or say --fresh objects"},
+		{"for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "for example --arm a:image=x --arm b:image=y"},
+	} {
+		if hint == h.plan {
+			return h.flags
+		}
+	}
+	return strings.Replace(hint, "for example confirm: ", "for example --confirm ", 1)
+}
+
+// flagOf is the flag that fills in a part of a plan, with a colon; "" if none
+// does.
+func (x *experimentCommand) flagOf(path string) string {
+	if own, ok := strings.CutPrefix(path, "target."); ok && x.target.Settings != nil {
+		return strings.TrimPrefix(settings.FlagOf(x.target.Settings(), own)+": ", ": ")
+	}
+	for _, f := range [...]struct{ path, flag string }{
+		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
+		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
+		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
+		{"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+	} {
+		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
+			return f.flag + ": "
+		}
+	}
+	for _, f := range [...]struct{ path, flag string }{{"params.", "--set "}, {"guards.", "--guard "}, {"goals.", "--goal "}} {
+		if name, ok := strings.CutPrefix(path, f.path); ok {
+			name, _, _ = strings.Cut(name, "[")
+			return f.flag + name + ": "
+		}
+	}
+	return ""
+}
+
+// showResult prints a result.
+func showResult(p *process.Process, r judge.Result, dir, format string, explain bool) error {
+	switch format {
+	case "json":
+		return process.PrintJSON(p, struct {
+			judge.Result
+			Record string `json:"record"` // where it lies
+		}{r, dir})
+	case "junit":
+		return report.JUnit(p.Stdout, r)
+	}
+	if err := text.Write(p.Text(), view.Run(r, dir, explain)); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+)
+
+// ofTarget marks the flags that belong to some targets only, with their names.
+const ofTarget = "target"
+
+// addOwn adds the flags of targets: those of their settings that are taken, and
+// those of the options that they know.
+func (f *experimentFlags) addOwn(cmd *cobra.Command, take func(settings.Field) bool, options ...string) {
+	flags := cmd.Flags()
+	for _, p := range process.Providers() {
+		t := p.Declare()
+		if t.Settings != nil {
+			added := settings.AddFlags(flags, t.Settings(), take)
+			for _, one := range added {
+				mark(flags, one.Flag, t.Name)
+			}
+			f.own = append(f.own, added...)
+		}
+		for _, name := range options {
+			if help, ok := t.Takes[name]; ok {
+				f.addOption(flags, name, help)
+				mark(flags, name, t.Name)
+			}
+		}
+	}
+	helpOfTarget(cmd)
+}
+
+// namesSystem reports whether a setting names a system: it stands by itself.
+func namesSystem(f settings.Field) bool { return !strings.Contains(f.Path, ".") }
+
+// mark says of a flag that it belongs to a target.
+func mark(flags *pflag.FlagSet, name, target string) {
+	f := flags.Lookup(name)
+	if f.Annotations == nil {
+		f.Annotations = make(map[string][]string)
+	}
+	f.Annotations[ofTarget] = append(f.Annotations[ofTarget], target)
+}
+
+// ofConsent are the options of commands that load what is not theirs.
+func ofConsent() []string { return []string{"wait", "ignore-health", "yes", "reboots"} }
+
+// addOption adds a flag that only some targets know, unless another has.
+func (f *experimentFlags) addOption(flags *pflag.FlagSet, name, help string) {
+	if flags.Lookup(name) != nil {
+		return
+	}
+	switch name {
+	case "wait":
+		flags.BoolVar(&f.wait, name, false, help)
+	case "ignore-health":
+		flags.BoolVar(&f.ignoreHealth, name, false, help)
+	case "yes":
+		flags.BoolVar(&f.yes, name, false, help)
+	case "reboots":
+		flags.IntVar(&f.reboots, name, 0, help)
+	case "fresh":
+		flags.StringVar(&f.plan.Fresh, name, "", help)
+	case "normal-events":
+		flags.BoolVar(&f.plan.NormalEvents, name, false, help)
+	default:
+		panic("a target takes the flag " + name + ", which no command has")
+	}
+}
+
+// ofOtherTarget refuses the flags that belong to other targets than the
+// workload's.
+func ofOtherTarget(cmd *cobra.Command, w *workload.Workload) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if of := f.Annotations[ofTarget]; of != nil && !slices.Contains(of, w.Target.Name) && err == nil {
+			err = process.Usagef("leave it out", "--%s belongs to the target %s, and %s loads the target %s", f.Name, strings.Join(of, ", "), w.Name, w.Target.Name)
+		}
+	})
+	return err
+}
+
+// helpOfTarget lets the help of a command show the flags of targets apart from
+// the others: those of the target that the workload on its line loads, or
+// without a workload those of all.
+func helpOfTarget(cmd *cobra.Command) {
+	help := cmd.HelpFunc()
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		w, err := LoadWorkload(cmd.Flags().Arg(0))
+		known := err == nil && strings.Contains(cmd.Use, "WORKLOAD")
+		own, names := pflag.NewFlagSet("", pflag.ContinueOnError), []string{}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			of := f.Annotations[ofTarget]
+			if of != nil && (!known || slices.Contains(of, w.Target.Name)) {
+				shown := *f
+				own.AddFlag(&shown)
+				names = append(names, of...)
+			}
+			f.Hidden = f.Hidden || of != nil || known && f.Name == lifeFlag && !ages(w)
+		})
+		if known && w.Target.Name != process.Clusters().Name {
+			cmd.Example = "" // they are of clusters
+		}
+		help(cmd, args)
+		if !own.HasFlags() {
+			return
+		}
+		hint := ""
+		if !known && strings.Contains(cmd.Use, "WORKLOAD") {
+			hint = fmt.Sprintf(" ('%s WORKLOAD --help' lists those of a workload's own target)", cmd.CommandPath())
+		}
+		slices.Sort(names)
+		fmt.Fprintf(cmd.OutOrStdout(), "\nFlags of the target %s%s:\n%s", strings.Join(slices.Compact(names), ", "), hint, own.FlagUsages())
+	})
+}
+
+// ages reports whether the workload has an axis whose objects are removed as
+// they age.
+func ages(w *workload.Workload) bool {
+	return slices.ContainsFunc(w.Axes, func(a workload.Axis) bool {
+		return a.Loop == workload.Open && w.TargetAxis(a.Name).Stream == nil
+	})
+}

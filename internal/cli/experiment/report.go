@@ -1,0 +1,249 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+func newReportCommand(p *process.Process) *cobra.Command {
+	var open bool
+	var out string
+	cmd := &cobra.Command{
+		Use:   "report DIR...",
+		Short: "Write the page of a recorded run",
+		Long: `Write report.html into each run directory: one file that needs no network. It
+shows the verdict, the levels, the distributions of latencies, the course of the
+run, why objects failed, and the resources used. It contains the raw data as CSV.
+
+A run that was not judged since its record was written is judged first, as by
+'plimsoll analyze'. No cluster is needed.`,
+		Example: `  plimsoll report plimsoll-runs/20261121-101500-node-density --open
+  plimsoll report plimsoll-runs/*
+  plimsoll report /archive/first --out first.html`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return process.ExactlyOne("run directory")(cmd, args[:min(len(args), 1)])
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			// A directory that is none is told before anything is written.
+			for _, path := range args {
+				if record.IsGrid(path) {
+					continue
+				}
+				if _, err := openRunDir(path); err != nil {
+					return err
+				}
+			}
+			if out != "" && (len(args) > 1 || record.IsGrid(args[0])) {
+				return process.Usagef("name one run", "--out is for the page of one run alone")
+			}
+			for _, path := range args {
+				page, err := writeReport(p, path, out)
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintln(p.Stdout, page); err != nil {
+					return fmt.Errorf("print where the report is: %w", err)
+				}
+				if open {
+					if err := openInBrowser(page); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&open, "open", false, "open it in the browser")
+	cmd.Flags().StringVar(&out, "out", "", "a new `file` to write the page to (default report.html in the run directory)")
+	return cmd
+}
+
+// openRunDir opens a run directory, with what a user can get wrong as a usage
+// error.
+func openRunDir(path string) (record.Dir, error) {
+	dir, err := record.OpenDir(path)
+	if _, ok := errors.AsType[*record.NotRunDirError](err); ok {
+		return "", process.Usagef(nearest.File(path), "%w", err)
+	}
+	return dir, err
+}
+
+// writeReport writes the report of one run, to out unless it is "", and returns
+// its path.
+func writeReport(p *process.Process, path, out string) (string, error) {
+	defer p.WaitFor("writing the page of " + path)()
+	if record.IsGrid(path) {
+		_, err := reportGrid(p, path)
+		return filepath.Join(path, record.ReportFile), err
+	}
+	dir, err := openRunDir(path)
+	if err != nil {
+		return "", err
+	}
+	if err := judgeAnew(dir); err != nil {
+		return "", err
+	}
+	if out == "" {
+		return dir.Path(record.ReportFile), report.WriteFile(dir, run.KindBefore())
+	}
+	page, err := report.Page(dir, run.KindBefore())
+	if err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return "", process.Usagef("give another --out", "%w", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the page: %w", err)
+	}
+	_, err = file.Write(page)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(fmt.Errorf("write the page: %w", err), os.Remove(out))
+	}
+	return out, nil
+}
+
+// judgeAnew judges a run unless that was done since its record was written.
+func judgeAnew(dir record.Dir) error {
+	if judged(dir) {
+		return nil
+	}
+	_, x, err := openRecord(string(dir))
+	if err != nil {
+		return err
+	}
+	_, err = run.Replay(dir, x)
+	return err
+}
+
+// judged reports whether a run's record was judged since it was written.
+func judged(dir record.Dir) bool {
+	history, err := os.Stat(dir.Path(record.HistoryFile))
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{record.ResultFile, record.ObjectsFile} {
+		made, err := os.Stat(dir.Path(name))
+		if err != nil || made.ModTime().Before(history.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// openInBrowser hands a page to the desktop's opener.
+func openInBrowser(page string) error {
+	full, err := filepath.Abs(page)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", page, err)
+	}
+	if err := exec.Command("xdg-open", full).Run(); err != nil {
+		return fmt.Errorf("open %s: %w", page, err)
+	}
+	return nil
+}
+
+func newAnalyzeCommand(p *process.Process) *cobra.Command {
+	var output string
+	var explain bool
+	var signatures string
+	cmd := &cobra.Command{
+		Use:   "analyze DIR",
+		Short: "Judge a recorded run again, from its record alone",
+		Long: `Read a run directory, judge the run from its history, and write result.json and
+objects.parquet again. No cluster is needed. The record of a run that was killed
+is judged as far as it goes. The known failures are those of the run, and those of
+--signatures.
+
+-o junit prints a JUnit file with a test for each goal. A goal that the exit code
+does not follow is skipped.`,
+		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain
+  plimsoll analyze nightly -o junit > junit.xml`,
+		Args: process.ExactlyOne("run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if record.IsGrid(args[0]) {
+				if signatures != "" {
+					return process.Usagef("name the directory of a cell", "--signatures: %s holds several runs, a cell each", args[0])
+				}
+				g, err := reportGrid(p, args[0])
+				if err != nil {
+					return err
+				}
+				if err := showGridResult(p, g, args[0], output); err != nil {
+					return err
+				}
+				return process.ExitError(g.ExitCode)
+			}
+			dir, x, err := openRecord(args[0])
+			if err != nil {
+				return err
+			}
+			more, err := loadSignatures(signatures)
+			if err != nil {
+				return err
+			}
+			x.Spec.Signatures = signature.Merge(x.Spec.Signatures, more)
+			judged := p.WaitFor("judging the record")
+			result, err := run.Replay(dir, x)
+			judged()
+			if err != nil {
+				return err
+			}
+			if err := showResult(p, result, args[0], output, explain); err != nil {
+				return err
+			}
+			return process.ExitError(result.ExitCode)
+		},
+	}
+	process.OutputFlag(cmd, &output, "junit")
+	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
+	return cmd
+}
+
+// openRecord opens a run directory and reads the plan that was run.
+func openRecord(path string) (record.Dir, run.Experiment, error) {
+	dir, loaded, err := openRun(path)
+	if err != nil {
+		return "", run.Experiment{}, err
+	}
+	x, err := run.FromPlan(loaded)
+	if err != nil {
+		return "", run.Experiment{}, process.Usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
+	}
+	return dir, x, nil
+}
+
+// openRun opens a run directory and reads the plan as it was run.
+func openRun(path string) (record.Dir, *plan.Plan, error) {
+	dir, err := openRunDir(path)
+	if err != nil {
+		return "", nil, err
+	}
+	loaded, err := plan.Load(dir.Path(record.ExperimentFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, process.Usagef("", "%s is not a run directory: it has no %s", path, record.ExperimentFile)
+	case err != nil:
+		return "", nil, process.Usagef("", "%w", err)
+	case loaded.AsRun == nil:
+		return "", nil, process.Usagef("", "%s is not the plan of a run: it has no asRun", dir.Path(record.ExperimentFile))
+	}
+	loaded.Kind = loaded.AsRun.Kind
+	return dir, loaded, nil
+}

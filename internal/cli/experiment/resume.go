@@ -1,0 +1,181 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run"
+)
+
+// resumeRun goes on with the run that has left a directory.
+func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts, f *experimentFlags, path string) error {
+	if err := process.CheckOutput(f.output); err != nil {
+		return err
+	}
+	for _, own := range f.own {
+		if cmd.Flags().Changed(own.Flag) {
+			return process.Usagef("leave it out", "--%s: a resumed run keeps its target", own.Flag)
+		}
+	}
+	for _, kept := range []struct{ flag, what, hint string }{
+		{"signatures", "keeps its signatures", "leave it out; 'plimsoll analyze --signatures' takes others"},
+		{"dry-run", "creates what it created before", "leave it out"},
+		{"out", "keeps its directory", "leave it out"},
+	} {
+		if cmd.Flags().Changed(kept.flag) {
+			return process.Usagef(kept.hint, "--%s: a resumed run %s", kept.flag, kept.what)
+		}
+	}
+	if record.IsGrid(path) {
+		return resumeGrid(p, stop, f, path)
+	}
+	dir, err := openRunDir(path)
+	if err != nil {
+		return err
+	}
+	lock, err := lockRun(dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	r, x, err := runnerOf(path)
+	if err != nil {
+		return err
+	}
+	recalled := p.WaitFor("reading the record")
+	past, err := run.OpenPast(dir, r.plan.AsRun.ID, x)
+	recalled()
+	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
+		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or start again: plimsoll run " + dir.Path(record.ExperimentFile)
+		if made := r.plan.AsRun.Version; made != process.Version {
+			hint += fmt.Sprintf("; it was made by version %s, and this is %s", made, process.Version)
+		}
+		return process.Usagef(hint, "the run cannot be resumed: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if past.Done {
+		return showFinished(p, f, dir, x)
+	}
+	p.Logf("%s\n", whereItGoesOn(path, past))
+	r.p, r.stop, r.yes, r.reboots, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.reboots, f.output == "json", f.ignoreHealth, f.wait
+	r.past = past
+	return r.show(f)
+}
+
+// lockRun keeps other programs from a run directory until the lock is closed.
+func lockRun(dir record.Dir) (io.Closer, error) {
+	lock, err := dir.Lock()
+	if _, ok := errors.AsType[*record.BusyError](err); ok {
+		return nil, process.Usagef("wait for it, or stop it", "%w", err)
+	}
+	return lock, err
+}
+
+// resumeGrid goes on with the cells of a grid that are left.
+func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags, path string) error {
+	loaded, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+	if err != nil {
+		return err
+	}
+	w, err := LoadWorkload(loaded.Workload)
+	if err != nil {
+		return err
+	}
+	loaded.Default(w)
+	if err := loaded.Validate(w); err != nil {
+		return process.Usagef("", "%w", err)
+	}
+	r := &runner{p: p, stop: stop, plan: loaded, workload: w, yes: f.yes, reboots: f.reboots, out: path, quiet: f.output == "json", ignoreHealth: f.ignoreHealth}
+	return r.showGrid(f)
+}
+
+// runnerOf is what runs the plan that a run has left.
+func runnerOf(path string) (*runner, run.Experiment, error) {
+	var none run.Experiment
+	dir, loaded, err := openRun(path)
+	if err != nil {
+		return nil, none, err
+	}
+	file := dir.Path(record.ExperimentFile)
+	w, err := LoadWorkload(loaded.Workload)
+	if err != nil {
+		return nil, none, err
+	}
+	loaded.Default(w)
+	if err := loaded.Validate(w); err != nil {
+		return nil, none, process.Usagef("", "%w", err)
+	}
+	if err := sameWorkload(loaded, w); err != nil {
+		return nil, none, err
+	}
+	x, err := run.FromPlan(loaded)
+	if err != nil {
+		return nil, none, process.Usagef("", "%s: %w", file, err)
+	}
+	if err := x.AddWorkload(w, loaded.Params); err != nil {
+		return nil, none, process.Usagef("", "%w", err)
+	}
+	return &runner{plan: loaded, workload: w}, x, nil
+}
+
+// sameWorkload refuses a workload that is judged otherwise than the one that
+// was run.
+func sameWorkload(p *plan.Plan, w *workload.Workload) error {
+	axis, err := w.Axis(p.Axis.Name)
+	if err != nil {
+		return process.Usagef("", "%w", err)
+	}
+	kind := w.KindOn(axis.Name)
+	other := slices.ContainsFunc(p.AsRun.Milestones, func(m string) bool { return !slices.Contains(kind.Names(), m) })
+	if other || p.AsRun.Arrived != kind.There || p.AsRun.Unit != axis.Unit {
+		return process.Usagef("start again", "the run cannot be resumed: the workload %s has changed", p.Workload)
+	}
+	return nil
+}
+
+// whereItGoesOn says where a run goes on.
+func whereItGoesOn(path string, past *run.Past) string {
+	text := "resuming " + path
+	if past.Whole > 0 {
+		text += fmt.Sprintf(" after step %d", past.Whole)
+	}
+	if past.Cut > 0 {
+		text += fmt.Sprintf("; step %d was cut and is repeated", past.Cut)
+	}
+	return text
+}
+
+// showFinished shows the result of a run that has nothing left to be made.
+// What was judged already stays as it is.
+func showFinished(p *process.Process, f *experimentFlags, dir record.Dir, x run.Experiment) error {
+	judge := run.Judge
+	if !judged(dir) {
+		judge = run.Replay
+	}
+	ended := p.WaitFor("judging the record")
+	result, err := judge(dir, x)
+	ended()
+	if err != nil {
+		return err
+	}
+	p.Logf("%s is finished: nothing is left to do\n", dir)
+	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir.Path(record.ReportFile)); err == nil && f.output != "json" {
+		p.Printf("Report: %s\n", dir.Path(record.ReportFile))
+	}
+	return process.ExitError(result.ExitCode)
+}

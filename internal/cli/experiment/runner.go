@@ -1,0 +1,306 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/screen"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// runner runs one valid plan.
+type runner struct {
+	p        *process.Process
+	stop     *process.Interrupts
+	plan     *plan.Plan
+	workload *workload.Workload
+	yes      bool
+	reboots  int // how many nodes may be rebooted
+	// ignoreHealth loads a system that is not fit for it.
+	ignoreHealth bool
+	// fromOpen and stepOpen say that nobody has said where a search begins, and
+	// by which step it goes.
+	fromOpen, stepOpen bool
+	// wait waits for other runs to end.
+	wait  bool
+	asked []run.Asked // levels that the user has named
+	out   string
+	quiet bool // print nothing on the way
+	// guards are what a run before this one has said of its guards.
+	guards string
+	// steps bounds the steps of this part of the run; 0 is no bound.
+	steps int
+	// past is the run that goes on, nil for one that begins.
+	past *run.Past
+}
+
+// mild reports whether an error only says that the run was cut by its user or
+// its budget: its result then says the rest.
+func (r *runner) mild(err error) bool {
+	return errors.Is(err, run.ErrBudget) || errors.Is(err, context.Canceled)
+}
+
+// request is what a session is opened for, and with what. Where no workload
+// says more, that is a cluster.
+func (r *runner) request() (target.Provider, target.Request, error) {
+	provider := process.Providers()[0] // as clusters has it
+	if r.workload != nil {
+		var err error
+		if provider, err = process.ProviderOf(r.workload.Target.Name); err != nil {
+			return nil, target.Request{}, err
+		}
+	}
+	id, long, err := r.p.Names()
+	q := target.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: r.cleanCommand(), Wait: r.wait}
+	if r.past != nil {
+		q.Before = r.past.IDs
+	}
+	return provider, q, err
+}
+
+// run makes the plan and returns where its record lies and its result, which is
+// nil when nothing was recorded. Judged is told of the result before the target
+// is emptied, where that takes a while.
+func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir, *judge.Result, error) {
+	provider, request, err := r.request()
+	if err != nil {
+		return "", nil, err
+	}
+	axis, err := r.workload.Axis(r.plan.Axis.Name)
+	if err != nil {
+		return "", nil, err
+	}
+	show := &screen.Display{
+		Console: &r.p.Console, Quiet: r.quiet, Soft: r.stop.Soft, Guards: r.guards,
+		Title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), Unit: axis.Unit, Kind: r.workload.KindOn(axis.Name), Plan: r.plan,
+	}
+	show.Stream = r.workload.TargetAxis(axis.Name).Stream != nil
+	show.Lasts(run.Holds(r.plan, axis, show.Stream))
+	show.Start()
+	job := run.Job{
+		Request: request, Provider: provider, Command: process.CommandLine(r.p.Args), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
+		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
+		Judged: func(dir record.Dir, result *judge.Result, err error) {
+			show.End(true)
+			judged(dir, result, err)
+		},
+	}
+	if command := r.cleanCommand(); command != "" {
+		left := "what the run has made is left; this removes it: " + command
+		r.stop.Left.Store(&left)
+		defer r.stop.Left.Store(nil)
+	}
+	dir, result, err := job.Run(r.stop.Soft, r.stop.Hard)
+	show.End(result != nil)
+	r.guards = show.Guards
+	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
+		err = process.Usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
+	}
+	return dir, result, err
+}
+
+// agree asks whether a system that is not ours may be loaded.
+func (r *runner) agree(ctx context.Context, c *target.Consent) error {
+	for _, w := range c.Warnings {
+		r.p.Logf("warning: %s\n", w)
+	}
+	if err := r.agreeToReboots(ctx, c.Reboots); err != nil {
+		return err
+	}
+	if r.yes {
+		r.p.Logf("loading %s\n", c.System)
+		return nil
+	}
+	err := r.p.Confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
+	r.yes = err == nil // for further cells as well
+	return err
+}
+
+// agreeToReboots asks for the number of nodes that will be rebooted, unless it was
+// given. That a cluster may be loaded does not answer it.
+func (r *runner) agreeToReboots(ctx context.Context, n int) error {
+	if n == 0 || r.reboots == n {
+		return nil
+	}
+	what := record.Noun{One: "node", Many: "nodes"}.Count(n) + " will be rebooted, twice"
+	if r.reboots != 0 || !r.p.StdinTerminal {
+		return process.Usagef(fmt.Sprintf("check that these are the right ones, and give --reboots %d", n), "%s, and this was not confirmed", what)
+	}
+	r.p.Logf("%s. How many nodes may be rebooted? ", what)
+	answer, err := process.ReadLine(ctx, r.p.Stdin)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(answer) != strconv.Itoa(n) {
+		return process.Usagef("", "not confirmed: nothing was done")
+	}
+	r.reboots = n // for further cells as well
+	return nil
+}
+
+// extent says how far the plan may go.
+func (r *runner) extent() string {
+	a := r.plan.Axis
+	unit := a.Name
+	switch {
+	case a.Search != nil:
+		return fmt.Sprintf("up to %g %s", a.Search.Max, unit)
+	case len(a.Levels) > 0:
+		return fmt.Sprintf("up to %g %s", slices.Max(a.Levels), unit)
+	case a.Level != nil:
+		return fmt.Sprintf("%g %s", *a.Level, unit)
+	}
+	return unit
+}
+
+// outline is the document of --dry-run -o json.
+type outline struct {
+	Schema   string          `json:"schema"`
+	Workload string          `json:"workload"`
+	Target   string          `json:"target"`
+	Axis     string          `json:"axis"`
+	Levels   string          `json:"levels"`
+	Cells    []string        `json:"cells,omitempty"` // each a run of its own
+	Changes  []target.Change `json:"changes"`
+	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
+}
+
+// outlineSchema names its format.
+const outlineSchema = "plimsoll/outline/v1"
+
+// outline tells what the plan would do, and does nothing.
+func (r *runner) outline(format string) error {
+	provider, request, err := r.request()
+	if err != nil {
+		return err
+	}
+	changes, err := provider.Outline(request)
+	if err != nil {
+		return err
+	}
+	axis, err := r.workload.Axis(r.plan.Axis.Name)
+	if err != nil {
+		return err
+	}
+	o := outline{
+		Schema: outlineSchema, Workload: r.workload.Name, Target: r.system(),
+		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit, r.fromOpen), Changes: changes, Guards: r.plan.Guards,
+	}
+	for _, c := range r.plan.Cells() {
+		o.Cells = append(o.Cells, c.Name)
+	}
+	if format == "json" {
+		return process.PrintJSON(r.p, o)
+	}
+	r.p.Printf("%s on %s, along %s: %s\n", o.Workload, o.Target, o.Axis, o.Levels)
+	if n := len(o.Cells); n > 0 {
+		r.p.Printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
+	}
+	for _, action := range []target.Action{target.Make, target.ChangeIt, target.Reboot, target.RemoveLeft} {
+		var lines []string
+		for _, c := range changes {
+			if c.Action != action {
+				continue
+			}
+			line := c.What
+			if c.Each != "" {
+				line += " for each " + c.Each
+			}
+			lines = append(lines, line)
+		}
+		if len(lines) == 0 {
+			lines = []string{"nothing"}
+		}
+		r.p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))
+	}
+	if text := screen.GuardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
+		r.p.Printf("%s\n", text)
+	}
+	r.p.Printf("This was a dry run: nothing was done.\n")
+	return nil
+}
+
+// settings are the target's own, as the plan has them; nil for none.
+func (r *runner) settings() settings.Own {
+	t := process.Clusters()
+	if r.workload != nil {
+		t = r.workload.Target
+	}
+	own, _ := r.plan.Settings(t) // the plan is valid
+	return own
+}
+
+// system names what would be loaded.
+func (r *runner) system() string {
+	if own := r.settings(); own != nil {
+		return own.System()
+	}
+	return "the target " + r.workload.Target.Name
+}
+
+// cleanCommand is the command that removes what runs have left in the system, ""
+// for one of which nothing can be left.
+func (r *runner) cleanCommand() string {
+	if own := r.settings(); own != nil && own.Named() != nil {
+		return process.CleanCommand(own)
+	}
+	return ""
+}
+
+// levelsText says which levels would be made.
+func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
+	a := p.Axis
+	var text string
+	switch {
+	case a.Search != nil:
+		s := a.Search
+		text = fmt.Sprintf("%g, %g, ... up to %g %s, resolution %g, confirmed %d of %d", s.From, s.From+s.Step, s.Max, unit, s.Resolution, s.Confirm.Need, s.Confirm.Of)
+		if fromOpen {
+			text = "from a quarter of the predicted line, where one is known, or else " + text
+		}
+	case len(a.Levels) > 0:
+		text = strings.Trim(fmt.Sprint(a.Levels), "[]") + " " + unit
+	case a.Level != nil:
+		text = fmt.Sprintf("%g %s", *a.Level, unit)
+	}
+	if len(p.Arms) > 0 {
+		text += fmt.Sprintf(", %d arms, %d runs of each", len(p.Arms), p.Repeat)
+	}
+	return text
+}
+
+// DryRun completes and checks the plan in a file, or one that says nothing but a
+// workload, and makes nothing.
+func DryRun(p *process.Process, file string, w *workload.Workload) (err error) {
+	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
+	if file != "" {
+		if x, err = loadPlan(file); err != nil {
+			return err
+		}
+		if w, err = LoadWorkload(x.Workload); err != nil {
+			return err
+		}
+	}
+	x.Default(w)
+	if err := x.Validate(w); err != nil {
+		return err
+	}
+	r := &runner{p: p, plan: x, workload: w}
+	provider, request, err := r.request()
+	if err != nil {
+		return err
+	}
+	_, err = provider.Outline(request)
+	return err
+}

@@ -1,0 +1,250 @@
+package experiment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+func newWorkloadsCommand(p *process.Process) *cobra.Command {
+	return process.Group(&cobra.Command{
+		Use:   "workloads",
+		Short: "Workloads: list, show, export",
+	}, newWorkloadsListCommand(p), newWorkloadsShowCommand(p), newWorkloadsExportCommand(p))
+}
+
+func newWorkloadsListCommand(p *process.Process) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the built-in workloads",
+		Args:  process.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := workload.List(workloads.FS(), process.Targets())
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				views := []workloadView{}
+				for _, w := range list {
+					views = append(views, viewOf(w))
+				}
+				return process.PrintJSON(p, views)
+			}
+			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			for _, w := range list {
+				fmt.Fprintf(t, "%s\t%s\n", w.Name, w.Help)
+			}
+			return t.Flush()
+		},
+	}
+	process.OutputFlag(cmd, &output)
+	return cmd
+}
+
+func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "show WORKLOAD",
+		Short: "Show a workload's axes, parameters and goals",
+		Args:  process.ExactlyOne("workload"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := LoadWorkload(args[0])
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return process.PrintJSON(p, viewOf(w))
+			}
+			viewOf(w).show(p)
+			return nil
+		},
+	}
+	process.OutputFlag(cmd, &output)
+	return cmd
+}
+
+// workloadView is what a user may know of a workload: the document of
+// 'workloads show'.
+type workloadView struct {
+	Name    string          `json:"name"`
+	Help    string          `json:"help"`
+	Target  string          `json:"target"`
+	Axes    []axisView      `json:"axes"`
+	Params  []paramView     `json:"params"`
+	Goals   []goalView      `json:"goals"` // the headline first
+	Metrics []record.Metric `json:"metrics"`
+	Guards  []guardView     `json:"guards"`
+}
+
+// axisView is an axis, with what holds where an experiment says nothing.
+type axisView struct {
+	Name       string     `json:"name"`
+	Unit       string     `json:"unit"`
+	Help       string     `json:"help"`
+	Loop       string     `json:"loop"`
+	From       float64    `json:"from"`
+	Step       float64    `json:"step"`
+	Max        float64    `json:"max"`
+	Resolution float64    `json:"resolution"`
+	Hold       float64    `json:"hold"`    // seconds
+	Primary    string     `json:"primary"` // decides comparisons
+	Goals      []goalView `json:"goals"`
+	Milestones []string   `json:"milestones"`
+}
+
+type paramView struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Default string   `json:"default"`
+	Help    string   `json:"help"`
+	Values  []string `json:"values,omitempty"` // the only ones allowed
+	Min     *int     `json:"min,omitempty"`
+	Pattern string   `json:"pattern,omitempty"`
+	// Optional says that it may be empty.
+	Optional bool `json:"optional,omitempty"`
+}
+
+type goalView struct {
+	Name string   `json:"name"`
+	SLO  []string `json:"slo"`
+}
+
+type guardView struct {
+	Name    string `json:"name"`
+	Help    string `json:"help"`
+	Percent bool   `json:"percent"` // its bound is a percentage
+}
+
+func viewOf(w *workload.Workload) workloadView {
+	goals := func(list strictyaml.Ordered[[]string]) []goalView {
+		views := []goalView{}
+		for _, g := range list {
+			views = append(views, goalView{g.Key, g.Value})
+		}
+		return views
+	}
+	v := workloadView{
+		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: []paramView{}, Goals: goals(w.Goals),
+		Metrics: append([]record.Metric{}, w.KindOn("").Metrics...), Guards: []guardView{},
+	}
+	for _, a := range w.Axes {
+		own := w.Goals
+		if len(a.Goals) > 0 {
+			own = a.Goals
+		}
+		v.Axes = append(v.Axes, axisView{
+			Name: a.Name, Unit: a.Unit, Help: a.Help, Loop: string(a.Loop), From: a.Default.From, Step: a.Default.Step, Max: a.Default.Max, Resolution: a.Default.Resolution,
+			Hold: cmp.Or(a.Hold, w.Hold).Seconds(), Primary: cmp.Or(a.Primary, w.Primary), Goals: goals(own), Milestones: w.KindOn(a.Name).Names(),
+		})
+	}
+	for _, x := range w.Params {
+		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern, x.Optional})
+	}
+	for _, m := range w.KindOn("").Measures {
+		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})
+	}
+	return v
+}
+
+// show prints a workload for people.
+func (v workloadView) show(p *process.Process) {
+	p.Printf("%s: %s\n\naxes (--axis NAME):\n", v.Name, v.Help)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	for _, a := range v.Axes {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
+		fmt.Fprintf(t, "  \t\tby default --from %g --step %g --max %g --resolution %g --hold %s\n", a.From, a.Step, a.Max, a.Resolution, time.Duration(a.Hold*float64(time.Second)))
+	}
+	t.Flush()
+	p.Printf("\nparameters (--set NAME=VALUE):\n")
+	for _, param := range v.Params {
+		standard := ""
+		if param.Default != "" {
+			standard = "default " + param.Default
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
+	}
+	t.Flush()
+	p.Printf("\ngoals, the headline first:\n")
+	for i, a := range v.Axes {
+		along := ""
+		switch {
+		case i == 0 && len(v.Axes) > 1:
+			along = "along " + a.Name
+		case i > 0:
+			along = "along " + a.Name
+			if reflect.DeepEqual(a.Goals, v.Axes[0].Goals) {
+				fmt.Fprintf(t, "  the same\t\t%s\n", along)
+				continue
+			}
+		}
+		for _, g := range a.Goals {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", g.Name, strings.Join(g.SLO, "; "), along)
+		}
+	}
+	t.Flush()
+	p.Printf("\n")
+	for i, a := range v.Axes {
+		switch {
+		case i == 0:
+			p.Printf("milestones: %s\n", strings.Join(a.Milestones, ", "))
+		case !slices.Equal(a.Milestones, v.Axes[0].Milestones):
+			p.Printf("milestones along %s: %s\n", a.Name, strings.Join(a.Milestones, ", "))
+		}
+	}
+	if len(v.Metrics) > 0 {
+		p.Printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
+		for _, m := range v.Metrics {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+		}
+		t.Flush()
+	}
+	p.Printf("\nguards (--guard NAME=BOUND):\n")
+	for _, m := range v.Guards {
+		unit := "a number"
+		if m.Percent {
+			unit = "a percentage"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
+	}
+	t.Flush()
+}
+
+func newWorkloadsExportCommand(p *process.Process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export WORKLOAD DIR",
+		Short: "Write a workload's files, to read or change them",
+		Long: `Write a workload's files into a new directory. The directory is then a workload
+itself ('plimsoll limit ./DIR'). kube-burner can run its configuration too.`,
+		Args: process.ExactlyTwo("export takes a workload and a directory", "plimsoll workloads export node-density my-density"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := LoadWorkload(args[0])
+			if err != nil {
+				return err
+			}
+			err = w.Export(args[1])
+			if errors.Is(err, fs.ErrExist) {
+				return process.Usagef("name a directory that does not exist yet", "%w", err)
+			}
+			if err != nil {
+				return err
+			}
+			p.Printf("%s is in %s\n", w.Name, args[1])
+			return nil
+		},
+	}
+}

@@ -1,0 +1,54 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Exit codes, as the contracts fix them.
+const (
+	ExitHeld         = 0   // the line was confirmed, or nothing failed; better, equivalent, notWorse
+	ExitBreached     = 1   // breached or worse; findings
+	ExitUsage        = 2   // usage, plan, or something named that does not exist
+	ExitInconclusive = 3   // what was measured does not decide
+	ExitInvalid      = 4   // the tool itself was the bottleneck
+	ExitCouldNotRun  = 5   // unreachable, input/output, the lab failed
+	ExitInterrupted  = 130 // SIGINT; of any signal it is 128 and its number
+)
+
+// Usagef makes the error of a mistake in what the user wrote or named. Hint is
+// one line that says what to do about it, or "".
+func Usagef(hint, format string, args ...any) error { return target.Mistakef(hint, format, args...) }
+
+// ExitError carries an exit code for a command that has already said what
+// there was to say.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// ExitCode maps what a command returned to the code the program ends with.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitHeld
+	}
+	if exit, ok := errors.AsType[ExitError](err); ok {
+		return int(exit)
+	}
+	if _, ok := errors.AsType[*target.MistakeError](err); ok {
+		return ExitUsage
+	}
+	return ExitCouldNotRun
+}
+
+// HintOf is the advice that belongs to an error, or "".
+func HintOf(err error) string {
+	if mistake, ok := errors.AsType[*target.MistakeError](err); ok {
+		return mistake.Hint
+	}
+	if unable, ok := errors.AsType[*target.UnableError](err); ok {
+		return unable.Hint
+	}
+	return ""
+}

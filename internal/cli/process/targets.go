@@ -1,0 +1,95 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/router"
+	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/io"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
+)
+
+// Providers are the targets that this program can load.
+func Providers() []target.Provider {
+	return []target.Provider{
+		kubernetes.Provider{},
+		router.Provider{},
+		io.Provider{},
+		simulated.Provider{},
+		volumes.Provider{},
+	}
+}
+
+// Clusters is the target that a command means which names no workload.
+func Clusters() workload.Target { return Providers()[0].Declare() }
+
+// Targets finds what a target declares of itself by its name.
+func Targets() workload.Targets {
+	var list []workload.Target
+	for _, p := range Providers() {
+		list = append(list, p.Declare())
+	}
+	return workload.TargetsOf(list...)
+}
+
+// DeclaredFacts are what targets can tell of where a run was made.
+func DeclaredFacts() []record.Fact {
+	var list []record.Fact
+	for _, p := range Providers() {
+		list = append(list, p.Declare().Facts...)
+	}
+	return list
+}
+
+// ProviderOf is the provider of the target of that name.
+func ProviderOf(name string) (target.Provider, error) {
+	for _, p := range Providers() {
+		if p.Declare().Name == name {
+			return p, nil
+		}
+	}
+	return nil, &workload.UnknownError{What: "target", Name: name}
+}
+
+// SweepHost removes what dead runs of any target have left on this machine; see
+// target.Sweeper.
+func (p *Process) SweepHost(ctx context.Context, removes func(run string) bool) (list []target.Leftover, err error) {
+	for _, one := range Providers() {
+		if s, ok := one.(target.Sweeper); ok {
+			left, failed := s.SweepHost(ctx, p.Host(), removes)
+			list, err = append(list, left...), errors.Join(err, failed)
+		}
+	}
+	return list, err
+}
+
+// Needs are the programs that targets run on this machine, each once.
+func Needs() (list []proc.Program) {
+	for _, one := range Providers() {
+		for _, n := range one.Needs() {
+			if !slices.ContainsFunc(list, func(other proc.Program) bool { return n.Name == other.Name && n.For == other.For }) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// Host is what sessions may use of this process.
+func (p *Process) Host() target.Host {
+	return target.Host{
+		StateDir: p.StateDir, Executable: p.Executable, Version: Version, Now: p.Now, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
+		Log: func(format string, args ...any) { p.Logf(format+"\n", args...) },
+		Progress: func() (func(string), func()) {
+			line := p.Waiting()
+			return line.Show, line.End
+		},
+	}
+}

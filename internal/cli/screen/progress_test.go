@@ -1,0 +1,71 @@
+package screen
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run/engine"
+)
+
+// A stage that lasts is told in a line where there is no terminal.
+func TestStagesThatLastAreTold(t *testing.T) {
+	var log bytes.Buffer
+	now := time.Unix(0, 0)
+	g := &Display{Console: &Console{Stderr: &log, Now: func() time.Time { return now }}, Kind: record.ObjectKind{There: "Ready"}, Plan: &plan.Plan{}}
+	g.Chose(design.Next{Level: 10, Purpose: record.PurposeRamp}, nil)
+	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() judge.Live { return judge.Live{} })
+	for range 25 {
+		now = now.Add(time.Second)
+		g.tick()
+	}
+	want := "ramp 10\nstep 1 ramp 10: emptying, 2s so far\nstep 1 ramp 10: emptying, 12s so far\nstep 1 ramp 10: emptying, 22s so far\n"
+	if log.String() != want {
+		t.Errorf("told\n%s\nwant\n%s", &log, want)
+	}
+}
+
+// The time that is left follows from what steps have taken: their holds, and as
+// long for a level as it took so far.
+func TestTheRestOfARunIsEstimated(t *testing.T) {
+	next := func(level float64, whole bool) design.Next {
+		return design.Next{Level: level, FromEmpty: whole, Full: whole}
+	}
+	f := forecast{hold: 10 * time.Second, short: 2 * time.Second}
+	start := time.Unix(0, 0)
+	f.chose(start, next(10, true), [][]design.Next{{next(10, true), next(20, false)}})
+	if got := f.left(start); got != "" {
+		t.Errorf("%q before anything is known", got)
+	}
+	f.stepped(start.Add(15 * time.Second)) // 5 s for 10 levels
+	f.chose(start.Add(15*time.Second), next(20, false), [][]design.Next{
+		{next(20, false), next(20, true)},                   // 2 + 5, 10 + 10
+		{next(20, false), next(20, true), next(21, true)},   // and 10 + 10.5
+		{next(20, false), next(30, false), next(30, true)}}) // 2 + 5, 2 + 5, 10 + 15
+	if got, want := f.left(start.Add(18*time.Second)), "2 to 3 steps left with this one, about 24s to 45s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f.chose(start, next(20, true), [][]design.Next{{next(20, true)}})
+	if got, want := f.left(start.Add(time.Hour)), "1 step left with this one, about 1s"; got != want {
+		t.Errorf("a step that takes longer than was thought: %q, want %q", got, want)
+	}
+}
+
+func TestTheRateIsThatOfTheLastSeconds(t *testing.T) {
+	var r rates
+	at := time.Unix(0, 0)
+	if r.now() != nil {
+		t.Error("a rate of nothing")
+	}
+	for i := range 200 { // 10/s for 10 s, then 100/s
+		at = at.Add(100 * time.Millisecond)
+		r.add(at, min(i, 100)+10*max(i-100, 0))
+	}
+	if got := r.now(); got == nil || *got < 99 || *got > 101 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,162 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// screen is a terminal with a picture at its end, which is drawn over and over.
+// Text that is written goes above the picture. The cursor stays visible, below
+// the picture and at the start of a line: however the program ends, the
+// terminal is as a shell wants it.
+type screen struct {
+	mu      sync.Mutex
+	w       io.Writer
+	width   func() int
+	colors  bool
+	picture []line
+	waiting string // a line below the picture, "" for none
+	drawn   int    // lines that are to be drawn over
+}
+
+// style is how a piece of a line looks. Nothing is said by it alone.
+type style string
+
+// The styles, as a terminal's codes.
+const (
+	plain  style = ""
+	bold   style = "1"
+	faint  style = "2"
+	red    style = "31"
+	green  style = "32"
+	yellow style = "33"
+)
+
+// span is a piece of a line.
+type span struct {
+	text  string
+	style style
+}
+
+type line []span
+
+// Write writes lines of text above the picture.
+func (s *screen) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	s.erase(&b)
+	b.Write(text)
+	s.drawn = 0
+	if len(text) > 0 && text[len(text)-1] == '\n' {
+		s.paint(&b)
+	}
+	if _, err := io.WriteString(s.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// draw replaces the picture; nil takes it away.
+func (s *screen) draw(picture []line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.picture = picture
+	s.redraw()
+}
+
+// wait replaces what is said to be waited for.
+func (s *screen) wait(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = what
+	s.redraw()
+}
+
+func (s *screen) redraw() {
+	var b strings.Builder
+	s.erase(&b)
+	s.paint(&b)
+	io.WriteString(s.w, b.String())
+}
+
+// erase goes back to the start of the picture and clears what follows.
+func (s *screen) erase(b *strings.Builder) {
+	if s.drawn > 0 {
+		fmt.Fprintf(b, "\r\x1b[%dA\x1b[J", s.drawn)
+	}
+}
+
+// paint draws the picture where the cursor is.
+func (s *screen) paint(b *strings.Builder) {
+	lines := s.picture
+	if s.waiting != "" {
+		lines = append(append([]line{}, lines...), line{{s.waiting, plain}})
+	}
+	// A line that filled the last column would make some terminals go on to the
+	// next by themselves.
+	width := s.width() - 1
+	for _, l := range lines {
+		b.WriteString(l.fit(width).render(s.colors))
+		b.WriteByte('\n')
+	}
+	s.drawn = len(lines)
+}
+
+// render is the line as a terminal takes it.
+func (l line) render(colors bool) string {
+	var b strings.Builder
+	for _, s := range l {
+		if colors && s.style != plain {
+			fmt.Fprintf(&b, "\x1b[%sm%s\x1b[0m", s.style, s.text)
+		} else {
+			b.WriteString(s.text)
+		}
+	}
+	return b.String()
+}
+
+// fit is the line cut to so many columns, 0 or less for no bound, without what
+// would steer a terminal.
+func (l line) fit(width int) line {
+	total := 0
+	for _, s := range l {
+		total += columns(s.text)
+	}
+	cut := width > 0 && total > width
+	if cut {
+		width-- // for the sign that it was cut
+	}
+	var fitted line
+	used := 0
+	for _, s := range l {
+		var b strings.Builder
+		for _, r := range s.text {
+			if !unicode.IsPrint(r) {
+				r = ' '
+			}
+			if used += columns(string(r)); cut && used > width {
+				return append(fitted, span{b.String() + "…", s.style})
+			}
+			b.WriteRune(r)
+		}
+		fitted = append(fitted, span{b.String(), s.style})
+	}
+	return fitted
+}
+
+// columns is how wide a text is, with two columns for a character that may take
+// so many.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		n++
+		if r >= 0x2e80 {
+			n++
+		}
+	}
+	return n
+}
