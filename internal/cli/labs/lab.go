@@ -108,7 +108,12 @@ has its own namespaces and does not touch the system's containerd. Without
 			}
 			spec := lab.Spec{Name: nameIn(args)}
 			err := settings.Read(written, &spec.Shape, "", nil)
-			for _, problem := range append(strictyaml.Problems(err), settings.Validate(&spec.Shape, "", nil)...) {
+			problems := append(strictyaml.Problems(err), settings.Validate(&spec.Shape, "", nil)...)
+			if err != nil && len(problems) == 0 {
+				return err
+			}
+			if len(problems) > 0 {
+				problem := problems[0]
 				flag := settings.FlagOf(&spec.Shape, problem.Path)
 				if problem.Path == "virt" {
 					flag = "--virt-figures"
