@@ -8,19 +8,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/drain"
 )
 
 // drainOf is what a workload drains, nil for nothing.
-func drainOf(w *workload.Workload) *workload.Drain {
-	if w == nil || w.Objects == nil || w.Objects.Begin == nil {
-		return nil
+func drainOf(w *workload.Workload) *described.Drain {
+	if o := described.Of(w); o != nil && o.Begin != nil {
+		return o.Begin.Drain
 	}
-	return w.Objects.Begin.Drain
+	return nil
 }
 
 // drainRights is what draining takes besides.
-func drainRights(spec *workload.Drain) []ceiling.Right {
+func drainRights(spec *described.Drain) []ceiling.Right {
 	if spec.Pools != "" {
 		const pools, configs = "machineconfigpools.machineconfiguration.openshift.io", "machineconfigs.machineconfiguration.openshift.io"
 		return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "list", Resource: pools}, {Verb: "get", Resource: pools}, {Verb: "create", Resource: configs}, {Verb: "delete", Resource: configs}}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 func TestMostNodesOfAPlan(t *testing.T) {
@@ -26,7 +26,7 @@ func TestMostNodesOfAPlan(t *testing.T) {
 func TestLimitInAnObject(t *testing.T) {
 	object := []byte(`{"spec":{"migrations":{"cluster":20}}}`)
 	for path, want := range map[string]int{"spec.migrations.cluster": 20, "spec.migrations.node": 2, "": 2} {
-		if got := limitIn(object, workload.Limit{Path: path, Default: 2}); got != want {
+		if got := limitIn(object, described.Limit{Path: path, Default: 2}); got != want {
 			t.Errorf("%q: %d, want %d", path, got, want)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
@@ -154,7 +155,7 @@ func mostAsked(p *plan.Plan) float64 {
 // machinesAsked is how many virtual machines there will be at once, likewise: an
 // object of an axis that counts objects has one.
 func machinesAsked(p *plan.Plan, w *workload.Workload) int {
-	if w == nil || w.Objects == nil {
+	if described.Of(w) == nil {
 		return 0
 	}
 	axis, err := w.Axis(p.Axis.Name)
@@ -411,8 +412,8 @@ func variantOf(r target.Request, given map[string]string) (v prepared.Variant, e
 	if err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
-	v.Settings, v.Forward = r.Workload.Values(params), params.Get(workload.ParamSSHFrom) == workload.SSHFromForward
-	v.DoesIO = r.Workload.DoesIO(params)
+	v.Settings, v.Forward = r.Workload.Values(params), params.Get(described.ParamSSHFrom) == described.SSHFromForward
+	v.DoesIO = described.DoesIO(r.Workload, params)
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
@@ -448,12 +449,12 @@ const (
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
 	fill := make(map[string]string)
-	if s.Workload != nil && s.Workload.Objects.ReadsFIO() {
+	if s.Workload != nil && described.Of(s.Workload).ReadsFIO() {
 		key, public, err := newKey()
 		if err != nil {
 			return err
 		}
-		s.key, fill[workload.ParamSSHKey] = key, public
+		s.key, fill[described.ParamSSHKey] = key, public
 	}
 	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
@@ -467,7 +468,7 @@ func (s *session) Prepare(context.Context) error {
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 	}
 	for name, value := range fill {
-		if _, given := s.Plan.Params[name]; given && name != workload.ParamSSHKey || !hasParam(s.Request, name) {
+		if _, given := s.Plan.Params[name]; given && name != described.ParamSSHKey || !hasParam(s.Request, name) {
 			continue
 		}
 		if s.Plan.Params == nil {
@@ -549,7 +550,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	if d := drainOf(r.Workload); d != nil && d.Pools != "" {
 		list = append(list, target.Change{Action: target.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)})
 	} else if d != nil {
-		list = append(list, target.Change{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, r.Workload.Objects.Noun.Many)})
+		list = append(list, target.Change{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, described.Of(r.Workload).Noun.Many)})
 	}
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)

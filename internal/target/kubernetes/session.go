@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
@@ -50,7 +51,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 // load is the workload as the cluster takes it.
 func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
@@ -232,10 +233,10 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		return found, err
 	}
 	if s.Workload != nil && found.Kind.Concurrent != nil {
-		if err := readLimits(ctx, s.cluster.client, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
+		if err := readLimits(ctx, s.cluster.client, described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		if from, to := s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent; from != nil {
+		if from, to := described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent; from != nil {
 			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
 		}
 	}
@@ -322,7 +323,7 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		if err != nil {
 			return nil, err
 		}
-		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: s.Workload.Objects != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: described.Of(s.Workload) != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
 		if axis.Loop == workload.Open {
 			d.Axis.Life = time.Duration(s.Plan.Axis.Life)
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)

@@ -13,12 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/change"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/drain"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
@@ -273,7 +273,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 const saysInterval = 10 * time.Second
 
 // knownAxis refuses what objects of a kind are not raised along.
-func knownAxis(axis string, objects *workload.Objects) error {
+func knownAxis(axis string, objects *described.Objects) error {
 	known := slices.Sorted(maps.Keys(observe.Declare().Axes))
 	if objects != nil {
 		known = slices.DeleteFunc(known, func(a string) bool { return a == observe.AxisPodsPerNode })

@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/streaming/pkg/httpstream"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
@@ -47,7 +47,7 @@ const (
 )
 
 // told are the names of the times that calls of a probe tell of.
-func told(p *workload.Probe) []string {
+func told(p *described.Probe) []string {
 	switch {
 	case p == nil || p.FIO != "":
 		return nil
@@ -207,7 +207,7 @@ func (c *calls) silentFor(err error) string {
 		return "no answer through the API server: " + text
 	}
 	if late || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) {
-		text += "; if its address cannot be reached from here, " + workload.ParamSSHFrom + "=" + workload.SSHFromForward + " goes through the API server"
+		text += "; if its address cannot be reached from here, " + described.ParamSSHFrom + "=" + described.SSHFromForward + " goes through the API server"
 	}
 	return "no answer to this machine: " + text
 }

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
@@ -71,7 +71,7 @@ func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
 		}
 	}
 	if len(values) > 0 {
-		s.Emit(&record.Reading{Source: workload.SourceFIO, Values: values})
+		s.Emit(&record.Reading{Source: described.SourceFIO, Values: values})
 	}
 	s.mu.Unlock()
 	return s.following.Account(failing)

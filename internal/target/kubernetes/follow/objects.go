@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
@@ -33,7 +33,7 @@ type ObjectSet struct {
 	reading atomic.Int32                     // figures that are read behind what counts
 	// Ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
-	Ask    func(ctx context.Context, name string, then *workload.Then) error
+	Ask    func(ctx context.Context, name string, then *described.Then) error
 	asking chan struct{}
 	// spells are the times for which something held, by whose they are and what.
 	spells map[[2]string]*record.ComponentHistogram
@@ -65,8 +65,8 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
 	s.done = make(map[string]map[string]fio.Report)
-	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
-	s.described.Held = func(what *workload.Held, name string, since, until record.Micros) {
+	s.described.Ask = func(name string, then *described.Then) { go s.further(name, then) }
+	s.described.Held = func(what *described.Held, name string, since, until record.Micros) {
 		whose := spec.Noun.Many
 		if what.Each {
 			whose = name
@@ -143,7 +143,7 @@ func (n *resourceNews) apply(now record.Micros, change observe.Change, object []
 const askingAtOnce = 32
 
 // further asks something further of an object.
-func (s *ObjectSet) further(name string, then *workload.Then) {
+func (s *ObjectSet) further(name string, then *described.Then) {
 	s.asking <- struct{}{}
 	err := s.Ask(s.probing, name, then)
 	<-s.asking
@@ -273,6 +273,6 @@ func (s *ObjectSet) settle(ctx context.Context, watchers []*api.Watcher) error {
 }
 
 // IsObject reports whether a kind is that of the objects that are followed.
-func IsObject(o *workload.Objects, gvk schema.GroupVersionKind) bool {
+func IsObject(o *described.Objects, gvk schema.GroupVersionKind) bool {
 	return o != nil && gvk.GroupVersion().String() == o.Resources[0].APIVersion && gvk.Kind == o.Resources[0].Kind
 }

@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 // Identity is the run that objects belong to.
@@ -23,7 +24,7 @@ type Workload struct {
 	// Axis is what is raised: one of those that observe.Declare lists.
 	Axis string
 	// Objects says what is followed; nil is pods.
-	Objects *workload.Objects
+	Objects *described.Objects
 	// Progress shows what is waited for before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
 	// Arms are the loads of a comparison by name, of which each level names
