@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
@@ -19,13 +20,13 @@ type Rendering struct {
 	config *kubeburner.Config
 	makers [][]*Maker // by job and object
 	// objects is what is followed, nil for pods.
-	objects         *described.Objects
-	Forward, DoesIO bool // as of Variant
+	objects *described.Objects
+	Params  workload.Params // as of Variant
 }
 
 // Render makes a variant ready, for the objects of a run.
 func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Rendering, error) {
-	r := &Rendering{config: v.Config, objects: objects, Forward: v.Forward, DoesIO: v.DoesIO}
+	r := &Rendering{config: v.Config, objects: objects, Params: v.Params}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}

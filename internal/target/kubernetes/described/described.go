@@ -49,10 +49,16 @@ type Objects struct {
 	// Bounds are what can keep the load from going faster, by samples that a lab
 	// or a cluster gives.
 	Bounds []record.Bound `yaml:"bounds"`
+
+	ofMachines bool
 }
 
-// New is a description that is to be read.
+// New is a description that is to be read. OfMachines is one on a target that calls
+// servers and drains nodes.
 func New() workload.Followed { return new(Objects) }
+
+// OfMachines is told of in New.
+func OfMachines() workload.Followed { return &Objects{ofMachines: true} }
 
 // Of is what a workload says of the objects that are followed, nil where these are
 // pods, and without a workload.
@@ -360,12 +366,13 @@ const maxMilestones = 15
 // validator checks the objects of a workload.
 type validator struct {
 	*strictyaml.Validation
-	w *workload.Workload
+	w       *workload.Workload
+	objects *Objects
 }
 
 // Check implements workload.Followed.
 func (o *Objects) Check(to *strictyaml.Validation, w *workload.Workload) {
-	v := &validator{to, w}
+	v := &validator{to, w, o}
 	if o.Noun.One == "" || o.Noun.Many == "" {
 		v.Add("objects.noun", "for example noun: {one: machine, many: machines}", "says what one object and many are called, and one is missing")
 	}
@@ -399,6 +406,8 @@ func (o *Objects) Check(to *strictyaml.Validation, w *workload.Workload) {
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
 	case o.Begin != nil && ways(o.Begin.Patch != nil, o.Begin.Put != "", o.Begin.Drain != nil) != 1:
 		v.Fail("objects.begin", "is one of a patch, a put and a drain")
+	case o.Begin != nil && o.Begin.Drain != nil && !o.ofMachines:
+		v.Fail("objects.begin.drain", "the target %s drains no nodes", w.Target.Name)
 	case o.Begin != nil && o.Begin.Drain != nil && ((o.Begin.Drain.Nodes == "") == (o.Begin.Drain.Pools == "") || o.Begin.Drain.Pods == ""):
 		v.Fail("objects.begin.drain", "needs the label selectors pods and either nodes or pools")
 	}
@@ -508,7 +517,9 @@ func (v *validator) objectMilestones(o *Objects) {
 }
 
 func (v *validator) probe(path string, p *Probe) {
-	if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
+	if p != nil && !v.objects.ofMachines {
+		v.Fail(path, "the target %s calls no servers", v.w.Target.Name)
+	} else if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 		v.Fail(path, "needs paths of an address and a port from 1 to 65535")
 	} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p workload.Param) bool { return p.Name == ParamSSHKey }) {
 		v.Fail(path+".fio", "needs a parameter %s, which lets it in", ParamSSHKey)

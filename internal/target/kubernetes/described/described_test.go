@@ -22,7 +22,8 @@ objects: `
 
 func load(target, objects string) (*workload.Workload, error) {
 	axes := map[string]workload.TargetAxis{"level": {Loop: workload.Closed}}
-	targets := workload.TargetsOf(workload.Target{Name: "cluster", Configured: true, Axes: axes, Objects: New, Kind: record.ObjectKind{Created: "Created", Gone: "Gone"}},
+	targets := workload.TargetsOf(workload.Target{Name: "cluster", Configured: true, Axes: axes, Objects: OfMachines, Kind: record.ObjectKind{Created: "Created", Gone: "Gone"}},
+		workload.Target{Name: "plain", Configured: true, Axes: axes, Objects: New, Kind: record.ObjectKind{Created: "Created", Gone: "Gone"}},
 		workload.Target{Name: "other", Configured: true, Axes: axes, Kind: record.ObjectKind{Milestones: []record.Milestone{{Name: "There"}}, There: "There"}})
 	text := strings.Replace(things, "target: cluster", "target: "+target, 1) + objects + "\n"
 	return workload.Read(fstest.MapFS{"workload.yaml": {Data: []byte(text)}, "c.yml": {Data: []byte("jobs: []\n")}}, targets)
@@ -31,7 +32,9 @@ func load(target, objects string) (*workload.Workload, error) {
 // What only the target reads is refused with the place where it stands.
 func TestDescriptionErrors(t *testing.T) {
 	const begin = "{noun: {one: thing, many: things}, resources: [{name: thing, apiVersion: v1, kind: Thing}], "
-	milestone := func(more string) string { return begin + "milestones: [{name: There, by: x" + more + "}], there: There}" }
+	milestone := func(more string) string {
+		return begin + "milestones: [{name: There, by: x" + more + "}], there: There}"
+	}
 	for _, c := range []struct{ why, target, objects, want string }{
 		{"a good one", "cluster", milestone(""), ""},
 		{"on a target that describes itself", "other", milestone(""), "workload.yaml:9:1: objects: the target other says itself what is followed"},
@@ -39,6 +42,8 @@ func TestDescriptionErrors(t *testing.T) {
 		{"an unknown key of a probe", "cluster", milestone(", probe: {fyo: x}"), `workload.yaml:9:144: objects.milestones[0].probe: unknown key "fyo" (did you mean "fio"?)`},
 		{"a number of another type", "cluster", milestone(", probe: {addresses: [a], port: b}"), `objects.milestones[0].probe.port: `},
 		{"a login without a key", "cluster", milestone(", probe: {addresses: [a], port: 22, fio: cat}"), "objects.milestones[0].probe.fio: needs a parameter sshKey, which lets it in"},
+		{"a server on a target that calls none", "plain", milestone(", probe: {addresses: [a], port: 22}"), "objects.milestones[0].probe: the target plain calls no servers"},
+		{"a drain on a target without", "plain", begin + "setUp: [{job: j}], begin: {drain: {nodes: a, pods: b}}, milestones: [{name: There, by: x}], there: There}", "objects.begin.drain: the target plain drains no nodes"},
 		{"a drain of nodes and pools", "cluster", begin + "setUp: [{job: j}], begin: {drain: {nodes: a, pods: b, pools: c}}, milestones: [{name: There, by: x}], there: There}", "objects.begin.drain: needs the label selectors pods and either nodes or pools"},
 		{"two resources of one name", "cluster", "{noun: {one: thing, many: things}, resources: [{name: a, apiVersion: v1, kind: A}, {name: a, apiVersion: v1, kind: B}], milestones: [{name: There, by: x}], there: There}", `objects.resources[1].name: the name "a" is taken`},
 	} {

@@ -66,10 +66,10 @@ type Drain struct {
 	again     context.Context    // ends with stop
 }
 
-// New makes what drains nodes of a cluster; ours tells which namespaces are
-// the run's.
-func New(common *prepared.Run, spec *described.Drain, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
-	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: common.Load.DrainNodes}
+// New makes what drains nodes of a cluster, only those that were agreed to or any
+// for nil; ours tells which namespaces are the run's.
+func New(common *prepared.Run, spec *described.Drain, agreed []string, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
+	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: agreed}
 }
 
 // evictee is the pod of an object.

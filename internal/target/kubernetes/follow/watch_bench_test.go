@@ -68,7 +68,9 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(observe.Declare()))
+	machines := observe.Declare()
+	machines.Name, machines.Objects = "kubevirt", described.OfMachines
+	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(machines))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -83,7 +85,7 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 		b.Fatal(err)
 	}
 	common := &prepared.Run{Client: client, Load: &prepared.Workload{Objects: objects}, Sink: &kubetest.Sink{}, Clock: record.StartClock(time.Now), Step: func() int { return 1 }}
-	set, err := newObjectSet(common, &Ageing{Run: common}, newNamespaceSet(), mapper)
+	set, err := newObjectSet(common, &Ageing{Run: common}, newNamespaceSet(), mapper, Silent{})
 	if err != nil {
 		b.Fatal(err)
 	}

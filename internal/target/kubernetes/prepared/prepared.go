@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -32,8 +30,6 @@ type Workload struct {
 	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
-	// Key opens machines that are to be logged in to, nil where none are.
-	Key ssh.Signer
 	// RunID and UUID name the run; RunID is part of names and labels.
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.
@@ -58,9 +54,6 @@ type Workload struct {
 	// Patience is how long a request is tried again while the server is out of
 	// reach or asks for patience; 0 is a minute.
 	Patience time.Duration
-	// DrainNodes are the nodes that may be drained, nil for any that the workload
-	// names.
-	DrainNodes []string
 	// Abandon leaves everything where it is at the end: the cluster itself is
 	// about to go.
 	Abandon bool
@@ -71,8 +64,7 @@ type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
-	Forward   bool                     // machines are called through the API server
-	DoesIO    bool                     // machines do IO, which is measured in them
+	Params    workload.Params          // that it was rendered with
 }
 
 // RetryFor is how long a request is tried again.

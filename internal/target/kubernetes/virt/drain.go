@@ -1,15 +1,18 @@
-package kubernetes
+package virt
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/drain"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 // drainOf is what a workload drains, nil for nothing.
@@ -29,18 +32,18 @@ func drainRights(spec *described.Drain) []ceiling.Right {
 	return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "create", Resource: "pods/eviction"}}
 }
 
-// agreeToDrain names the nodes that the run will cordon and drain at most; no
-// others are.
-func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) error {
-	spec := drainOf(s.Workload)
-	if spec == nil || s.ToRead {
+// Agree implements kubernetes.Extension: it names the nodes that the run will
+// cordon and drain at most; no others are.
+func (m *machines) Agree(ctx context.Context, c *api.Client, consent *target.Consent) error {
+	spec := drainOf(m.Workload)
+	if spec == nil || m.ToRead {
 		return nil
 	}
-	nodes, text, err := drain.Agree(ctx, s.cluster.client, spec, mostNodes(&s.Plan.Axis))
+	nodes, text, err := drain.Agree(ctx, c, spec, mostNodes(&m.Plan.Axis))
 	if err != nil {
 		return err
 	}
-	if s.drains = nodes; spec.Pools != "" {
+	if m.drains = nodes; spec.Pools != "" {
 		consent.Reboots = len(nodes)
 	}
 	consent.Warnings = append(consent.Warnings, text)
@@ -57,4 +60,21 @@ func mostNodes(axis *plan.Axis) int {
 		levels = append(levels, axis.Search.Max)
 	}
 	return int(slices.Max(append(levels, 1)))
+}
+
+// Outline implements kubernetes.Extension.
+func (m *machines) Outline() []target.Change {
+	if d := drainOf(m.Workload); d != nil && d.Pools != "" {
+		return []target.Change{{Action: target.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)}}
+	} else if d != nil {
+		return []target.Change{{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, described.Of(m.Workload).Noun.Many)}}
+	}
+	return nil
+}
+
+// Bounds implements kubernetes.Extension.
+func (m *machines) Bounds(b *target.Bounds) {
+	if d := drainOf(m.Workload); d != nil && d.Pools != "" {
+		delete(b.Guards, observe.NodesNotReady) // that is what is done to them
+	}
 }
