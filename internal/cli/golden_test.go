@@ -114,7 +114,7 @@ func TestGoldenChecks(t *testing.T) {
 	}
 	var lab strings.Builder
 	for _, w := range builtIn(t) {
-		if w.Target.Name == "kubernetes" {
+		if w.Target.Name == "kubernetes" || w.Target.Name == "kubevirt" {
 			args := []string{"check", w.Name, "--lab", "l"}
 			got := p.Run(t, args...)
 			lab.WriteString(shown("", args, outcome{got.Code, got.Stdout, got.Stderr}) + "\n")

@@ -119,7 +119,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		keys []string
 	}{
 		{"experiment.md", append(keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]()), ownKeys()...)},
-		{"workload.md", keysOf(reflect.TypeFor[workload.Workload](), "yaml")},
+		{"workload.md", append(keysOf(reflect.TypeFor[workload.Workload](), "yaml"), followedKeys()...)},
 		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
 		{"grid.md", keysOf(reflect.TypeFor[judge.Grid](), "json", reflect.TypeFor[judge.Result](), reflect.TypeFor[compare.Compared](), reflect.TypeFor[compare.LineComparison]())},
 	} {
@@ -153,6 +153,22 @@ func ownKeys() (keys []string) {
 				if key := strings.Join(parts[:n], "."); !slices.Contains(keys, key) {
 					keys = append(keys, key)
 				}
+			}
+		}
+	}
+	return keys
+}
+
+// followedKeys are the keys of what targets follow by a workload's description.
+func followedKeys() (keys []string) {
+	for _, p := range process.Providers() {
+		declared := p.Declare().Objects
+		if declared == nil {
+			continue
+		}
+		for _, key := range keysOf(reflect.TypeOf(declared()), "yaml") {
+			if key = "objects." + key; !slices.Contains(keys, key) {
+				keys = append(keys, key)
 			}
 		}
 	}

@@ -23,11 +23,15 @@ func (f *experimentFlags) addOwn(cmd *cobra.Command, take func(settings.Field) b
 	for _, p := range process.Providers() {
 		t := p.Declare()
 		if t.Settings != nil {
-			added := settings.AddFlags(flags, t.Settings(), take)
-			for _, one := range added {
-				mark(flags, one.Flag, t.Name)
+			// Two targets of one kind of system have the same settings.
+			f.own = append(f.own, settings.AddFlags(flags, t.Settings(), func(field settings.Field) bool {
+				return take(field) && flags.Lookup(field.Flag) == nil
+			})...)
+			for _, field := range settings.Fields(t.Settings()) {
+				if field.Flag != "" && take(field) {
+					mark(flags, field.Flag, t.Name)
+				}
 			}
-			f.own = append(f.own, added...)
 		}
 		for _, name := range options {
 			if help, ok := t.Takes[name]; ok {
@@ -106,7 +110,7 @@ func helpOfTarget(cmd *cobra.Command) {
 			}
 			f.Hidden = f.Hidden || of != nil || known && f.Name == lifeFlag && !ages(w)
 		})
-		if known && w.Target.Name != process.Clusters().Name {
+		if known && !w.Target.Configured {
 			cmd.Example = "" // they are of clusters
 		}
 		help(cmd, args)

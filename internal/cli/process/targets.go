@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/virt"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
 	"plimsoll.dev/plimsoll/internal/target/storage/io"
@@ -20,6 +21,7 @@ import (
 func Providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
+		virt.Provider{},
 		router.Provider{},
 		io.Provider{},
 		simulated.Provider{},

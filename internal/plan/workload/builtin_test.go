@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/virt"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
 	"plimsoll.dev/plimsoll/internal/target/storage/io"
@@ -23,7 +24,7 @@ import (
 
 const uuid = "0b1c2d3e-4f50-4161-8273-8495a6b7c8d9"
 
-var targets = workload.TargetsOf(observe.Declare(), router.Provider{}.Declare(), io.Provider{}.Declare(), simulated.Provider{}.Declare(),
+var targets = workload.TargetsOf(observe.Declare(), virt.Provider{}.Declare(), router.Provider{}.Declare(), io.Provider{}.Declare(), simulated.Provider{}.Declare(),
 	volumes.Provider{}.Declare())
 
 // TestBuiltIn holds for every built-in workload.

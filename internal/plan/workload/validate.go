@@ -27,7 +27,7 @@ func validate(w *Workload) error {
 	if w.Schema != Schema {
 		v.Fail("schema", "must be %q, is %q", Schema, w.Schema)
 	}
-	v.name("name", w.Name, nil)
+	CheckName(&v.Validation, "name", w.Name, nil)
 	v.help("help", w.Help)
 	v.config()
 	v.axes()
@@ -40,7 +40,12 @@ func validate(w *Workload) error {
 	if w.Lab != "" && (w.Lab != LabVirt || w.Target.Renews == "") {
 		v.Fail("lab", "must be %s, on a target that has labs, is %q", LabVirt, w.Lab)
 	}
-	v.objects(w.Objects)
+	switch {
+	case w.Followed != nil:
+		w.Followed.Check(&v.Validation, w)
+	case !w.Objects.IsZero():
+		v.Fail("objects", "the target %s says itself what is followed", w.Target.Name)
+	}
 	v.settings()
 	v.goals("goals", w.Goals, w.kind())
 	if w.Primary != "" || slices.ContainsFunc(w.Axes, func(a Axis) bool { return a.Primary == "" }) {
@@ -63,8 +68,8 @@ type validator struct {
 	w *Workload
 }
 
-// name checks a name, and that it was not taken by one before.
-func (v *validator) name(path, name string, taken map[string]bool) {
+// CheckName checks a name, and that it was not taken by one before.
+func CheckName(v *strictyaml.Validation, path, name string, taken map[string]bool) {
 	switch {
 	case name == "":
 		v.Fail(path, "is missing")
@@ -108,7 +113,7 @@ func (v *validator) axes() {
 	taken := map[string]bool{}
 	for i, a := range v.w.Axes {
 		path := strictyaml.Index("axes", i)
-		v.name(path+".name", a.Name, taken)
+		CheckName(&v.Validation, path+".name", a.Name, taken)
 		v.help(path+".help", a.Help)
 		if a.Unit == "" {
 			v.Fail(path+".unit", "is missing")
@@ -204,7 +209,7 @@ func (v *validator) components() {
 	taken := map[string]bool{}
 	for i, c := range v.w.Components {
 		path := strictyaml.Index("components", i)
-		v.name(path+".name", c.Name, taken)
+		CheckName(&v.Validation, path+".name", c.Name, taken)
 		if c.Job < 0 {
 			v.Fail(path+".job", "must not be negative, is %d", c.Job)
 		}

@@ -36,8 +36,9 @@ type Workload struct {
 	// Lab is what a private lab must have for it besides a control plane and
 	// nodes: "virt" for virtual machines, "" for nothing.
 	Lab string `yaml:"lab"`
-	// Objects is what is followed; nil is what the target follows by itself.
-	Objects *Objects `yaml:"objects"`
+	// Objects is what is followed, as the target reads it; nothing is what the
+	// target follows by itself.
+	Objects strictyaml.Raw `yaml:"objects"`
 	// Settings are what parameters change of the system itself.
 	Settings []Setting `yaml:"settings"`
 	// Goals have load lines of their own; the first is the headline. Each is a
@@ -55,6 +56,8 @@ type Workload struct {
 
 	// Target is what the target of that name declares.
 	Target Target `yaml:"-"`
+	// Followed is what the target has read of Objects, nil for nothing.
+	Followed Followed `yaml:"-"`
 
 	positions *strictyaml.Positions
 	files     fs.FS
@@ -72,6 +75,9 @@ type Target struct {
 	// Settings are a new struct of the target's own settings, which stand under
 	// target: in a plan; nil for a target without any.
 	Settings func() settings.Own
+	// Objects is a new description of what is followed, which stands under objects:
+	// in a workload; nil for a target that says itself what is.
+	Objects func() Followed
 	// Takes are the flags of an experiment that only some targets know and that
 	// this one does, each with what it does there.
 	Takes map[string]string
@@ -80,6 +86,15 @@ type Target struct {
 	Renews string
 	// Facts are what it can tell of where a run was made; their values say nothing.
 	Facts []record.Fact
+}
+
+// Followed is what a workload says of the things that are followed, as its target
+// reads it: a pointer to a struct with yaml tags.
+type Followed interface {
+	// Kind is that of these things, on a target whose own kind is base.
+	Kind(base record.ObjectKind) record.ObjectKind
+	// Check says what is wrong with it in a workload.
+	Check(v *strictyaml.Validation, w *Workload)
 }
 
 // TargetAxis is what a target declares of an axis.
@@ -277,6 +292,12 @@ func Read(dir fs.FS, targets Targets) (*Workload, error) {
 		}
 		return nil, strictyaml.Join([]strictyaml.Problem{problem})
 	}
+	if !w.Objects.IsZero() && w.Target.Objects != nil {
+		w.Followed = w.Target.Objects()
+		if err := w.Objects.Decode("objects", w.Followed, w.positions); err != nil {
+			return nil, err
+		}
+	}
 	setDefaults(w)
 	if err := validate(w); err != nil {
 		return nil, err
@@ -336,8 +357,8 @@ func (w *Workload) KindOn(axis string) record.ObjectKind {
 
 // kind is the kind of the objects that the workload makes.
 func (w *Workload) kind() record.ObjectKind {
-	if w.Objects != nil {
-		return w.Objects.kind(w.Target.Kind)
+	if w.Followed != nil {
+		return w.Followed.Kind(w.Target.Kind)
 	}
 	return w.Target.Kind
 }

@@ -285,7 +285,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		if r.open != nil {
 			r.open(c, &load)
 		}
-		target, err := c.Open(ctx, load, rec.Sink, rec.Clock, rec.Step, rec.Fail)
+		target, err := c.Open(ctx, load, plain{}, rec)
 		if err == nil && r.onOpen != nil {
 			r.onOpen(target)
 		}

@@ -13,11 +13,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
 
 // readLimits reads what a cluster's own limits are.
-func readLimits(ctx context.Context, c *api.Client, from *workload.Limits, to *record.Concurrent) error {
+func readLimits(ctx context.Context, c *api.Client, from *described.Limits, to *record.Concurrent) error {
 	if from == nil {
 		return nil
 	}
@@ -48,7 +49,7 @@ func readLimits(ctx context.Context, c *api.Client, from *workload.Limits, to *r
 }
 
 // changed is a limit as the run sets it, 0 where arms differ in it.
-func changed(arms []armVariant, limit int, l workload.Limit) int {
+func changed(arms []armVariant, limit int, l described.Limit) int {
 	of := func(v prepared.Variant) int {
 		for _, setting := range v.Settings {
 			if slices.ContainsFunc(setting.In, func(p workload.SettingPlace) bool { return p.Path != "" && p.Path == l.Path }) {
@@ -68,7 +69,7 @@ func changed(arms []armVariant, limit int, l workload.Limit) int {
 }
 
 // limitIn is the limit that an object tells.
-func limitIn(object []byte, l workload.Limit) int {
+func limitIn(object []byte, l described.Limit) int {
 	if v := gjson.GetBytes(object, l.Path); l.Path != "" && v.Exists() {
 		return int(v.Int())
 	}

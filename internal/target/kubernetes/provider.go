@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
@@ -33,7 +30,19 @@ import (
 
 // Provider opens Kubernetes clusters: labs of this machine, private ones that
 // live as long as a session, and clusters by their kubeconfig.
-type Provider struct{}
+type Provider struct {
+	// Extend makes what a target on top of this one adds to a session; nil adds
+	// nothing.
+	Extend func(r target.Request) Extension
+}
+
+// extension is what is added to a session.
+func (p Provider) extension(r target.Request) Extension {
+	if p.Extend == nil {
+		return plain{}
+	}
+	return p.Extend(r)
+}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -49,12 +58,11 @@ type session struct {
 
 	renderings
 	opened
-	key ssh.Signer // of machines that are to be logged in to, or nil
+	beyond Extension
 
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
 	release func()      // of the processors that this program is kept to, or nil
-	drains  []string    // nodes that its user let be drained, nil for any
 	beside  []string    // what is told of other runs that may load the cluster
 	// held ends what says that this run is alive, nil before it is said.
 	held  func(clean bool)
@@ -71,13 +79,13 @@ type opened struct {
 }
 
 // Open implements target.Provider.
-func (Provider) Open(ctx context.Context, r target.Request) (target.Session, error) {
+func (p Provider) Open(ctx context.Context, r target.Request) (target.Session, error) {
 	// What is wrong with the workload is found before a lab comes up.
 	rendered, err := renderingsOf(r)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Request: r, renderings: rendered}
+	s := &session{Request: r, renderings: rendered, beyond: p.extension(r)}
 	show, end := s.Progress()
 	err = s.open(ctx, show)
 	end()
@@ -109,10 +117,8 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return err
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(s.Plan, t.Lab.Nodes), Machines: machinesAsked(s.Plan, s.Workload)}
-	if s.Workload != nil && s.Workload.Lab == workload.LabVirt {
-		spec.TimeScale = cmp.Or(spec.TimeScale, 1)
-	}
+	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(s.Plan, t.Lab.Nodes)}
+	s.beyond.Lab(&spec)
 	if spec.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -135,12 +141,12 @@ func podsAsked(p *plan.Plan, nodes int) int {
 	if p.Axis.Name != observe.AxisPodsPerNode {
 		return 0
 	}
-	return int(math.Ceil(mostAsked(p) * float64(nodes)))
+	return int(math.Ceil(MostAsked(p) * float64(nodes)))
 }
 
-// mostAsked is the highest level that the plan will make by what it says itself,
+// MostAsked is the highest level that the plan will make by what it says itself,
 // 0 where it does not say it.
-func mostAsked(p *plan.Plan) float64 {
+func MostAsked(p *plan.Plan) float64 {
 	levels := slices.Concat([]float64{0}, p.Axis.Levels)
 	if p.Axis.Level != nil {
 		levels = []float64{*p.Axis.Level}
@@ -149,19 +155,6 @@ func mostAsked(p *plan.Plan) float64 {
 		levels = []float64{p.Axis.Search.From}
 	}
 	return slices.Max(levels)
-}
-
-// machinesAsked is how many virtual machines there will be at once, likewise: an
-// object of an axis that counts objects has one.
-func machinesAsked(p *plan.Plan, w *workload.Workload) int {
-	if w == nil || w.Objects == nil {
-		return 0
-	}
-	axis, err := w.Axis(p.Axis.Name)
-	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
-		return 0
-	}
-	return int(mostAsked(p))
 }
 
 func (o *opened) openNamedLab(ctx context.Context, host target.Host, name string) error {
@@ -209,7 +202,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return consent, s.agreeToDrain(ctx, consent)
+	return consent, s.beyond.Agree(ctx, s.cluster.client, consent)
 }
 
 // Sweep implements target.Session. Of a run that goes on everything goes,
@@ -299,9 +292,7 @@ func (s *session) Bounds() target.Bounds {
 			b.Guards[m.Name] = plan.Bound{Value: m.Bound, Percent: m.Percent}
 		}
 	}
-	if d := drainOf(s.Workload); d != nil && d.Pools != "" {
-		delete(b.Guards, observe.NodesNotReady) // that is what is done to them
-	}
+	s.beyond.Bounds(&b)
 	return b
 }
 
@@ -411,8 +402,7 @@ func variantOf(r target.Request, given map[string]string) (v prepared.Variant, e
 	if err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
-	v.Settings, v.Forward = r.Workload.Values(params), params.Get(workload.ParamSSHFrom) == workload.SSHFromForward
-	v.DoesIO = r.Workload.DoesIO(params)
+	v.Settings, v.Params = r.Workload.Values(params), params
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
@@ -447,13 +437,13 @@ const (
 // time for pods to stop in, since a level that begins from empty begins when
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
-	fill := make(map[string]string)
-	if s.Workload != nil && s.Workload.Objects.ReadsFIO() {
-		key, public, err := newKey()
-		if err != nil {
-			return err
-		}
-		s.key, fill[workload.ParamSSHKey] = key, public
+	given, err := s.beyond.Fill()
+	if err != nil {
+		return err
+	}
+	fill := maps.Clone(given)
+	if fill == nil {
+		fill = make(map[string]string)
 	}
 	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
@@ -467,7 +457,9 @@ func (s *session) Prepare(context.Context) error {
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 	}
 	for name, value := range fill {
-		if _, given := s.Plan.Params[name]; given && name != workload.ParamSSHKey || !hasParam(s.Request, name) {
+		_, planned := s.Plan.Params[name]
+		_, must := given[name]
+		if planned && !must || !hasParam(s.Request, name) {
 			continue
 		}
 		if s.Plan.Params == nil {
@@ -475,7 +467,6 @@ func (s *session) Prepare(context.Context) error {
 		}
 		s.Plan.Params[name] = value
 	}
-	var err error
 	s.renderings, err = renderingsOf(s.Request)
 	return err
 }
@@ -521,7 +512,7 @@ func hasParam(r target.Request, name string) bool {
 }
 
 // Outline implements target.Provider.
-func (Provider) Outline(r target.Request) ([]target.Change, error) {
+func (p Provider) Outline(r target.Request) ([]target.Change, error) {
 	rendered, err := renderingsOf(r)
 	if err != nil {
 		return nil, err
@@ -546,11 +537,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	} else {
 		list = append(list, target.Change{Action: target.RemoveLeft, What: "leftovers of earlier runs"})
 	}
-	if d := drainOf(r.Workload); d != nil && d.Pools != "" {
-		list = append(list, target.Change{Action: target.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)})
-	} else if d != nil {
-		list = append(list, target.Change{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, r.Workload.Objects.Noun.Many)})
-	}
+	list = append(list, p.extension(r).Outline()...)
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)
 	for _, a := range rendered.toLoad() {

@@ -3,16 +3,13 @@ package kubernetes
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 )
@@ -30,25 +27,6 @@ func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram,
 	}
 	return requestsIn(metrics)
 }
-
-// limits are how far what can hold up virtual machines is used up, as a lab
-// tells; none where it does not.
-func limits(c *api.Client) (list []record.Reading) {
-	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)
-	defer cancel()
-	raw, err := c.Typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
-	told := make(map[string]map[string]float64)
-	if err != nil || json.Unmarshal(raw, &told) != nil {
-		return nil
-	}
-	for source, values := range told {
-		list = append(list, record.Reading{Source: source, Values: values})
-	}
-	return list
-}
-
-// limitsPatience is how long a lab may take to tell: readings must not wait.
-const limitsPatience = time.Second
 
 // requestsIn reads them from its metrics. Watches are left out, since they last,
 // and leases, which are nobody's load.

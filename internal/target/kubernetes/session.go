@@ -22,7 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/survey"
@@ -36,7 +36,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 		s.held = sweep.Hold(s.Host, s.Run)
 	}
 	s.clean = false
-	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
+	t, err := s.cluster.Open(ctx, s.load(), s.beyond, rec)
 	if err != nil {
 		return nil, mistakes(err)
 	}
@@ -50,8 +50,8 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 // load is the workload as the cluster takes it.
 func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
-		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
 	}
@@ -121,12 +121,28 @@ func (t *loaded) Close(done context.Context) error {
 
 // Raise implements target.Target.
 func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
-	if err := t.needGuests(level); err != nil {
+	if err := t.refuse(level); err != nil {
 		return target.Batch{}, err
 	}
 	batch, err := t.Target.Raise(ctx, level)
 	t.putDurations(ctx) // what was set up before the load is not of it
 	return batch, err
+}
+
+// refuse is why the lab cannot take a level, nil if it can.
+func (t *loaded) refuse(level target.Level) error {
+	if t.s.lab == nil {
+		return nil
+	}
+	load := t.population.Rendering
+	if arm, ok := t.arms[level.Arm]; ok {
+		load = arm
+	}
+	objects := int(level.Value) * t.population.PerIteration()
+	if t.Load.Axis == observe.AxisBulk {
+		objects = t.population.Whole()
+	}
+	return t.s.beyond.Refuse(t.s.lab.Spec(), level, objects, load.Params)
 }
 
 // Account implements target.Target.
@@ -179,22 +195,7 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 		env.Facts = append(env.Facts, record.Versions(t.s.lab.RealNodeVersions())...)
 		placement = append(placement, t.processors())
 	}
-	if v := t.s.lab.Spec(); v.HasVirt() {
-		env.Fidelity.Guests = record.Simulated
-		note := "virtual machines, their disks and migrations are simulated with planted times; no guest ran"
-		if v.RealGuests > 0 {
-			note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG): its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests)
-		}
-		env.Fidelity.Notes = append(env.Fidelity.Notes, note)
-		switch {
-		case v.TimeScale <= 0 || v.TimeScale == 1:
-		case v.RealGuests > 0:
-			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast and what is real does not: times are told as they were measured, and stand for no other", v.TimeScale))
-		default:
-			env.Fidelity.TimeScale = v.TimeScale
-			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))
-		}
-	}
+	t.s.beyond.Describe(t.s.lab.Spec(), &env.Fidelity)
 	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
 		placement = append(placement, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}
@@ -232,10 +233,10 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		return found, err
 	}
 	if s.Workload != nil && found.Kind.Concurrent != nil {
-		if err := readLimits(ctx, s.cluster.client, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
+		if err := readLimits(ctx, s.cluster.client, described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		if from, to := s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent; from != nil {
+		if from, to := described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent; from != nil {
 			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
 		}
 	}
@@ -322,18 +323,15 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		if err != nil {
 			return nil, err
 		}
-		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: s.Workload.Objects != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: described.Of(s.Workload) != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
 		if axis.Loop == workload.Open {
 			d.Axis.Life = time.Duration(s.Plan.Axis.Life)
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
 		}
 	}
 	l, err := from.Assess(ctx, d)
-	if spec := drainOf(s.Workload); err == nil && spec != nil {
-		l.Needs = append(l.Needs, drainRights(spec)...)
-	}
-	if err == nil && v.Forward {
-		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + follow.Subresources})
+	if err == nil {
+		l.Needs = append(l.Needs, s.beyond.Rights(v.Params)...)
 	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
@@ -382,8 +380,8 @@ func (s *session) Readings() []record.Reading {
 		component = t.ComponentOfPod
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
-	if s.lab.Spec().HasVirt() && s.cluster != nil {
-		samples = append(samples, limits(s.cluster.client)...)
+	if s.cluster != nil {
+		samples = append(samples, s.beyond.Readings(s.lab.Spec(), s.cluster.client)...)
 	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }

@@ -13,13 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/change"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/drain"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
@@ -37,7 +36,7 @@ type Target struct {
 	watch      *follow.Observer
 	ageing     *follow.Ageing
 	remover    *sweep.Remover
-	drain      *drain.Drain // nil where no node is drained
+	around     Around
 	settings   *change.Settings
 
 	realness record.Realness // of the nodes, at the last Raise
@@ -48,7 +47,7 @@ type Target struct {
 // Open begins to observe the cluster and makes what a run needs besides its
 // load: a namespace of its own and a canary. The error is a mistake in
 // the load, or what the cluster said.
-func (c *Cluster) Open(ctx context.Context, load prepared.Workload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
+func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extension, rec target.Recorder) (*Target, error) {
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, sink record.
 		return nil, err
 	}
 	t := &Target{
-		Run:     &prepared.Run{Client: c.client, Load: &load, Sink: sink, Clock: clock, Step: step},
+		Run:     &prepared.Run{Client: c.client, Load: &load, Sink: rec.Sink, Clock: rec.Clock, Step: rec.Step},
 		cluster: c, arms: make(map[string]*create.Rendering, len(load.Arms)),
 	}
 	ids := prepared.Identity{UUID: load.UUID, Run: load.RunID}
@@ -70,21 +69,20 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, sink record.
 		}
 	}
 	t.ageing = &follow.Ageing{Run: t.Run}
-	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper); err != nil {
+	beside := with.Open(t.Run, func(namespace string) bool { return t.watch.Namespaces.Has(namespace) }, c.host.Log)
+	t.around = beside.Around
+	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, beside.Caller); err != nil {
 		return nil, err
 	}
 	t.holdings = create.NewHoldings(t.Run)
-	t.sender = create.NewSender(t.Run, t.watch, t.holdings, fail, c.client.PriorityLevels(ctx))
-	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
-		t.drain = drain.New(t.Run, o.Begin.Drain, t.watch.Namespaces.Has, c.host.Log)
-		t.sender.Evict = t.drain.Evict
-	}
+	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
+	t.sender.Evict = beside.Evict
 	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings)
 	if t.watch.Objects != nil {
 		t.watch.Objects.Ask = t.sender.Further
 		var shown record.Micros // 0 for nothing
 		t.watch.Objects.Says(func(kind, name, text string) {
-			now := clock.Now()
+			now := rec.Clock.Now()
 			t.EmitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
 			if shown == 0 || (now-shown).Duration() >= saysInterval {
 				shown = now
@@ -92,7 +90,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, sink record.
 			}
 		})
 	}
-	if err := t.watch.Start(ctx, fail); err != nil {
+	if err := t.watch.Start(ctx, rec.Fail); err != nil {
 		return nil, err
 	}
 	err = create.TryOut(ctx, t.Run, t.watch.Own(), t.renderings())
@@ -176,7 +174,7 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 		t.population.Rendering = arm
 	}
 	if t.watch.Objects != nil {
-		t.watch.Objects.CallThrough(t.population.Forward)
+		t.watch.Objects.CallBy(t.population.Params)
 	}
 	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
 		return target.Batch{}, err
@@ -229,16 +227,16 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err := t.holdings.MakeNamespaces(ctx, slices.Concat(slices.Concat(load.SetUp...), load.Slots)); err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.drain.Mark(ctx, t.population.Iterations); err != nil {
+	if err := t.around.Mark(ctx, t.population.Iterations); err != nil {
 		return target.Batch{}, err
 	}
 	if err := t.setUp(ctx, load.SetUp); err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.drain.Cordon(ctx); err != nil {
+	if err := t.around.Cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
-	for name, node := range t.drain.On() {
+	for name, node := range t.around.On() {
 		t.watch.Objects.Live(name, node)
 	}
 	if err := t.settings.Apply(ctx, level.Arm, true); err != nil {
@@ -273,7 +271,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 const saysInterval = 10 * time.Second
 
 // knownAxis refuses what objects of a kind are not raised along.
-func knownAxis(axis string, objects *workload.Objects) error {
+func knownAxis(axis string, objects *described.Objects) error {
 	known := slices.Sorted(maps.Keys(observe.Declare().Axes))
 	if objects != nil {
 		known = slices.DeleteFunc(known, func(a string) bool { return a == observe.AxisPodsPerNode })
@@ -407,7 +405,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.End()
-	if err := t.drain.Release(ctx, false); err != nil {
+	if err := t.around.Release(ctx, false); err != nil {
 		return err
 	}
 	if err := t.remover.Empty(ctx, t.population.OnlyPods()); err != nil {
@@ -427,7 +425,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
-	err := t.drain.Release(done, true)
+	err := t.around.Release(done, true)
 	if !t.Load.Abandon {
 		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
 		defer cancel()

@@ -25,7 +25,7 @@ import (
 func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) {
 	t.Helper()
 	common, sink := kubetest.RunOn(t, handler)
-	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil)
+	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, follow.Silent{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) 
 func TestUnknownAxis(t *testing.T) {
 	on, sink := targetOn(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, axis := range []string{"", "vms"} {
-		_, err := (&Cluster{client: on.Client}).Open(t.Context(), prepared.Workload{Axis: axis}, sink, on.Clock, func() int { return 1 }, nil)
+		_, err := (&Cluster{client: on.Client}).Open(t.Context(), prepared.Workload{Axis: axis}, plain{}, target.Recorder{Sink: sink, Clock: on.Clock, Step: func() int { return 1 }})
 		var mistake *target.MistakeError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along at-once, bulk, iterations, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)

@@ -119,7 +119,7 @@ func impure() []string {
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
-		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey",
+		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey", "internal/target/kubernetes/virt",
 	}
 }
 
@@ -190,7 +190,7 @@ func floors() map[string][]string {
 	return map[string][]string{
 		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
 		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "usage", "result", "compare", "stats"},
-		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
+		"internal/target/kubernetes": {"virt", "", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
 	}
 }
 

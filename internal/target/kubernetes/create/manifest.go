@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
@@ -57,10 +57,10 @@ type Maker struct {
 	template *kubeburner.Template
 	ids      prepared.Identity
 	mapper   meta.RESTMapper
-	objects  *workload.Objects // what is followed, nil for pods
-	stage    int               // of the set-up, -1 for what is measured
-	later    bool              // asked for once an object has reached a milestone
-	all      *Rendering        // that it is part of
+	objects  *described.Objects // what is followed, nil for pods
+	stage    int                // of the set-up, -1 for what is measured
+	later    bool               // asked for once an object has reached a milestone
+	all      *Rendering         // that it is part of
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
@@ -82,14 +82,14 @@ type fastManifest struct {
 	namespace          string // that the document names, "" for the slot's
 }
 
-func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper, objects *workload.Objects) (*Maker, error) {
+func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
 	m := &Maker{
 		job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true,
 		objects: objects, stage: -1,
 	}
 	if objects != nil {
-		m.stage = slices.IndexFunc(objects.SetUp, func(s workload.SetUp) bool { return s.Job == job.Name })
-		m.later = slices.ContainsFunc(objects.Then, func(t workload.Then) bool { return t.Job == job.Name })
+		m.stage = slices.IndexFunc(objects.SetUp, func(s described.SetUp) bool { return s.Job == job.Name })
+		m.later = slices.ContainsFunc(objects.Then, func(t described.Then) bool { return t.Job == job.Name })
 	}
 	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
 	docs, err := template.Render(m.vars(first))

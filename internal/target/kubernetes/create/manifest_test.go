@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
 
@@ -18,7 +18,7 @@ func TestManifestsWithoutRendering(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Version: "v1", Kind: "Pod"}} {
 		mapper.Add(gvk, meta.RESTScopeNamespace)
 	}
-	objects := &workload.Objects{Resources: []workload.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
+	objects := &described.Objects{Resources: []described.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
 	const machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: vm-{{ .Iteration }}-{{ .Replica }}\n  labels: {of: \"{{ .Iteration }}\"}\n"
 	for name, text := range map[string]string{
 		"in the slot's namespace": machine + "spec: {runStrategy: Halted, cores: 2, \"text\": \"<{{ .Replica }}>\"}\n",

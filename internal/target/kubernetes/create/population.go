@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -19,13 +20,13 @@ type Rendering struct {
 	config *kubeburner.Config
 	makers [][]*Maker // by job and object
 	// objects is what is followed, nil for pods.
-	objects         *workload.Objects
-	Forward, DoesIO bool // as of Variant
+	objects *described.Objects
+	Params  workload.Params // as of Variant
 }
 
 // Render makes a variant ready, for the objects of a run.
-func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *workload.Objects) (*Rendering, error) {
-	r := &Rendering{config: v.Config, objects: objects, Forward: v.Forward, DoesIO: v.DoesIO}
+func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Rendering, error) {
+	r := &Rendering{config: v.Config, objects: objects, Params: v.Params}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}

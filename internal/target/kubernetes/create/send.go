@@ -15,9 +15,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
@@ -249,7 +249,7 @@ func (s *Sender) beginning(manifests []manifest) (list []manifest, err error) {
 
 // asks makes a request to the object that m names of what is asked of it; a drain
 // asks by the name of its pod.
-func (s *Sender) asks(m *manifest, ask workload.Ask) (err error) {
+func (s *Sender) asks(m *manifest, ask described.Ask) (err error) {
 	m.begins, m.path = true, s.objects.Path(m.slot)
 	switch {
 	case ask.Put != "":
@@ -265,7 +265,7 @@ func (s *Sender) asks(m *manifest, ask workload.Ask) (err error) {
 }
 
 // Further asks of an object what is asked once it has reached a milestone.
-func (s *Sender) Further(ctx context.Context, name string, then *workload.Then) error {
+func (s *Sender) Further(ctx context.Context, name string, then *described.Then) error {
 	var manifests []manifest
 	if then.Job == "" {
 		m := manifest{slot: name, method: http.MethodDelete}

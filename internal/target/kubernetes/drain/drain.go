@@ -32,10 +32,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
 
@@ -52,7 +52,7 @@ const (
 // objects.
 type Drain struct {
 	*prepared.Run
-	spec   *workload.Drain
+	spec   *described.Drain
 	ours   func(namespace string) bool
 	log    func(format string, args ...any)
 	agreed []string // nodes that may be drained, nil for any
@@ -66,10 +66,10 @@ type Drain struct {
 	again     context.Context    // ends with stop
 }
 
-// New makes what drains nodes of a cluster; ours tells which namespaces are
-// the run's.
-func New(common *prepared.Run, spec *workload.Drain, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
-	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: common.Load.DrainNodes}
+// New makes what drains nodes of a cluster, only those that were agreed to or any
+// for nil; ours tells which namespaces are the run's.
+func New(common *prepared.Run, spec *described.Drain, agreed []string, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
+	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: agreed}
 }
 
 // evictee is the pod of an object.
@@ -77,7 +77,7 @@ type evictee struct{ namespace, name, node string }
 
 // nodesToDrain are the nodes that can be drained, in order: ready, schedulable,
 // chosen by no other run, and without others' pods of the kind that is evicted.
-func nodesToDrain(ctx context.Context, c *api.Client, spec *workload.Drain, ours func(namespace string) bool) ([]string, error) {
+func nodesToDrain(ctx context.Context, c *api.Client, spec *described.Drain, ours func(namespace string) bool) ([]string, error) {
 	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", c.Unreachable(err))
@@ -377,7 +377,7 @@ func Drained(ctx context.Context, c *api.Client, found func(run, node string)) e
 
 // Agree chooses the nodes that a run will drain at most, and says what will be
 // done to them, for whoever must agree.
-func Agree(ctx context.Context, c *api.Client, spec *workload.Drain, most int) (nodes []string, text string, err error) {
+func Agree(ctx context.Context, c *api.Client, spec *described.Drain, most int) (nodes []string, text string, err error) {
 	if spec.Pools != "" {
 		return agreeToRollOut(ctx, c, spec.Pools, most)
 	}

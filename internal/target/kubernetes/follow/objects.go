@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,9 +14,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
-	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // ObjectSet follows the objects that a workload describes. Each of their
@@ -27,23 +26,103 @@ type ObjectSet struct {
 	described *observe.Described
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
-	*calls
-	done    map[string]map[string]fio.Report // IO that objects have told of, by its phase and their names
-	heard   string                           // why the last server did not let itself be read
-	reading atomic.Int32                     // figures that are read behind what counts
+	caller    Caller
+	probing   context.Context // ends with the watches
+	heard     string          // why the last server did not let itself be read
 	// Ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
-	Ask    func(ctx context.Context, name string, then *workload.Then) error
+	Ask    func(ctx context.Context, name string, then *described.Then) error
 	asking chan struct{}
 	// spells are the times for which something held, by whose they are and what.
 	spells map[[2]string]*record.ComponentHistogram
 }
 
+// Caller calls the servers that milestones wait for.
+type Caller interface {
+	// Begin says by which parameters servers are called from now on.
+	Begin(params workload.Params)
+	// Call calls the server of a probe until it has answered as it should, its
+	// object is gone, or ctx ends, and tells the set what came of it.
+	Call(ctx context.Context, to *ObjectSet, p observe.Probe)
+	// Times are the names of the times that calls of a probe tell of.
+	Times(p *described.Probe) []string
+	// Await waits for what is still being read at the end of a step.
+	Await(ctx context.Context)
+	// Figures are what the servers of so many objects have told. Like Forget, which
+	// drops that, it is called while nobody Looks.
+	Figures(objects int) []record.Body
+	Forget()
+}
+
+// Silent is a Caller where no object has a server.
+type Silent struct{}
+
+// Begin implements Caller.
+func (Silent) Begin(workload.Params) {}
+
+// Call implements Caller.
+func (Silent) Call(context.Context, *ObjectSet, observe.Probe) {}
+
+// Times implements Caller.
+func (Silent) Times(*described.Probe) []string { return nil }
+
+// Await implements Caller.
+func (Silent) Await(context.Context) {}
+
+// Figures implements Caller.
+func (Silent) Figures(int) []record.Body { return nil }
+
+// Forget implements Caller.
+func (Silent) Forget() {}
+
+// Look calls f with what is known of the objects, which nobody else changes
+// meanwhile.
+func (s *ObjectSet) Look(f func(d *observe.Described)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.described)
+}
+
+// Behind reports whether a probe's milestone is behind the one that counts.
+func (s *ObjectSet) Behind(p observe.Probe) bool { return p.Milestone > s.described.Course().There }
+
+// Heard notes why a server did not let itself be read. Like Spell and GaveUp it is
+// called within Look.
+func (s *ObjectSet) Heard(why string) { s.heard = why }
+
+// Spell notes how long something held of objects.
+func (s *ObjectSet) Spell(what string, d time.Duration) { s.spell(s.noun.Many, what, d) }
+
+// GaveUp notes that a server will never answer: its object is never there, unless
+// it was before.
+func (s *ObjectSet) GaveUp(now record.Micros, p observe.Probe, reason, message string) {
+	s.heard = reason + ": " + message
+	if p.Milestone >= 0 && !s.Behind(p) {
+		s.described.Refused(now, p.Object, reason, message)
+	} else {
+		s.EmitAt(now, &record.Note{Text: p.Server + ": " + s.heard})
+	}
+}
+
+// CallBy says by which parameters servers are called from now on.
+func (s *ObjectSet) CallBy(params workload.Params) { s.caller.Begin(params) }
+
+// AwaitFigures waits for what is still being read at the end of a step.
+func (s *ObjectSet) AwaitFigures(ctx context.Context) { s.caller.Await(ctx) }
+
+// Account implements Followed, and tells what servers have told.
+func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
+	s.mu.Lock()
+	s.described.Unanswered(s.Clock.Now())
+	for _, body := range s.caller.Figures(s.tracker.Followed()) {
+		s.Emit(body)
+	}
+	s.mu.Unlock()
+	return s.following.Account(failing)
+}
+
 // Says hands the texts that objects tell to a function as they change.
 func (s *ObjectSet) Says(tell func(kind, name, text string)) { s.described.Says = tell }
-
-// CallThrough makes calls go through the API server from now on, or straight.
-func (s *ObjectSet) CallThrough(api bool) { s.forward.Store(api) }
 
 // Path is that of an object by its name, "namespace/name".
 func (s *ObjectSet) Path(name string) string {
@@ -57,16 +136,15 @@ func (s *ObjectSet) Path(name string) string {
 
 // newObjectSet makes what follows a workload's objects, for a cluster that knows
 // their resources.
-func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper) (*ObjectSet, error) {
+func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper, caller Caller) (*ObjectSet, error) {
 	spec := common.Load.Objects
 	s := &ObjectSet{
 		following: &following{Run: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.Has, asking: make(chan struct{}, askingAtOnce),
-		calls: newCalls(common), spells: make(map[[2]string]*record.ComponentHistogram),
+		caller: caller, spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
-	s.done = make(map[string]map[string]fio.Report)
-	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
-	s.described.Held = func(what *workload.Held, name string, since, until record.Micros) {
+	s.described.Ask = func(name string, then *described.Then) { go s.further(name, then) }
+	s.described.Held = func(what *described.Held, name string, since, until record.Micros) {
 		whose := spec.Noun.Many
 		if what.Each {
 			whose = name
@@ -124,7 +202,7 @@ func (n *resourceNews) Listed(now record.Micros, items func(func([]byte) error) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.described.EndResource(s.clock.Now(), n.resource)
+	s.described.EndResource(s.Clock.Now(), n.resource)
 	return nil
 }
 
@@ -134,7 +212,7 @@ func (n *resourceNews) apply(now record.Micros, change observe.Change, object []
 	defer s.mu.Unlock()
 	probes, err := s.described.Apply(now, change, n.resource, object, s.ours)
 	for _, p := range probes {
-		go s.probe(p)
+		go s.caller.Call(s.probing, s, p)
 	}
 	return err
 }
@@ -143,14 +221,14 @@ func (n *resourceNews) apply(now record.Micros, change observe.Change, object []
 const askingAtOnce = 32
 
 // further asks something further of an object.
-func (s *ObjectSet) further(name string, then *workload.Then) {
+func (s *ObjectSet) further(name string, then *described.Then) {
 	s.asking <- struct{}{}
 	err := s.Ask(s.probing, name, then)
 	<-s.asking
 	if err != nil && s.probing.Err() == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.described.Refused(s.clock.Now(), name, "RefusedAfter"+then.After, err.Error())
+		s.described.Refused(s.Clock.Now(), name, "RefusedAfter"+then.After, err.Error())
 	}
 }
 
@@ -188,8 +266,11 @@ func (s *ObjectSet) TellSpells() {
 		}
 	}
 	for _, m := range s.Load.Objects.Milestones {
-		for _, name := range told(m.Probe) {
-			s.spell(s.noun.Many, name, 0)
+		if m.Probe == nil {
+			continue
+		}
+		for _, name := range s.caller.Times(m.Probe) {
+			s.Spell(name, 0)
 		}
 	}
 	for _, h := range s.spells {
@@ -203,7 +284,7 @@ func (s *ObjectSet) TellSpells() {
 func (s *ObjectSet) Begin(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.described.Begin(s.clock.Now(), name)
+	s.described.Begin(s.Clock.Now(), name)
 }
 
 // Live says on which node an object is.
@@ -219,25 +300,25 @@ func (s *ObjectSet) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Forget()
-	clear(s.done)
+	s.caller.Forget()
 }
 
 // AwaitSetUp waits until n things of a stage are set up, as long as patience
 // lasts since the last one was.
 func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.Duration, show func(done int)) error {
-	last, since := -1, s.clock.Now()
+	last, since := -1, s.Clock.Now()
 	for {
 		s.mu.Lock()
 		done := s.described.SetUp(stage)
 		s.mu.Unlock()
 		if done != last {
-			last, since = done, s.clock.Now()
+			last, since = done, s.Clock.Now()
 			show(done)
 		}
 		switch {
 		case done >= n:
 			return nil
-		case (s.clock.Now() - since).Duration() > patience:
+		case (s.Clock.Now() - since).Duration() > patience:
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.heard != "" {
@@ -273,6 +354,6 @@ func (s *ObjectSet) settle(ctx context.Context, watchers []*api.Watcher) error {
 }
 
 // IsObject reports whether a kind is that of the objects that are followed.
-func IsObject(o *workload.Objects, gvk schema.GroupVersionKind) bool {
+func IsObject(o *described.Objects, gvk schema.GroupVersionKind) bool {
 	return o != nil && gvk.GroupVersion().String() == o.Resources[0].APIVersion && gvk.Kind == o.Resources[0].Kind
 }

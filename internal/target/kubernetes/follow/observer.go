@@ -8,12 +8,6 @@
 // request that made the change, so it is an upper bound. For other resources
 // the barrier is a list: once a watch has seen the newest version in it, it has
 // seen all.
-//
-// Machines are called from this machine or through the API server, never from a
-// pod of the run: that needs an image that the cluster can pull, and a clock
-// that agrees with ours. Calls through the API server are bounded here, since
-// priority and fairness lets long-running requests pass. How late an answer may
-// have been seen is measured: the time since the failed call before.
 package follow
 
 import (
@@ -51,8 +45,9 @@ type Observer struct {
 	working  sync.WaitGroup
 }
 
-// NewObserver makes what watches the cluster for a run, by Start.
-func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper) (*Observer, error) {
+// NewObserver makes what watches the cluster for a run, by Start. Caller calls the
+// servers of objects that are not pods.
+func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper, caller Caller) (*Observer, error) {
 	o := &Observer{Run: common, Nodes: newNodeSet(), Namespaces: newNamespaceSet()}
 	o.Nodes.tell = func(now record.Micros, e *record.KubeEvent) { o.EmitAt(now, e) }
 	o.canary = newCanary(common, now, o.reconnect)
@@ -62,7 +57,7 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 		return o, nil
 	}
 	var err error
-	if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper); err != nil {
+	if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper, caller); err != nil {
 		return nil, err
 	}
 	o.Followed = o.Objects

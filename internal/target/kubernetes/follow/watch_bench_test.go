@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/kubetest"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
@@ -67,21 +68,24 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(observe.Declare()))
+	machines := observe.Declare()
+	machines.Name, machines.Objects = "kubevirt", described.OfMachines
+	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(machines))
 	if err != nil {
 		b.Fatal(err)
 	}
 	// Launchers are followed too, as the boot storm does.
-	w.Objects.Resources = append(w.Objects.Resources, workload.Resource{Name: "launcher", APIVersion: "v1", Kind: "Pod", Of: "owner"})
+	objects := described.Of(w)
+	objects.Resources = append(objects.Resources, described.Resource{Name: "launcher", APIVersion: "v1", Kind: "Pod", Of: "owner"})
 	for _, condition := range []string{"PodScheduled", "ContainersReady"} {
-		w.Objects.Milestones = append(w.Objects.Milestones, workload.ObjectMilestone{Name: "Launcher" + condition, When: workload.When{Resource: "launcher", Condition: condition}})
+		objects.Milestones = append(objects.Milestones, described.ObjectMilestone{Name: "Launcher" + condition, When: described.When{Resource: "launcher", Condition: condition}})
 	}
 	mapper, err := client.Mapper()
 	if err != nil {
 		b.Fatal(err)
 	}
-	common := &prepared.Run{Client: client, Load: &prepared.Workload{Objects: w.Objects}, Sink: &kubetest.Sink{}, Clock: record.StartClock(time.Now), Step: func() int { return 1 }}
-	set, err := newObjectSet(common, &Ageing{Run: common}, newNamespaceSet(), mapper)
+	common := &prepared.Run{Client: client, Load: &prepared.Workload{Objects: objects}, Sink: &kubetest.Sink{}, Clock: record.StartClock(time.Now), Step: func() int { return 1 }}
+	set, err := newObjectSet(common, &Ageing{Run: common}, newNamespaceSet(), mapper, Silent{})
 	if err != nil {
 		b.Fatal(err)
 	}

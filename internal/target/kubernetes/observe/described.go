@@ -10,8 +10,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 // Described follows objects of the kind that a workload describes. Several
@@ -19,28 +19,28 @@ import (
 // comes to goes to a Tracker. Its methods are not safe for concurrent use.
 type Described struct {
 	*Tracker
-	spec      *workload.Objects
+	spec      *described.Objects
 	course    Course
 	resources [][]rule // by resource
 	there     int      // the resource of the milestone that counts
 	objects   map[string]*told
 	lists     []int // how many lists of each resource there were
 	setUp     setUp
-	on        map[string][]string    // the objects of each place
-	then      map[int]*workload.Then // by the milestone after which it is asked
-	gone      *rule                  // the milestone that an object is gone, nil for none
+	on        map[string][]string     // the objects of each place
+	then      map[int]*described.Then // by the milestone after which it is asked
+	gone      *rule                   // the milestone that an object is gone, nil for none
 	// Ask is called for what is to be asked of an object further.
-	Ask func(object string, then *workload.Then)
+	Ask func(object string, then *described.Then)
 	// Says is called with a text that has changed, and Held when something that
 	// was seen to hold no longer does; when its object is first seen, it held for
 	// no time.
 	Says    func(kind, name, text string)
-	Held    func(what *workload.Held, name string, since, until record.Micros)
+	Held    func(what *described.Held, name string, since, until record.Micros)
 	message message // the one that is taken in
 	// silent says that objects which do not answer are in trouble: a step has ended.
 	silent bool
-	said   map[int]string                              // by resource
-	held   map[*workload.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
+	said   map[int]string                               // by resource
+	held   map[*described.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
 }
 
 // rule is what a message of a resource is looked at for.
@@ -50,8 +50,8 @@ type rule struct {
 	after     int // the milestone before which it is not looked for
 	stamp     string
 	place     string
-	probe     *workload.Probe
-	trouble   *workload.ObjectTrouble
+	probe     *described.Probe
+	trouble   *described.ObjectTrouble
 	stage     int // of the set-up, -1 for none
 }
 
@@ -125,7 +125,7 @@ type Probe struct {
 	Port      int    // of the object's server, wherever the address leads
 	Keep      bool   // it is called on after its answer
 	Banner    string
-	FIO       string // a command to be run there instead; see workload.Probe
+	FIO       string // a command to be run there instead; see described.Probe
 	Phase     string // what its figures are told for
 	stage     int
 	resource  int
@@ -133,9 +133,9 @@ type Probe struct {
 }
 
 // NewDescribed makes a Described that hands its events to emit.
-func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
-		said: make(map[int]string), held: make(map[*workload.Held]map[string]record.Micros)}
+func NewDescribed(spec *described.Objects, created string, emit func(record.Micros, record.Body)) *Described {
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
+		said: make(map[int]string), held: make(map[*described.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
 		i, _ := spec.Resource(name) // the description was checked
@@ -151,7 +151,7 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 		if m.Place != "" {
 			d.course.Placed = bit
 		}
-		if j := slices.IndexFunc(spec.Then, func(t workload.Then) bool { return t.After == m.Name }); j >= 0 {
+		if j := slices.IndexFunc(spec.Then, func(t described.Then) bool { return t.After == m.Name }); j >= 0 {
 			d.then[bit] = &spec.Then[j]
 		}
 		r := rule{when: matcherOf(&m.When), stage: -1, milestone: bit, after: max(bitCreated, slices.Index(d.course.Names, spec.Opens(i))), stamp: m.StampPath(), place: m.Place, probe: m.Probe}
@@ -515,7 +515,7 @@ func (d *Described) apply(now record.Micros, change Change, o *told) {
 }
 
 // add takes in a trouble that holds.
-func (t *trouble) add(o *workload.ObjectTrouble, value string, m *message) {
+func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 	r := Reason{Reason: value}
 	if o.Reason != "" {
 		r.Reason = m.get(o.Reason).String()
@@ -548,7 +548,7 @@ type matcher struct {
 	values          []string
 }
 
-func matcherOf(w *workload.When) matcher {
+func matcherOf(w *described.When) matcher {
 	m := matcher{path: w.Path, condition: w.Condition, values: w.Values}
 	if m.condition != "" && len(m.values) == 0 {
 		m.values = []string{"True"}
@@ -646,7 +646,7 @@ func (m *message) condition(name string) (found gjson.Result) {
 }
 
 // address is where a probe calls, "" while that is not known.
-func (m *message) address(p *workload.Probe) string {
+func (m *message) address(p *described.Probe) string {
 	for _, path := range p.Addresses {
 		address := m.get(path).String()
 		if _, _, err := net.SplitHostPort(address); err == nil {
@@ -659,18 +659,18 @@ func (m *message) address(p *workload.Probe) string {
 }
 
 // has reports whether there is something to be called.
-func (m *message) has(p *workload.Probe) bool {
+func (m *message) has(p *described.Probe) bool {
 	return p != nil && (p.Where == "" || m.get(p.Where).Exists())
 }
 
 // asks is a probe of what a message tells of.
-func (m *message) asks(p *workload.Probe, address string) Probe {
+func (m *message) asks(p *described.Probe, address string) Probe {
 	return Probe{Server: m.namespace + "/" + m.name, Address: address, Port: p.Port, Keep: p.Keep, Banner: p.Banner, FIO: p.FIO, Phase: p.Phase, uid: m.uid}
 }
 
 // objectOf is the name, "namespace/name", of the object that a message of a
 // resource tells of, "" for none.
-func (m *message) objectOf(r *workload.Resource) string {
+func (m *message) objectOf(r *described.Resource) string {
 	name := m.name
 	switch r.Of {
 	case "", ofName:

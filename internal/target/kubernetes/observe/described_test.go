@@ -9,32 +9,32 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 // machines is a description like that of virtual machines: the machine, what
 // runs it, and its disk, whose maker hands no labels on.
-func machines() *workload.Objects {
-	return &workload.Objects{
+func machines() *described.Objects {
+	return &described.Objects{
 		Noun: record.Noun{One: "machine", Many: "machines"},
-		Resources: []workload.Resource{
+		Resources: []described.Resource{
 			{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"},
 			{Name: "disk", Kind: "Disk", Of: "owner", Unlabelled: true}, {Name: "pod", Kind: "Pod", Of: "metadata.labels.of"},
 		},
-		Milestones: []workload.ObjectMilestone{
-			{Name: "Cloned", When: workload.When{Resource: "disk", Path: "status.phase", Values: []string{"Succeeded"}}},
-			{Name: "Scheduled", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Scheduled", "Running"}}, Place: "status.nodeName",
+		Milestones: []described.ObjectMilestone{
+			{Name: "Cloned", When: described.When{Resource: "disk", Path: "status.phase", Values: []string{"Succeeded"}}},
+			{Name: "Scheduled", When: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Scheduled", "Running"}}, Place: "status.nodeName",
 				Stamp: `status.times.#(phase=="Scheduled").at`},
-			{Name: "Running", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
-			{Name: "Agent", When: workload.When{Resource: "instance", Condition: "AgentConnected"}},
-			{Name: "SSHAnswered", When: workload.When{Resource: "instance", Path: "status.address"}, Probe: &workload.Probe{Addresses: []string{"metadata.annotations.at", "status.address"}, Port: 22, Banner: "SSH-"}},
+			{Name: "Running", When: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+			{Name: "Agent", When: described.When{Resource: "instance", Condition: "AgentConnected"}},
+			{Name: "SSHAnswered", When: described.When{Resource: "instance", Path: "status.address"}, Probe: &described.Probe{Addresses: []string{"metadata.annotations.at", "status.address"}, Port: 22, Banner: "SSH-"}},
 		},
 		There: "Running",
-		Troubles: []workload.ObjectTrouble{
-			{When: workload.When{Resource: "pod", Condition: "PodScheduled", Values: []string{"False"}}, Unplaced: true},
-			{When: workload.When{Resource: "disk", Path: "status.phase", Values: []string{"Failed"}}, Final: true, Message: "status.message"},
-			{When: workload.When{Path: "status.printable", Values: []string{"Crash"}}, Reason: "status.why"},
+		Troubles: []described.ObjectTrouble{
+			{When: described.When{Resource: "pod", Condition: "PodScheduled", Values: []string{"False"}}, Unplaced: true},
+			{When: described.When{Resource: "disk", Path: "status.phase", Values: []string{"Failed"}}, Final: true, Message: "status.message"},
+			{When: described.When{Path: "status.printable", Values: []string{"Crash"}}, Reason: "status.why"},
 		},
 	}
 }
@@ -47,7 +47,7 @@ type describedTrial struct {
 	probes    []Probe
 }
 
-func newDescribedTrial(t *testing.T, spec *workload.Objects) *describedTrial {
+func newDescribedTrial(t *testing.T, spec *described.Objects) *describedTrial {
 	tr := &describedTrial{trial: &trial{}, t: t}
 	tr.described = NewDescribed(spec, Created, func(at record.Micros, body record.Body) {
 		tr.events = append(tr.events, record.Event{T: at, Body: body})
@@ -185,8 +185,8 @@ func TestProbes(t *testing.T) {
 // A thing of the set-up is ready once its server has answered, where it has one.
 func TestProbesOfSetUp(t *testing.T) {
 	spec := machines()
-	spec.SetUp = []workload.SetUp{{Job: "machines", Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}},
-		Probe: &workload.Probe{Addresses: []string{"status.address"}, Port: 22, FIO: "cat", Where: "metadata.labels.io"}}}
+	spec.SetUp = []described.SetUp{{Job: "machines", Until: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}},
+		Probe: &described.Probe{Addresses: []string{"status.address"}, Port: 22, FIO: "cat", Where: "metadata.labels.io"}}}
 	tr := newDescribedTrial(t, spec)
 	tr.tell(Changed, 1, instanceA, `"phase":"Running","address":""`)
 	if tr.described.SetUp(0) != 1 || len(tr.probes) != 0 {
@@ -235,8 +235,8 @@ func TestUnanswered(t *testing.T) {
 // What is set up is silent until it begins; then only a new life counts.
 func TestBegin(t *testing.T) {
 	spec := machines()
-	spec.SetUp = []workload.SetUp{{Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}}
-	spec.Begin = &workload.Begin{Ask: workload.Ask{Put: "restart"}}
+	spec.SetUp = []described.SetUp{{Until: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}}
+	spec.Begin = &described.Begin{Ask: described.Ask{Put: "restart"}}
 	tr := newDescribedTrial(t, spec)
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, running)
@@ -329,15 +329,15 @@ func BenchmarkDescribed(b *testing.B) {
 // An object that is drained goes on with what it had, and a migration that has
 // failed has not moved it.
 func TestDescribedDrain(t *testing.T) {
-	spec := &workload.Objects{
-		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
-		Milestones: []workload.ObjectMilestone{
-			{Name: "Evacuating", When: workload.When{Resource: "instance", Path: "status.evacuate"}},
-			{Name: "Migrated", When: workload.When{Resource: "instance", Path: "status.[move.completed,move.failed]", Values: []string{"[true]", "[true,false]"}}},
+	spec := &described.Objects{
+		Resources: []described.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
+		Milestones: []described.ObjectMilestone{
+			{Name: "Evacuating", When: described.When{Resource: "instance", Path: "status.evacuate"}},
+			{Name: "Migrated", When: described.When{Resource: "instance", Path: "status.[move.completed,move.failed]", Values: []string{"[true]", "[true,false]"}}},
 		},
 		There: "Migrated",
-		SetUp: []workload.SetUp{{Job: "machines", Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}},
-		Begin: &workload.Begin{Drain: &workload.Drain{Nodes: "a", Pods: "b"}},
+		SetUp: []described.SetUp{{Job: "machines", Until: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}},
+		Begin: &described.Begin{Drain: &described.Drain{Nodes: "a", Pods: "b"}},
 	}
 	tr := newDescribedTrial(t, spec)
 	tr.tell(Changed, 0, machineA, "")
@@ -359,19 +359,19 @@ func TestDescribedDrain(t *testing.T) {
 // that it renews counts from its next object on, and an object that was to go
 // stays counted as there.
 func TestThen(t *testing.T) {
-	spec := &workload.Objects{
-		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
-		Milestones: []workload.ObjectMilestone{
-			{Name: "Running", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
-			{Name: "Restarted", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+	spec := &described.Objects{
+		Resources: []described.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
+		Milestones: []described.ObjectMilestone{
+			{Name: "Running", When: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+			{Name: "Restarted", When: described.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
 			{Name: "Removed", Gone: true},
 		},
 		There: "Removed",
-		Then:  []workload.Then{{After: "Running", Renews: "instance"}, {After: "Restarted", Delete: true}},
+		Then:  []described.Then{{After: "Running", Renews: "instance"}, {After: "Restarted", Delete: true}},
 	}
 	tr := newDescribedTrial(t, spec)
 	var asked []string
-	tr.described.Ask = func(object string, then *workload.Then) { asked = append(asked, object+" "+then.After) }
+	tr.described.Ask = func(object string, then *described.Then) { asked = append(asked, object+" "+then.After) }
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, running)
 	tr.tell(Changed, 1, instanceA, running) // the old life
@@ -391,7 +391,7 @@ func TestThen(t *testing.T) {
 	}
 
 	tr = newDescribedTrial(t, spec)
-	tr.described.Ask = func(string, *workload.Then) {}
+	tr.described.Ask = func(string, *described.Then) {}
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, running)
 	tr.described.Refused(3, "ns/a", "RefusedAfterRunning", "no room")
@@ -404,11 +404,11 @@ func TestThen(t *testing.T) {
 // A place tells of all that were there, wherever they go, and a milestone is not
 // looked for before another that it comes after.
 func TestPlaces(t *testing.T) {
-	spec := &workload.Objects{
-		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "node", Kind: "Node", Of: "place", Unlabelled: true}},
-		Milestones: []workload.ObjectMilestone{
-			{Name: "Down", When: workload.When{Resource: "node", Path: "status.ready", Values: []string{"false"}}},
-			{Name: "Up", After: "Down", When: workload.When{Resource: "node", Path: "status.ready", Values: []string{"true"}}},
+	spec := &described.Objects{
+		Resources: []described.Resource{{Name: "machine", Kind: "Machine"}, {Name: "node", Kind: "Node", Of: "place", Unlabelled: true}},
+		Milestones: []described.ObjectMilestone{
+			{Name: "Down", When: described.When{Resource: "node", Path: "status.ready", Values: []string{"false"}}},
+			{Name: "Up", After: "Down", When: described.When{Resource: "node", Path: "status.ready", Values: []string{"true"}}},
 		},
 		There: "Up",
 	}
@@ -444,11 +444,11 @@ func TestPlaces(t *testing.T) {
 // How long something held is told once it no longer does, and a text when it
 // changes; what tells of all objects is a milestone of each.
 func TestBesides(t *testing.T) {
-	spec := &workload.Objects{
-		Resources:  []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "version", Kind: "Version", Of: "all", Unlabelled: true, Says: "status.text"}},
-		Milestones: []workload.ObjectMilestone{{Name: "Upgraded", When: workload.When{Resource: "version", Path: "status.state", Values: []string{"done"}}}},
+	spec := &described.Objects{
+		Resources:  []described.Resource{{Name: "machine", Kind: "Machine"}, {Name: "version", Kind: "Version", Of: "all", Unlabelled: true, Says: "status.text"}},
+		Milestones: []described.ObjectMilestone{{Name: "Upgraded", When: described.When{Resource: "version", Path: "status.state", Values: []string{"done"}}}},
 		There:      "Upgraded",
-		Held:       []workload.Held{{Name: "upgrade", When: workload.When{Resource: "version", Path: "status.state", Values: []string{"going"}}}},
+		Held:       []described.Held{{Name: "upgrade", When: described.When{Resource: "version", Path: "status.state", Values: []string{"going"}}}},
 	}
 	var told []string
 	tell := func(text string, args ...any) { told = append(told, fmt.Sprintf(text, args...)) }
@@ -458,7 +458,7 @@ func TestBesides(t *testing.T) {
 		}
 	})
 	d.Says = func(kind, name, text string) { tell("%s %s: %s", kind, name, text) }
-	d.Held = func(what *workload.Held, name string, since, until record.Micros) {
+	d.Held = func(what *described.Held, name string, since, until record.Micros) {
 		tell("%s of %s %d to %d", what.Name, name, since, until)
 	}
 	for i, m := range []struct {

@@ -3,6 +3,7 @@ package observe
 import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 // Reasons of states that pods are told to be in, besides those of the cluster.
@@ -89,6 +90,6 @@ func Declare() workload.Target {
 			"yes":           "load a cluster that is not a lab without asking",
 			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
 		},
-		Renews: "lab",
+		Renews: "lab", Objects: described.New,
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"cmp"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
 )
 
 // Identity is the run that objects belong to.
@@ -23,7 +22,7 @@ type Workload struct {
 	// Axis is what is raised: one of those that observe.Declare lists.
 	Axis string
 	// Objects says what is followed; nil is pods.
-	Objects *workload.Objects
+	Objects *described.Objects
 	// Progress shows what is waited for before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
 	// Arms are the loads of a comparison by name, of which each level names
@@ -31,8 +30,6 @@ type Workload struct {
 	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
-	// Key opens machines that are to be logged in to, nil where none are.
-	Key ssh.Signer
 	// RunID and UUID name the run; RunID is part of names and labels.
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.
@@ -57,9 +54,6 @@ type Workload struct {
 	// Patience is how long a request is tried again while the server is out of
 	// reach or asks for patience; 0 is a minute.
 	Patience time.Duration
-	// DrainNodes are the nodes that may be drained, nil for any that the workload
-	// names.
-	DrainNodes []string
 	// Abandon leaves everything where it is at the end: the cluster itself is
 	// about to go.
 	Abandon bool
@@ -70,8 +64,7 @@ type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
-	Forward   bool                     // machines are called through the API server
-	DoesIO    bool                     // machines do IO, which is measured in them
+	Params    workload.Params          // that it was rendered with
 }
 
 // RetryFor is how long a request is tried again.

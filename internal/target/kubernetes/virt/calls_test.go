@@ -1,4 +1,4 @@
-package follow
+package virt
 
 import (
 	"bytes"
@@ -26,8 +26,7 @@ func callsTo(t *testing.T, server string) *calls {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := newCalls(&prepared.Run{Client: c, Clock: record.StartClock(time.Now)})
-	made.probing = t.Context()
+	made := newCalls(&prepared.Run{Client: c, Clock: record.StartClock(time.Now)}, nil)
 	made.forward.Store(server != "")
 	return made
 }
@@ -83,7 +82,7 @@ func TestCalls(t *testing.T) {
 			server := httptest.NewServer(tt.answer)
 			t.Cleanup(server.CloseClientConnections)
 			c := callsTo(t, server.URL)
-			_, err := c.hears(p, "127.0.0.1:1")
+			_, err := c.hears(t.Context(), p, "127.0.0.1:1")
 			switch {
 			case tt.want == "":
 				if err != nil {
@@ -139,7 +138,7 @@ func TestCallsFromHere(t *testing.T) {
 				_, _ = conn.Write([]byte(part)) // the client may have gone
 			}
 		})
-		if _, err := c.hears(observe.Probe{Banner: "SSH-"}, address); err != nil {
+		if _, err := c.hears(t.Context(), observe.Probe{Banner: "SSH-"}, address); err != nil {
 			t.Errorf("a greeting in two parts, each after %v: %v", pause, err)
 		}
 	}
@@ -151,7 +150,7 @@ func TestCallsFromHere(t *testing.T) {
 		listener.Addr().String(): "no answer to this machine: nothing came in time; if its address cannot be reached from here, sshFrom=portforward goes through the API server",
 		closed.Addr().String():   "no answer to this machine: connection refused",
 	} {
-		if _, err := c.hears(observe.Probe{Banner: "SSH-"}, address); err == nil || c.silentFor(err) != want {
+		if _, err := c.hears(t.Context(), observe.Probe{Banner: "SSH-"}, address); err == nil || c.silentFor(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -175,7 +174,7 @@ func TestForwardBothWays(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.CloseClientConnections)
-	conn, _, err := callsTo(t, server.URL).open(observe.Probe{Server: "ns/vm-0", Port: 22}, "", probePatience)
+	conn, _, err := callsTo(t, server.URL).open(t.Context(), observe.Probe{Server: "ns/vm-0", Port: 22}, "", probePatience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,9 @@
-package kubernetes
+package virt
 
 import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
 func TestMostNodesOfAPlan(t *testing.T) {
@@ -19,15 +18,6 @@ func TestMostNodesOfAPlan(t *testing.T) {
 	for _, tt := range tests {
 		if got := mostNodes(&tt.axis); got != tt.want {
 			t.Errorf("%+v: %d, want %d", tt.axis, got, tt.want)
-		}
-	}
-}
-
-func TestLimitInAnObject(t *testing.T) {
-	object := []byte(`{"spec":{"migrations":{"cluster":20}}}`)
-	for path, want := range map[string]int{"spec.migrations.cluster": 20, "spec.migrations.node": 2, "": 2} {
-		if got := limitIn(object, workload.Limit{Path: path, Default: 2}); got != want {
-			t.Errorf("%q: %d, want %d", path, got, want)
 		}
 	}
 }

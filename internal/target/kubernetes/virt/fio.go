@@ -1,4 +1,4 @@
-package follow
+package virt
 
 import (
 	"context"
@@ -8,8 +8,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
@@ -24,19 +25,19 @@ const (
 // readFIO runs the command of a probe, which tells what a fio has done. It reports
 // false for a machine that cannot be logged in to yet, or was lost meanwhile; an
 // error says that it never will tell.
-func (s *ObjectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed error) {
-	conn, _, err := s.open(p, p.Address, loginPatience)
+func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Probe) (did fio.Report, ok bool, failed error) {
+	conn, _, err := c.open(ctx, p, p.Address, loginPatience)
 	if err != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.heard = p.Server + ": " + s.silentFor(err)
-		s.described.Unheard(p, s.silentFor(err))
+		to.Look(func(d *observe.Described) {
+			to.Heard(p.Server + ": " + c.silentFor(err))
+			d.Unheard(p, c.silentFor(err))
+		})
 		return did, false, forbidden(err)
 	}
 	defer conn.Close()
-	defer context.AfterFunc(s.probing, func() { conn.Close() })()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	// Whose address it is was told by the cluster: the machine is as old as its key.
-	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Load.Key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(c.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil || conn.SetDeadline(time.Time{}) != nil {
 		return did, false, nil
 	}
@@ -59,22 +60,19 @@ func (s *ObjectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed er
 	return did, err == nil, err
 }
 
-// Account implements followed, and tells what IO the objects have done.
-func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
-	s.mu.Lock()
-	s.described.Unanswered(s.clock.Now())
+// Figures implements follow.Caller, and tells what IO the machines have done.
+func (c *calls) Figures(objects int) []record.Body {
 	// Of some alone it would be the IO of those that were fast.
 	values := make(map[string]float64)
-	for phase, done := range s.done {
-		if left := s.tracker.Followed(); left > 0 && left == len(done) {
+	for phase, done := range c.done {
+		if objects > 0 && objects == len(done) {
 			sumOf(done, phase, values)
 		}
 	}
-	if len(values) > 0 {
-		s.Emit(&record.Reading{Source: workload.SourceFIO, Values: values})
+	if len(values) == 0 {
+		return nil
 	}
-	s.mu.Unlock()
-	return s.following.Account(failing)
+	return []record.Body{&record.Reading{Source: described.SourceFIO, Values: values}}
 }
 
 // sumOf adds the figures of IO over all who did it in a phase: their rates added,

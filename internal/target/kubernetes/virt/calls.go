@@ -1,4 +1,4 @@
-package follow
+package virt
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/websocket"
@@ -23,6 +24,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
@@ -46,10 +49,10 @@ const (
 	lateness = "answer seen late by at most"
 )
 
-// told are the names of the times that calls of a probe tell of.
-func told(p *workload.Probe) []string {
+// Times implements follow.Caller.
+func (c *calls) Times(p *described.Probe) []string {
 	switch {
-	case p == nil || p.FIO != "":
+	case p.FIO != "":
 		return nil
 	case p.Keep:
 		return []string{answered, lateness, silence}
@@ -57,41 +60,60 @@ func told(p *workload.Probe) []string {
 	return []string{answered, lateness}
 }
 
-// calls reach the servers of objects, from this machine or through the API server.
+// calls reach the servers of machines, from this machine or through the API server.
 type calls struct {
-	client  *api.Client
-	clock   *record.Clock
-	probing context.Context // ends with the watches
-	forward atomic.Bool     // through the API server
+	*prepared.Run
+	key     ssh.Signer  // opens machines that are to be logged in to
+	forward atomic.Bool // through the API server
 	rate    flowcontrol.RateLimiter
 	room    chan struct{}
+	// done is the IO that machines have told of, by its phase and their names. It
+	// is changed as what is known of the objects is; see follow.ObjectSet.Look.
+	done    map[string]map[string]fio.Report
+	reading atomic.Int32 // figures that are read behind what counts
 }
 
-func newCalls(common *prepared.Run) *calls {
-	return &calls{client: common.Client, clock: common.Clock, rate: flowcontrol.NewTokenBucketRateLimiter(forwardsPerSecond, forwardsPerSecond), room: make(chan struct{}, forwardsAtOnce)}
+func newCalls(common *prepared.Run, key ssh.Signer) *calls {
+	return &calls{
+		Run: common, key: key, rate: flowcontrol.NewTokenBucketRateLimiter(forwardsPerSecond, forwardsPerSecond),
+		room: make(chan struct{}, forwardsAtOnce), done: make(map[string]map[string]fio.Report),
+	}
 }
+
+// Begin implements follow.Caller.
+func (c *calls) Begin(params workload.Params) {
+	c.forward.Store(throughForward(params))
+}
+
+// throughForward reports whether machines are called through the API server.
+func throughForward(params workload.Params) bool {
+	return params.Get(described.ParamSSHFrom) == described.SSHFromForward
+}
+
+// Forget implements follow.Caller.
+func (c *calls) Forget() { clear(c.done) }
 
 // open connects to the server of a probe, for as long as patience lasts, and says
 // when it began to.
-func (c *calls) open(p observe.Probe, address string, patience time.Duration) (conn net.Conn, began record.Micros, err error) {
+func (c *calls) open(ctx context.Context, p observe.Probe, address string, patience time.Duration) (conn net.Conn, began record.Micros, err error) {
 	through := c.forward.Load()
 	if through {
-		if err := c.rate.Wait(c.probing); err != nil {
-			return nil, c.clock.Now(), err
+		if err := c.rate.Wait(ctx); err != nil {
+			return nil, c.Clock.Now(), err
 		}
 		select {
 		case c.room <- struct{}{}:
-		case <-c.probing.Done():
-			return nil, c.clock.Now(), context.Cause(c.probing)
+		case <-ctx.Done():
+			return nil, c.Clock.Now(), context.Cause(ctx)
 		}
 		defer func() { <-c.room }()
 		patience = max(patience, forwardPatience)
 	}
-	began = c.clock.Now()
-	ctx, cancel := context.WithTimeout(c.probing, patience)
+	began = c.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if through {
-		conn, err = forward(ctx, c.client, p.Server, p.Port)
+		conn, err = forward(ctx, c.Client, p.Server, p.Port)
 	} else {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
@@ -104,14 +126,14 @@ func (c *calls) open(p observe.Probe, address string, patience time.Duration) (c
 	return conn, began, err
 }
 
-// Subresources is the group in which KubeVirt serves what is done with machines.
-const Subresources = "subresources.kubevirt.io"
+// subresources is the group in which KubeVirt serves what is done with machines.
+const subresources = "subresources.kubevirt.io"
 
 // forward connects to a port of a virtual machine, "namespace/name", through the
 // API server, as virtctl does. An answer other than a connection is an APIStatus.
 func forward(ctx context.Context, c *api.Client, machine string, port int) (net.Conn, error) {
 	namespace, name, _ := strings.Cut(machine, "/")
-	request, err := c.Request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", Subresources, namespace, name, port), nil, "", nil)
+	request, err := c.Request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", subresources, namespace, name, port), nil, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +153,14 @@ func forward(ctx context.Context, c *api.Client, machine string, port int) (net.
 
 // hears calls a server: nil is that it took the connection and began with the
 // banner. It says when the call began.
-func (c *calls) hears(p observe.Probe, address string) (began record.Micros, err error) {
+func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (began record.Micros, err error) {
 	got := make([]byte, len(p.Banner))
 	if to, notIP := netip.ParseAddrPort(address); notIP == nil && to.Addr().Is4() && p.Banner != "" && !c.forward.Load() {
-		began = c.clock.Now()
-		err = c.greeting(to, got, probePatience)
+		began = c.Clock.Now()
+		err = greeting(ctx, to, got, probePatience)
 	} else {
 		var conn net.Conn
-		if conn, began, err = c.open(p, address, probePatience); err != nil {
+		if conn, began, err = c.open(ctx, p, address, probePatience); err != nil {
 			return began, err
 		}
 		defer conn.Close()
@@ -155,7 +177,7 @@ func (c *calls) hears(p observe.Probe, address string) (began record.Micros, err
 // that is looked at after a moment takes half the CPU of net's, which asks the
 // system thrice as much and waits twice. Where nothing has come by then, it waits
 // as any file does.
-func (c *calls) greeting(from netip.AddrPort, got []byte, patience time.Duration) error {
+func greeting(ctx context.Context, from netip.AddrPort, got []byte, patience time.Duration) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("socket", err)
@@ -170,7 +192,7 @@ func (c *calls) greeting(from netip.AddrPort, got []byte, patience time.Duration
 	}
 	f := os.NewFile(uintptr(fd), from.String())
 	defer f.Close()
-	ctx, cancel := context.WithTimeout(c.probing, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := f.SetReadDeadline(deadline); err != nil {
@@ -207,115 +229,89 @@ func (c *calls) silentFor(err error) string {
 		return "no answer through the API server: " + text
 	}
 	if late || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) {
-		text += "; if its address cannot be reached from here, " + workload.ParamSSHFrom + "=" + workload.SSHFromForward + " goes through the API server"
+		text += "; if its address cannot be reached from here, " + described.ParamSSHFrom + "=" + described.SSHFromForward + " goes through the API server"
 	}
 	return "no answer to this machine: " + text
 }
 
 // keep calls a server that has answered until its object is gone, and tells of
 // the times without an answer.
-func (s *ObjectSet) keep(p observe.Probe) {
-	last, silent := s.clock.Now(), false
-	for api.Sleep(s.probing, probeInterval) {
-		s.mu.Lock()
-		wanted, address := s.described.Awaits(p), s.described.Address(p)
-		s.mu.Unlock()
+func (c *calls) keep(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	last, silent := c.Clock.Now(), false
+	for api.Sleep(ctx, probeInterval) {
+		var wanted bool
+		var address string
+		to.Look(func(d *observe.Described) { wanted, address = d.Awaits(p), d.Address(p) })
 		if !wanted {
 			return
 		}
-		if _, err := s.hears(p, address); err != nil {
+		if _, err := c.hears(ctx, p, address); err != nil {
 			silent = true
 			continue
 		}
-		now := s.clock.Now()
+		now := c.Clock.Now()
 		// Calls that wait for their turn do not make a silence.
 		if gap := (now - last).Duration(); silent && gap > 3*probeInterval {
-			s.mu.Lock()
-			s.spell(s.noun.Many, silence, gap)
-			s.mu.Unlock()
+			to.Look(func(*observe.Described) { to.Spell(silence, gap) })
 		}
 		last, silent = now, false
 	}
 }
 
-// gaveUp notes that a server will never answer: its object is never there, unless
-// it was before. It is called with mu held.
-func (s *ObjectSet) gaveUp(now record.Micros, p observe.Probe, reason, message string) {
-	s.heard = reason + ": " + message
-	if p.Milestone >= 0 && p.Milestone <= s.described.Course().There {
-		s.described.Refused(now, p.Object, reason, message)
-	} else {
-		s.EmitAt(now, &record.Note{Text: p.Server + ": " + s.heard})
-	}
-}
-
-// AwaitFigures waits for what is still being read at the end of a step.
-func (s *ObjectSet) AwaitFigures(ctx context.Context) {
+// Await implements follow.Caller.
+func (c *calls) Await(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	for s.reading.Load() > 0 && api.Sleep(ctx, 50*time.Millisecond) {
+	for c.reading.Load() > 0 && api.Sleep(ctx, 50*time.Millisecond) {
 	}
 }
 
-// probe calls a server until it answers as it should, its object is gone, or
-// the watches end.
-func (s *ObjectSet) probe(p observe.Probe) {
+// Call implements follow.Caller: a server is called until it answers as it should.
+func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
 	interval := probeInterval
 	if p.FIO != "" {
 		interval = loginInterval
 	}
 	// A step that has ended waits for figures of what is past what counts.
-	if p.FIO != "" && p.Milestone > s.described.Course().There {
-		s.reading.Add(1)
-		defer s.reading.Add(-1)
+	if p.FIO != "" && to.Behind(p) {
+		c.reading.Add(1)
+		defer c.reading.Add(-1)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	var before record.Micros // when the call before this one began, 0 for none
 	for {
 		var did fio.Report
-		var ok bool
+		var ok, wanted bool
 		var failed, unheard error
 		var began record.Micros
 		if p.FIO == "" {
-			began, unheard = s.hears(p, p.Address)
+			began, unheard = c.hears(ctx, p, p.Address)
 			ok, failed = unheard == nil, forbidden(unheard)
 		} else {
-			did, ok, failed = s.readFIO(p)
+			did, ok, failed = c.readFIO(ctx, to, p)
 		}
-		now := s.clock.Now()
-		s.mu.Lock()
-		wanted := s.described.Awaits(p)
-		switch {
-		case wanted && failed != nil:
-			reason := "FioFailed"
-			if forbidden(failed) != nil {
-				reason = "CallForbidden"
-			}
-			s.gaveUp(now, p, reason, failed.Error())
-			wanted = false
-		case wanted && ok:
-			s.described.Answered(now, p)
-			if p.FIO != "" && p.Milestone >= 0 {
-				if s.done[p.Phase] == nil {
-					s.done[p.Phase] = make(map[string]fio.Report)
+		now := c.Clock.Now()
+		to.Look(func(d *observe.Described) {
+			wanted = d.Awaits(p)
+			switch {
+			case wanted && failed != nil:
+				reason := "FioFailed"
+				if forbidden(failed) != nil {
+					reason = "CallForbidden"
 				}
-				s.done[p.Phase][p.Object] = did
+				to.GaveUp(now, p, reason, failed.Error())
+				wanted = false
+			case wanted && ok:
+				d.Answered(now, p)
+				c.answered(to, p, did, now, began, before)
+			case wanted && unheard != nil:
+				d.Unheard(p, c.silentFor(unheard))
 			}
-			if p.FIO != "" {
-				break
-			}
-			s.spell(s.noun.Many, answered, (now - began).Duration())
-			if before > 0 {
-				s.spell(s.noun.Many, lateness, (now - before).Duration())
-			}
-		case wanted && unheard != nil:
-			s.described.Unheard(p, s.silentFor(unheard))
-		}
-		s.mu.Unlock()
+		})
 		before = began
 		if ok && wanted && p.Keep {
-			s.keep(p)
+			c.keep(ctx, to, p)
 			return
 		}
 		if ok || !wanted {
@@ -323,8 +319,24 @@ func (s *ObjectSet) probe(p observe.Probe) {
 		}
 		select {
 		case <-tick.C:
-		case <-s.probing.Done():
+		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// answered notes what an answer at now tells, to a call that began then, and the
+// one before it, 0 for none.
+func (c *calls) answered(to *follow.ObjectSet, p observe.Probe, did fio.Report, now, began, before record.Micros) {
+	if p.FIO == "" {
+		to.Spell(answered, (now - began).Duration())
+		if before > 0 {
+			to.Spell(lateness, (now - before).Duration())
+		}
+	} else if p.Milestone >= 0 {
+		if c.done[p.Phase] == nil {
+			c.done[p.Phase] = make(map[string]fio.Report)
+		}
+		c.done[p.Phase][p.Object] = did
 	}
 }

@@ -1,4 +1,6 @@
-package workload
+// Package described is what a workload says of the objects that are followed on a
+// cluster, instead of pods: its key objects, which plan/workload keeps as written.
+package described
 
 import (
 	"cmp"
@@ -6,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -46,6 +49,25 @@ type Objects struct {
 	// Bounds are what can keep the load from going faster, by samples that a lab
 	// or a cluster gives.
 	Bounds []record.Bound `yaml:"bounds"`
+
+	ofMachines bool
+}
+
+// New is a description that is to be read. OfMachines is one on a target that calls
+// servers and drains nodes.
+func New() workload.Followed { return new(Objects) }
+
+// OfMachines is told of in New.
+func OfMachines() workload.Followed { return &Objects{ofMachines: true} }
+
+// Of is what a workload says of the objects that are followed, nil where these are
+// pods, and without a workload.
+func Of(w *workload.Workload) *Objects {
+	if w == nil {
+		return nil
+	}
+	o, _ := w.Followed.(*Objects)
+	return o
 }
 
 // Resource is a resource of the API whose news tells of the objects.
@@ -157,9 +179,9 @@ func (o *Objects) phases() (list []string) {
 }
 
 // DoesIO reports whether the objects of a workload do IO, with these parameters.
-func (w *Workload) DoesIO(params Params) bool {
+func DoesIO(w *workload.Workload, params workload.Params) bool {
 	_, err := w.Param(ParamGuestIOPS)
-	return w.Objects.ReadsFIO() && (err != nil || params.Int(ParamGuestIOPS) > 0)
+	return Of(w).ReadsFIO() && (err != nil || params.Int(ParamGuestIOPS) > 0)
 }
 
 // SourceFIO is the source of samples of IO that objects have done, whose values
@@ -283,8 +305,8 @@ type Limit struct {
 // name is what a limit is called: the last key of its path.
 func (l Limit) name() string { return l.Path[strings.LastIndexByte(l.Path, '.')+1:] }
 
-// kind is the kind of such objects, on a target whose own kind is base.
-func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
+// Kind implements workload.Followed.
+func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 	k := base
 	k.Object, k.Place = o.Noun, o.Place
 	k.Milestones, k.Placed, k.Started, k.There = nil, "", "", o.There
@@ -341,14 +363,16 @@ var milestoneForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 // keeps them as bits, and one is that the object was created.
 const maxMilestones = 15
 
-func (v *validator) objects(o *Objects) {
-	if o == nil {
-		return
-	}
-	if !v.w.Target.Configured {
-		v.Fail("objects", "the target %s says itself what is followed", v.w.Target.Name)
-		return
-	}
+// validator checks the objects of a workload.
+type validator struct {
+	*strictyaml.Validation
+	w       *workload.Workload
+	objects *Objects
+}
+
+// Check implements workload.Followed.
+func (o *Objects) Check(to *strictyaml.Validation, w *workload.Workload) {
+	v := &validator{to, w, o}
 	if o.Noun.One == "" || o.Noun.Many == "" {
 		v.Add("objects.noun", "for example noun: {one: machine, many: machines}", "says what one object and many are called, and one is missing")
 	}
@@ -358,7 +382,7 @@ func (v *validator) objects(o *Objects) {
 	taken := map[string]bool{}
 	for i, r := range o.Resources {
 		path := strictyaml.Index("objects.resources", i)
-		v.name(path+".name", r.Name, taken)
+		workload.CheckName(to, path+".name", r.Name, taken)
 		if r.APIVersion == "" {
 			v.Fail(path+".apiVersion", "is missing")
 		}
@@ -382,6 +406,8 @@ func (v *validator) objects(o *Objects) {
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
 	case o.Begin != nil && ways(o.Begin.Patch != nil, o.Begin.Put != "", o.Begin.Drain != nil) != 1:
 		v.Fail("objects.begin", "is one of a patch, a put and a drain")
+	case o.Begin != nil && o.Begin.Drain != nil && !o.ofMachines:
+		v.Fail("objects.begin.drain", "the target %s drains no nodes", w.Target.Name)
 	case o.Begin != nil && o.Begin.Drain != nil && ((o.Begin.Drain.Nodes == "") == (o.Begin.Drain.Pools == "") || o.Begin.Drain.Pods == ""):
 		v.Fail("objects.begin.drain", "needs the label selectors pods and either nodes or pools")
 	}
@@ -491,9 +517,11 @@ func (v *validator) objectMilestones(o *Objects) {
 }
 
 func (v *validator) probe(path string, p *Probe) {
-	if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
+	if p != nil && !v.objects.ofMachines {
+		v.Fail(path, "the target %s calls no servers", v.w.Target.Name)
+	} else if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 		v.Fail(path, "needs paths of an address and a port from 1 to 65535")
-	} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p Param) bool { return p.Name == ParamSSHKey }) {
+	} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p workload.Param) bool { return p.Name == ParamSSHKey }) {
 		v.Fail(path+".fio", "needs a parameter %s, which lets it in", ParamSSHKey)
 	}
 }
