@@ -574,6 +574,58 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	}
 }
 
+// targetWords are files outside of the targets' own folders that name what just
+// some targets have, with how often they do. The list may only become shorter.
+func targetWords() map[string]int {
+	return map[string]int{
+		"internal/cli/experiment/check.go":      2, // what check is for, and an example
+		"internal/cli/experiment/compare.go":    1, // the former name of a difference
+		"internal/cli/experiment/experiment.go": 4, // examples, and the former name of a flag
+		"internal/cli/experiment/runner.go":     3, // agreement to reboots
+		"internal/judge/usage/sources.go":       1, // a source in records
+		"internal/record/dir.go":                2, // parts of what was real
+	}
+}
+
+// What a target is made of is named by the target, as data: another one then
+// needs no change elsewhere.
+func TestWordsOfTargetsStayInTheirFolders(t *testing.T) {
+	words := regexp.MustCompile(`(?i)\b(pods?|nodes?|kubelets?|volumes?|bricks?|haproxy|fio|guests?)\b`)
+	names := regexp.MustCompile(`\b(node-density|io-volumes|gluster-volumes|002-pods-per-node|too-many-pods)\b`) // of workloads, examples and signatures
+	own := []string{
+		"internal/target", "internal/lab", "internal/cli/labs", "internal/advise", "internal/cli/advise", "internal/plan/kubeburner",
+		"internal/plan/signature", "internal/plan/planted", "internal/test",
+		"internal/record/upgrade", // what earlier versions have written
+	}
+	seen := make(map[string]int)
+	for _, f := range sources(t) {
+		if !strings.HasPrefix(f.pkg, "internal/") || slices.ContainsFunc(own, func(room string) bool { return f.pkg == room || strings.HasPrefix(f.pkg, room+"/") }) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.Field:
+				return x.Tag == nil // else it is a name in a file, which stays
+			case *ast.BasicLit:
+				if word := words.FindString(names.ReplaceAllString(x.Value, "")); x.Kind == token.STRING && word != "" {
+					seen[f.name]++
+					if seen[f.name] > targetWords()[f.name] {
+						t.Errorf("%s says %q: let the target declare it", f.at(x), word)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for name, count := range targetWords() {
+		if seen[name] < count {
+			t.Errorf("%s has %d such texts, and %d are allowed: lower that", name, seen[name], count)
+		}
+	}
+}
+
 // coined are words that a reader would have to learn, and what to say instead.
 func coined() map[string]string {
 	return map[string]string{
