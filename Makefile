@@ -28,7 +28,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 # Packages that share data between goroutines and do not link Kubernetes.
-CONCURRENT := ./internal/judge ./internal/run ./internal/run/engine ./internal/record ./internal/target/simulated ./internal/target/kubernetes/observe ./internal/target/router/load
+CONCURRENT := ./internal/judge ./internal/run ./internal/run/engine ./internal/record ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/router/load
 
 .PHONY: build ui demo demo-real deps test test-long truth check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build
@@ -104,8 +104,8 @@ GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
 MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build
-	$(GO_TEST) -p 2 -parallel 6 $$(go list ./... | grep -v /internal/target/router$$)
-	$(GO_TEST) -parallel 2 ./internal/target/router
+	$(GO_TEST) -p 2 -parallel 6 $$(go list ./... | grep -v /internal/system/router$$)
+	$(GO_TEST) -parallel 2 ./internal/system/router
 	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
 # The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests
@@ -135,9 +135,9 @@ ui:
 # parts'. The machine should be doing nothing else.
 bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
-	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/target/router
-	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench WatchMachines -benchtime 1x ./internal/target/kubernetes/follow
-	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes/api ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/system/router
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench WatchMachines -benchtime 1x ./internal/system/kubernetes/follow
+	go test -run '^$$' -bench . -benchmem ./internal/system/kubernetes/api ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 
 # Kubernetes' tested maximum: 150,000 pods on 5000 simulated nodes. It takes 22
 # GiB of memory and some twenty minutes. docs/lab.md has its figures. Then ladders

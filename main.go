@@ -11,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/target/router/backend"
-	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 
 func main() {

@@ -14,8 +14,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/router"
-	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/router"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 

@@ -10,7 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -236,7 +236,7 @@ func TestRealGuestsWithoutQEMU(t *testing.T) {
 		cmd := p.Command(strings.Fields(args)...)
 		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
 		out, _ := cmd.CombinedOutput() // the code tells
-		if cmd.ProcessState.ExitCode() != process.ExitCouldNotRun || !strings.Contains(string(out), "needs qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
+		if cmd.ProcessState.ExitCode() != process.ExitCouldNotRun || !strings.Contains(string(out), "missing for real guests: qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
 			t.Errorf("%s: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
 		}
 	}

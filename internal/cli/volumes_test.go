@@ -15,8 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
-	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 

@@ -52,29 +52,7 @@ func (p *Plan) Default(w *workload.Workload) {
 		p.Axis.Levels = slices.Clone(axis.Sweep.Levels)
 	}
 	if err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
-		if p.Axis.Search == nil {
-			p.Axis.Search = &Search{}
-		}
-		s, d := p.Axis.Search, axis.Default
-		// A range that was given does not become empty by a default end.
-		if isOpen(p, "axis.search.resolution", s.Resolution) {
-			s.Resolution = d.Resolution
-		}
-		if isOpen(p, "axis.search.from", s.From) {
-			s.From = d.From
-			if s.Max > 0 {
-				s.From = math.Min(s.From, s.Max)
-			}
-		}
-		if isOpen(p, "axis.search.step", s.Step) {
-			s.Step = math.Max(d.Step, s.Resolution)
-		}
-		if isOpen(p, "axis.search.max", s.Max) {
-			s.Max = math.Max(d.Max, s.From)
-		}
-		if s.Confirm == (Confirm{}) {
-			s.Confirm = Confirm{defaultConfirm, defaultConfirm}
-		}
+		p.defaultSearch(axis.Default)
 	}
 	if isOpen(p, "stepTimeout", p.StepTimeout) {
 		p.StepTimeout = Duration(w.StepTimeout)
@@ -99,21 +77,7 @@ func (p *Plan) Default(w *workload.Workload) {
 		}
 	}
 	if p.Kind == AB || p.Kind == Sweep && (len(p.Vary) > 0 || p.Primary != nil) {
-		if p.Primary == nil {
-			p.Primary = &Primary{}
-		}
-		if isOpen(p, "primary.metric", p.Primary.Metric) {
-			p.Primary.Metric = cmp.Or(axis.Primary, w.Primary)
-		}
-		if f, err := slo.ParseFigure(p.Primary.Metric); err == nil {
-			p.Primary.Metric = f.String() // as the figures of a run are named
-		}
-		if isOpen(p, "primary.margin", p.Primary.Margin) {
-			p.Primary.Margin = defaultMargin
-		}
-		if isOpen(p, "primary.alpha", p.Primary.Alpha) {
-			p.Primary.Alpha = defaultAlpha
-		}
+		p.defaultPrimary(cmp.Or(axis.Primary, w.Primary))
 	}
 	if len(p.Goals) == 0 {
 		p.Goals = slices.Clone(w.Goals)
@@ -160,6 +124,52 @@ func (p *Plan) Settings(t workload.Target) (settings.Own, error) {
 	}
 	own := t.Settings()
 	return own, settings.Read(p.Target, own, settingsPath, p.positions)
+}
+
+// defaultSearch fills in what was left open of a search.
+func (p *Plan) defaultSearch(d workload.Range) {
+	if p.Axis.Search == nil {
+		p.Axis.Search = &Search{}
+	}
+	s := p.Axis.Search
+	// A range that was given does not become empty by a default end.
+	if isOpen(p, "axis.search.resolution", s.Resolution) {
+		s.Resolution = d.Resolution
+	}
+	if isOpen(p, "axis.search.from", s.From) {
+		s.From = d.From
+		if s.Max > 0 {
+			s.From = math.Min(s.From, s.Max)
+		}
+	}
+	if isOpen(p, "axis.search.step", s.Step) {
+		s.Step = math.Max(d.Step, s.Resolution)
+	}
+	if isOpen(p, "axis.search.max", s.Max) {
+		s.Max = math.Max(d.Max, s.From)
+	}
+	if s.Confirm == (Confirm{}) {
+		s.Confirm = Confirm{defaultConfirm, defaultConfirm}
+	}
+}
+
+// defaultPrimary fills in what was left open of the figure that decides.
+func (p *Plan) defaultPrimary(metric string) {
+	if p.Primary == nil {
+		p.Primary = &Primary{}
+	}
+	if isOpen(p, "primary.metric", p.Primary.Metric) {
+		p.Primary.Metric = metric
+	}
+	if f, err := slo.ParseFigure(p.Primary.Metric); err == nil {
+		p.Primary.Metric = f.String() // as the figures of a run are named
+	}
+	if isOpen(p, "primary.margin", p.Primary.Margin) {
+		p.Primary.Margin = defaultMargin
+	}
+	if isOpen(p, "primary.alpha", p.Primary.Alpha) {
+		p.Primary.Alpha = defaultAlpha
+	}
 }
 
 // DefaultTarget fills in what the plan leaves open of its target.

@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/view"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // decades is a sweep over three decades, whose 99th percentile bends where both

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // KindBefore is the kind of the objects of a record that was made before records

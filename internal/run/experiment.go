@@ -13,7 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // FromPlan is a plan as it was run, as far as its record is to be judged: without
@@ -76,7 +76,7 @@ const (
 
 // load fills in how the plan is loaded along an axis, within the bounds of its
 // target. Declared is what that says of the axis.
-func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b target.Bounds) {
+func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b system.Bounds) {
 	stream := declared.Stream != nil
 	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
 	o := &x.Options

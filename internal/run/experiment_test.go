@@ -20,8 +20,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
-	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/simulated"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -112,7 +112,7 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 		if tr.cancel != nil {
 			tr.cancel(cancel, w)
 		}
-		err = Run(ctx, context.Background(), dir, "trial-1", x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
+		err = Run(ctx, context.Background(), dir, "trial-1", x, time.Now, w, func(_ context.Context, r system.Recorder) (system.Instance, error) {
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
 		})
 	})

@@ -15,13 +15,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Job is an experiment on its way from a valid plan to its result.
 type Job struct {
-	target.Request
-	Provider target.Provider
+	system.Request
+	Provider system.Provider
 	// Command is the command line that asked for it, as a shell reads it.
 	Command string
 	// Asked are the levels that the user has named: it is warned of those
@@ -38,7 +38,7 @@ type Job struct {
 	// IgnoreHealth loads a system that is not fit for it.
 	IgnoreHealth bool
 	// Agree asks the user for consent. An error means that it was not given.
-	Agree func(ctx context.Context, c *target.Consent) error
+	Agree func(ctx context.Context, c *system.Consent) error
 	// Past is the run that goes on, nil for one that begins. Its directory is
 	// locked.
 	Past     *Past
@@ -49,7 +49,7 @@ type Job struct {
 	Judged func(dir record.Dir, result *judge.Result, err error)
 
 	surveyed surveyed
-	session  target.Session
+	session  system.Session
 }
 
 // Asked is a level that the user has asked for, and by what.
@@ -114,7 +114,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	} else {
 		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
-	if _, mistake := errors.AsType[*target.MistakeError](runErr); mistake && result == nil && j.Past == nil {
+	if _, mistake := errors.AsType[*system.MistakeError](runErr); mistake && result == nil && j.Past == nil {
 		// Nothing was made: the command is to be given again, with the same --out.
 		err = errors.Join(err, os.RemoveAll(string(dir)))
 	}
@@ -286,7 +286,7 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	}
 	dir, err = record.CreateDir(NewPath(j.Out, j.Plan.Name, j.Now()))
 	if errors.Is(err, os.ErrExist) {
-		return "", nil, target.Mistakef("give another --out", "%w", err)
+		return "", nil, system.Mistakef("give another --out", "%w", err)
 	}
 	if err != nil {
 		return "", nil, err
@@ -322,12 +322,12 @@ func NewPath(out, name string, now time.Time) string {
 }
 
 // opener makes the target of a run.
-type opener func(context.Context, target.Recorder) (target.Instance, error)
+type opener func(context.Context, system.Recorder) (system.Instance, error)
 
 // described completes what a target tells of itself by what is known of this
 // machine, and was known before any load.
 func (j *Job) described(open opener, preferred string) opener {
-	return func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
+	return func(ctx context.Context, rec system.Recorder) (system.Instance, error) {
 		t, err := open(ctx, rec)
 		if err != nil {
 			return nil, err
@@ -337,13 +337,13 @@ func (j *Job) described(open opener, preferred string) opener {
 }
 
 type describedTarget struct {
-	target.Instance
+	system.Instance
 	surveyed
 	preferred string // what this program was allowed of the CPUs
 	progress  func() (show func(what string), end func())
 }
 
-// Close implements target.Instance.
+// Close implements system.Instance.
 func (t *describedTarget) Close(done context.Context) error {
 	show, end := t.progress()
 	defer end()
@@ -370,7 +370,7 @@ func (t *describedTarget) Close(done context.Context) error {
 // removalShown is how often it is shown how far a removal is.
 const removalShown = 5 * time.Second
 
-// Describe implements target.Target.
+// Describe implements system.Target.
 func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Instance.Describe(ctx)
 	host := telemetry.Host()
@@ -382,7 +382,7 @@ func (t *describedTarget) Describe(ctx context.Context) (record.Environment, err
 
 // renewed makes a target that is emptied by renewing its system.
 func (j *Job) renewed(open opener) opener {
-	return func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
+	return func(ctx context.Context, rec system.Recorder) (system.Instance, error) {
 		t, err := open(ctx, rec)
 		if err != nil {
 			return nil, err
@@ -392,13 +392,13 @@ func (j *Job) renewed(open opener) opener {
 }
 
 type freshTarget struct {
-	target.Instance
-	session target.Session
-	rec     target.Recorder
+	system.Instance
+	session system.Session
+	rec     system.Recorder
 	open    opener
 }
 
-// Reset implements target.Target.
+// Reset implements system.Target.
 func (t *freshTarget) Reset(ctx context.Context) error {
 	err := t.Instance.Close(ctx)
 	t.Instance = nil
@@ -412,15 +412,15 @@ func (t *freshTarget) Reset(ctx context.Context) error {
 	return err
 }
 
-// Progress implements target.Target.
-func (t *freshTarget) Progress() target.Progress {
+// Progress implements system.Target.
+func (t *freshTarget) Progress() system.Progress {
 	if t.Instance == nil {
-		return target.Progress{} // it could not be made anew
+		return system.Progress{} // it could not be made anew
 	}
 	return t.Instance.Progress()
 }
 
-// Close implements target.Instance.
+// Close implements system.Instance.
 func (t *freshTarget) Close(done context.Context) error {
 	if t.Instance == nil {
 		return nil

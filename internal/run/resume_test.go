@@ -21,8 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
-	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/simulated"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -61,7 +61,7 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 		if past, err = OpenPast(dir, "trial-1", x); err != nil || past.Done {
 			return
 		}
-		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
+		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r system.Recorder) (system.Instance, error) {
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
 		})
 	})

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Experiment is what is to be run, all of it decided.
@@ -103,7 +103,7 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 	}
 	ctx, fail := context.WithCancelCause(soft)
 	defer fail(nil)
-	recorder := target.Recorder{Sink: writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
+	recorder := system.Recorder{Sink: writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
 	go func() {
 		select {
 		case <-writer.Failed():
@@ -143,7 +143,7 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 
 // clean empties the target. Where that takes a while, what was found is told
 // before: it must not be lost with a removal that fails.
-func (p *part) clean(hard context.Context, instance target.Instance, recorder target.Recorder, writer *record.Writer, runErr error) error {
+func (p *part) clean(hard context.Context, instance system.Instance, recorder system.Recorder, writer *record.Writer, runErr error) error {
 	if left := instance.Progress().Left; left > 0 {
 		recorder.Emit(&record.Cleanup{Left: left})
 		if writer.Flush(); writer.Err() == nil {
@@ -236,7 +236,7 @@ func (j *liveJudge) step(id int) (judge.Step, bool) {
 }
 
 // makeSteps makes steps on the target until the design is done.
-func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder target.Recorder) error {
+func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder system.Recorder) error {
 	x, live, observer := p.x, p.live, p.observer
 	environment, err := instance.Describe(ctx)
 	if err != nil {
@@ -308,7 +308,7 @@ func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder
 
 // describe puts on record what the target is: in the first part as
 // environment.json, in a later one where it is no longer what it was.
-func (p *part) describe(environment record.Environment, recorder target.Recorder) error {
+func (p *part) describe(environment record.Environment, recorder system.Recorder) error {
 	if p.environment == nil {
 		environment.Start, environment.Kind = p.x.Spec.Start, &p.x.Spec.Kind
 		return p.dir.WriteJSON(record.EnvironmentFile, environment)

@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 )
 
 // tuneNode is a cluster's node that is read by a pod on it.

@@ -71,35 +71,7 @@ was the bottleneck.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.read(cmd, len(args) > 2); err != nil {
-				return err
-			}
-			// The objects of large experiments are most of the memory: what is
-			// no longer needed of them goes twice as early, for little work.
-			defer debug.SetGCPercent(debug.SetGCPercent(50))
-			compared := p.WaitFor("comparing the records")
-			defer compared()
-			operands, err := loadOperands(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			if err := o.checkOut(operands); err != nil {
-				return err
-			}
-			var outcome recorded.Outcome
-			if len(operands) == 2 {
-				outcome, err = recorded.Compare(operands[0], operands[1], o.Options)
-			} else {
-				outcome, err = recorded.TrendOf(operands, o.TrendOptions)
-			}
-			if err != nil {
-				return compareUsage(err)
-			}
-			outcome.Command, outcome.Version = process.CommandLine(p.Args), process.Version
-			compared()
-			return o.show(p, outcome, operands)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(p, cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what belongs to the arm besides the parameters: `NAMES` as above")
@@ -111,6 +83,37 @@ was the bottleneck.`,
 	flags.StringVar(&o.out, "out", "", "write "+ComparisonFile+" and report.html into this `directory`")
 	process.OutputFlag(cmd, &o.output)
 	return cmd
+}
+
+// run compares the records that args name, and shows the outcome.
+func (o *compareOptions) run(p *process.Process, cmd *cobra.Command, args []string) error {
+	if err := o.read(cmd, len(args) > 2); err != nil {
+		return err
+	}
+	// The objects of large experiments are most of the memory: what is
+	// no longer needed of them goes twice as early, for little work.
+	defer debug.SetGCPercent(debug.SetGCPercent(50))
+	compared := p.WaitFor("comparing the records")
+	defer compared()
+	operands, err := loadOperands(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	if err := o.checkOut(operands); err != nil {
+		return err
+	}
+	var outcome recorded.Outcome
+	if len(operands) == 2 {
+		outcome, err = recorded.Compare(operands[0], operands[1], o.Options)
+	} else {
+		outcome, err = recorded.TrendOf(operands, o.TrendOptions)
+	}
+	if err != nil {
+		return compareUsage(err)
+	}
+	outcome.Command, outcome.Version = process.CommandLine(p.Args), process.Version
+	compared()
+	return o.show(p, outcome, operands)
 }
 
 // compareOptions are the flags of compare.

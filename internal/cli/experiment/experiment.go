@@ -28,7 +28,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 	"plimsoll.dev/plimsoll/workloads"
@@ -493,7 +493,7 @@ func (r *runner) show(f *experimentFlags) error {
 	})
 	if result == nil {
 		if left, ok := errors.AsType[*run.LeftError](err); ok {
-			return &target.UnableError{Err: err, Hint: leftText(left.Left, r.cleanCommand())}
+			return &system.UnableError{Err: err, Hint: leftText(left.Left, r.cleanCommand())}
 		}
 		return err
 	}

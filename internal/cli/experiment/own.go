@@ -81,12 +81,20 @@ func (f *experimentFlags) addOption(flags *pflag.FlagSet, name, help string) {
 	}
 }
 
+// targetsNamed are targets as a sentence has them.
+func targetsNamed(names []string) string {
+	if len(names) == 1 {
+		return "the target " + names[0]
+	}
+	return "the targets " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
 // ofOtherTarget refuses the flags that belong to other targets than the
 // workload's.
 func ofOtherTarget(cmd *cobra.Command, w *workload.Workload) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if of := f.Annotations[ofTarget]; of != nil && !slices.Contains(of, w.Target.Name) && err == nil {
-			err = process.Usagef("leave it out", "--%s belongs to the target %s, and %s loads the target %s", f.Name, strings.Join(of, ", "), w.Name, w.Target.Name)
+			err = process.Usagef("leave it out", "--%s belongs to %s, and %s loads the target %s", f.Name, targetsNamed(of), w.Name, w.Target.Name)
 		}
 	})
 	return err
@@ -122,7 +130,7 @@ func helpOfTarget(cmd *cobra.Command) {
 			hint = fmt.Sprintf(" ('%s WORKLOAD --help' lists those of a workload's own target)", cmd.CommandPath())
 		}
 		slices.Sort(names)
-		fmt.Fprintf(cmd.OutOrStdout(), "\nFlags of the target %s%s:\n%s", strings.Join(slices.Compact(names), ", "), hint, own.FlagUsages())
+		fmt.Fprintf(cmd.OutOrStdout(), "\nFlags of %s%s:\n%s", targetsNamed(slices.Compact(names)), hint, own.FlagUsages())
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // runner runs one valid plan.
@@ -53,16 +53,16 @@ func (r *runner) mild(err error) bool {
 
 // request is what a session is opened for, and with what. Where no workload
 // says more, that is a cluster.
-func (r *runner) request() (target.Provider, target.Request, error) {
+func (r *runner) request() (system.Provider, system.Request, error) {
 	provider := process.Providers()[0] // as clusters has it
 	if r.workload != nil {
 		var err error
 		if provider, err = process.ProviderOf(r.workload.Target.Name); err != nil {
-			return nil, target.Request{}, err
+			return nil, system.Request{}, err
 		}
 	}
 	id, long, err := r.p.Names()
-	q := target.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: r.cleanCommand(), Wait: r.wait}
+	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: r.cleanCommand(), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -111,7 +111,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 }
 
 // agree asks whether a system that is not ours may be loaded.
-func (r *runner) agree(ctx context.Context, c *target.Consent) error {
+func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 	for _, w := range c.Warnings {
 		r.p.Logf("warning: %s\n", w)
 	}
@@ -172,7 +172,7 @@ type outline struct {
 	Axis     string          `json:"axis"`
 	Levels   string          `json:"levels"`
 	Cells    []string        `json:"cells,omitempty"` // each a run of its own
-	Changes  []target.Change `json:"changes"`
+	Changes  []system.Change `json:"changes"`
 	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
 }
 
@@ -207,7 +207,7 @@ func (r *runner) outline(format string) error {
 	if n := len(o.Cells); n > 0 {
 		r.p.Printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
 	}
-	for _, action := range []target.Action{target.Make, target.ChangeIt, target.Reboot, target.RemoveLeft} {
+	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft} {
 		var lines []string
 		for _, c := range changes {
 			if c.Action != action {

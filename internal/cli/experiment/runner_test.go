@@ -8,7 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // That nodes are rebooted is agreed to by their number, which --yes does not say.
@@ -33,7 +33,7 @@ func TestAgreementToReboots(t *testing.T) {
 			n = 0
 		}
 		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Console: screen.Console{Stderr: &log}}, yes: true, reboots: tt.given}
-		err := r.agree(context.Background(), &target.Consent{System: "a cluster", Reboots: n})
+		err := r.agree(context.Background(), &system.Consent{System: "a cluster", Reboots: n})
 		if (err != nil) != (tt.code != 0) {
 			t.Errorf("%s: %v", tt.why, err)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -74,7 +74,7 @@ command was killed.`,
 }
 
 // cleaned is the document of clean: what was removed, or would be by a dry run,
-// and what was left alone since it may be in use. Each is a target.Leftover of this
+// and what was left alone since it may be in use. Each is a system.Leftover of this
 // machine or a sweep.Leftover of the cluster.
 type cleaned struct {
 	DryRun  bool  `json:"dryRun"`

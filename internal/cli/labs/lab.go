@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 
 	"github.com/spf13/cobra"
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Exit codes, as the contracts fix them.
@@ -20,7 +20,7 @@ const (
 
 // Usagef makes the error of a mistake in what the user wrote or named. Hint is
 // one line that says what to do about it, or "".
-func Usagef(hint, format string, args ...any) error { return target.Mistakef(hint, format, args...) }
+func Usagef(hint, format string, args ...any) error { return system.Mistakef(hint, format, args...) }
 
 // ExitError carries an exit code for a command that has already said what
 // there was to say.
@@ -36,7 +36,7 @@ func ExitCode(err error) int {
 	if exit, ok := errors.AsType[ExitError](err); ok {
 		return int(exit)
 	}
-	if _, ok := errors.AsType[*target.MistakeError](err); ok {
+	if _, ok := errors.AsType[*system.MistakeError](err); ok {
 		return ExitUsage
 	}
 	return ExitCouldNotRun
@@ -44,10 +44,10 @@ func ExitCode(err error) int {
 
 // HintOf is the advice that belongs to an error, or "".
 func HintOf(err error) string {
-	if mistake, ok := errors.AsType[*target.MistakeError](err); ok {
+	if mistake, ok := errors.AsType[*system.MistakeError](err); ok {
 		return mistake.Hint
 	}
-	if unable, ok := errors.AsType[*target.UnableError](err); ok {
+	if unable, ok := errors.AsType[*system.UnableError](err); ok {
 		return unable.Hint
 	}
 	return ""

@@ -8,18 +8,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/virt"
-	"plimsoll.dev/plimsoll/internal/target/router"
-	"plimsoll.dev/plimsoll/internal/target/simulated"
-	"plimsoll.dev/plimsoll/internal/target/storage/io"
-	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
+	"plimsoll.dev/plimsoll/internal/system/router"
+	"plimsoll.dev/plimsoll/internal/system/simulated"
+	"plimsoll.dev/plimsoll/internal/system/storage/io"
+	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 )
 
 // Providers are the targets that this program can load.
-func Providers() []target.Provider {
-	return []target.Provider{
+func Providers() []system.Provider {
+	return []system.Provider{
 		kubernetes.Provider{},
 		virt.Provider{},
 		router.Provider{},
@@ -51,7 +51,7 @@ func DeclaredFacts() []record.Fact {
 }
 
 // ProviderOf is the provider of the target of that name.
-func ProviderOf(name string) (target.Provider, error) {
+func ProviderOf(name string) (system.Provider, error) {
 	for _, p := range Providers() {
 		if p.Declare().Name == name {
 			return p, nil
@@ -61,10 +61,10 @@ func ProviderOf(name string) (target.Provider, error) {
 }
 
 // SweepHost removes what dead runs of any target have left on this machine; see
-// target.Sweeper.
-func (p *Process) SweepHost(ctx context.Context, removes func(run string) bool) (list []target.Leftover, err error) {
+// system.Sweeper.
+func (p *Process) SweepHost(ctx context.Context, removes func(run string) bool) (list []system.Leftover, err error) {
 	for _, one := range Providers() {
-		if s, ok := one.(target.Sweeper); ok {
+		if s, ok := one.(system.Sweeper); ok {
 			left, failed := s.SweepHost(ctx, p.Host(), removes)
 			list, err = append(list, left...), errors.Join(err, failed)
 		}
@@ -85,8 +85,8 @@ func Needs() (list []proc.Program) {
 }
 
 // Host is what sessions may use of this process.
-func (p *Process) Host() target.Host {
-	return target.Host{
+func (p *Process) Host() system.Host {
+	return system.Host{
 		StateDir: p.StateDir, Executable: p.Executable, Version: Version, Now: p.Now, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
 		Log: func(format string, args ...any) { p.Logf(format+"\n", args...) },
 		Progress: func() (func(string), func()) {

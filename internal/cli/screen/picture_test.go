@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -38,7 +38,7 @@ func pictures() map[string]picture {
 	status := func(stage engine.Stage, purpose record.Purpose, level float64) engine.Status {
 		return engine.Status{
 			Step: 7, Stage: stage, Level: level, Purpose: purpose, Requests: 2200, Sent: 1700, Replied: 1650, InFlight: 50, Bound: 64,
-			Units: 2200, Unasked: 550, Progress: target.Progress{There: 1100, Arrived: 1100},
+			Units: 2200, Unasked: 550, Progress: system.Progress{There: 1100, Arrived: 1100},
 		}
 	}
 	raising := status(engine.StageRaising, record.PurposeConfirm, 110)

@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // quantileAtSlowly asks of every moment whether the objective could still be

@@ -13,12 +13,12 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/virt"
-	"plimsoll.dev/plimsoll/internal/target/router"
-	"plimsoll.dev/plimsoll/internal/target/simulated"
-	"plimsoll.dev/plimsoll/internal/target/storage/io"
-	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
+	"plimsoll.dev/plimsoll/internal/system/router"
+	"plimsoll.dev/plimsoll/internal/system/simulated"
+	"plimsoll.dev/plimsoll/internal/system/storage/io"
+	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 	"plimsoll.dev/plimsoll/workloads"
 )
 

@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // heightAt is how high a curve is before and after a place: two values at a jump.

@@ -14,12 +14,12 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Engine makes steps on one target.
 type Engine struct {
-	target  target.Target
+	target  system.Target
 	sink    record.Sink
 	clock   *record.Clock
 	options Options
@@ -39,7 +39,7 @@ type Engine struct {
 
 // New makes an Engine. It keeps the number of the step that is being made in
 // step, for those that put events on record themselves.
-func New(target target.Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
+func New(target system.Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
 	options.MaxInFlight = max(options.MaxInFlight, 1)
 	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
 }
@@ -92,7 +92,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 type run struct {
 	*Engine
 	design.Next
-	load   target.Batch
+	load   system.Batch
 	errors errorShare
 	status Status
 	failed error // why the load could not be made
@@ -126,8 +126,8 @@ func (r *run) hold() time.Duration {
 }
 
 // level is what the target is asked for.
-func (r *run) level() target.Level {
-	l := target.Level{Value: r.Level, Arm: r.Arm}
+func (r *run) level() system.Level {
+	l := system.Level{Value: r.Level, Arm: r.Arm}
 	if r.options.Open {
 		l.Span = r.options.Warmup + r.hold()
 	}
@@ -220,7 +220,7 @@ func (e *Engine) settled() {
 
 const lastNews = "last news missing"
 
-func (r *run) account(ctx context.Context) (target.Spread, error) {
+func (r *run) account(ctx context.Context) (system.Spread, error) {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()
 	return r.target.Account(ctx)
@@ -427,7 +427,7 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 			if err != nil {
 				measures = map[string]float64{}
 			}
-			measures[target.MeasureRequestErrors] = r.errors.percent()
+			measures[system.MeasureRequestErrors] = r.errors.percent()
 			if g, ok := tripped(r.options.Guards, measures, r.normal); ok {
 				r.emit(&g)
 				trip(fmt.Errorf("%w: %s", errGuard, g.Message))
@@ -515,7 +515,7 @@ func aboveNormal(measures, normal map[string]float64) []string {
 	for _, name := range slices.Sorted(maps.Keys(measures)) {
 		value, was := measures[name], normal[name]
 		slack := 0.0
-		if name == target.MeasureLatency {
+		if name == system.MeasureLatency {
 			slack = math.Max(was/2, 0.005)
 		}
 		if value > was+slack {
@@ -535,7 +535,7 @@ func (e *Engine) Healthy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	delete(measures, target.MeasureLatency)
+	delete(measures, system.MeasureLatency)
 	if off := aboveNormal(measures, e.normal); len(off) > 0 {
 		return fmt.Errorf("%w: %s", errNotHealthy, strings.Join(off, ", "))
 	}

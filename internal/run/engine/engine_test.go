@@ -17,7 +17,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // fate is what becomes of an object of a fake target.
@@ -70,7 +70,7 @@ func (f *fake) Describe(context.Context) (record.Environment, error) {
 	return record.Environment{}, nil
 }
 
-func (f *fake) Raise(_ context.Context, asked target.Level) (target.Batch, error) {
+func (f *fake) Raise(_ context.Context, asked system.Level) (system.Batch, error) {
 	level := asked.Value
 	if asked.Span > 0 {
 		level = asked.Value * asked.Span.Seconds() // all arrivals
@@ -78,14 +78,14 @@ func (f *fake) Raise(_ context.Context, asked target.Level) (target.Batch, error
 	now := f.call(fmt.Sprintf("raise %g", level))
 	if f.raise != nil {
 		if err := f.raise(now); err != nil {
-			return target.Batch{}, err
+			return system.Batch{}, err
 		}
 	}
 	first := f.asked
 	n := int(level) - first
 	f.asked += n
-	return target.Batch{
-		Requests: n, Units: n, Reached: level, Spread: target.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
+	return system.Batch{
+		Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
 		Send: func(ctx context.Context, i int) record.Slot { return f.send(first + i) },
 	}, nil
 }
@@ -118,11 +118,11 @@ func (f *fake) send(i int) record.Slot {
 	return slot
 }
 
-func (f *fake) Progress() target.Progress {
+func (f *fake) Progress() system.Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.clock.Now()
-	var p target.Progress
+	var p system.Progress
 	moved := func(at record.Micros) {
 		if at <= now {
 			p.Moved = max(p.Moved, at)
@@ -166,17 +166,17 @@ func (f *fake) Settle(ctx context.Context) error {
 	return f.settle(now)
 }
 
-func (f *fake) Account(ctx context.Context) (target.Spread, error) {
+func (f *fake) Account(ctx context.Context) (system.Spread, error) {
 	now := f.call("account")
 	if err := ctx.Err(); err != nil {
-		return target.Spread{}, err
+		return system.Spread{}, err
 	}
 	if f.account != nil {
 		if err := f.account(now); err != nil {
-			return target.Spread{}, err
+			return system.Spread{}, err
 		}
 	}
-	return target.Spread{Places: 2, Others: 3, Least: 6, Most: 7}, nil
+	return system.Spread{Places: 2, Others: 3, Least: 6, Most: 7}, nil
 }
 
 func (f *fake) Reset(ctx context.Context) error {
@@ -354,12 +354,12 @@ func TestHowAStepEnds(t *testing.T) {
 		},
 		{
 			"half of the requests fail: the engine's own measure trips",
-			func(i int) fate { return []fate{arrives, refused}[i%2] }, Guard{Name: target.MeasureRequestErrors, Bound: 50}, nil,
+			func(i int) fate { return []fate{arrives, refused}[i%2] }, Guard{Name: system.MeasureRequestErrors, Bound: 50}, nil,
 			"1:start, 1:loaded, 1:guard apiErrors, 1:end guard", 1,
 		},
 		{
 			"failed attempts count, not just failed requests",
-			except(needsThree, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9), Guard{Name: target.MeasureRequestErrors, Bound: 25}, nil,
+			except(needsThree, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9), Guard{Name: system.MeasureRequestErrors, Bound: 25}, nil,
 			"1:start, 1:loaded, 1:guard apiErrors, 1:end guard", 1,
 		},
 	} {
@@ -479,7 +479,7 @@ func TestAGuardTripsInTheLastMoment(t *testing.T) {
 func TestEachRequestOfATemplateCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, tr *trial) {
 		tr.target.fate = func(int) fate { return companion }
-		tr.options.Guards = []Guard{{Name: target.MeasureRequestErrors, Bound: 50}}
+		tr.options.Guards = []Guard{{Name: system.MeasureRequestErrors, Bound: 50}}
 		ending, err := tr.Run(context.Background(), whole(30))
 		if n := len(tr.sink.slots()); ending != record.EndGuard || err != nil || n != 60 {
 			t.Errorf("%s, %v, %d requests on record: want a guard and 60", ending, err, n)
@@ -806,10 +806,10 @@ func TestUnrest(t *testing.T) {
 		{"as before", 3, 3, "nodesNotReady", false},
 		{"better than before", 2, 3, "nodesNotReady", false},
 		{"one more", 4, 3, "nodesNotReady", true},
-		{"a latency may be half as much again", 0.030, 0.020, target.MeasureLatency, false},
-		{"and no more", 0.031, 0.020, target.MeasureLatency, true},
-		{"or 5 ms more", 0.006, 0.001, target.MeasureLatency, false},
-		{"and no more than that", 0.0061, 0.001, target.MeasureLatency, true},
+		{"a latency may be half as much again", 0.030, 0.020, system.MeasureLatency, false},
+		{"and no more", 0.031, 0.020, system.MeasureLatency, true},
+		{"or 5 ms more", 0.006, 0.001, system.MeasureLatency, false},
+		{"and no more than that", 0.0061, 0.001, system.MeasureLatency, true},
 	} {
 		off := aboveNormal(map[string]float64{tt.name: tt.value, "other": 1}, map[string]float64{tt.name: tt.normal, "other": 1})
 		if (len(off) > 0) != tt.off {
@@ -835,7 +835,7 @@ func TestEmptyAwaitsCalm(t *testing.T) {
 		{"calm at once", "down", 0, nil, 0, false, true},
 		{"calm after a while", "down", 10 * time.Second, nil, 10, false, true},
 		{"never calm: that is on record, and no error", "down", time.Hour, nil, 60, true, false},
-		{"slow for good: on record, but no danger", target.MeasureLatency, time.Hour, nil, 60, true, true},
+		{"slow for good: on record, but no danger", system.MeasureLatency, time.Hour, nil, 60, true, true},
 		{"out of reach for good", "", time.Hour, errors.New("out of reach"), 60, true, false},
 	} {
 		bubble(t, func(t *testing.T, tr *trial) {

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Guard ends a step when a measure of the target's health has risen by Bound
@@ -79,7 +79,7 @@ type Status struct {
 	Dropped  int // open loop: arrivals that were given up
 	Units    int // objects in place at the level, of all steps, once all are asked for
 	Unasked  int // of them, those whose requests were not answered yet
-	Progress target.Progress
+	Progress system.Progress
 	// Left is how long the present stage can still last; 0 is not known.
 	Left time.Duration
 }

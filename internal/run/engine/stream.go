@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // stagesStream are the stages of a step whose requests are a stream: the
 // warm-up, the hold, and the follow-up of what was sent until then.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
-	s := target.Schedule{
+	s := system.Schedule{
 		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
 		Window: min(longestWindow, r.hold()/leastWindows), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
 	}

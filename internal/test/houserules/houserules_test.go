@@ -116,10 +116,10 @@ func impure() []string {
 	return []string{
 		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/experiment", "internal/cli/process",
 		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
-		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
+		"internal/system/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
-		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
-		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey", "internal/target/kubernetes/virt",
+		"internal/system/kubernetes/api", "internal/system/kubernetes/prepared", "internal/system/kubernetes/kubetest", "internal/system/kubernetes/follow",
+		"internal/system/kubernetes/create", "internal/system/kubernetes/change", "internal/system/kubernetes/drain", "internal/system/kubernetes/sweep", "internal/system/kubernetes/survey", "internal/system/kubernetes/virt",
 	}
 }
 
@@ -146,7 +146,7 @@ func TestPackagesArePure(t *testing.T) {
 // rooms are the folders of internal from the top down: a package imports from
 // its own room and from those below it.
 func rooms() []string {
-	return []string{"cli", "run", "target", "report", "judge", "lab", "advise", "plan", "proc", "record", "text"}
+	return []string{"cli", "run", "system", "report", "judge", "lab", "advise", "plan", "proc", "record", "text"}
 }
 
 func TestImportsNeverRunUp(t *testing.T) {
@@ -190,7 +190,7 @@ func floors() map[string][]string {
 	return map[string][]string{
 		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
 		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "usage", "result", "compare", "stats"},
-		"internal/target/kubernetes": {"virt", "", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
+		"internal/system/kubernetes": {"virt", "", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
 	}
 }
 
@@ -225,7 +225,7 @@ func TestImportsRunOneWayInARoom(t *testing.T) {
 // A target plugs into the engine; it knows no other target.
 func TestTargetsDoNotImportEachOther(t *testing.T) {
 	of := func(pkg string) string {
-		rest, ok := strings.CutPrefix(pkg, "internal/target/")
+		rest, ok := strings.CutPrefix(pkg, "internal/system/")
 		if !ok {
 			return ""
 		}
@@ -310,7 +310,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
+			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/system/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
@@ -570,6 +570,58 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	for _, name := range allowed {
 		if !seen[name] {
 			t.Errorf("there is no file %s: take it out of the list", name)
+		}
+	}
+}
+
+// targetWords are files outside of the targets' own folders that name what just
+// some targets have, with how often they do. The list may only become shorter.
+func targetWords() map[string]int {
+	return map[string]int{
+		"internal/cli/experiment/check.go":      2, // what check is for, and an example
+		"internal/cli/experiment/compare.go":    1, // the former name of a difference
+		"internal/cli/experiment/experiment.go": 4, // examples, and the former name of a flag
+		"internal/cli/experiment/runner.go":     3, // agreement to reboots
+		"internal/judge/usage/sources.go":       1, // a source in records
+		"internal/record/dir.go":                2, // parts of what was real
+	}
+}
+
+// What a target is made of is named by the target, as data: another one then
+// needs no change elsewhere.
+func TestWordsOfTargetsStayInTheirFolders(t *testing.T) {
+	words := regexp.MustCompile(`(?i)\b(pods?|nodes?|kubelets?|volumes?|bricks?|haproxy|fio|guests?)\b`)
+	names := regexp.MustCompile(`\b(node-density|io-volumes|gluster-volumes|002-pods-per-node|too-many-pods)\b`) // of workloads, examples and signatures
+	own := []string{
+		"internal/system", "internal/lab", "internal/cli/labs", "internal/advise", "internal/cli/advise", "internal/plan/kubeburner",
+		"internal/plan/signature", "internal/plan/planted", "internal/test",
+		"internal/record/upgrade", // what earlier versions have written
+	}
+	seen := make(map[string]int)
+	for _, f := range sources(t) {
+		if !strings.HasPrefix(f.pkg, "internal/") || slices.ContainsFunc(own, func(room string) bool { return f.pkg == room || strings.HasPrefix(f.pkg, room+"/") }) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.Field:
+				return x.Tag == nil // else it is a name in a file, which stays
+			case *ast.BasicLit:
+				if word := words.FindString(names.ReplaceAllString(x.Value, "")); x.Kind == token.STRING && word != "" {
+					seen[f.name]++
+					if seen[f.name] > targetWords()[f.name] {
+						t.Errorf("%s says %q: let the target declare it", f.at(x), word)
+					}
+				}
+			}
+			return true
+		})
+	}
+	for name, count := range targetWords() {
+		if seen[name] < count {
+			t.Errorf("%s has %d such texts, and %d are allowed: lower that", name, seen[name], count)
 		}
 	}
 }

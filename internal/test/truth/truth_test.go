@@ -25,8 +25,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/run/engine"
-	"plimsoll.dev/plimsoll/internal/target"
-	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/simulated"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -108,7 +108,7 @@ func planted(t *testing.T, plan simulated.Plan, d design.Design, spec judge.Spec
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err = run.Run(context.Background(), context.Background(), dir, "truth", x, time.Now, quiet{}, func(_ context.Context, r target.Recorder) (target.Instance, error) {
+		err = run.Run(context.Background(), context.Background(), dir, "truth", x, time.Now, quiet{}, func(_ context.Context, r system.Recorder) (system.Instance, error) {
 			return simulated.New(plan, rand.New(rand.NewPCG(seed, 7)), r.Sink, r.Clock, r.Step), nil
 		})
 	})

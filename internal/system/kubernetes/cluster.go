@@ -1,0 +1,128 @@
+// Package kubernetes is the Kubernetes target: it applies a workload's objects
+// at a bounded rate, watches them, and removes everything that it made.
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// Cluster is one Kubernetes cluster, by a kubeconfig's context.
+type Cluster struct {
+	client *api.Client
+	// Context is the name of the kubeconfig's context.
+	Context string
+	// Server is the API server's address.
+	Server string
+	// Config is the kubeconfig that the cluster was named by.
+	Config *clientcmdapi.Config
+	// Naming is how the target is named in records.
+	Naming record.TargetNaming
+	host   system.Host
+}
+
+// Connect reads a kubeconfig and makes a client for one of its contexts, the
+// current one if context is "". It does not talk to the cluster. The error is a
+// *system.MistakeError.
+func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, system.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
+	}
+	if err != nil {
+		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+	}
+	if context == "" {
+		context = config.CurrentContext
+	}
+	if _, ok := config.Contexts[context]; !ok {
+		what := fmt.Sprintf("no such context: %q", context)
+		if context == "" {
+			what = "no context is named, and the file has no current-context"
+		}
+		hint := "there is: " + strings.Join(slices.Sorted(maps.Keys(config.Contexts)), ", ")
+		return nil, system.Mistakef(hint, "kubeconfig %s: %s", kubeconfig, what)
+	}
+	loader := clientcmd.NewNonInteractiveClientConfig(*config, context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig})
+	rest, err := loader.ClientConfig()
+	if err != nil {
+		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+	}
+	c, err := api.NewClient(rest, "plimsoll/"+host.Version)
+	if err != nil {
+		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+	}
+	return &Cluster{
+		client: c, Context: context, Server: rest.Host, Config: config,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, host: host,
+	}, nil
+}
+
+// summary is what a user is shown before the cluster is loaded.
+func (c *Cluster) summary(ctx context.Context) (string, error) {
+	version, err := c.client.Typed.Discovery().ServerVersion()
+	if err != nil {
+		return "", c.client.Unreachable(err)
+	}
+	var counts [2]int
+	for i, what := range []string{"nodes", "pods"} {
+		if _, err := c.client.List(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, c.client.Unreachable(err))
+		}
+	}
+	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
+}
+
+// version is that of the server, and its clock less ours; see api.ClockOffset.
+func (c *Cluster) version(ctx context.Context) (version string, offset *float64, err error) {
+	before := c.host.Now()
+	r, err := c.client.Call(ctx, http.MethodGet, "/version", nil)
+	if err != nil {
+		return "", nil, c.client.Unreachable(err)
+	}
+	offset = api.ClockOffset(r.Header, before, c.host.Now())
+	info, err := c.client.Typed.Discovery().ServerVersion()
+	if err != nil {
+		return "", nil, fmt.Errorf("get the server's version: %w", c.client.Unreachable(err))
+	}
+	return info.GitVersion, offset, nil
+}
+
+// Survey looks at the cluster, see survey.Of.
+func (c *Cluster) Survey(ctx context.Context) (*survey.Survey, error) {
+	return survey.Of(ctx, c.client, c.host)
+}
+
+// Leftovers are what runs have left in the cluster, see sweep.Leftovers.
+func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]sweep.Leftover, error) {
+	return sweep.Leftovers(ctx, c.client, c.host, quick)
+}
+
+// Clean removes what a run has left, see sweep.Clean.
+func (c *Cluster) Clean(ctx context.Context, l sweep.Leftover) error {
+	return sweep.Clean(ctx, c.client, c.host, l)
+}
+
+// Typed is a client of the API's own types, for what happens once in a run.
+func (c *Cluster) Typed() kubernetes.Interface { return c.client.Typed }
+
+// Close lets go of the cluster's connections.
+func (c *Cluster) Close() { c.client.Close() }

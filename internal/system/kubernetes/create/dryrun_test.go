@@ -1,0 +1,73 @@
+package create
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+func TestRefusalsNameTheirPath(t *testing.T) {
+	for _, tt := range []struct{ why, says, want string }{
+		{"strict fields, each by itself", `strict decoding error: unknown field "spec.selecter", duplicate field "spec.ports[0].port"`, `spec.selecter: unknown field "spec.selecter"; spec.ports[0].port: duplicate field "spec.ports[0].port"`},
+		{"a value of another type", "json: cannot unmarshal string into Go struct field Service.spec.ports of type int32", "spec.ports: json: cannot unmarshal string into Go struct field Service.spec.ports of type int32"},
+		{"anything else is about all of it", `services "x" already exists`, `: services "x" already exists`},
+	} {
+		var got []string
+		for _, r := range refusals(errors.New(tt.says)) {
+			got = append(got, r.path+": "+r.says)
+		}
+		if text := strings.Join(got, "; "); text != tt.want {
+			t.Errorf("%s: %s\nwant %s", tt.why, text, tt.want)
+		}
+	}
+	invalid := &apierrors.StatusError{ErrStatus: metav1.Status{Message: "all", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.a", Message: "one"}, {Field: "spec.b", Message: "two"}}}}}
+	if got := fmt.Sprint(refusals(invalid)); got != "[{spec.a one} {spec.b two}]" {
+		t.Errorf("causes: %s", got)
+	}
+	if mistaken(api.Reply{Code: 400}, errors.New("admission webhook x does not support dry run")) || !mistaken(api.Reply{Code: 400}, errors.New("strict")) || mistaken(api.Reply{Code: 403}, errors.New("quota")) {
+		t.Error("what is a mistake")
+	}
+}
+
+// A name that comes again in its namespace is a mistake, however the entries
+// are repeated; the same in another namespace is none.
+func TestRepeatedNames(t *testing.T) {
+	const cm = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+	for _, tt := range []struct {
+		why   string
+		job   kubeburner.Job
+		names []string
+		want  string
+	}{
+		{"names by iteration and replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 3}}}, []string{"a-{{.Iteration}}-{{.Replica}}"}, ""},
+		{"the same in each iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "in iteration 0, replica 1 and in iteration 1, replica 1"},
+		{"the same for each replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 2}}}, []string{"a-{{.Iteration}}"}, "in iteration 0, replica 1 and in iteration 0, replica 2"},
+		{"each iteration has a namespace", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, ""},
+		{"two iterations share one", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 2, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "twice"},
+		{"it is made once", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RunOnce: true}}}, []string{"a"}, ""},
+		{"it is made every fifth iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RepeatEveryNIterations: 5}}}, []string{"a"}, "in iteration 5"},
+		{"two templates", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 1}}}, []string{"a-{{.Iteration}}", "a-{{.Iteration}}"}, "of t0.yml"},
+	} {
+		tt.job.JobIterations = 100
+		v := prepared.Variant{Config: &kubeburner.Config{Jobs: []kubeburner.Job{tt.job}}, Templates: [][]*kubeburner.Template{nil}}
+		for i, name := range tt.names {
+			template, err := kubeburner.CompileTemplate(fmt.Sprintf("t%d.yml", i), fmt.Sprintf(cm, name), kubeburner.TemplateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Templates[0] = append(v.Templates[0], template)
+		}
+		err := RepeatedNames(v, prepared.Identity{UUID: "u", Run: "r"})
+		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ".yml:3: metadata.name: ConfigMap ")) {
+			t.Errorf("%s: %v, want %q", tt.why, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package create
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// namespaceWorkers is how many namespaces are made at once.
+const namespaceWorkers = 4
+
+// Holdings are what a run has made beside its pods: namespaces, and the paths
+// of objects that none of them takes along.
+type Holdings struct {
+	*prepared.Run
+	mu             sync.Mutex
+	spaces, strays map[string]bool
+}
+
+// NewHoldings are those of a run that has made nothing yet.
+func NewHoldings(common *prepared.Run) *Holdings {
+	return &Holdings{Run: common, spaces: make(map[string]bool), strays: make(map[string]bool)}
+}
+
+// add notes an object that was created.
+func (h *Holdings) add(m *manifest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.spaces[m.namespace] {
+		h.strays[m.path+"/"+m.name] = true
+	}
+}
+
+// List are the names of the namespaces and the paths of the other objects.
+func (h *Holdings) List() (spaces, strays []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.spaces)), slices.Sorted(maps.Keys(h.strays))
+}
+
+// Count is how many there are of each.
+func (h *Holdings) Count() (spaces, strays int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.spaces), len(h.strays)
+}
+
+// DropSpaces forgets namespaces that are gone.
+func (h *Holdings) DropSpaces(gone ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range gone {
+		delete(h.spaces, name)
+	}
+}
+
+// DropStray forgets an object that is gone, by its path.
+func (h *Holdings) DropStray(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.strays, path)
+}
+
+// MakeNamespaces makes those namespaces of slots that are not there yet, and
+// waits until pods can be created in them.
+func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) error {
+	jobOf := make(map[string]*kubeburner.Job)
+	h.mu.Lock()
+	for _, s := range slots {
+		if s.Namespace != "" && !h.spaces[s.Namespace] {
+			jobOf[s.Namespace] = s.maker.job
+		}
+	}
+	// They count as made before they are: one that is half made is removed
+	// all the same.
+	for name := range jobOf {
+		h.spaces[name] = true
+	}
+	h.mu.Unlock()
+	names := slices.Sorted(maps.Keys(jobOf))
+	return api.InParallel(ctx, len(names), namespaceWorkers, 0, func(ctx context.Context, i int) error {
+		if err := h.makeNamespace(ctx, names[i], jobOf[names[i]]); err != nil {
+			return fmt.Errorf("create namespace %s: %w", names[i], h.Client.Unreachable(err))
+		}
+		return nil
+	})
+}
+
+// makeNamespace makes a namespace. One that is not of this run is refused: what
+// is in it must not be touched.
+func (h *Holdings) makeNamespace(ctx context.Context, name string, job *kubeburner.Job) error {
+	labels := kubeburner.NamespaceLabels(h.Load.UUID, h.Load.RunID, job.Name)
+	maps.Copy(labels, job.NamespaceLabels)
+	labels[api.LabelManagedBy], labels[api.LabelRun] = api.ManagedBy, h.Load.RunID
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: job.NamespaceAnnotations}}
+	_, err := h.Client.Typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		there, getErr := h.Client.Typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		if getErr != nil {
+			return getErr
+		}
+		if there.Labels[api.LabelRun] != h.Load.RunID {
+			return system.Mistakef("", "namespace %s exists and is not of this run", name)
+		}
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return follow.AwaitServiceAccount(ctx, h.Client, name)
+}

@@ -1,0 +1,473 @@
+// Package create makes the objects of a load: from templates to manifests, and by
+// requests to the objects themselves.
+package create
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+// manifest is one object ready to be created.
+type manifest struct {
+	path        string // of its collection
+	namespace   string // "" for a cluster-scoped object
+	name        string
+	kind        string
+	body        []byte
+	contentType string
+	units       int    // pods that it asks for
+	slot        string // the slot's name
+	grouped     bool   // the pods have names of their own
+	latency     string // annotation that plants a start latency, "" for none
+	// begins says that it asks something of an object that was set up, by
+	// method, instead of creating one.
+	begins bool
+	method string
+}
+
+// Maker makes the manifests of one entry of a job's objects.
+type Maker struct {
+	job      *kubeburner.Job
+	jobIndex int
+	index    int // of the entry
+	template *kubeburner.Template
+	ids      prepared.Identity
+	mapper   meta.RESTMapper
+	objects  *described.Objects // what is followed, nil for pods
+	stage    int                // of the set-up, -1 for what is measured
+	later    bool               // asked for once an object has reached a milestone
+	all      *Rendering         // that it is part of
+
+	// Of the first iteration: what it asks for and what its pods are like.
+	units    int
+	pods     []corev1.PodSpec
+	latency  bool     // it plants start latencies
+	onlyPods bool     // it makes pods and nothing else
+	unknown  []string // fields that the API does not know, of the first iteration
+	begun    bool     // unknown is complete
+
+	fast []fastManifest // nil where each slot must be rendered
+}
+
+// fastManifest is a manifest whose template needs no rendering: a sample with
+// marks where the numbers go.
+type fastManifest struct {
+	iteration, replica string   // the marks
+	stencil            *stencil // nil for a custom resource, which is JSON
+	sample             manifest
+	namespace          string // that the document names, "" for the slot's
+}
+
+func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
+	m := &Maker{
+		job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true,
+		objects: objects, stage: -1,
+	}
+	if objects != nil {
+		m.stage = slices.IndexFunc(objects.SetUp, func(s described.SetUp) bool { return s.Job == job.Name })
+		m.later = slices.ContainsFunc(objects.Then, func(t described.Then) bool { return t.Job == job.Name })
+	}
+	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
+	docs, err := template.Render(m.vars(first))
+	if err != nil {
+		return nil, err
+	}
+	for i, doc := range docs {
+		typed, err := m.prepare(doc, i, "0", "1")
+		if err != nil {
+			return nil, system.Mistakef("", "%w", err)
+		}
+		made, err := m.manifest(doc, typed, i, first)
+		if err != nil {
+			return nil, system.Mistakef("", "%w", err)
+		}
+		m.units += made.units
+		m.onlyPods = m.onlyPods && made.kind == "Pod"
+		m.latency = m.latency || made.latency != ""
+		if spec := PodSpecOf(typed); spec != nil {
+			m.pods = append(m.pods, *spec)
+		}
+	}
+	m.begun = true
+	m.specialise(len(docs))
+	return m, nil
+}
+
+func (m *Maker) vars(s kubeburner.Slot) kubeburner.Vars {
+	return kubeburner.Vars{
+		Iteration: s.Iteration, Replica: s.Replica, JobName: m.job.Name, UUID: m.ids.UUID, RunID: m.ids.Run,
+		Input: m.job.Objects[m.index].InputVars,
+	}
+}
+
+// specialise looks for the fast way.
+func (m *Maker) specialise(docs int) {
+	pattern, ok := m.template.Specialise(m.vars(kubeburner.Slot{Replica: 1}))
+	if !ok || len(pattern.Docs) != docs {
+		return
+	}
+	var fast []fastManifest
+	for i, doc := range pattern.Docs {
+		doc = runtime.DeepCopyJSON(doc)
+		typed, err := m.prepare(doc, i, pattern.Iteration, pattern.Replica)
+		if err != nil {
+			return
+		}
+		f := fastManifest{iteration: pattern.Iteration, replica: pattern.Replica, namespace: (&unstructured.Unstructured{Object: doc}).GetNamespace()}
+		if typed != nil {
+			if f.stencil, ok = newStencil(typed, pattern.Iteration, pattern.Replica); !ok {
+				return
+			}
+		}
+		if f.sample, err = m.manifest(doc, typed, i, kubeburner.Slot{Replica: 1, Namespace: m.job.NamespaceOf(0)}); err != nil {
+			return
+		}
+		fast = append(fast, f)
+	}
+	m.fast = fast
+}
+
+// slotLabel is the value of LabelSlot on pods that a controller makes.
+func (m *Maker) slotLabel(doc int, iteration, replica string) string {
+	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
+}
+
+// prepare labels a document and converts it to its built-in type, nil if it
+// has none. Iteration and replica are numbers or marks.
+func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
+	object := &m.job.Objects[m.index]
+	labels := kubeburner.Identity{
+		UUID: m.ids.UUID, RunID: m.ids.Run, Job: m.job.Name, Object: m.index, Group: object.Group.ID,
+		Iteration: iteration, Replica: replica,
+	}.Labels()
+	labels[api.LabelManagedBy], labels[api.LabelRun] = api.ManagedBy, m.ids.Run
+	pods, perNode := kubeburner.PodsOf(doc)
+	u := unstructured.Unstructured{Object: doc}
+	if m.objects == nil && (pods > 0 || perNode) && u.GetKind() != "Pod" {
+		labels[api.LabelSlot] = m.slotLabel(index, iteration, replica)
+	}
+	if err := kubeburner.InjectLabels(doc, labels); err != nil {
+		return nil, m.mistake(index, "metadata", err.Error())
+	}
+	gvk := u.GroupVersionKind()
+	if gvk.Kind == "" || gvk.Version == "" {
+		return nil, m.mistake(index, "", "it has no apiVersion or no kind")
+	}
+	typed, err := scheme.Scheme.New(gvk)
+	if err != nil {
+		return nil, nil // a custom resource
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, typed, true)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		for _, e := range strict.Errors() {
+			text := fmt.Sprintf("%s: %s: %v", m.template.Name(), gvk.Kind, e)
+			if !m.begun && !slices.Contains(m.unknown, text) {
+				m.unknown = append(m.unknown, text)
+			}
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, m.otherType(doc, index, gvk, err)
+	}
+	return typed, nil
+}
+
+// manifest makes a document that prepare has labelled ready to be created.
+func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s kubeburner.Slot) (manifest, error) {
+	u := unstructured.Unstructured{Object: doc}
+	gvk := u.GroupVersionKind()
+	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return manifest{}, m.unknownKind(index, &u)
+	}
+	made := manifest{kind: gvk.Kind, name: u.GetName()}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if made.namespace = u.GetNamespace(); made.namespace == "" {
+			made.namespace = s.Namespace
+		}
+		if made.namespace == "" {
+			return manifest{}, fmt.Errorf("%s: %s %q has no namespace, and neither has its job", m.template.Name(), gvk.Kind, made.name)
+		}
+	}
+	if made.name == "" {
+		return manifest{}, fmt.Errorf("%s: %s has no metadata.name: generated names cannot be accounted for", m.template.Name(), gvk.Kind)
+	}
+	made.path = api.Collection(mapping.Resource, made.namespace)
+	if m.objects != nil {
+		made.slot = slotName(gvk.Kind, made.namespace, made.name)
+		if follow.IsObject(m.objects, gvk) {
+			made.slot = api.ObjectName(made.namespace, made.name)
+			made.units = 1
+		}
+		return made, m.encode(&made, doc, typed)
+	}
+	pods, perNode := kubeburner.PodsOf(doc)
+	if perNode {
+		return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
+	}
+	made.units = pods
+	made.slot = slotName(gvk.Kind, made.namespace, made.name)
+	if pods > 0 && gvk.Kind != "Pod" {
+		made.grouped = true
+		made.slot = made.namespace + "/" + m.slotLabel(index, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+	}
+	if gvk.Kind == "Pod" {
+		made.latency = u.GetAnnotations()[api.AnnotationStartLatency]
+	} else if template, ok, _ := unstructured.NestedStringMap(doc, "spec", "template", "metadata", "annotations"); ok {
+		made.latency = template[api.AnnotationStartLatency]
+	}
+	return made, m.encode(&made, doc, typed)
+}
+
+// encode writes a document as the API takes it.
+func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object) (err error) {
+	if typed != nil {
+		made.contentType = api.ProtobufType
+		made.body, err = encode(typed)
+	} else {
+		made.contentType = "application/json"
+		made.body, err = json.Marshal(doc)
+	}
+	return err
+}
+
+// slotName is the name of the slot of an object that we create: for a pod its
+// own, for others one that tells the kind.
+func slotName(kind, namespace, name string) string {
+	if kind == "Pod" {
+		return api.ObjectName(namespace, name)
+	}
+	return kind + "/" + api.ObjectName(namespace, name)
+}
+
+func (m *Maker) make(s kubeburner.Slot) ([]manifest, error) {
+	if m.fast != nil {
+		return m.makeFast(s)
+	}
+	docs, err := m.template.Render(m.vars(s))
+	if err != nil {
+		return nil, err
+	}
+	made := make([]manifest, len(docs))
+	for i, doc := range docs {
+		typed, err := m.prepare(doc, i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+		if err != nil {
+			return nil, err
+		}
+		if made[i], err = m.manifest(doc, typed, i, s); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func (m *Maker) makeFast(s kubeburner.Slot) ([]manifest, error) {
+	made := make([]manifest, len(m.fast))
+	for i := range m.fast {
+		f := &m.fast[i]
+		out := f.sample
+		numbers := strings.NewReplacer(f.iteration, strconv.Itoa(s.Iteration), f.replica, strconv.Itoa(s.Replica))
+		out.name = numbers.Replace(out.name)
+		if out.namespace != "" {
+			if out.namespace = numbers.Replace(f.namespace); out.namespace == "" {
+				out.namespace = s.Namespace
+			}
+		}
+		if f.stencil == nil {
+			out.body = []byte(numbers.Replace(string(f.sample.body)))
+		} else if err := f.stencil.fill(numbers, func(object runtime.Object) (err error) {
+			out.body, err = encode(object)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		if f.sample.namespace != out.namespace {
+			out.path = strings.Replace(f.sample.path, "/namespaces/"+f.sample.namespace+"/", "/namespaces/"+out.namespace+"/", 1)
+		}
+		out.slot = slotName(out.kind, out.namespace, out.name)
+		if m.objects != nil && out.units > 0 {
+			out.slot = api.ObjectName(out.namespace, out.name)
+		}
+		if out.grouped {
+			out.slot = out.namespace + "/" + m.slotLabel(i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+		}
+		made[i] = out
+	}
+	return made, nil
+}
+
+// PodSpecOf is the pod that an object is or makes, nil if it does not.
+func PodSpecOf(object runtime.Object) *corev1.PodSpec {
+	switch o := object.(type) {
+	case nil:
+		return nil
+	case *corev1.Pod:
+		return &o.Spec
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil
+	}
+	spec, ok, err := unstructured.NestedMap(content, "spec", "template", "spec")
+	if !ok || err != nil {
+		return nil
+	}
+	var pod corev1.PodSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod); err != nil {
+		return nil
+	}
+	return &pod
+}
+
+var errNoPods = errors.New("the workload makes none of the objects that its axis counts: no level can be reached with it")
+
+// stencil makes an object of a built-in type for any iteration and replica
+// without reading YAML again: the typed object once, with marks where the
+// numbers go, and the places of the marks in copies of it.
+type stencil struct {
+	iteration, replica string // the marks
+	copies             sync.Pool
+}
+
+// markedCopy is a copy of an object, and the strings of it that have a mark.
+type markedCopy struct {
+	object runtime.Object
+	holes  []hole
+}
+
+// hole is one string of an object that has a mark in it.
+type hole struct {
+	text string // with its marks
+	set  func(text string)
+}
+
+// newStencil finds the marks in object. It reports false if any of them is
+// somewhere that it cannot fill in: the object must then be made the slow way.
+func newStencil(object runtime.Object, iteration, replica string) (*stencil, bool) {
+	s := &stencil{iteration: iteration, replica: replica}
+	first := &markedCopy{object: object}
+	if !s.find(reflect.ValueOf(object), first) {
+		return nil, false
+	}
+	s.copies.New = func() any {
+		c := &markedCopy{object: object.DeepCopyObject()}
+		s.find(reflect.ValueOf(c.object), c)
+		return c
+	}
+	// Whatever the search has missed is in the encoded object.
+	raw, err := encode(object)
+	if err != nil {
+		return nil, false
+	}
+	for _, mark := range []string{iteration, replica} {
+		n := 0
+		for _, h := range first.holes {
+			n += strings.Count(h.text, mark)
+		}
+		if n != bytes.Count(raw, []byte(mark)) {
+			return nil, false
+		}
+	}
+	return s, true
+}
+
+func (s *stencil) marked(text string) bool {
+	return strings.Contains(text, s.iteration) || strings.Contains(text, s.replica)
+}
+
+// find records the holes below v. It reports false where a mark is in a map
+// that is not of strings.
+func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return v.IsNil() || s.find(v.Elem(), c)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && !s.find(v.Field(i), c) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if !s.find(v.Index(i), c) {
+				return false
+			}
+		}
+	case reflect.Map:
+		for entry := v.MapRange(); entry.Next(); {
+			key, value := entry.Key(), entry.Value()
+			if key.Kind() != reflect.String {
+				continue
+			}
+			if s.marked(key.String()) {
+				return false // rare, and not worth a second way of filling in
+			}
+			if value.Kind() == reflect.String && s.marked(value.String()) {
+				set := func(text string) { v.SetMapIndex(key, reflect.ValueOf(text).Convert(v.Type().Elem())) }
+				c.holes = append(c.holes, hole{value.String(), set})
+			}
+		}
+	case reflect.String:
+		if s.marked(v.String()) {
+			c.holes = append(c.holes, hole{v.String(), v.SetString})
+		}
+	}
+	return true
+}
+
+// fill gives the object with numbers for its marks to use, and takes it back.
+func (s *stencil) fill(numbers *strings.Replacer, use func(runtime.Object) error) error {
+	c := s.copies.Get().(*markedCopy)
+	defer s.copies.Put(c)
+	for _, h := range c.holes {
+		h.set(numbers.Replace(h.text))
+	}
+	return use(c.object)
+}
+
+// encode is an object in the API's protobuf encoding.
+func encode(object runtime.Object) ([]byte, error) {
+	var b bytes.Buffer
+	if err := protobufSerializer.Encode(object, &b); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", object, err)
+	}
+	return b.Bytes(), nil
+}
+
+// countOf is a number of objects of a kind, with the kind's plural.
+func countOf(n int, kind string) string {
+	if n != 1 {
+		many, one := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+		same := 0
+		for same < min(len(many.Resource), len(one.Resource)) && many.Resource[same] == one.Resource[same] {
+			same++
+		}
+		kind = kind[:same] + many.Resource[same:]
+	}
+	return fmt.Sprintf("%d %s", n, kind)
+}

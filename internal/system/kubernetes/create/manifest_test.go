@@ -1,0 +1,70 @@
+package create
+
+import (
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// What is made from a sample with marks is what rendering makes.
+func TestManifestsWithoutRendering(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Version: "v1", Kind: "Pod"}} {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
+	objects := &described.Objects{Resources: []described.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
+	const machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: vm-{{ .Iteration }}-{{ .Replica }}\n  labels: {of: \"{{ .Iteration }}\"}\n"
+	for name, text := range map[string]string{
+		"in the slot's namespace": machine + "spec: {runStrategy: Halted, cores: 2, \"text\": \"<{{ .Replica }}>\"}\n",
+		"in one of its own":       machine + "  namespace: own-{{ .Iteration }}\n",
+		"of a built-in type":      "apiVersion: v1\nkind: Pod\nmetadata: {name: \"p-{{ .Iteration }}-{{ .Replica }}\"}\nspec: {containers: [{name: c, image: i}]}\n",
+		"several in one document": machine + "---\n" + machine,
+	} {
+		template, err := kubeburner.CompileTemplate("t", text, kubeburner.TemplateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &kubeburner.Job{Name: "j", Namespace: "ns", NamespacedIterations: true, Objects: []kubeburner.Object{{Replicas: 2}}}
+		m, err := newMaker(job, 0, 0, template, prepared.Identity{UUID: "u", Run: "r"}, mapper, objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.fast == nil {
+			t.Errorf("%s: each is rendered", name)
+			continue
+		}
+		for _, slot := range []kubeburner.Slot{{Iteration: 0, Replica: 1, Namespace: "ns-0"}, {Iteration: 12, Replica: 2, Namespace: "ns-12"}} {
+			fast, err := m.make(slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slow := *m
+			slow.fast = nil
+			want, err := slow.make(slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(fast, want) {
+				t.Errorf("%s: made\n%s\nnot\n%s", name, fast[0].body, want[0].body)
+			}
+		}
+	}
+}
+
+func TestCountOf(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		kind string
+		want string
+	}{{1, "Pod", "1 Pod"}, {7, "Pod", "7 Pods"}, {2, "NetworkPolicy", "2 NetworkPolicies"}, {0, "Ingress", "0 Ingresses"}, {2, "VirtualMachine", "2 VirtualMachines"}} {
+		if got := countOf(c.n, c.kind); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

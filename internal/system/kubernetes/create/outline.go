@@ -1,0 +1,71 @@
+package create
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// Outline is what the jobs of a rendering make.
+func Outline(v prepared.Variant, ids prepared.Identity) (list []system.Change, err error) {
+	for j := range v.Config.Jobs {
+		job := &v.Config.Jobs[j]
+		if job.Namespace != "" {
+			c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.Run, "RUN")}
+			if job.NamespacedIterations {
+				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
+					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
+				}
+			}
+			list = append(list, c)
+		}
+		for o := range job.Objects {
+			m := &Maker{job: job, jobIndex: j, index: o, ids: ids}
+			docs, err := v.Templates[j][o].Render(m.vars(kubeburner.Slot{Object: o, Replica: 1, Namespace: job.NamespaceOf(0)}))
+			if err != nil {
+				return nil, system.Mistakef("", "%w", err)
+			}
+			for _, doc := range docs {
+				list = append(list, system.Change{Action: system.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
+			}
+		}
+	}
+	return list, nil
+}
+
+// Document is what a template writes in its first iteration.
+type Document struct {
+	unstructured.Unstructured
+	From    string            // the template
+	Typed   runtime.Object    // nil for a custom resource
+	Mapping *meta.RESTMapping // nil where unknown is not
+	Unknown error             // the cluster has no such kind
+}
+
+// Documents are those of an object of a job.
+func Documents(v prepared.Variant, job, object int, ids prepared.Identity, mapper meta.RESTMapper) (list []Document, err error) {
+	m := &Maker{job: &v.Config.Jobs[job], jobIndex: job, index: object, template: v.Templates[job][object], ids: ids, mapper: mapper}
+	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: object, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
+	if err != nil {
+		return nil, err
+	}
+	for i, doc := range docs {
+		d := Document{Unstructured: unstructured.Unstructured{Object: doc}, From: m.template.Name()}
+		if d.Typed, err = m.prepare(doc, i, "0", "1"); err != nil {
+			return nil, err
+		}
+		gvk := d.GroupVersionKind()
+		if d.Mapping, err = mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			d.Unknown = m.unknownKind(i, &d.Unstructured)
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}

@@ -1,0 +1,225 @@
+package create
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// Rendering is a Variant made ready.
+type Rendering struct {
+	config *kubeburner.Config
+	makers [][]*Maker // by job and object
+	// objects is what is followed, nil for pods.
+	objects *described.Objects
+	Params  workload.Params // as of Variant
+}
+
+// Render makes a variant ready, for the objects of a run.
+func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Rendering, error) {
+	r := &Rendering{config: v.Config, objects: objects, Params: v.Params}
+	if err := r.knowsStages(); err != nil {
+		return nil, err
+	}
+	for j := range v.Config.Jobs {
+		job := &v.Config.Jobs[j]
+		var makers []*Maker
+		for o := range job.Objects {
+			m, err := newMaker(job, j, o, v.Templates[j][o], ids, mapper, objects)
+			if err != nil {
+				return nil, err
+			}
+			makers = append(makers, m)
+		}
+		r.makers = append(r.makers, makers)
+	}
+	for _, m := range slices.Concat(r.makers...) {
+		m.all = r
+	}
+	return r, nil
+}
+
+// knowsStages checks that the stages of the set-up are jobs of the configuration.
+func (r *Rendering) knowsStages() error {
+	if r.objects == nil {
+		return nil
+	}
+	var names []string
+	for _, job := range r.config.Jobs {
+		names = append(names, job.Name)
+	}
+	last := names[len(names)-1]
+	for _, t := range r.objects.Then {
+		if t.Job != "" && (t.Job == last || !slices.Contains(names, t.Job)) {
+			return system.Mistakef(nearest.OneOf(t.Job, names), "after %s the job %q is asked for: the configuration must have it, before its last job, which makes the objects", t.After, t.Job)
+		}
+	}
+	for _, s := range r.objects.SetUp {
+		if !slices.Contains(names, s.Job) {
+			return system.Mistakef(nearest.OneOf(s.Job, names), "the set-up of the workload has the job %q, and its configuration has none of that name", s.Job)
+		}
+		if s.Job == last && r.objects.Begin == nil {
+			return system.Mistakef("what is measured is made by the last job", "the set-up of the workload has the job %q, which is the last one of its configuration", s.Job)
+		}
+	}
+	return nil
+}
+
+// OnlyPods reports whether the load makes pods and nothing else.
+func (r *Rendering) OnlyPods() bool {
+	return !slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool { return !m.onlyPods })
+}
+
+// PodSpecs are what the load's pods are like; plants says that some have start
+// latencies planted.
+func (r *Rendering) PodSpecs() (pods []corev1.PodSpec, plants bool) {
+	for _, m := range slices.Concat(r.makers...) {
+		pods = append(pods, m.pods...)
+		plants = plants || m.latency
+	}
+	return pods, plants
+}
+
+// UnknownFields are all fields of the load that the API does not know.
+func (r *Rendering) UnknownFields() []string {
+	set := make(map[string]bool)
+	for _, m := range slices.Concat(r.makers...) {
+		for _, u := range m.unknown {
+			set[u] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// Population is how much of a load was asked for since the target was last
+// empty.
+type Population struct {
+	*Rendering       // of the present arm
+	Iterations int   // of the last job
+	Units      int   // pods
+	SetUp      []int // things of each stage of the set-up
+	prepared   bool  // the jobs before the last one were made
+}
+
+// Whole is how many objects the configuration itself asks for.
+func (p *Population) Whole() int {
+	return p.PerIteration() * p.config.Jobs[len(p.config.Jobs)-1].JobIterations
+}
+
+// PerIteration is how many objects an iteration of the last job asks for.
+func (p *Population) PerIteration() (units int) {
+	last := len(p.config.Jobs) - 1
+	for s := range p.config.Jobs[last].Slots(0, 1) {
+		units += p.makers[last][s.Object].units
+	}
+	return units
+}
+
+// PlannedSlot is one slot, and what makes its objects.
+type PlannedSlot struct {
+	kubeburner.Slot
+	maker *Maker
+	// begin asks the objects, which were set up, for what is measured, instead
+	// of making them.
+	begin bool
+}
+
+// ofJob is what a job asks for in the iteration and replica of a slot.
+func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
+	all := p.maker.all
+	j := slices.IndexFunc(all.config.Jobs, func(job kubeburner.Job) bool { return job.Name == name })
+	for s := range all.config.Jobs[j].Slots(p.Iteration, p.Iteration+1) {
+		if s.Replica == p.Replica {
+			made, err := all.makers[j][s.Object].make(s)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, made...)
+		}
+	}
+	return list, nil
+}
+
+// Raising is what raises a load: slots that are set up and those that are
+// measured, with the objects that these ask for.
+type Raising struct {
+	SetUp [][]PlannedSlot // by stage
+	Slots []PlannedSlot
+	Units int
+}
+
+// follows reports whether as many iterations of a job are made as of the last
+// one.
+func (p *Population) follows(job int) bool {
+	return slices.ContainsFunc(p.makers[job], func(m *Maker) bool { return m.stage >= 0 && !m.objects.SetUp[m.stage].Once })
+}
+
+// Plan lists the slots that raise the objects in place to at most want, by whole
+// iterations of the last job. The jobs before it are made once, whole, when
+// the target is empty, or along with it where they set it up. Where objects are
+// begun that were set up, the slots are those of their beginning.
+func (p *Population) Plan(want int) (r Raising, err error) {
+	last := len(p.config.Jobs) - 1
+	if p.objects != nil {
+		r.SetUp = make([][]PlannedSlot, len(p.objects.SetUp))
+	}
+	take := func(j, from, to int) {
+		for s := range p.config.Jobs[j].Slots(from, to) {
+			m := p.makers[j][s.Object]
+			if m.later {
+				continue
+			}
+			if m.stage < 0 {
+				r.Slots = append(r.Slots, PlannedSlot{s, m, false})
+				r.Units += m.units
+				continue
+			}
+			r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{s, m, false})
+			if m.objects.Begin != nil && m.units > 0 {
+				r.Slots = append(r.Slots, PlannedSlot{s, m, true})
+				r.Units += m.units
+			}
+		}
+	}
+	if !p.prepared {
+		for j := range last {
+			if !p.follows(j) {
+				take(j, 0, p.config.Jobs[j].JobIterations)
+			}
+		}
+		p.prepared = true
+	}
+	empty := 0
+	for {
+		n := 0
+		for s := range p.config.Jobs[last].Slots(p.Iterations, p.Iterations+1) {
+			n += p.makers[last][s.Object].units
+		}
+		if n == 0 {
+			// Iterations without pods are made along with the next that has
+			// some; a workload that never has any is no use here.
+			if empty++; empty > 10_000 {
+				return r, errNoPods
+			}
+		}
+		if p.Units+r.Units+n > want {
+			return r, nil
+		}
+		for j := range last {
+			if p.follows(j) {
+				take(j, p.Iterations, p.Iterations+1)
+			}
+		}
+		take(last, p.Iterations, p.Iterations+1)
+		p.Iterations++
+	}
+}

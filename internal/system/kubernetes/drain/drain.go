@@ -1,0 +1,402 @@
+// Package drain drains nodes for a run, or has their pools rolled out, and lets go
+// of them.
+//
+// A drain labels the nodes that it has chosen before it makes machines, which
+// prefer them by that label. It cordons them with a label of the run, in one
+// patch bound to what was looked at. So the nodes of a dead run are found by
+// one list, and a node that somebody else cordoned is never uncordoned. A
+// refused eviction is an answer, no throttled request. A roll-out is a drain
+// that somebody else carries out: it has the same labels, set-up and
+// milestones, and begins with a MachineConfig. That its end is over is read
+// from the pool's list of sources, since the name of what is in force may be
+// another one afterwards.
+package drain
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// evictAgain is how often an eviction that was refused is asked for again, unless
+// the server says otherwise: as often as kubectl does.
+const evictAgain = 5 * time.Second
+
+const (
+	nodeWorkers  = 8                // nodes that are changed at once
+	releaseBound = 10 * time.Second // how long letting go of them may take
+)
+
+// Drain drains nodes as kubectl does, but evicts only the pods of this run's
+// objects.
+type Drain struct {
+	*prepared.Run
+	spec   *described.Drain
+	ours   func(namespace string) bool
+	log    func(format string, args ...any)
+	agreed []string // nodes that may be drained, nil for any
+
+	nodes     []string           // that were chosen
+	iteration []int              // of each of them
+	pools     []pool             // that were chosen, by iteration, where there are roll-outs
+	pods      map[string]evictee // of the objects on them, by the object's name
+	asked     sync.WaitGroup     // evictions that are asked for again
+	stop      context.CancelFunc // ends them
+	again     context.Context    // ends with stop
+}
+
+// New makes what drains nodes of a cluster, only those that were agreed to or any
+// for nil; ours tells which namespaces are the run's.
+func New(common *prepared.Run, spec *described.Drain, agreed []string, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
+	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: agreed}
+}
+
+// evictee is the pod of an object.
+type evictee struct{ namespace, name, node string }
+
+// nodesToDrain are the nodes that can be drained, in order: ready, schedulable,
+// chosen by no other run, and without others' pods of the kind that is evicted.
+func nodesToDrain(ctx context.Context, c *api.Client, spec *described.Drain, ours func(namespace string) bool) ([]string, error) {
+	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", c.Unreachable(err))
+	}
+	pods, err := c.Typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: spec.Pods, FieldSelector: api.NotTerminal})
+	if err != nil {
+		return nil, fmt.Errorf("list pods that would be evicted: %w", c.Unreachable(err))
+	}
+	busy := make(map[string]bool)
+	for _, pod := range pods.Items {
+		busy[pod.Spec.NodeName] = busy[pod.Spec.NodeName] || !ours(pod.Namespace)
+	}
+	return drainable(nodes.Items, busy), nil
+}
+
+// drainable are those of nodes that can be drained; busy are those with pods of
+// others.
+func drainable(nodes []corev1.Node, busy map[string]bool) (list []string) {
+	for _, node := range nodes {
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+		if ready && !tainted && !node.Spec.Unschedulable && !busy[node.Name] && node.Labels[api.LabelDrained] == "" {
+			list = append(list, node.Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// chosen are the first n of the nodes that can be drained: at least one more
+// must be there, to take what leaves them.
+func chosen(nodes []string, n int, selector string) ([]string, error) {
+	if n >= len(nodes) {
+		return nil, system.Mistakef("lower the level; nodes that are cordoned, tainted, not ready or have others' machines are left alone, and plimsoll clean uncordons those of runs that were killed",
+			"%s to drain, and one that is left to take what is on them: of the nodes with the label %s, %d could be drained", record.Noun{One: "node", Many: "nodes"}.Count(n), selector, len(nodes))
+	}
+	return nodes[:n], nil
+}
+
+// Mark chooses the nodes to drain, one for each iteration, and labels them, so
+// that what is set up can ask to be there.
+func (d *Drain) Mark(ctx context.Context, n int) error {
+	if d == nil {
+		return nil
+	}
+	if d.spec.Pools != "" {
+		if err := d.choosePools(ctx, n); err != nil {
+			return err
+		}
+		return d.label(ctx)
+	}
+	can, err := nodesToDrain(ctx, d.Client, d.spec, d.ours)
+	if err != nil {
+		return err
+	}
+	if d.agreed == nil {
+		can, err = chosen(can, n, d.spec.Nodes)
+	} else if left := slices.DeleteFunc(slices.Clone(d.agreed), func(node string) bool { return slices.Contains(can, node) }); len(left) > 0 || n > len(d.agreed) {
+		err = fmt.Errorf("drain %d of the nodes that were agreed to: %s cannot be drained any more", n, strings.Join(left, ", "))
+	} else {
+		can = d.agreed[:n]
+	}
+	if err != nil {
+		return err
+	}
+	d.nodes, d.iteration = can, nil
+	for i := range can {
+		d.iteration = append(d.iteration, i)
+	}
+	return d.label(ctx)
+}
+
+// label labels the chosen nodes.
+func (d *Drain) label(ctx context.Context) error {
+	return d.each(ctx, func(ctx context.Context, i int) error {
+		return changeNode(ctx, d.Client, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+			if by := node.Labels[api.LabelDrained]; by != "" && by != d.Load.RunID {
+				return nil, fmt.Errorf("run %s drains it", by)
+			}
+			return map[string]any{"metadata": map[string]any{"labels": map[string]any{api.LabelDrained: d.Load.RunID, api.LabelDrain: strconv.Itoa(d.iteration[i])}}}, nil
+		})
+	})
+}
+
+// each does something for each of the chosen nodes.
+func (d *Drain) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	return api.InParallel(ctx, len(d.nodes), nodeWorkers, 0, do)
+}
+
+// Cordon cordons the chosen nodes and finds the pods of this run's objects there.
+func (d *Drain) Cordon(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	pods, err := d.Client.Typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: d.spec.Pods, FieldSelector: api.NotTerminal})
+	if err != nil {
+		return fmt.Errorf("list the pods to evict: %w", d.Client.Unreachable(err))
+	}
+	d.pods = make(map[string]evictee)
+	perNode := make(map[string]int)
+	for _, pod := range pods.Items {
+		if owner := metav1.GetControllerOf(&pod); owner != nil && d.ours(pod.Namespace) {
+			d.pods[pod.Namespace+"/"+owner.Name] = evictee{pod.Namespace, pod.Name, pod.Spec.NodeName}
+			perNode[pod.Spec.NodeName]++
+		}
+	}
+	if d.spec.Pools != "" {
+		return nil // whoever rolls out cordons
+	}
+	for _, node := range d.nodes {
+		if even := len(d.pods) / len(d.nodes); perNode[node] != even {
+			d.Emit(&record.Note{Warning: record.WarningNote, Place: node, Text: "the objects do not lie evenly on the nodes that are drained"})
+		}
+	}
+	d.again, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return d.each(ctx, func(ctx context.Context, i int) error {
+		if err := d.tellOthers(ctx, d.nodes[i]); err != nil {
+			return err
+		}
+		return changeNode(ctx, d.Client, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+			if node.Spec.Unschedulable {
+				return nil, errors.New("somebody else has cordoned it")
+			}
+			return map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{api.LabelCordoned: d.Load.RunID}}, "spec": map[string]any{"unschedulable": true},
+			}, nil
+		})
+	})
+}
+
+// tellOthers says which pods stay on a node although it is drained.
+func (d *Drain) tellOthers(ctx context.Context, node string) error {
+	pods, err := d.Client.Typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: api.NotTerminal + ",spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list the pods of node %s: %w", node, d.Client.Unreachable(err))
+	}
+	for _, pod := range pods.Items {
+		if owner := metav1.GetControllerOf(&pod); !d.ours(pod.Namespace) && (owner == nil || owner.Kind != "DaemonSet" && owner.Kind != "Node") {
+			d.Emit(&record.Note{Warning: record.WarningNote, Place: node, Text: "pods of others stay on nodes that are drained: only this run's are evicted"})
+			return nil
+		}
+	}
+	return nil
+}
+
+// Evict asks for the eviction of an object's pod. A refusal is an answer too: it
+// is asked for again until the pod is gone, and the object is followed.
+func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) record.Slot {
+	pod, there := d.pods[object]
+	if !there || !slices.Contains(d.nodes, pod.node) {
+		slot.Outcome, slot.Error = record.SlotFailed, "it is on none of the nodes that are drained, but on "+strconv.Quote(pod.node)
+		return slot
+	}
+	if d.spec.Pools != "" {
+		return d.rollOut(pod.node, slot)
+	}
+	var last api.Reply
+	err := api.Retry(context.WithoutCancel(ctx), d.Load.RetryFor(), func(ctx context.Context) (r api.Reply, err error) {
+		last, err = d.ask(ctx, pod)
+		return last, err
+	}, http.StatusTooManyRequests)
+	slot.Code = last.Code
+	if err != nil {
+		slot.Outcome, slot.Error = record.SlotFailed, err.Error()
+		return slot
+	}
+	slot.Outcome = record.SlotCreated
+	if last.Code == http.StatusTooManyRequests {
+		d.asked.Go(func() { d.askAgain(pod, last.RetryAfter()) })
+	}
+	return slot
+}
+
+// askAgain asks for an eviction until it is granted, or the pod is gone.
+func (d *Drain) askAgain(pod evictee, after time.Duration) {
+	for api.Sleep(d.again, max(evictAgain, after)) {
+		r, err := d.ask(d.again, pod)
+		if err == nil && r.Code != http.StatusTooManyRequests && !r.Transient() {
+			return
+		}
+		after = r.RetryAfter()
+	}
+}
+
+func (d *Drain) ask(ctx context.Context, pod evictee) (api.Reply, error) {
+	body, err := json.Marshal(policyv1.Eviction{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.namespace, Name: pod.name},
+	})
+	if err != nil {
+		return api.Reply{}, fmt.Errorf("encode the eviction of %s: %w", pod.name, err)
+	}
+	return d.Client.Do(ctx, http.MethodPost, api.PodPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
+}
+
+// Release ends the drains and uncordons what they cordoned, unless the run is
+// leaving a cluster that is about to go.
+func (d *Drain) Release(ctx context.Context, leaving bool) error {
+	if d == nil || len(d.nodes) == 0 {
+		return nil
+	}
+	if d.stop != nil {
+		d.stop()
+		d.asked.Wait()
+	}
+	if d.Load.Abandon && leaving {
+		return nil
+	}
+	if d.spec.Pools != "" {
+		if err := d.rollBack(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseBound)
+	defer cancel()
+	err := ReleaseNodes(ctx, d.Client, d.Load.RunID, d.nodes)
+	if err == nil {
+		d.nodes, d.pods = nil, nil
+	}
+	return err
+}
+
+// ReleaseNodes takes a run's labels off nodes, and uncordons those that it has
+// cordoned.
+func ReleaseNodes(ctx context.Context, c *api.Client, run string, nodes []string) error {
+	return api.InParallel(ctx, len(nodes), nodeWorkers, 0, func(ctx context.Context, i int) error {
+		err := changeNode(ctx, c, nodes[i], func(node *corev1.Node) (map[string]any, error) { return releaseOf(node, run), nil })
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// releaseOf is the patch that takes a run's labels off a node, and its cordon if
+// it is the run's; nil where there is nothing of it.
+func releaseOf(node *corev1.Node, run string) map[string]any {
+	if node.Labels[api.LabelDrained] != run {
+		return nil
+	}
+	patch := map[string]any{"metadata": map[string]any{"labels": map[string]any{api.LabelDrained: nil, api.LabelDrain: nil, api.LabelCordoned: nil}}}
+	if node.Labels[api.LabelCordoned] == run {
+		patch["spec"] = map[string]any{"unschedulable": nil}
+	}
+	return patch
+}
+
+// changeNode patches a node by what it is: a patch of nil changes nothing. The
+// patch holds only for what was looked at.
+func changeNode(ctx context.Context, c *api.Client, name string, change func(*corev1.Node) (map[string]any, error)) error {
+	for {
+		node, err := c.Typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("get node %s: %w", name, c.Unreachable(err))
+		}
+		patch, err := change(node)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+		if patch == nil {
+			return nil
+		}
+		meta := maps.Clone(patch["metadata"].(map[string]any))
+		meta["resourceVersion"] = node.ResourceVersion
+		patch["metadata"] = meta
+		body, err := json.Marshal(patch)
+		if err != nil {
+			return fmt.Errorf("encode the patch of node %s: %w", name, err)
+		}
+		_, err = c.Typed.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+		switch {
+		case apierrors.IsConflict(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("patch node %s: %w", name, c.Unreachable(err))
+		}
+		return nil
+	}
+}
+
+// Drained finds the nodes that runs have chosen to drain. Whoever may not see
+// nodes has cordoned none.
+func Drained(ctx context.Context, c *api.Client, found func(run, node string)) error {
+	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: api.LabelDrained})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list nodes that are drained: %w", c.Unreachable(err))
+	}
+	for _, node := range nodes.Items {
+		found(node.Labels[api.LabelDrained], node.Name)
+	}
+	return nil
+}
+
+// Agree chooses the nodes that a run will drain at most, and says what will be
+// done to them, for whoever must agree.
+func Agree(ctx context.Context, c *api.Client, spec *described.Drain, most int) (nodes []string, text string, err error) {
+	if spec.Pools != "" {
+		return agreeToRollOut(ctx, c, spec.Pools, most)
+	}
+	can, err := nodesToDrain(ctx, c, spec, func(string) bool { return false })
+	if err == nil {
+		nodes, err = chosen(can, most, spec.Nodes)
+	}
+	return nodes, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(nodes, ", ")), err
+}
+
+// On are the nodes of the objects that are drained, by their names; none where no
+// node is drained.
+func (d *Drain) On() map[string]string {
+	if d == nil {
+		return nil
+	}
+	list := make(map[string]string, len(d.pods))
+	for name, pod := range d.pods {
+		list[name] = pod.node
+	}
+	return list
+}

@@ -1,0 +1,106 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// Followed are the objects that a load is made of.
+type Followed interface {
+	Progress() system.Progress
+	// Account puts on record why those that are not there are not, and counts
+	// them by place. With failing it picks some that fail, for their logs.
+	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
+	// Names are those of the objects that are not known to be gone.
+	Names() []string
+	// AwaitGone waits until the news has told of the end of all.
+	AwaitGone(ctx context.Context) error
+	// Forget drops all that is known, once the target is empty.
+	Forget()
+}
+
+// following follows the objects of a run and puts their news on record.
+type following struct {
+	*prepared.Run
+	ageing *Ageing
+	noun   record.Noun
+	there  string // the milestone that counts
+
+	mu      sync.Mutex
+	tracker *observe.Tracker
+	arrived int // that ever were there since the target was last empty
+}
+
+// follow puts news of objects on record. It is called with mu held.
+func (s *following) follow(at record.Micros, body record.Body) {
+	switch o := body.(type) {
+	case *record.State:
+		o.Message = redact.Message(o.Message)
+	case *record.Object:
+		switch o.Milestone {
+		case observe.Created:
+			s.ageing.born(at, o.Object)
+		case s.there:
+			s.arrived++
+			s.ageing.ready(at, o.Object)
+		case observe.Deleted:
+			s.ageing.gone(o.Object)
+		}
+	}
+	s.EmitAt(at, body)
+}
+
+func (s *following) Progress() system.Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.tracker.Counts()
+	return system.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved, Left: s.tracker.Followed()}
+}
+
+func (s *following) Account(failing bool) (perPlace map[string]int, picked []observe.Failing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracker.Unfinished(s.Clock.Now())
+	perPlace = make(map[string]int)
+	s.tracker.PerPlace(perPlace)
+	if failing {
+		picked = s.tracker.Failing(observe.BitStarted, logsPerReason, logsPerStep)
+	}
+	return perPlace, picked
+}
+
+func (s *following) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tracker.Names()
+}
+
+func (s *following) AwaitGone(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		left := s.tracker.Followed()
+		s.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		if !api.Sleep(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("still there: %s: %w", s.noun.Count(left), context.Cause(ctx))
+		}
+	}
+}
+
+func (s *following) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracker.Forget()
+	s.arrived = 0
+}

@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// Bounds of the logs that are sampled at the end of a step: it must cost a
+// cluster in trouble next to nothing, and a record not much.
+const (
+	logsPerReason = 3
+	logsPerStep   = 12
+	logWorkers    = 4
+	logLines      = 20
+	logBytes      = 64 << 10 // of one log, as the server sends it
+	logsFor       = 5 * time.Second
+)
+
+// SampleLogs puts the ends of the logs of failing pods on record, what looks
+// like a secret masked. What takes too long is left out.
+func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failing) {
+	ctx, cancel := context.WithTimeout(ctx, logsFor)
+	defer cancel()
+	logs := make([]*record.Log, len(pods))
+	// The only error is one that is so for all: each tells its own.
+	_ = api.InParallel(ctx, len(pods), logWorkers, 0, func(ctx context.Context, i int) error {
+		l, err := logOf(ctx, common.Client, pods[i])
+		logs[i] = l
+		if err != nil {
+			l.Error = redact.Message(err.Error())
+		}
+		if apierrors.IsForbidden(err) {
+			return err
+		}
+		return nil
+	})
+	for _, l := range logs {
+		if l != nil {
+			common.Emit(l)
+		}
+	}
+}
+
+// logOf reads the end of the log of one pod's container: the first that is not
+// ready, of those that have run.
+func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, error) {
+	l := &record.Log{Object: p.Name, Node: p.Place, Reason: p.Reason}
+	namespace, name, _ := strings.Cut(p.Name, "/")
+	pod, err := c.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return l, err
+	}
+	status, ok := containerToLog(pod)
+	if !ok {
+		return l, errors.New("no container of it has run")
+	}
+	l.Container = status.Name
+	// After a restart the end of the container before tells why.
+	l.Previous = status.RestartCount > 0 && status.State.Running != nil
+	stream, err := c.Typed.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{
+		Container: l.Container, Previous: l.Previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
+	}).Stream(ctx)
+	if err != nil {
+		return l, err
+	}
+	defer stream.Close()
+	text, err := io.ReadAll(io.LimitReader(stream, logBytes))
+	l.Lines, l.Masked = redact.Lines(linesOf(text))
+	return l, err
+}
+
+// linesOf are the last lines of a text.
+func linesOf(text []byte) []string {
+	text = bytes.TrimRight(text, "\n")
+	if len(text) == 0 {
+		return nil
+	}
+	lines := strings.Split(strings.ToValidUTF8(string(text), "\ufffd"), "\n")
+	return lines[max(len(lines)-logLines, 0):]
+}
+
+// containerToLog is the container of a pod whose log may say what is wrong: of those
+// that have run one that is not ready, and one that waits to be started anew
+// before one that runs.
+func containerToLog(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
+	var best corev1.ContainerStatus
+	rank := 0
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range list {
+			n := 0
+			switch {
+			case s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 && s.RestartCount == 0:
+			case s.State.Waiting != nil && s.RestartCount > 0, s.State.Terminated != nil:
+				n = 3
+			case s.State.Running != nil && s.RestartCount > 0:
+				n = 2
+			case s.State.Running != nil:
+				n = 1
+			}
+			if n > rank {
+				best, rank = s, n
+			}
+		}
+	}
+	return best, rank > 0
+}

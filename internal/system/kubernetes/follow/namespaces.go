@@ -1,0 +1,107 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+)
+
+// NamespaceNoun is what a namespace is called.
+func NamespaceNoun() record.Noun { return record.Noun{One: "namespace", Many: "namespaces"} }
+
+// NamespaceSet follows the namespaces of a run. It handles their watch.
+type NamespaceSet struct {
+	mu      sync.Mutex
+	names   map[string]bool
+	changes chan struct{} // has room for one: something changed
+}
+
+func newNamespaceSet() *NamespaceSet {
+	return &NamespaceSet{names: make(map[string]bool), changes: make(chan struct{}, 1)}
+}
+
+// Has reports whether a namespace is one of the run's that is there.
+func (s *NamespaceSet) Has(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names[name]
+}
+
+// Changed implements api.Handler.
+func (s *NamespaceSet) Changed(_ record.Micros, kind string, object []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.notify()
+	return api.Decoded("namespace", func(ns *corev1.Namespace) { s.names[ns.Name] = kind != api.EventDeleted })(object)
+}
+
+// Listed implements api.Handler.
+func (s *NamespaceSet) Listed(_ record.Micros, items func(func([]byte) error) error) error {
+	names := make(map[string]bool)
+	if err := items(api.Decoded("namespace", func(ns *corev1.Namespace) { names[ns.Name] = true })); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.notify()
+	s.names = names
+	return nil
+}
+
+func (s *NamespaceSet) notify() {
+	select {
+	case s.changes <- struct{}{}:
+	default:
+	}
+}
+
+// AwaitGone waits until none of the namespaces is there.
+func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
+	for {
+		left := 0
+		s.mu.Lock()
+		for _, name := range names {
+			if s.names[name] {
+				left++
+			}
+		}
+		s.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-s.changes:
+		case <-ctx.Done():
+			return fmt.Errorf("still there: %s: %w", NamespaceNoun().Count(left), context.Cause(ctx))
+		}
+	}
+}
+
+// AwaitServiceAccount waits until the namespace has its default service
+// account: pods are refused before.
+func AwaitServiceAccount(ctx context.Context, c *api.Client, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	pause := 5 * time.Millisecond
+	for {
+		_, err := c.Typed.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("get service account default: %w", err)
+		}
+		if !api.Sleep(ctx, pause) {
+			return fmt.Errorf("its default service account was never made: %w", context.Cause(ctx))
+		}
+		pause = min(2*pause, 200*time.Millisecond)
+	}
+}

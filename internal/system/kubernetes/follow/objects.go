@@ -1,0 +1,359 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// ObjectSet follows the objects that a workload describes. Each of their
+// resources has a watch.
+type ObjectSet struct {
+	*following
+	described *observe.Described
+	collect   []string // the path of each resource
+	ours      func(namespace string) bool
+	caller    Caller
+	probing   context.Context // ends with the watches
+	heard     string          // why the last server did not let itself be read
+	// Ask asks something further of an object, and is what was refused; at most
+	// as many at once as asking has room for.
+	Ask    func(ctx context.Context, name string, then *described.Then) error
+	asking chan struct{}
+	// spells are the times for which something held, by whose they are and what.
+	spells map[[2]string]*record.ComponentHistogram
+}
+
+// Caller calls the servers that milestones wait for.
+type Caller interface {
+	// Begin says by which parameters servers are called from now on.
+	Begin(params workload.Params)
+	// Call calls the server of a probe until it has answered as it should, its
+	// object is gone, or ctx ends, and tells the set what came of it.
+	Call(ctx context.Context, to *ObjectSet, p observe.Probe)
+	// Times are the names of the times that calls of a probe tell of.
+	Times(p *described.Probe) []string
+	// Await waits for what is still being read at the end of a step.
+	Await(ctx context.Context)
+	// Figures are what the servers of so many objects have told. Like Forget, which
+	// drops that, it is called while nobody Looks.
+	Figures(objects int) []record.Body
+	Forget()
+}
+
+// Silent is a Caller where no object has a server.
+type Silent struct{}
+
+// Begin implements Caller.
+func (Silent) Begin(workload.Params) {}
+
+// Call implements Caller.
+func (Silent) Call(context.Context, *ObjectSet, observe.Probe) {}
+
+// Times implements Caller.
+func (Silent) Times(*described.Probe) []string { return nil }
+
+// Await implements Caller.
+func (Silent) Await(context.Context) {}
+
+// Figures implements Caller.
+func (Silent) Figures(int) []record.Body { return nil }
+
+// Forget implements Caller.
+func (Silent) Forget() {}
+
+// Look calls f with what is known of the objects, which nobody else changes
+// meanwhile.
+func (s *ObjectSet) Look(f func(d *observe.Described)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.described)
+}
+
+// Behind reports whether a probe's milestone is behind the one that counts.
+func (s *ObjectSet) Behind(p observe.Probe) bool { return p.Milestone > s.described.Course().There }
+
+// Heard notes why a server did not let itself be read. Like Spell and GaveUp it is
+// called within Look.
+func (s *ObjectSet) Heard(why string) { s.heard = why }
+
+// Spell notes how long something held of objects.
+func (s *ObjectSet) Spell(what string, d time.Duration) { s.spell(s.noun.Many, what, d) }
+
+// GaveUp notes that a server will never answer: its object is never there, unless
+// it was before.
+func (s *ObjectSet) GaveUp(now record.Micros, p observe.Probe, reason, message string) {
+	s.heard = reason + ": " + message
+	if p.Milestone >= 0 && !s.Behind(p) {
+		s.described.Refused(now, p.Object, reason, message)
+	} else {
+		s.EmitAt(now, &record.Note{Text: p.Server + ": " + s.heard})
+	}
+}
+
+// CallBy says by which parameters servers are called from now on.
+func (s *ObjectSet) CallBy(params workload.Params) { s.caller.Begin(params) }
+
+// AwaitFigures waits for what is still being read at the end of a step.
+func (s *ObjectSet) AwaitFigures(ctx context.Context) { s.caller.Await(ctx) }
+
+// Account implements Followed, and tells what servers have told.
+func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
+	s.mu.Lock()
+	s.described.Unanswered(s.Clock.Now())
+	for _, body := range s.caller.Figures(s.tracker.Followed()) {
+		s.Emit(body)
+	}
+	s.mu.Unlock()
+	return s.following.Account(failing)
+}
+
+// Says hands the texts that objects tell to a function as they change.
+func (s *ObjectSet) Says(tell func(kind, name, text string)) { s.described.Says = tell }
+
+// Path is that of an object by its name, "namespace/name".
+func (s *ObjectSet) Path(name string) string {
+	namespace, name, inOne := strings.Cut(name, "/")
+	if !inOne {
+		return s.collect[0] + "/" + namespace
+	}
+	at := strings.LastIndexByte(s.collect[0], '/')
+	return s.collect[0][:at] + "/namespaces/" + namespace + s.collect[0][at:] + "/" + name
+}
+
+// newObjectSet makes what follows a workload's objects, for a cluster that knows
+// their resources.
+func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper, caller Caller) (*ObjectSet, error) {
+	spec := common.Load.Objects
+	s := &ObjectSet{
+		following: &following{Run: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.Has, asking: make(chan struct{}, askingAtOnce),
+		caller: caller, spells: make(map[[2]string]*record.ComponentHistogram),
+	}
+	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
+	s.described.Ask = func(name string, then *described.Then) { go s.further(name, then) }
+	s.described.Held = func(what *described.Held, name string, since, until record.Micros) {
+		whose := spec.Noun.Many
+		if what.Each {
+			whose = name
+		}
+		s.spell(whose, what.Name, (until - since).Duration())
+	}
+	s.tracker = s.described.Tracker
+	for _, r := range spec.Resources {
+		group, err := schema.ParseGroupVersion(r.APIVersion)
+		if err != nil {
+			return nil, system.Mistakef("", "resource %s: %w", r.Name, err)
+		}
+		mapping, err := mapper.RESTMapping(group.WithKind(r.Kind).GroupKind(), group.Version)
+		if err != nil {
+			return nil, system.Mistakef("load a cluster that has it, or give a private lab what it needs", "the cluster knows no %s in %s, which tells of %s", r.Kind, r.APIVersion, spec.Noun.Many)
+		}
+		s.collect = append(s.collect, api.Collection(mapping.Resource, ""))
+	}
+	return s, nil
+}
+
+// watchers are the watches of the resources.
+func (s *ObjectSet) watchers() (list []*api.Watcher) {
+	for i, r := range s.Load.Objects.Resources {
+		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.collect[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding()}
+		if !r.Unlabelled {
+			w.Query = ours(s.Load.RunID)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// resourceNews takes in the watch of one resource.
+type resourceNews struct {
+	set      *ObjectSet
+	resource int
+}
+
+func (n *resourceNews) Changed(now record.Micros, kind string, object []byte) error {
+	change := observe.Changed
+	if kind == api.EventDeleted {
+		change = observe.Gone
+	}
+	return n.apply(now, change, object)
+}
+
+func (n *resourceNews) Listed(now record.Micros, items func(func([]byte) error) error) error {
+	s := n.set
+	s.mu.Lock()
+	s.described.BeginResource(n.resource)
+	s.mu.Unlock()
+	if err := items(func(object []byte) error { return n.apply(now, observe.Listed, object) }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.EndResource(s.Clock.Now(), n.resource)
+	return nil
+}
+
+func (n *resourceNews) apply(now record.Micros, change observe.Change, object []byte) error {
+	s := n.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	probes, err := s.described.Apply(now, change, n.resource, object, s.ours)
+	for _, p := range probes {
+		go s.caller.Call(s.probing, s, p)
+	}
+	return err
+}
+
+// askingAtOnce is of how many objects something further is asked at once.
+const askingAtOnce = 32
+
+// further asks something further of an object.
+func (s *ObjectSet) further(name string, then *described.Then) {
+	s.asking <- struct{}{}
+	err := s.Ask(s.probing, name, then)
+	<-s.asking
+	if err != nil && s.probing.Err() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.described.Refused(s.Clock.Now(), name, "RefusedAfter"+then.After, err.Error())
+	}
+}
+
+// spellBounds are those of the histograms of times for which something held, in
+// seconds.
+func spellBounds() []float64 {
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
+}
+
+// spell notes how long something held: 0 that it may. It is called with mu held.
+func (s *ObjectSet) spell(whose, what string, d time.Duration) {
+	h := s.spells[[2]string{whose, what}]
+	if h == nil {
+		h = &record.ComponentHistogram{Source: whose, Name: what, Bounds: spellBounds(), Counts: make([]uint64, len(spellBounds()))}
+		s.spells[[2]string{whose, what}] = h
+	}
+	if d <= 0 {
+		return
+	}
+	h.Count, h.Sum = h.Count+1, h.Sum+d.Seconds()
+	for i, bound := range h.Bounds {
+		if d.Seconds() <= bound {
+			h.Counts[i]++
+		}
+	}
+}
+
+// TellSpells puts on record how long what was described held so far.
+func (s *ObjectSet) TellSpells() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.Load.Objects.Held {
+		if h := &s.Load.Objects.Held[i]; !h.Each {
+			s.spell(s.noun.Many, h.Name, 0)
+		}
+	}
+	for _, m := range s.Load.Objects.Milestones {
+		if m.Probe == nil {
+			continue
+		}
+		for _, name := range s.caller.Times(m.Probe) {
+			s.Spell(name, 0)
+		}
+	}
+	for _, h := range s.spells {
+		told := *h
+		told.Counts = slices.Clone(h.Counts)
+		s.Emit(&told)
+	}
+}
+
+// Begin says that an object that was set up is asked for what is measured.
+func (s *ObjectSet) Begin(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.Begin(s.Clock.Now(), name)
+}
+
+// Live says on which node an object is.
+func (s *ObjectSet) Live(name, node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.Live(name, node)
+}
+
+// Forget implements Followed.
+func (s *ObjectSet) Forget() {
+	s.following.Forget()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.Forget()
+	s.caller.Forget()
+}
+
+// AwaitSetUp waits until n things of a stage are set up, as long as patience
+// lasts since the last one was.
+func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.Duration, show func(done int)) error {
+	last, since := -1, s.Clock.Now()
+	for {
+		s.mu.Lock()
+		done := s.described.SetUp(stage)
+		s.mu.Unlock()
+		if done != last {
+			last, since = done, s.Clock.Now()
+			show(done)
+		}
+		switch {
+		case done >= n:
+			return nil
+		case (s.Clock.Now() - since).Duration() > patience:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.heard != "" {
+				return fmt.Errorf("%d of %d were set up, and none further for %v; %s", done, n, patience, s.heard)
+			}
+			return fmt.Errorf("%d of %d were set up, and none further for %v", done, n, patience)
+		}
+		if !api.Sleep(ctx, 20*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// settle returns once all that the resources' news had told of at the call was
+// seen: whatever has changed has a version, and versions grow.
+func (s *ObjectSet) settle(ctx context.Context, watchers []*api.Watcher) error {
+	for _, w := range watchers {
+		var newest uint64
+		_, err := w.Client.ListIn(ctx, w.Encoding, w.Path, w.Query, func(object []byte) error {
+			newest = max(newest, api.VersionNumber(w.Encoding.Version(object)))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("list %s: %w", w.Name, w.Client.Unreachable(err))
+		}
+		for w.Seen.Load() < newest {
+			if !api.Sleep(ctx, 10*time.Millisecond) {
+				return fmt.Errorf("the watch of %s is silent: %w", w.Name, context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+// IsObject reports whether a kind is that of the objects that are followed.
+func IsObject(o *described.Objects, gvk schema.GroupVersionKind) bool {
+	return o != nil && gvk.GroupVersion().String() == o.Resources[0].APIVersion && gvk.Kind == o.Resources[0].Kind
+}

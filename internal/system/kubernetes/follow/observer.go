@@ -1,0 +1,207 @@
+// Package follow watches a cluster for a run: the objects of its load, its nodes
+// and namespaces, and how late the news of them comes.
+//
+// The canary is the barrier. It is a pod that no scheduler places, changed at
+// known times on the watch that brings the news of the load's pods: when a
+// change made now has been seen, so has everything before it. It also measures
+// the API's latency and shows a dead connection. The lag is counted from the
+// request that made the change, so it is an upper bound. For other resources
+// the barrier is a list: once a watch has seen the newest version in it, it has
+// seen all.
+package follow
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// Observer watches the cluster for a run.
+type Observer struct {
+	*prepared.Run
+	Pods       *PodSet
+	Objects    *ObjectSet // nil where the load is of pods
+	Followed   Followed   // what the load is of
+	Nodes      *NodeSet
+	Namespaces *NamespaceSet
+	canary     *canary
+	watchers   []*api.Watcher
+
+	// Watching ends with the watches: when the observer is closed, or with the
+	// reason for which one of them cannot go on.
+	Watching context.Context
+	stop     context.CancelCauseFunc
+	working  sync.WaitGroup
+}
+
+// NewObserver makes what watches the cluster for a run, by Start. Caller calls the
+// servers of objects that are not pods.
+func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper, caller Caller) (*Observer, error) {
+	o := &Observer{Run: common, Nodes: newNodeSet(), Namespaces: newNamespaceSet()}
+	o.Nodes.tell = func(now record.Micros, e *record.KubeEvent) { o.EmitAt(now, e) }
+	o.canary = newCanary(common, now, o.reconnect)
+	o.Pods = newPodSet(common, o.canary, ageing)
+	o.Followed = o.Pods
+	if common.Load.Objects == nil {
+		return o, nil
+	}
+	var err error
+	if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper, caller); err != nil {
+		return nil, err
+	}
+	o.Followed = o.Objects
+	return o, nil
+}
+
+// Start starts the watches, each before anything is created that it must see,
+// and then the canary. Fail is told what a watch cannot go on for.
+func (o *Observer) Start(ctx context.Context, fail func(error)) error {
+	o.Watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	err := o.open(ctx, fail)
+	if err != nil {
+		o.Close()
+	}
+	return err
+}
+
+func (o *Observer) open(ctx context.Context, fail func(error)) error {
+	ours := ours(o.Load.RunID)
+	events := url.Values{}
+	if !o.Load.NormalEvents {
+		events.Set("fieldSelector", "type=Warning")
+	}
+	pods := &api.Watcher{Name: "pods", Path: "/api/v1/pods", Query: ours, Handler: o.Pods}
+	if o.Objects != nil {
+		pods.Path = o.canary.pods // the others tell of nothing that is followed
+	}
+	o.watchers = []*api.Watcher{
+		pods,
+		{Name: "nodes", Path: "/api/v1/nodes", Handler: o.Nodes},
+		{Name: "namespaces", Path: "/api/v1/namespaces", Query: ours, Handler: o.Namespaces},
+		{Name: "events", Path: "/api/v1/events", Query: events, Handler: eventHandler(o.event), FromNow: true},
+	}
+	if o.Load.Images && !o.Load.NormalEvents {
+		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
+		o.watchers = append(o.watchers, &api.Watcher{Name: "events of images", Path: "/api/v1/events", Query: pulled, Handler: eventHandler(o.Pods.pulled), FromNow: true})
+	}
+	of := []*api.Watcher{pods}
+	if o.Objects != nil {
+		o.Objects.probing = o.Watching
+		of = o.Objects.watchers()
+		o.watchers = append(o.watchers, of...)
+	}
+	for _, w := range o.watchers {
+		w.Client, w.Clock = o.Client, o.Clock
+		w.Fault = func(*record.Fault) {}
+		if w.Encoding == nil {
+			w.Encoding = api.ProtobufEncoding()
+		}
+		if slices.Contains(of, w) {
+			// A gap in the news of them can lose objects; the other resources
+			// only explain and guard.
+			w.Fault = func(f *record.Fault) { o.Emit(f) }
+		}
+		if err := w.Start(ctx); err != nil {
+			return err
+		}
+		o.working.Go(func() {
+			if err := w.Run(o.Watching); err != nil {
+				o.stop(err)
+				fail(err)
+			}
+		})
+	}
+	if err := o.canary.start(ctx); err != nil {
+		return err
+	}
+	o.working.Go(func() { o.canary.run(o.Watching) })
+	return nil
+}
+
+// ours selects what carries the label of a run.
+func ours(run string) url.Values { return url.Values{"labelSelector": {api.LabelRun + "=" + run}} }
+
+// Settle returns once all that was published before the call was seen.
+func (o *Observer) Settle(ctx context.Context) error {
+	if err := o.canary.barrier(ctx); err != nil || o.Objects == nil {
+		return err
+	}
+	return o.Objects.settle(ctx, slices.DeleteFunc(slices.Clone(o.watchers), func(w *api.Watcher) bool {
+		_, of := w.Handler.(*resourceNews)
+		return !of
+	}))
+}
+
+// Own is the run's own namespace.
+func (o *Observer) Own() string { return o.canary.namespace }
+
+// Latency is that of the API now, in seconds.
+func (o *Observer) Latency() (float64, error) { return o.canary.latency() }
+
+// Close ends the watches.
+func (o *Observer) Close() {
+	o.stop(nil)
+	o.working.Wait()
+}
+
+// reconnect takes all watches up anew, on another connection.
+func (o *Observer) reconnect() {
+	if err := o.Client.RenewStream(); err == nil {
+		for _, w := range o.watchers {
+			w.Cut()
+		}
+	}
+}
+
+// eventHandler takes in a watch of the cluster's events, from now on.
+type eventHandler func(now record.Micros, e *corev1.Event)
+
+func (h eventHandler) Changed(now record.Micros, kind string, object []byte) error {
+	if kind == api.EventDeleted {
+		return nil
+	}
+	return api.Decoded("event", func(e *corev1.Event) { h(now, e) })(object)
+}
+
+func (h eventHandler) Listed(record.Micros, func(func([]byte) error) error) error { return nil }
+
+// event puts an event on record, if it is about a node or an object of ours.
+func (o *Observer) event(now record.Micros, e *corev1.Event) {
+	about := e.InvolvedObject
+	if about.Namespace != "" && !o.Namespaces.Has(about.Namespace) {
+		return
+	}
+	if about.Namespace == "" && about.Kind != "Node" {
+		return
+	}
+	if o.Load.Images {
+		o.Pods.pulled(now, e)
+	}
+	count := int(e.Count)
+	if e.Series != nil {
+		count = int(e.Series.Count)
+	}
+	if o.Nodes.meant(e) {
+		e.Type, e.Message, e.Reason = corev1.EventTypeNormal, e.Reason+": "+e.Message, reasonMeant
+	}
+	name := about.Name
+	if about.Namespace != "" {
+		name = about.Namespace + "/" + about.Name
+	}
+	o.EmitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: redact.Message(e.Message), Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
+}
+
+// reasonPulled is the reason of the event that a kubelet writes when a
+// container's image is on its node, fetched or there before.
+const reasonPulled = "Pulled"

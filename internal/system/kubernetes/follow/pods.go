@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// objectOfSlot is which object of which job a slot with slotLabel is of.
+func objectOfSlot(slot string) (job, object int, ok bool) {
+	n, err := fmt.Sscanf(slot[strings.LastIndexByte(slot, '/')+1:], "j%d.o%d.d", &job, &object)
+	return job, object, n == 2 && err == nil
+}
+
+// PodSet follows the pods of a run and puts their news on record. It handles
+// their watch.
+type PodSet struct {
+	*following
+	canary *canary
+	parts  map[string]string // components of pods in place by UID
+}
+
+func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
+	kind := observe.Pods()
+	f := &following{Run: common, ageing: ageing, noun: kind.Object, there: kind.There}
+	s := &PodSet{following: f, canary: canary, parts: make(map[string]string)}
+	s.tracker = observe.NewTracker(observe.PodCourse(), s.follow)
+	return s
+}
+
+// Changed implements api.Handler.
+func (s *PodSet) Changed(now record.Micros, kind string, object []byte) error {
+	change := observe.Changed
+	if kind == api.EventDeleted {
+		change = observe.Gone
+	}
+	return s.apply(now, change, object)
+}
+
+// Listed implements api.Handler.
+func (s *PodSet) Listed(now record.Micros, items func(func([]byte) error) error) error {
+	s.mu.Lock()
+	s.tracker.BeginList()
+	s.mu.Unlock()
+	err := items(func(object []byte) error { return s.apply(now, observe.Listed, object) })
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracker.EndList(s.Clock.Now())
+	return nil
+}
+
+// apply takes in one message about a pod.
+func (s *PodSet) apply(now record.Micros, change observe.Change, object []byte) error {
+	var p api.PodNews
+	if err := api.DecodePod(object, &p); err != nil {
+		return err
+	}
+	if p.IsCanary {
+		s.canary.seen(now, p.Canary)
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if change == observe.Gone {
+		delete(s.parts, p.UID)
+	} else if s.Load.Places {
+		s.setComponentOfSlot(p.UID, p.Slot)
+	}
+	s.tracker.Apply(now, change, p.News())
+	return nil
+}
+
+// setComponentOfSlot notes the component of a pod that a controller has made: its slot
+// tells which object asked for it. It is called with mu held.
+func (s *PodSet) setComponentOfSlot(uid, slot string) {
+	if _, known := s.parts[uid]; known || s.Load.Component == nil {
+		return
+	}
+	if job, object, ok := objectOfSlot(slot); ok {
+		if component := s.Load.Component(job, object); component != "" {
+			s.parts[uid] = component
+		}
+	}
+}
+
+// SetComponent notes the component of a pod that was created.
+func (s *PodSet) SetComponent(uid, component string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts[uid] = component
+}
+
+// ComponentOf is the component of the pod with a UID, "" where it is not known.
+func (s *PodSet) ComponentOf(uid string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[uid]
+}
+
+// pulled takes in an event of a pod of ours, if it is one of an image.
+func (s *PodSet) pulled(now record.Micros, e *corev1.Event) {
+	if about := e.InvolvedObject; about.Kind == "Pod" && e.Reason == reasonPulled {
+		stamp := int64(0)
+		if !e.LastTimestamp.IsZero() {
+			stamp = e.LastTimestamp.Unix()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.tracker.Pulled(now, observe.BitImagesReady, about.Namespace+"/"+about.Name, string(about.UID), about.FieldPath, stamp)
+	}
+}

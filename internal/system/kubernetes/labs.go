@@ -1,0 +1,101 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// LabStore is where this user's labs are. What dead commands left there is
+// removed first.
+func LabStore(ctx context.Context, host system.Host) (lab.Store, error) {
+	dir, err := host.StateDir()
+	if err != nil {
+		return lab.Store{}, err
+	}
+	store := lab.Store{Root: dir, Executable: host.Executable}
+	swept, err := store.Sweep(ctx, false)
+	if err != nil {
+		return store, err
+	}
+	for _, l := range swept {
+		if !l.Alive {
+			host.Log("removed %s, whose command is gone", l.Things[0])
+		}
+	}
+	return store, nil
+}
+
+// OpenLab finds a lab by its name.
+func OpenLab(ctx context.Context, host system.Host, name string) (*lab.Lab, error) {
+	store, err := LabStore(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	l, err := store.Open(name)
+	return l, LabError(err)
+}
+
+// LabError turns the mistakes that a user can make about labs into
+// *system.MistakeError with a hint; other errors pass through.
+func LabError(err error) error {
+	if missing, ok := errors.AsType[*lab.NotFoundError](err); ok {
+		other := "'plimsoll lab up " + missing.Name + "' makes it"
+		if len(missing.Have) > 0 {
+			other = "there are: " + strings.Join(missing.Have, ", ")
+		}
+		return system.Mistakef(nearest.Hint(missing.Name, missing.Have, other), "%w", err)
+	}
+	if exists, ok := errors.AsType[*lab.ExistsError](err); ok {
+		return system.Mistakef(fmt.Sprintf("'plimsoll lab status %s' shows it, 'plimsoll lab down %[1]s' removes it", exists.Name), "%w", err)
+	}
+	if component, ok := errors.AsType[*lab.ComponentError](err); ok {
+		return system.Mistakef(nearest.Hint(component.Name, component.Have, ""), "%w", err)
+	}
+	if _, ok := errors.AsType[*lab.SpecError](err); ok {
+		return system.Mistakef("", "%w", err)
+	}
+	if lacking, ok := errors.AsType[*proc.MissingError](err); ok {
+		return &system.UnableError{Err: err, Hint: cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
+	}
+	return err
+}
+
+// LabOf finds the lab that a cluster is. It is one if the kubeconfig and the
+// cluster itself say so with one voice. One that is a lab of another machine or
+// user is named so, and is a cluster like any other beside that: then the lab
+// is nil.
+func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error) {
+	marker, ok := lab.MarkerOf(c.Config, c.Context)
+	if !ok {
+		return nil, nil
+	}
+	written, err := c.client.Typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return nil, c.client.Unreachable(err)
+	}
+	if err != nil || written.Data[lab.MarkerKey] != marker.ID {
+		return nil, nil
+	}
+	c.Naming = record.TargetNaming{Kind: "lab", Name: marker.Name}
+	dir, err := host.StateDir()
+	if err != nil {
+		return nil, nil
+	}
+	l, err := lab.Store{Root: dir, Executable: host.Executable}.Open(marker.Name)
+	if err != nil || l.ID() != marker.ID {
+		return nil, nil
+	}
+	return l, nil
+}

@@ -1,0 +1,703 @@
+package observe
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+)
+
+// Described follows objects of the kind that a workload describes. Several
+// resources tell of one object: what each has told last is kept, and what it
+// comes to goes to a Tracker. Its methods are not safe for concurrent use.
+type Described struct {
+	*Tracker
+	spec      *described.Objects
+	course    Course
+	resources [][]rule // by resource
+	there     int      // the resource of the milestone that counts
+	objects   map[string]*told
+	lists     []int // how many lists of each resource there were
+	setUp     setUp
+	on        map[string][]string     // the objects of each place
+	then      map[int]*described.Then // by the milestone after which it is asked
+	gone      *rule                   // the milestone that an object is gone, nil for none
+	// Ask is called for what is to be asked of an object further.
+	Ask func(object string, then *described.Then)
+	// Says is called with a text that has changed, and Held when something that
+	// was seen to hold no longer does; when its object is first seen, it held for
+	// no time.
+	Says    func(kind, name, text string)
+	Held    func(what *described.Held, name string, since, until record.Micros)
+	message message // the one that is taken in
+	// silent says that objects which do not answer are in trouble: a step has ended.
+	silent bool
+	said   map[int]string                               // by resource
+	held   map[*described.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
+}
+
+// rule is what a message of a resource is looked at for.
+type rule struct {
+	when      matcher
+	milestone int // its bit, 0 for none: a milestone that is created is no rule
+	after     int // the milestone before which it is not looked for
+	stamp     string
+	place     string
+	probe     *described.Probe
+	trouble   *described.ObjectTrouble
+	stage     int // of the set-up, -1 for none
+}
+
+// setUp is what was set up before the load.
+type setUp struct {
+	// ready are, by stage, the things that are ready, by name.
+	ready []map[string]bool
+	asked map[string]bool // things whose server is called
+}
+
+// take looks for the rules of the set-up in a message, and is what is to be called
+// by it.
+func (s *setUp) take(rules []rule, m *message) (called []Probe) {
+	for i := range rules {
+		rule := &rules[i]
+		if rule.stage < 0 {
+			continue
+		}
+		// What was ready once has been set up, whatever the load makes of it.
+		name := m.namespace + "/" + m.name
+		if met, _ := rule.when.met(m); met && !s.ready[rule.stage][name] {
+			if !m.has(rule.probe) {
+				s.ready[rule.stage][name] = true
+			} else if address := m.address(rule.probe); address != "" && !s.asked[name] {
+				s.asked[name] = true
+				p := m.asks(rule.probe, address)
+				p.Object, p.Milestone, p.stage = name, -1, rule.stage
+				called = append(called, p)
+			}
+		}
+	}
+	return called
+}
+
+// forget drops all that is known.
+func (s *setUp) forget() {
+	clear(s.asked)
+	for _, ready := range s.ready {
+		clear(ready)
+	}
+}
+
+// told is what the resources have told of an object.
+type told struct {
+	news   News
+	uids   []string // of each resource's object
+	listed []int    // the list of each resource that last had it
+	// stale are those of before it was asked for what is measured: they tell of
+	// an earlier life.
+	stale    []string
+	troubles []trouble
+	address  string // that is called now
+	refused  Reason // a further request was refused
+	unheard  string // why it has not answered, "" while it is not called
+	probing  uint32 // milestones whose probe is under way
+}
+
+// trouble is what one resource tells of troubles.
+type trouble struct {
+	trouble, unplaced Reason
+	final             bool
+}
+
+// Probe asks for a server to be called until it answers, which is a milestone
+// of an object.
+type Probe struct {
+	Object    string
+	Milestone int    // -1 for a stage of the set-up
+	Server    string // "namespace/name" of what has the address
+	Address   string // with its port
+	Port      int    // of the object's server, wherever the address leads
+	Keep      bool   // it is called on after its answer
+	Banner    string
+	FIO       string // a command to be run there instead; see described.Probe
+	Phase     string // what its figures are told for
+	stage     int
+	resource  int
+	uid       string // of the object of the resource that told the address
+}
+
+// NewDescribed makes a Described that hands its events to emit.
+func NewDescribed(spec *described.Objects, created string, emit func(record.Micros, record.Body)) *Described {
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
+		said: make(map[int]string), held: make(map[*described.Held]map[string]record.Micros)}
+	d.course = Course{Names: []string{created}, Placed: -1}
+	of := func(name string) int {
+		i, _ := spec.Resource(name) // the description was checked
+		return i
+	}
+	for i, m := range spec.Milestones {
+		bit := len(d.course.Names)
+		d.course.Names = append(d.course.Names, m.Name)
+		at := of(m.Resource)
+		if m.Name == spec.There {
+			d.course.There, d.there = bit, at
+		}
+		if m.Place != "" {
+			d.course.Placed = bit
+		}
+		if j := slices.IndexFunc(spec.Then, func(t described.Then) bool { return t.After == m.Name }); j >= 0 {
+			d.then[bit] = &spec.Then[j]
+		}
+		r := rule{when: matcherOf(&m.When), stage: -1, milestone: bit, after: max(bitCreated, slices.Index(d.course.Names, spec.Opens(i))), stamp: m.StampPath(), place: m.Place, probe: m.Probe}
+		if m.Gone {
+			d.gone = &r
+			continue
+		}
+		d.resources[at] = append(d.resources[at], r)
+	}
+	for _, t := range spec.Troubles {
+		at := of(t.Resource)
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&t.When), stage: -1, trouble: &t})
+	}
+	for i := range spec.SetUp {
+		until := &spec.SetUp[i].Until
+		at := of(until.Resource)
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i, probe: spec.SetUp[i].Probe})
+		d.setUp.ready = append(d.setUp.ready, make(map[string]bool))
+	}
+	d.Tracker = NewTracker(d.course, emit)
+	d.Asleep = spec.Begin != nil
+	return d
+}
+
+// Course is which milestones the objects reach.
+func (d *Described) Course() Course { return d.course }
+
+// SetUp is how many things of a stage of the set-up are ready.
+func (d *Described) SetUp(stage int) int { return len(d.setUp.ready[stage]) }
+
+// Forget drops all that is known, for a target that was emptied.
+func (d *Described) Forget() {
+	d.Tracker.Forget()
+	clear(d.objects)
+	clear(d.on)
+	d.setUp.forget()
+}
+
+// BeginResource and EndResource are BeginList and EndList of a list of one of
+// the resources.
+func (d *Described) BeginResource(resource int) {
+	d.lists[resource]++
+	if resource == 0 {
+		d.BeginList()
+	}
+}
+
+// EndResource takes what the list did not have for deleted before now.
+func (d *Described) EndResource(now record.Micros, resource int) {
+	for _, o := range d.objects {
+		switch {
+		case o.uids[resource] == "" || o.listed[resource] == d.lists[resource]:
+		case resource == 0:
+			d.leave(now, o)
+		default:
+			d.lose(o, resource)
+			d.apply(now, Changed, o)
+		}
+	}
+	if resource == 0 {
+		d.EndList(now)
+	}
+}
+
+// lose drops what a resource has told of an object.
+func (d *Described) lose(o *told, resource int) {
+	o.uids[resource], o.troubles[resource] = "", trouble{}
+	if resource == d.there {
+		o.news.There = false
+	}
+}
+
+// Live says on which place an object is: what that place tells is told of the
+// object, wherever it goes.
+func (d *Described) Live(name, place string) { d.on[place] = append(d.on[place], name) }
+
+// leave forgets an object that is gone: where that is a milestone of its own, it
+// has reached it.
+func (d *Described) leave(now record.Micros, o *told) {
+	delete(d.objects, o.news.Name)
+	if d.gone != nil && o.opened(d.gone) {
+		o.news.Deleting = false // it is where it should be
+		d.reach(o, d.gone.milestone, 0, "")
+		d.apply(now, Changed, o)
+		d.Depart(o.news.Name)
+	}
+}
+
+// opened reports whether a milestone is looked for.
+func (o *told) opened(r *rule) bool {
+	return r.after == bitCreated || o.news.Reached&(1<<r.after) != 0
+}
+
+// Refused says that what was asked of an object further was refused: it will
+// never be there.
+func (d *Described) Refused(now record.Micros, name, reason, message string) {
+	if o := d.objects[name]; o != nil {
+		o.refused, o.news.Done = Reason{reason, message}, true
+		d.apply(now, Changed, o)
+	}
+}
+
+// Awaits reports whether a probe's answer is waited for.
+func (d *Described) Awaits(p Probe) bool {
+	if p.Milestone < 0 {
+		return d.setUp.asked[p.Object] && !d.setUp.ready[p.stage][p.Object]
+	}
+	o := d.objects[p.Object]
+	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
+}
+
+// Address is where a probe's server is now.
+func (d *Described) Address(p Probe) string {
+	if o := d.objects[p.Object]; o != nil && o.address != "" {
+		return o.address
+	}
+	return p.Address
+}
+
+// Begin says that an object that was set up is asked for what is measured now.
+func (d *Described) Begin(now record.Micros, name string) {
+	d.Tracker.Begin(now, name)
+	if o := d.objects[name]; o != nil && !d.spec.Begin.GoesOn {
+		if d.spec.Begin.Drain == nil {
+			copy(o.stale, o.uids)
+			o.stale[0] = "" // the object itself goes on
+		}
+		o.news.Reached, o.news.There, o.news.Done, o.probing, o.unheard = 0, false, false, 0, ""
+		clear(o.troubles)
+	}
+}
+
+// Unheard says why a call of a probe had no answer, and Unanswered that the last
+// such word is what is wrong with the objects that have told of nothing else.
+func (d *Described) Unheard(p Probe, why string) {
+	if o := d.objects[p.Object]; o != nil {
+		o.unheard = why
+	}
+}
+
+// Unanswered is told of in Unheard.
+func (d *Described) Unanswered(now record.Micros) {
+	d.silent = true
+	for _, o := range d.objects {
+		if o.unheard != "" {
+			d.apply(now, Changed, o)
+		}
+	}
+	d.silent = false
+}
+
+// Answered says that a probe was answered at now.
+func (d *Described) Answered(now record.Micros, p Probe) {
+	if p.Milestone < 0 && d.Awaits(p) {
+		d.setUp.ready[p.stage][p.Object] = true
+		return
+	}
+	if o := d.objects[p.Object]; d.Awaits(p) {
+		o.unheard = ""
+		d.reach(o, p.Milestone, 0, "")
+		d.apply(now, Changed, o)
+	}
+}
+
+// Apply takes in one message of a resource, as JSON, that was received at now,
+// and gives the probes that it asks for. Ours says whether a namespace is the
+// run's.
+func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
+	// A server's JSON is right or cut off: all of it is not read to see that.
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
+		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
+	}
+	m := &d.message
+	m.read(raw)
+	r := &d.spec.Resources[resource]
+	if r.Unlabelled && m.namespace != "" && !ours(m.namespace) {
+		return nil, nil
+	}
+	called := d.setUp.take(d.resources[resource], m)
+	d.besides(now, change, resource, m)
+	if r.Of == ofPlace || r.Of == ofAll {
+		probes := called
+		names := d.on[m.name]
+		if r.Of == ofAll {
+			names = d.Names()
+		}
+		for _, name := range names {
+			if o := d.objects[name]; o != nil && change != Gone {
+				probes = append(probes, d.look(o, resource, m)...)
+				d.apply(now, Changed, o)
+			}
+		}
+		return probes, nil
+	}
+	name := m.objectOf(r)
+	if name == "" {
+		return called, nil // nobody's
+	}
+	o := d.objects[name]
+	if o == nil {
+		if change == Gone {
+			return nil, nil
+		}
+		n := len(d.spec.Resources)
+		o = &told{uids: make([]string, n), stale: make([]string, n), listed: make([]int, n), troubles: make([]trouble, n)}
+		o.news.Name, o.news.Slot = name, name
+		d.objects[name] = o
+	}
+	if m.uid == o.stale[resource] && m.uid != "" {
+		return nil, nil
+	}
+	if change == Gone && o.uids[resource] != m.uid {
+		return nil, nil // of one before
+	}
+	if resource == 0 && o.uids[0] != "" && o.uids[0] != m.uid {
+		// The name was given to another object.
+		*o = told{news: News{Name: name, Slot: name}, uids: make([]string, len(o.uids)), stale: o.uids, listed: make([]int, len(o.uids)), troubles: make([]trouble, len(o.uids))}
+	}
+	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
+	if resource == 0 {
+		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
+		if by := d.spec.GroupBy; by != nil && o.news.Labels == nil {
+			for _, label := range by.Labels {
+				o.news.Labels = append(o.news.Labels, m.get("metadata.labels."+gjson.Escape(label)).String())
+			}
+		}
+	}
+	if change == Gone {
+		d.lose(o, resource)
+		if resource == 0 {
+			d.leave(now, o)
+			d.Tracker.Apply(now, Gone, &o.news)
+			return nil, nil
+		}
+		d.apply(now, Changed, o)
+		return nil, nil
+	}
+	probes := append(called, d.look(o, resource, m)...)
+	d.apply(now, change, o)
+	return probes, nil
+}
+
+// besides tells what a message says besides milestones and troubles.
+func (d *Described) besides(now record.Micros, change Change, resource int, m *message) {
+	if path := d.spec.Resources[resource].Says; path != "" {
+		if text := m.get(path).String(); text != d.said[resource] {
+			d.said[resource] = text
+			d.Says(d.spec.Resources[resource].Kind, m.name, text)
+		}
+	}
+	for i := range d.spec.Held {
+		h := &d.spec.Held[i]
+		if at, _ := d.spec.Resource(h.Resource); at != resource {
+			continue
+		}
+		when := matcherOf(&h.When)
+		met, _ := when.met(m)
+		name := strings.TrimPrefix(m.namespace+"/"+m.name, "/")
+		if d.held[h] == nil {
+			d.held[h] = make(map[string]record.Micros)
+		}
+		since, seen := d.held[h][name]
+		if !seen {
+			since = -1
+			d.Held(h, name, 0, 0)
+		}
+		switch met = met && change != Gone; {
+		case met && since < 0:
+			since = now
+		case !met && since >= 0:
+			d.Held(h, name, since, now)
+			since = -1
+		}
+		d.held[h][name] = since
+	}
+}
+
+// look takes in what a message tells by the rules of its resource.
+func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
+	o.troubles[resource] = trouble{}
+	for i := range d.resources[resource] {
+		rule := &d.resources[resource][i]
+		if rule.stage >= 0 || !o.opened(rule) {
+			continue
+		}
+		if m.uid != "" && m.uid == o.stale[resource] {
+			return probes // something was asked just now that renews it
+		}
+		if rule.milestone > 0 && rule.milestone != d.course.There && o.news.Reached&(1<<rule.milestone) != 0 {
+			continue // it is told once
+		}
+		met, value := rule.when.met(m)
+		switch {
+		case rule.trouble != nil:
+			if met {
+				o.troubles[resource].add(rule.trouble, value, m)
+			}
+		case rule.milestone == d.course.There && rule.probe == nil:
+			o.news.There = met
+			fallthrough
+		case rule.milestone > 0 && met && rule.probe == nil:
+			if met {
+				place := ""
+				if rule.place != "" {
+					place = m.get(rule.place).String()
+				}
+				d.reach(o, rule.milestone, unixOf(m.get(rule.stamp)), place)
+			}
+		case rule.probe != nil && met && o.probing&(1<<rule.milestone) != 0:
+			o.address = m.address(rule.probe) // a machine that moves may get another one
+		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
+			if address := m.address(rule.probe); address != "" && m.has(rule.probe) {
+				o.probing |= 1 << rule.milestone
+				p := m.asks(rule.probe, address)
+				p.Object, p.Milestone, p.resource = o.news.Name, rule.milestone, resource
+				probes = append(probes, p)
+			}
+		}
+	}
+	return probes
+}
+
+// reach notes that an object has reached a milestone.
+func (d *Described) reach(o *told, bit int, stamp int64, place string) {
+	if bit == d.course.There {
+		o.news.There = true
+	}
+	if o.news.Reached&(1<<bit) != 0 {
+		return
+	}
+	o.news.Reached |= 1 << bit
+	o.news.Stamps[bit] = stamp
+	if place != "" {
+		o.news.Place = strings.Clone(place)
+	}
+	if then := d.then[bit]; then != nil && !o.news.Deleting {
+		if then.Renews != "" {
+			i, _ := d.spec.Resource(then.Renews) // the description was checked
+			o.stale[i], o.uids[i], o.troubles[i] = o.uids[i], "", trouble{}
+		}
+		d.Ask(o.news.Name, then)
+	}
+}
+
+// apply hands what all resources have told to the tracker.
+func (d *Described) apply(now record.Micros, change Change, o *told) {
+	o.news.Trouble, o.news.Unplaced, o.news.Lacks = o.refused, Reason{}, Reason{}
+	for _, t := range o.troubles {
+		if o.news.Trouble.Reason == "" {
+			o.news.Trouble = t.trouble
+		}
+		if o.news.Unplaced.Reason == "" {
+			o.news.Unplaced = t.unplaced
+		}
+		o.news.Done = o.news.Done || t.final
+	}
+	if d.silent && o.news.Trouble.Reason == "" && o.unheard != "" {
+		o.news.Trouble = Reason{"NoAnswer", o.unheard}
+	}
+	d.Tracker.Apply(now, change, &o.news)
+}
+
+// add takes in a trouble that holds.
+func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
+	r := Reason{Reason: value}
+	if o.Reason != "" {
+		r.Reason = m.get(o.Reason).String()
+	}
+	if o.Message != "" {
+		r.Message = m.get(o.Message).String()
+	} else if o.Condition != "" {
+		r.Message = m.condition(o.Condition).Get("message").String()
+	}
+	t.final = t.final || o.Final
+	switch {
+	case o.Unplaced && t.unplaced.Reason == "":
+		// What keeps an object from having a place has one name for all kinds.
+		t.unplaced = Reason{reasonUnschedulable, joined(r)}
+	case !o.Unplaced && t.trouble.Reason == "":
+		t.trouble = r
+	}
+}
+
+func joined(r Reason) string {
+	if r.Message == "" || r.Reason == reasonUnschedulable {
+		return r.Message
+	}
+	return r.Reason + ": " + r.Message
+}
+
+// matcher says whether something holds of a message.
+type matcher struct {
+	path, condition string
+	values          []string
+}
+
+func matcherOf(w *described.When) matcher {
+	m := matcher{path: w.Path, condition: w.Condition, values: w.Values}
+	if m.condition != "" && len(m.values) == 0 {
+		m.values = []string{"True"}
+	}
+	return m
+}
+
+// met reports whether it holds, and by which value: of a condition its reason.
+func (w *matcher) met(m *message) (met bool, value string) {
+	switch {
+	case w.condition != "":
+		c := m.condition(w.condition)
+		if !c.Exists() || !slices.Contains(w.values, c.Get("status").String()) {
+			return false, ""
+		}
+		if value = c.Get("reason").String(); value == "" {
+			value = w.condition
+		}
+		return true, value
+	case w.path == "":
+		return true, ""
+	}
+	value = m.get(w.path).String()
+	if len(w.values) == 0 {
+		return value != "", value
+	}
+	return slices.Contains(w.values, value), value
+}
+
+// message is an object of the API, its parts found once.
+type message struct {
+	parts                []part
+	namespace, name, uid string
+	created              int64
+	deleting             bool
+}
+
+// part is the JSON of one of an object's fields, such as its status.
+type part struct{ key, json string }
+
+// read takes in the next message. It keeps the room of the one before, for
+// there is one of them after the other, many times.
+func (m *message) read(raw []byte) {
+	*m = message{parts: m.parts[:0]}
+	gjson.Parse(string(raw)).ForEach(func(key, value gjson.Result) bool {
+		m.parts = append(m.parts, part{key.Str, value.Raw})
+		return true
+	})
+	gjson.Parse(m.part("metadata")).ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "name":
+			m.name = value.Str
+		case "namespace":
+			m.namespace = value.Str
+		case "uid":
+			m.uid = strings.Clone(value.Str) // it is kept, and the message is not
+		case "creationTimestamp":
+			m.created = unixOf(value)
+		case "deletionTimestamp":
+			m.deleting = value.Type != gjson.Null
+		}
+		return true
+	})
+}
+
+// part is the JSON of a field, "" where there is none. Of two of one name the
+// last counts.
+func (m *message) part(key string) string {
+	for i := len(m.parts) - 1; i >= 0; i-- {
+		if m.parts[i].key == key {
+			return m.parts[i].json
+		}
+	}
+	return ""
+}
+
+// get is the value at a path.
+func (m *message) get(path string) gjson.Result {
+	first, rest, within := strings.Cut(path, ".")
+	if !within {
+		return gjson.Parse(m.part(first))
+	}
+	return gjson.Get(m.part(first), rest)
+}
+
+// condition is the one of its status of that type.
+func (m *message) condition(name string) (found gjson.Result) {
+	m.get("status.conditions").ForEach(func(_, c gjson.Result) bool {
+		if c.Get("type").Str == name {
+			found = c
+		}
+		return !found.Exists()
+	})
+	return found
+}
+
+// address is where a probe calls, "" while that is not known.
+func (m *message) address(p *described.Probe) string {
+	for _, path := range p.Addresses {
+		address := m.get(path).String()
+		if _, _, err := net.SplitHostPort(address); err == nil {
+			return address
+		} else if address != "" {
+			return net.JoinHostPort(address, strconv.Itoa(p.Port))
+		}
+	}
+	return ""
+}
+
+// has reports whether there is something to be called.
+func (m *message) has(p *described.Probe) bool {
+	return p != nil && (p.Where == "" || m.get(p.Where).Exists())
+}
+
+// asks is a probe of what a message tells of.
+func (m *message) asks(p *described.Probe, address string) Probe {
+	return Probe{Server: m.namespace + "/" + m.name, Address: address, Port: p.Port, Keep: p.Keep, Banner: p.Banner, FIO: p.FIO, Phase: p.Phase, uid: m.uid}
+}
+
+// objectOf is the name, "namespace/name", of the object that a message of a
+// resource tells of, "" for none.
+func (m *message) objectOf(r *described.Resource) string {
+	name := m.name
+	switch r.Of {
+	case "", ofName:
+	case ofOwner:
+		name = m.get("metadata.ownerReferences.0.name").String()
+	default:
+		name = m.get(r.Of).String()
+	}
+	if name == "" || m.namespace == "" {
+		return name
+	}
+	return m.namespace + "/" + name
+}
+
+// How a resource says which object it is of, besides by a path.
+const (
+	ofName  = "name"
+	ofOwner = "owner"
+	ofAll   = "all"   // of all objects
+	ofPlace = "place" // of all objects that were there when they were begun
+)
+
+// unixOf is a time of the API in seconds since 1970, 0 for none.
+func unixOf(r gjson.Result) int64 {
+	at, err := time.Parse(time.RFC3339, r.String())
+	if err != nil {
+		return 0
+	}
+	return at.Unix()
+}

@@ -1,0 +1,95 @@
+package observe
+
+import (
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+)
+
+// Reasons of states that pods are told to be in, besides those of the cluster.
+const (
+	reasonUnschedulable = "Unschedulable"
+	reasonDeleting      = "Deleting"
+)
+
+// Pods is the kind of object that a cluster is loaded with.
+func Pods() record.ObjectKind {
+	const server, scheduler, nodes = "API server", "scheduler", "nodes"
+	return record.ObjectKind{
+		Object: record.Noun{One: "pod", Many: "pods"}, Place: record.Noun{One: "node", Many: "nodes"},
+		Milestones: []record.Milestone{
+			{Name: Created, Owner: server}, {Name: Scheduled, Owner: scheduler}, {Name: PodReadyToStartContainers, Owner: nodes},
+			{Name: Initialized, Owner: nodes}, {Name: ImagesReady, Owner: nodes}, {Name: ContainersStarted, Owner: nodes},
+			{Name: ContainersReady, Owner: nodes}, {Name: Ready, Owner: nodes}, {Name: Deleted, Owner: nodes},
+		},
+		Created: Created, Placed: Scheduled, Started: ContainersStarted, There: Ready, Gone: Deleted,
+		Unplaced: reasonUnschedulable, Removing: reasonDeleting,
+		Measures: []record.Measure{
+			{Name: "apiErrors", Help: "failed requests of the latest 200", Percent: true, Bound: 5},
+			{Name: NodesNotReady, Help: "nodes that are not ready", Bound: 1},
+			{Name: "pending", Help: "pods without a node"},
+		},
+		Metrics: metrics("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "runtime", "node"),
+		Troubles: []record.Trouble{
+			{Class: "scheduling", What: "no node had room for objects", Reasons: []string{reasonUnschedulable, "FailedScheduling", "SchedulerError", "SchedulingGated"}},
+			{Class: "probes", What: "readiness probes failed", Reasons: []string{"Unhealthy"}, Message: []string{"Readiness probe "}},
+			{Class: "probes", What: "liveness probes failed", Reasons: []string{"Unhealthy"}, Message: []string{"Liveness probe "}},
+			{Class: "probes", What: "startup probes failed", Reasons: []string{"Unhealthy"}, Message: []string{"Startup probe "}},
+			{Class: "probes", What: "probes failed", Reasons: []string{"Unhealthy"}},
+			{Class: "probes", What: "probes could not be made", Reasons: []string{"ProbeError"}},
+			{Class: "images", What: "images were not pulled", Reasons: []string{"BackOff"}, Message: []string{"pulling image"}},
+			{Class: "images", What: "images were not pulled", Reasons: []string{"Failed"}, Message: []string{"image", "ErrImage", "ImagePull"}},
+			{Class: "images", What: "images were not pulled", Reasons: []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed", "InspectFailed"}},
+			{Class: "restarts", What: "containers ended, or did not start", Reasons: []string{"BackOff", "Failed", "CrashLoopBackOff", "Restarted", "Error", "ContainerCannotRun", "RunContainerError", "StartError", "CreateContainerError", "CreateContainerConfigError", "PostStartHookError", "FailedPostStartHook"}},
+			{Class: "oom", What: "containers were OOM-killed", Reasons: []string{"OOMKilled", "OOMKilling", "SystemOOM"}},
+			{Class: "evictions", What: "pods were evicted or preempted", Reasons: []string{"Evicted", "Preempted", "Preempting", "EvictionThresholdMet", "TaintManagerEviction", "DeletionByTaintManager", "EvictionByEvictionAPI", "TerminationByKubelet"}},
+			{Class: "nodes", What: "nodes were not ready, or under pressure", Reasons: []string{"NodeNotReady", "NodeNotSchedulable", "NodeHasDiskPressure", "NodeHasInsufficientMemory", "NodeHasInsufficientPID", "NodeNetworkUnavailable", "NodeStatusUnknown", "NodeLost", "KubeletIsDown", "ContainerRuntimeIsDown", "Rebooted", "InvalidDiskCapacity"}},
+			{Class: "sandbox", What: "sandboxes were not made, or not removed", Reasons: []string{"FailedCreatePodSandBox", "FailedPodSandBoxStatus", "FailedKillPod", "FailedCreatePodContainer", "NetworkNotReady"}},
+			{Class: "volumes", What: "volumes were not provisioned, attached or mounted", Reasons: []string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedDetachVolume", "ProvisioningFailed", "FailedBinding", "VolumeFailedDelete", "FailedUnMount", "VolumeResizeFailed"}},
+			{Class: "creation", What: "a controller was refused objects", Reasons: []string{"FailedCreate"}},
+		},
+	}
+}
+
+// metrics are what a lab's own processes use, and of its real node the runtime
+// and all of it.
+func metrics(sources ...string) (list []record.Metric) {
+	for _, source := range sources {
+		list = append(list, record.UseOf(source, source)...)
+	}
+	return list
+}
+
+// NodesNotReady is the measure of nodes that are not ready.
+const NodesNotReady = "nodesNotReady"
+
+// The axes that a cluster can be raised along.
+const (
+	AxisPodsPerNode = "pods-per-node" // closed: pods in place, on average over the nodes
+	AxisRate        = "rate"          // open: pods that arrive, per second
+	AxisObjects     = "objects"       // closed: objects in place
+	AxisAtOnce      = "at-once"       // closed: objects that are asked for at once, each level from empty
+	AxisIterations  = "iterations"    // closed: iterations of the last job, each level from empty
+	AxisBulk        = "bulk"          // closed: objects that are asked for at once, of a number that each level makes
+)
+
+// Declare is what a cluster declares of itself as a target.
+func Declare() workload.Target {
+	return workload.Target{
+		Name: "kubernetes", Kind: Pods(), Configured: true,
+		Axes: map[string]workload.TargetAxis{
+			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
+			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
+			AxisIterations: {Loop: workload.Closed, Whole: true},
+		},
+		Takes: map[string]string{
+			"fresh":         "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)",
+			"normal-events": "also record the cluster's events of type Normal",
+			"wait":          "wait until no other run loads the cluster, or until it counts as dead",
+			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
+			"yes":           "load a cluster that is not a lab without asking",
+			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
+		},
+		Renews: "lab", Objects: described.New,
+	}
+}

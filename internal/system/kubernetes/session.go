@@ -1,0 +1,474 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+)
+
+// Target implements system.Session.
+func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Instance, error) {
+	s.release = keepApart(s.lab)
+	if !s.private && s.held == nil {
+		s.held = sweep.Hold(s.Host, s.Run)
+	}
+	s.clean = false
+	t, err := s.cluster.Open(ctx, s.load(), s.beyond, rec)
+	if err != nil {
+		return nil, mistakes(err)
+	}
+	s.instance.Store(t)
+	for _, note := range s.beside {
+		rec.Emit(&record.Note{Warning: record.WarningBeside, Text: note})
+	}
+	return &loaded{t, s, rec, s.release != nil}, nil
+}
+
+// load is the workload as the cluster takes it.
+func (s *session) load() prepared.Workload {
+	l := prepared.Workload{
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Places:  s.lab != nil && s.lab.Spec().RealNode,
+		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
+	}
+	for _, a := range s.arms {
+		l.Arms[a.arm] = a.Variant
+	}
+	if s.lab == nil {
+		l.CanaryInterval, l.Deletions = clusterCanary, clusterPace
+		if !s.Plan.Pace.Max {
+			l.Deletions = s.Plan.Pace.PerSecond
+		}
+		return l
+	}
+	labLatency := s.lab.Spec().StartLatency
+	l.Planted = func(uid, annotation string) time.Duration {
+		d, err := lab.StartLatencyOf(uid, annotation, labLatency)
+		if err != nil {
+			return 0 // the node says so in an event
+		}
+		return d
+	}
+	return l
+}
+
+// axisOf is what is raised along an axis of a workload, by the name that the target
+// knows.
+func axisOf(w *workload.Workload, name string) string {
+	axis, err := w.Axis(name)
+	if err != nil {
+		return name
+	}
+	return axis.Means
+}
+
+// keepApart keeps this program off the processors of a real node that has some
+// of its own, as far as others are left, until it is released; nil where it is
+// not kept off them.
+func keepApart(l *lab.Lab) (release func()) {
+	if l == nil {
+		return nil
+	}
+	_, beside := l.RealNodeProcessors()
+	if len(beside) == 0 {
+		return nil
+	}
+	release, err := cpu.Keep(beside)
+	if err != nil {
+		return nil // the record says that it is not kept apart
+	}
+	return release
+}
+
+// loaded completes what a target tells of itself by what its lab knows.
+type loaded struct {
+	*Target
+	s     *session
+	rec   system.Recorder
+	apart bool // this program is kept off the real node's processors
+}
+
+// Close implements system.Instance.
+func (t *loaded) Close(done context.Context) error {
+	err := t.Target.Close(done)
+	t.s.clean = err == nil
+	return err
+}
+
+// Raise implements system.Target.
+func (t *loaded) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
+	if err := t.refuse(level); err != nil {
+		return system.Batch{}, err
+	}
+	batch, err := t.Target.Raise(ctx, level)
+	t.putDurations(ctx) // what was set up before the load is not of it
+	return batch, err
+}
+
+// refuse is why the lab cannot take a level, nil if it can.
+func (t *loaded) refuse(level system.Level) error {
+	if t.s.lab == nil {
+		return nil
+	}
+	load := t.population.Rendering
+	if arm, ok := t.arms[level.Arm]; ok {
+		load = arm
+	}
+	objects := int(level.Value) * t.population.PerIteration()
+	if t.Load.Axis == observe.AxisBulk {
+		objects = t.population.Whole()
+	}
+	return t.s.beyond.Refuse(t.s.lab.Spec(), level, objects, load.Params)
+}
+
+// Account implements system.Target.
+func (t *loaded) Account(ctx context.Context) (system.Spread, error) {
+	t.putDurations(ctx)
+	return t.Target.Account(ctx)
+}
+
+// putDurations puts on record what a real node's kubelet publishes of its work,
+// and the API server of its garbage collection; and of its requests, where
+// objects are what their controllers make many of.
+func (t *loaded) putDurations(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
+	defer cancel()
+	if t.Load.Objects != nil {
+		list, err := requests(ctx, t.s.cluster.client)
+		if err != nil {
+			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
+		}
+		for _, h := range list {
+			t.rec.Emit(h)
+		}
+	}
+	if t.s.lab == nil {
+		return
+	}
+	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections} {
+		list, err := read(ctx)
+		if err != nil {
+			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
+		}
+		for _, d := range list {
+			t.rec.Emit(&record.ComponentHistogram{Source: source, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+		}
+	}
+}
+
+// durationsPatience is how long programs may take to tell.
+const durationsPatience = 5 * time.Second
+
+// Describe implements system.Target.
+func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.Target.Describe(ctx)
+	if t.s.lab == nil {
+		return env, err
+	}
+	var placement []string
+	env.Facts = append(env.Facts, labFacts(t.s.lab.Spec())...)
+	if t.s.lab.Spec().RealNode {
+		env.Facts = append(env.Facts, record.Versions(t.s.lab.RealNodeVersions())...)
+		placement = append(placement, t.processors())
+	}
+	t.s.beyond.Describe(t.s.lab.Spec(), &env.Fidelity)
+	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
+		placement = append(placement, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
+	}
+	placement = append(placement, "the control plane, the load generator and the observer share this machine's CPUs")
+	env.Facts = append(env.Facts, record.Placement(strings.Join(placement, "; ")))
+	return env, err
+}
+
+// processors says which of this machine's processors a real node may use.
+func (t *loaded) processors() string {
+	node, beside := t.s.lab.RealNodeProcessors()
+	note := "the real node may use all processors of this machine"
+	switch {
+	case len(node) > 0 && len(beside) > 0 && t.apart:
+		note = fmt.Sprintf("the real node is kept to processors %v, the control plane, the load generator and the observer to %v", node, beside)
+	case len(node) > 0 && len(beside) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, the control plane to %v; the load generator and observer may use all", node, beside)
+	case len(node) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, which are all that there are: the control plane shares them", node)
+	}
+	if cpus := t.s.lab.Spec().NodeCPUs; cpus > 0 && cpus < float64(len(node)) {
+		note += fmt.Sprintf("; it gets the time of %g", cpus)
+	}
+	return note
+}
+
+// Survey implements system.Session.
+func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, error) {
+	found := system.Survey{Target: s.cluster.Naming, Server: s.cluster.Server, Kind: observe.Pods()}
+	if s.Workload != nil {
+		found.Kind = s.Workload.KindOn(s.Plan.Axis.Name)
+	}
+	seen, err := s.cluster.Survey(ctx)
+	if err != nil {
+		return found, err
+	}
+	if s.Workload != nil && found.Kind.Concurrent != nil {
+		if err := readLimits(ctx, s.cluster.client, described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent); err != nil {
+			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
+		}
+		if from, to := described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent; from != nil {
+			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
+		}
+	}
+	if by := found.Kind.GroupBy; by != nil {
+		by.Places = seen.Labels(by.Labels)
+	}
+	found.Version = seen.Version
+	looks, err := s.assessArms(ctx, seen)
+	if err != nil {
+		return found, err
+	}
+	for _, l := range looks {
+		s.real = s.real || slices.ContainsFunc(l.Facts.Nodes, func(n ceiling.Node) bool { return !n.Simulated })
+	}
+	if !s.real {
+		found.Kind = withoutImages(found.Kind)
+		if err := haveKubelets(s.Plan); err != nil && s.Workload != nil && !s.ToRead {
+			return found, err
+		}
+	}
+	if thorough {
+		if err := s.examine(ctx, seen, looks[0].Assessment, &found); err != nil {
+			return found, err
+		}
+	} else {
+		for _, f := range ceiling.Vital(seen.Health()) {
+			if f.Severity != record.SeverityOK {
+				found.Findings = append(found.Findings, f)
+			}
+		}
+	}
+	for _, l := range looks {
+		table := ceiling.Compute(l.Facts)
+		table.Arm = l.arm
+		found.Tables = append(found.Tables, table)
+	}
+	return found, nil
+}
+
+// examine adds all that may be read to what was found.
+func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *system.Survey) error {
+	from.Kubelets(ctx, look)
+	health := from.Health()
+	health.Found, health.Clean = look.Findings, s.Clean
+	if s.Workload == nil {
+		look.Needs = nil // a workload needs them, and there is none
+	}
+	if err := from.Examine(ctx, &health, look.Needs); err != nil {
+		return err
+	}
+	found.Findings = ceiling.Judge(health)
+	return nil
+}
+
+// armAssessment is what a survey tells of one arm, of the workload itself for "".
+type armAssessment struct {
+	*survey.Assessment
+	arm string
+}
+
+// assessArms are what a survey tells of each arm, in the order of the plan.
+func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAssessment, error) {
+	arms := s.toLoad()
+	if s.ToRead {
+		arms = []armVariant{{"", s.variant}}
+	}
+	var list []armAssessment
+	for _, a := range arms {
+		l, err := s.assess(ctx, from, a.Variant)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, armAssessment{l, a.arm})
+	}
+	return list, nil
+}
+
+// assess is what a survey tells of a rendering of the workload.
+func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
+	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
+	if s.Workload != nil {
+		d.Workload = s.Workload.Name
+		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+		if err != nil {
+			return nil, err
+		}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: described.Of(s.Workload) != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+		if axis.Loop == workload.Open {
+			d.Axis.Life = time.Duration(s.Plan.Axis.Life)
+			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
+		}
+	}
+	l, err := from.Assess(ctx, d)
+	if err == nil {
+		l.Needs = append(l.Needs, s.beyond.Rights(v.Params)...)
+	}
+	if err == nil && s.ToRead && v.Config != nil {
+		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
+			l.Found(record.SeverityError, "workload", "", "%v", err)
+		}
+	}
+	return l, mistakes(err)
+}
+
+// withoutImages is a kind of objects that need no images.
+func withoutImages(k record.ObjectKind) record.ObjectKind {
+	k.Milestones = slices.DeleteFunc(slices.Clone(k.Milestones), func(m record.Milestone) bool { return m.Name == observe.ImagesReady })
+	return k
+}
+
+// haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
+func haveKubelets(p *plan.Plan) error {
+	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
+	for _, goal := range p.Goals {
+		for _, text := range goal.Value {
+			if o, err := slo.Parse(text); err == nil && o.Milestone == observe.ImagesReady {
+				return system.Mistakef(hint, "objective %q: these nodes are simulated, and fetch no images", text)
+			}
+		}
+	}
+	if m := p.Primary; m != nil && strings.HasPrefix(m.Metric, observe.ImagesReady+" ") {
+		return system.Mistakef(hint, "metric %q: these nodes are simulated, and fetch no images", m.Metric)
+	}
+	return nil
+}
+
+// Readings implements system.Session: what the processes of a lab use, and this
+// machine, which they share.
+func (s *session) Readings() []record.Reading {
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	if s.lab == nil {
+		return nil
+	}
+	var samples []record.Reading
+	if cpus, busy, err := telemetry.Machine(); err == nil {
+		samples = append(samples, record.Reading{Source: usage.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+	}
+	var component func(string) string
+	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {
+		component = t.ComponentOfPod
+	}
+	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
+	if s.cluster != nil {
+		samples = append(samples, s.beyond.Readings(s.lab.Spec(), s.cluster.client)...)
+	}
+	return append(samples, s.usage.processes(s.lab, s.Now())...)
+}
+
+// usageReader reads what the parts of a lab use. It is locked while it reads, and
+// while the lab is made anew.
+type usageReader struct {
+	sync.Mutex
+	pids   map[string]int // of the lab's components
+	pidsAt time.Time
+	meter  *realnode.Meter // of the lab's real node, nil before it is first read
+}
+
+// forget forgets a lab, which is about to go, and reads nothing until the
+// returned function is called.
+func (r *usageReader) forget() (done func()) {
+	r.Lock()
+	r.pids, r.meter = nil, nil
+	return r.Unlock
+}
+
+// findInterval is how often the components' processes are looked for: that
+// takes longer than reading them.
+const (
+	findInterval  = 15 * time.Second
+	guestInterval = 2 * time.Second
+)
+
+// processes reads what the lab's own processes use.
+func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
+	interval := findInterval
+	if l.Spec().RealGuests > 0 {
+		interval = guestInterval // they come and go with the load
+	}
+	if len(r.pids) == 0 || now.Sub(r.pidsAt) > interval {
+		r.pids, r.pidsAt = make(map[string]int), now
+		components, err := l.Components()
+		if err != nil {
+			return nil
+		}
+		for _, c := range components {
+			if c.PID != 0 && !slices.Contains(lab.RealNodeComponentNames(), c.Name) {
+				r.pids[c.Name] = c.PID
+			}
+		}
+		maps.Copy(r.pids, l.RealGuests())
+	}
+	var samples []record.Reading
+	for source, pid := range r.pids {
+		u, err := proc.Read(pid)
+		if err != nil {
+			delete(r.pids, source) // gone, or started anew: found again soon
+			continue
+		}
+		samples = append(samples, u.Sample(source))
+	}
+	return samples
+}
+
+// realNode reads what the parts of a lab's real node use. Component names the
+// component of a pod by its UID; nil is not known.
+func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
+	if r.meter == nil {
+		meter, err := l.RealNodeMeter()
+		if err != nil || meter == nil {
+			return nil // not known, and the result says null
+		}
+		r.meter = meter
+	}
+	uses, err := r.meter.Read(component)
+	if err != nil {
+		return nil
+	}
+	// What begins from nothing is told from there on.
+	for _, c := range w.Components {
+		part := realnode.ComponentPart(c.Name)
+		if component != nil && !slices.ContainsFunc(uses, func(u realnode.Use) bool { return u.Part == part }) {
+			uses = append(uses, realnode.Use{Part: part})
+		}
+	}
+	samples := make([]record.Reading, 0, len(uses))
+	for _, u := range uses {
+		sample := u.Sample(u.Part)
+		if u.Processes > 0 {
+			sample.Values["processes"] = float64(u.Processes)
+		}
+		samples = append(samples, sample)
+	}
+	return samples
+}

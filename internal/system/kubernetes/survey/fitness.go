@@ -1,0 +1,127 @@
+package survey
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+)
+
+// Health is how the cluster is by what the survey has read: the API server's
+// checks, its nodes and its pods.
+func (s *Survey) Health() ceiling.Health {
+	h := ceiling.Health{
+		Checks: s.checks, Code: s.checksCode, ChecksRead: s.checksRead,
+		Nodes: len(s.nodes), NodesRead: s.nodesRead, Pressure: make(map[string][]string),
+		Pods: s.pods, Unplaced: s.unplaced, Restarting: s.restarting, NoImage: s.noImage, PodsRead: s.podsRead,
+	}
+	for _, n := range s.nodes {
+		if !n.ready {
+			h.NotReady = append(h.NotReady, n.Name)
+		}
+		if n.Spec.Unschedulable {
+			h.Cordoned++
+		}
+		for _, kind := range n.pressure {
+			h.Pressure[kind] = append(h.Pressure[kind], n.Name)
+		}
+	}
+	return h
+}
+
+// Examine adds to the health what takes further requests: the clock, the user
+// and what it may do of the needs, the time that reads take, and what earlier
+// runs have left. The error is an *UnreachableError.
+func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
+	if err := s.time(ctx, h); err != nil {
+		return err
+	}
+	if err := s.identify(ctx, h); err != nil {
+		return err
+	}
+	left, err := sweep.Leftovers(ctx, s.Client, s.host, true)
+	if err != nil {
+		why, err := s.why(err)
+		if err != nil {
+			return err
+		}
+		h.Found = append(h.Found, record.HealthFinding{Severity: record.SeverityWarning, What: "leftovers", Text: "whether an earlier run has left anything is not known: " + why})
+	}
+	for _, l := range left {
+		h.Leftovers = append(h.Leftovers, ceiling.Leftover{Run: l.Run, Namespaces: len(l.Namespaces), Alive: l.Alive})
+	}
+	return s.review(ctx, h, needs)
+}
+
+// reads is how many reads of one object are timed.
+const reads = 5
+
+// time times some reads, and compares the clocks.
+func (s *Survey) time(ctx context.Context, h *ceiling.Health) error {
+	for range reads {
+		before := s.host.Now()
+		r, err := s.Call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
+		if err != nil {
+			return s.Unreachable(err)
+		}
+		after := s.host.Now()
+		h.Reads = append(h.Reads, after.Sub(before).Seconds())
+		h.ClockOffset = api.ClockOffset(r.Header, before, after)
+	}
+	return nil
+}
+
+// identify asks who the user is to the server, and whether priority and
+// fairness applies.
+func (s *Survey) identify(ctx context.Context, h *ceiling.Health) error {
+	var groups []string
+	review, err := s.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err == nil {
+		h.User, groups = review.Status.UserInfo.Username, review.Status.UserInfo.Groups
+	} else if _, err := s.why(err); err != nil {
+		return err
+	}
+	if h.Exempt, err = s.Exemption(ctx); err != nil {
+		return err
+	}
+	// A flow schema that every cluster has exempts this group.
+	if slices.Contains(groups, user.SystemPrivilegedGroup) {
+		h.Exempt = new(true)
+	}
+	return nil
+}
+
+// reviewers is how many questions about rights are asked at once.
+const reviewers = 4
+
+// review asks what of the needs the user may do. The questions are not kept by
+// the server.
+func (s *Survey) review(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
+	h.Rights = slices.Clone(needs)
+	return api.InParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
+		r := &h.Rights[i]
+		resource, group, _ := strings.Cut(r.Resource, ".")
+		resource, part, _ := strings.Cut(resource, "/")
+		review, err := s.Typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource, Subresource: part,
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			r.Why, err = s.why(err)
+			return err
+		}
+		r.Allowed = review.Status.Allowed
+		return nil
+	})
+}

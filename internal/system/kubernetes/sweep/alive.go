@@ -1,0 +1,111 @@
+package sweep
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// A run of this user on this machine has a file of its name below the state
+// directory and keeps it locked. The kernel gives the lock back when its
+// process dies, however it dies: a file without a lock is a dead run's.
+const runsDir = "runs"
+
+// Hold says to other commands of this user that a run is alive, until end is
+// called with whether nothing is left of it. Where there is no place for that,
+// only the run's signs of life in the cluster tell.
+func Hold(host system.Host, run string) (end func(clean bool)) {
+	nothing := func(bool) {}
+	dir, err := host.StateDir()
+	if err != nil {
+		return nothing
+	}
+	dir = filepath.Join(dir, runsDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nothing
+	}
+	forgetOld(dir, host.Now())
+	f, err := os.OpenFile(filepath.Join(dir, run), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nothing
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nothing // the file system has no locks
+	}
+	return func(clean bool) {
+		if clean {
+			_ = os.Remove(f.Name()) // one that stays says that the run is dead, which is so
+		}
+		f.Close()
+	}
+}
+
+// runHere is what is known of a run of this user on this machine.
+type runHere int8
+
+const (
+	runElsewhere runHere = iota // nothing: it may be another user's, or another machine's
+	runAlive
+	runDead
+)
+
+// runState finds out whether a run of this user on this machine is alive.
+func runState(host system.Host, run string) runHere {
+	if host.StateDir == nil || run == "" || strings.ContainsRune(run, filepath.Separator) {
+		return runElsewhere
+	}
+	dir, err := host.StateDir()
+	if err != nil {
+		return runElsewhere
+	}
+	return lockState(filepath.Join(dir, runsDir, run))
+}
+
+func lockState(path string) runHere {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return runElsewhere
+	}
+	defer f.Close()
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return runAlive
+	case err != nil:
+		return runElsewhere
+	}
+	return runDead
+}
+
+// forgetRun forgets a dead run of which nothing is left.
+func forgetRun(host system.Host, run string) {
+	if runState(host, run) != runDead {
+		return
+	}
+	if dir, err := host.StateDir(); err == nil {
+		_ = os.Remove(filepath.Join(dir, runsDir, run)) // it only says what is so
+	}
+}
+
+// forgetOld forgets dead runs of long ago: their signs of life tell enough.
+func forgetOld(dir string, now time.Time) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		path := filepath.Join(dir, e.Name())
+		if err == nil && now.Sub(info.ModTime()) > forgetAfter && lockState(path) == runDead {
+			_ = os.Remove(path) // the next run tries again
+		}
+	}
+}
+
+const forgetAfter = 30 * 24 * time.Hour

@@ -1,0 +1,284 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/drain"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+)
+
+// Leftover is what a run has left in a cluster.
+type Leftover struct {
+	Run        string   `json:"run"`
+	Namespaces []string `json:"namespaces"`
+	// Others are the paths of objects outside of those namespaces.
+	Others []string `json:"others"`
+	// Nodes are those that it has chosen to drain: it may have cordoned them.
+	Nodes []string `json:"nodes,omitempty"`
+	// Pools are those that it has made a configuration for: taking that away
+	// reboots their nodes.
+	Pools []string `json:"pools,omitempty"`
+	// Changed are the paths of objects that are not the run's, and that it has
+	// changed.
+	Changed []string `json:"changed"`
+	// Alive says that the run gave a sign of life lately: it may still be
+	// going on.
+	Alive bool `json:"alive"`
+	// Here says that the run is one of this user on this machine: whether it is
+	// going on is then known at once, and else only by its signs of life.
+	Here bool `json:"here"`
+	// LastSign is when it gave the last one; zero if none is known.
+	LastSign time.Time `json:"lastSign"`
+}
+
+// DeadFrom is when a run that gives no further sign of life counts as dead.
+func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
+
+// What names all that is left, in a line.
+func (l *Leftover) What() string {
+	all := slices.Concat(l.Namespaces, l.Others)
+	for _, path := range l.Changed {
+		all = append(all, "the settings changed in "+path)
+	}
+	for _, pool := range l.Pools {
+		all = append(all, "the configuration of pool "+pool+" (its removal reboots the nodes)")
+	}
+	for _, node := range l.Nodes {
+		all = append(all, "the cordon of node "+node)
+	}
+	return strings.Join(all, ", ")
+}
+
+// AliveFor is how long after its last sign of life a run counts as going on.
+const AliveFor = 3 * follow.AliveInterval
+
+// Leftovers finds what carries this program's labels, by run: all of it, or
+// with quick just namespaces, which hold nearly everything and cost one
+// request.
+func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool) ([]Leftover, error) {
+	byRun := make(map[string]*Leftover)
+	of := func(run string) *Leftover {
+		l, ok := byRun[run]
+		if !ok {
+			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}, Changed: []string{}}
+			byRun[run] = l
+		}
+		return l
+	}
+	ours := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun}
+	namespaces, err := c.Typed.CoreV1().Namespaces().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", c.Unreachable(err))
+	}
+	taken := make(map[string]bool)
+	for _, ns := range namespaces.Items {
+		l := of(ns.Labels[api.LabelRun])
+		l.Namespaces = append(l.Namespaces, ns.Name)
+		taken[ns.Name] = true
+		var changed []string
+		if json.Unmarshal([]byte(ns.Annotations[api.AnnotationChanged]), &changed) == nil {
+			l.Changed = append(l.Changed, changed...)
+		}
+		if sign, err := time.Parse(time.RFC3339, ns.Annotations[api.AnnotationAlive]); err == nil && ns.DeletionTimestamp == nil {
+			l.LastSign = sign
+			l.Alive = host.Now().Sub(sign) < AliveFor
+		}
+	}
+	err = drain.Drained(ctx, c, func(run, node string) { l := of(run); l.Nodes = append(l.Nodes, node) })
+	if err == nil {
+		err = drain.RolledOut(ctx, c, func(run, pool string) { l := of(run); l.Pools = append(l.Pools, pool) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !quick {
+		err := strays(ctx, c, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
+			if !taken[o.Namespace] && !strings.HasPrefix(at, drain.ConfigsPath+"/") {
+				l := of(o.Labels[api.LabelRun])
+				l.Others = append(l.Others, at)
+			}
+		})
+		if err == nil {
+			err = strays(ctx, c, api.LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
+				if l := of(o.Labels[api.LabelChangedBy]); !slices.Contains(l.Changed, at) {
+					l.Changed = append(l.Changed, at)
+				}
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	list := make([]Leftover, 0, len(byRun))
+	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		l := byRun[run]
+		switch runState(host, run) {
+		case runAlive:
+			l.Here, l.Alive = true, true
+		case runDead:
+			l.Here, l.Alive = true, false
+		}
+		list = append(list, *l)
+	}
+	return list, nil
+}
+
+// strays finds the labelled objects of every kind but namespaces, with their
+// paths.
+func strays(ctx context.Context, c *api.Client, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+	_, lists, err := c.Typed.Discovery().ServerGroupsAndResources()
+	if err != nil && lists == nil {
+		return fmt.Errorf("discover the API: %w", c.Unreachable(err))
+	}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || r.Name == "namespaces" || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+				continue
+			}
+			path := "/api/" + list.GroupVersion
+			if strings.Contains(list.GroupVersion, "/") {
+				path = "/apis/" + list.GroupVersion
+			}
+			if err := straysOf(ctx, c, path, r, selector, found); err != nil {
+				return fmt.Errorf("list %s: %w", r.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// kindPatience is how long a kind that is new to the server is waited for.
+const kindPatience = 15 * time.Second
+
+// straysOf lists one resource by its metadata only.
+func straysOf(ctx context.Context, c *api.Client, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
+	var buf bytes.Buffer
+	for {
+		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
+		var answer api.Reply
+		// A kind that is new to the server is not ready for some seconds.
+		err := api.Retry(ctx, kindPatience, func(ctx context.Context) (api.Reply, error) {
+			request, err := c.Request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
+			if err != nil {
+				return api.Reply{}, err
+			}
+			request.Header.Set("Accept", api.ProtobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+			answer, err = c.Send(request, &buf)
+			return answer, err
+		}, notOurs...)
+		if err != nil {
+			return c.Unreachable(err)
+		}
+		if slices.Contains(notOurs, answer.Code) {
+			return nil // not ours to see: then not ours to have made
+		}
+		raw, err := api.OpenEnvelope(answer.Body)
+		if err != nil {
+			return err
+		}
+		_, next, err := api.DecodeList(raw, func(item []byte) error {
+			var o metav1.PartialObjectMetadata
+			if err := o.Unmarshal(item); err != nil {
+				return err
+			}
+			at := path + "/" + r.Name + "/" + o.Name
+			if r.Namespaced {
+				at = path + "/namespaces/" + o.Namespace + "/" + r.Name + "/" + o.Name
+			}
+			found(&o, at)
+			return nil
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		query.Set("continue", next)
+	}
+}
+
+// Clean puts back what a run has changed, removes what it has left and waits
+// until that is gone.
+func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) error {
+	if len(l.Pools) > 0 {
+		host.Log("note: the nodes of %s are rebooted, since their configuration is taken away; waiting for that", strings.Join(l.Pools, ", "))
+	}
+	if err := drain.RollBack(ctx, c, l.Run, l.Pools, func([]string) {}, func(string) {}); err != nil {
+		return err
+	}
+	if err := drain.ReleaseNodes(ctx, c, l.Run, l.Nodes); err != nil {
+		return err
+	}
+	for _, path := range l.Changed {
+		_, others, err := change.RewriteObject(ctx, c, path, l.Run, nil, false)
+		if err != nil {
+			return fmt.Errorf("put back the settings changed in %s: %w", path, err)
+		}
+		for _, text := range others {
+			host.Log("note: %s: %s", path, text)
+		}
+	}
+	for _, path := range l.Others {
+		r, err := c.Call(ctx, http.MethodDelete, path, nil)
+		if err == nil && r.Code != http.StatusNotFound {
+			err = r.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", path, c.Unreachable(err))
+		}
+	}
+	err := api.InParallel(ctx, len(l.Namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
+		err := c.Typed.CoreV1().Namespaces().Delete(ctx, l.Namespaces[i], metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete namespace %s: %w", l.Namespaces[i], c.Unreachable(err))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// The namespaces' controller does the same some seconds later, and then
+	// waits longer than pods take to go. Whoever may not do it has to wait.
+	err = deletePods(ctx, c, l.Namespaces, l.Run, nil, api.RequestTimeout)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return c.Unreachable(err)
+	}
+	if err := awaitNamespacesGone(ctx, c, l.Run); err != nil {
+		return err
+	}
+	forgetRun(host, l.Run)
+	return nil
+}
+
+// awaitNamespacesGone waits until a run has no namespaces.
+func awaitNamespacesGone(ctx context.Context, c *api.Client, run string) error {
+	selector := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun + "=" + run}
+	for {
+		list, err := c.Typed.CoreV1().Namespaces().List(ctx, selector)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for the namespaces to be gone: %w", context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("list namespaces: %w", c.Unreachable(err))
+		case len(list.Items) == 0:
+			return nil
+		}
+		if !api.Sleep(ctx, 200*time.Millisecond) {
+			return fmt.Errorf("still there: %s: %w", follow.NamespaceNoun().Count(len(list.Items)), context.Cause(ctx))
+		}
+	}
+}

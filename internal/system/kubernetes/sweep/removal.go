@@ -1,0 +1,330 @@
+// Package sweep removes what runs have made: a run its own at its end, and any
+// command what dead runs have left.
+//
+// The namespaces of a load stay between steps if it makes nothing but pods.
+// Removing them would take along thousands of the cluster's events, which is a
+// load of its own. A load that makes other objects is emptied by its
+// namespaces, since these take along what controllers made.
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// Remover removes what a run has made.
+type Remover struct {
+	*prepared.Run
+	followed   follow.Followed
+	namespaces *follow.NamespaceSet
+	holdings   *create.Holdings
+	own        string     // the run's own namespace
+	grace      url.Values // of pods, see graceOn
+	// path is that of an object by its name; nil is a pod's.
+	path func(name string) string
+}
+
+// NewRemover makes what removes what watch follows and holdings are.
+func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings) *Remover {
+	rm := &Remover{Run: common, followed: watch.Followed, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own()}
+	if watch.Objects != nil {
+		rm.path = watch.Objects.Path
+	}
+	return rm
+}
+
+// Lies says on which nodes the pods lie.
+func (rm *Remover) Lies(on record.Realness) { rm.grace = graceOn(on) }
+
+// Bounds of the end of a run.
+const (
+	RemovalBound = 15 * time.Minute // how long it waits for its objects to be gone
+	dismissBound = 10 * time.Second // how long asking them to go may take
+)
+
+// Empty removes the load. Its namespaces stay if it makes only pods.
+func (rm *Remover) Empty(ctx context.Context, onlyPods bool) error {
+	if onlyPods {
+		if err := rm.deletePods(ctx); err != nil {
+			return err
+		}
+		return rm.deleteStrays(ctx)
+	}
+	if err := rm.deleteStrays(ctx); err != nil {
+		return err
+	}
+	spaces, _ := rm.holdings.List()
+	return rm.deleteNamespaces(ctx, spaces)
+}
+
+// RemoveAll removes everything that the run made. What it cannot see the end
+// of it asks to go.
+func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
+	if rm.grace == nil {
+		// Nothing runs there, and nothing is measured any more: the API forgets
+		// pods at once, without a second request of their nodes for each.
+		rm.grace = url.Values{"gracePeriodSeconds": {"0"}}
+	}
+	answers := rm.Client.Answers.Load()
+	err := rm.tryRemoveAll(ctx, onlyPods)
+	if err == nil {
+		return nil
+	}
+	if unreachable, ok := errors.AsType[*api.OutOfReachError](context.Cause(ctx)); ok {
+		return unreachable
+	}
+	if rm.Client.Answers.Load() == answers && context.Cause(ctx) == nil {
+		return rm.outOfReach()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
+	defer cancel()
+	return errors.Join(err, rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces()))
+}
+
+func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
+	if onlyPods && rm.Load.Deletions > 0 {
+		if err := rm.deletePods(ctx); err != nil {
+			return err
+		}
+	}
+	if err := rm.deleteStrays(ctx); err != nil {
+		return err
+	}
+	if err := rm.deleteNamespaces(ctx, rm.allNamespaces()); err != nil {
+		return err
+	}
+	if onlyPods {
+		return rm.followed.AwaitGone(ctx)
+	}
+	return nil
+}
+
+// EndOutOfReach ends a removal whose server answers nothing at all for as long
+// as a request is tried again, with an *OutOfReachError, until ctx ends.
+func (rm *Remover) EndOutOfReach(ctx context.Context, end func(error)) {
+	const looks = 10 // in that time
+	answers, silent := rm.Client.Answers.Load(), 0
+	for silent < looks {
+		if !api.Sleep(ctx, rm.Load.RetryFor()/looks) {
+			return
+		}
+		// Its failure shows in that nothing is answered, or in the removal itself.
+		_, _ = rm.Client.Call(ctx, http.MethodGet, "/version", nil)
+		silent++
+		if now := rm.Client.Answers.Load(); now != answers {
+			answers, silent = now, 0
+		}
+	}
+	end(rm.outOfReach())
+}
+
+func (rm *Remover) outOfReach() error {
+	return &api.OutOfReachError{Server: rm.Client.Base.Host, Patience: rm.Load.RetryFor(), Last: "while the run's objects were removed"}
+}
+
+// allNamespaces are those of the load and the run's own.
+func (rm *Remover) allNamespaces() []string {
+	spaces, _ := rm.holdings.List()
+	return append(spaces, rm.own)
+}
+
+// deleteNamespaces deletes namespaces, and waits until they are gone. All go
+// at once: their controller lets some seconds pass before it looks at one, and
+// as many again where it finds pods. Where deletions have no bound those are
+// gone by then.
+func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
+	if err := rm.dismissNamespaces(ctx, names); err != nil {
+		return err
+	}
+	if rm.Load.Deletions == 0 {
+		if err := rm.dismissPods(ctx); err != nil {
+			return err
+		}
+	}
+	if err := rm.namespaces.AwaitGone(ctx, names); err != nil {
+		return err
+	}
+	rm.holdings.DropSpaces(names...)
+	return nil
+}
+
+// dismissNamespaces asks for the end of namespaces: of each, whatever becomes
+// of the others.
+func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error {
+	failed := make([]error, len(names))
+	err := api.InParallel(ctx, len(names), removalWorkers, 0, func(ctx context.Context, i int) error {
+		failed[i] = rm.deleteNamespace(ctx, names[i])
+		return nil
+	})
+	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
+	switch {
+	case len(failed) == 0:
+		return err
+	case len(failed) == 1:
+		return failed[0]
+	}
+	return fmt.Errorf("%w (and %d other namespaces)", failed[0], len(failed)-1)
+}
+
+// deleteNamespace deletes a namespace of the load if it is there and is this
+// run's: a name alone does not say whose it is. The deletion is bound to what
+// was looked at, so that nothing made since under the same name goes with it.
+func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
+	path := "/api/v1/namespaces/" + name
+	var buf bytes.Buffer
+	var ns corev1.Namespace
+	err := api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
+		ns.Reset()
+		r, err := rm.Client.Call(ctx, http.MethodGet, path, nil)
+		if err != nil || r.Code >= 300 {
+			return r, err
+		}
+		raw, err := api.OpenEnvelope(r.Body)
+		if err != nil {
+			return r, err
+		}
+		return r, ns.Unmarshal(raw)
+	}, http.StatusNotFound)
+	if err != nil {
+		return fmt.Errorf("look at namespace %s before deleting it: %w", name, err)
+	}
+	if ns.Labels[api.LabelRun] != rm.Load.RunID {
+		return nil
+	}
+	options, err := json.Marshal(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
+	if err != nil {
+		return err
+	}
+	err = api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
+		return rm.Client.Do(ctx, http.MethodDelete, path, nil, "application/json", options, &buf)
+	}, http.StatusNotFound, http.StatusConflict) // a conflict: it is another one by now
+	if err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// deletePods deletes the pods of a load that makes nothing else, at the rate
+// that is allowed, and waits until they are gone. Where the load makes other
+// objects too, controllers would make pods again: all of it is then left to the
+// end of the namespaces.
+func (rm *Remover) deletePods(ctx context.Context) error {
+	if err := rm.dismissPods(ctx); err != nil {
+		return err
+	}
+	return rm.followed.AwaitGone(ctx)
+}
+
+// dismissPods asks for the end of the pods that are followed: at the rate that
+// is allowed one by one, and without a bound by their namespaces.
+func (rm *Remover) dismissPods(ctx context.Context) error {
+	names := rm.followed.Names()
+	if rm.Load.Deletions == 0 {
+		holds := make(map[string]bool)
+		for _, name := range names {
+			namespace, _, _ := strings.Cut(name, "/")
+			holds[namespace] = true
+		}
+		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), rm.Load.RunID, rm.grace, rm.Load.RetryFor())
+	}
+	return api.InParallel(ctx, len(names), removalWorkers, rm.Load.Deletions, func(ctx context.Context, i int) error {
+		if err := rm.delete(ctx, api.PodPath(names[i]), rm.grace); err != nil {
+			return fmt.Errorf("delete pod %s: %w", names[i], err)
+		}
+		return nil
+	})
+}
+
+// DeleteAged asks for the end of an object that has aged. One that cannot be
+// deleted now goes with all others when the target is emptied.
+func (rm *Remover) DeleteAged(ctx context.Context, name string) {
+	path := api.PodPath(name)
+	if rm.path != nil {
+		path = rm.path(name)
+	}
+	// The error is of no matter, see above; the server's trouble shows in the
+	// load's own requests.
+	_, _ = rm.Client.Call(ctx, http.MethodDelete, path, rm.grace)
+}
+
+// graceOn is what deletions of pods say of the time that they have to stop.
+func graceOn(nodes record.Realness) url.Values {
+	if nodes != record.Real {
+		return nil
+	}
+	// Without a grace period the API forgets a pod at once, and its node is
+	// still stopping it when the next step begins.
+	return url.Values{"gracePeriodSeconds": {"1"}}
+}
+
+// deleteStrays deletes what no namespace of the run's takes along.
+func (rm *Remover) deleteStrays(ctx context.Context) error {
+	_, paths := rm.holdings.List()
+	return api.InParallel(ctx, len(paths), removalWorkers, rm.Load.Deletions, func(ctx context.Context, i int) error {
+		if err := rm.delete(ctx, paths[i], nil); err != nil {
+			return fmt.Errorf("delete %s: %w", paths[i], err)
+		}
+		rm.holdings.DropStray(paths[i])
+		return nil
+	})
+}
+
+// delete deletes one object, through the server's passing troubles. An object
+// that is not there is deleted.
+func (rm *Remover) delete(ctx context.Context, path string, query url.Values) error {
+	return api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
+		return rm.Client.Call(ctx, http.MethodDelete, path, query)
+	}, http.StatusNotFound)
+}
+
+// removalWorkers is how many deletions are under way at once.
+const removalWorkers = 8
+
+// deletePods asks for the end of a run's pods in namespaces, page by page.
+func deletePods(ctx context.Context, c *api.Client, namespaces []string, run string, grace url.Values, patience time.Duration) error {
+	return api.InParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
+		query := url.Values{"labelSelector": {api.LabelRun + "=" + run}, "limit": {strconv.Itoa(api.ListPage)}}
+		maps.Copy(query, grace)
+		for {
+			next := ""
+			err := api.Retry(ctx, patience, func(ctx context.Context) (api.Reply, error) {
+				r, err := c.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query)
+				if err != nil || r.Code >= 300 {
+					return r, err
+				}
+				raw, err := api.OpenEnvelope(r.Body)
+				if err != nil {
+					return r, err
+				}
+				_, next, err = api.DecodeList(raw, func([]byte) error { return nil })
+				return r, err
+			}, http.StatusNotFound)
+			if err != nil {
+				return fmt.Errorf("delete the pods of namespace %s: %w", namespaces[i], err)
+			}
+			if next == "" {
+				return nil
+			}
+			query.Set("continue", next)
+		}
+	})
+}

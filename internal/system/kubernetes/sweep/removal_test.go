@@ -1,0 +1,80 @@
+package sweep
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
+)
+
+// Pods go by namespace and page, only this run's, and through passing troubles.
+func TestPodsAreDeletedByNamespace(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	troubled := false
+	run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !troubled {
+			troubled = true
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		query := r.URL.Query()
+		got = append(got, r.Method+" "+r.URL.Path+" "+query.Get("labelSelector")+" "+query.Get("gracePeriodSeconds")+" "+query.Get("continue"))
+		list := &corev1.PodList{}
+		switch {
+		case r.URL.Path == "/api/v1/namespaces/gone/pods":
+			kubetest.Answer(t, w, http.StatusNotFound, &metav1.Status{})
+			return
+		case r.URL.Path == "/api/v1/namespaces/large/pods" && query.Get("continue") == "":
+			list.Continue = "more"
+		}
+		kubetest.Answer(t, w, http.StatusOK, list)
+	})
+	grace := map[string][]string{"gracePeriodSeconds": {"1"}}
+	if err := deletePods(context.Background(), run.Client, []string{"small", "large", "gone"}, "run1", grace, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	want := []string{
+		"DELETE /api/v1/namespaces/gone/pods plimsoll.dev/run=run1 1 ",
+		"DELETE /api/v1/namespaces/large/pods plimsoll.dev/run=run1 1 ",
+		"DELETE /api/v1/namespaces/large/pods plimsoll.dev/run=run1 1 more",
+		"DELETE /api/v1/namespaces/small/pods plimsoll.dev/run=run1 1 ",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// Whoever may not delete pods together cleans up all the same.
+func TestCleanWithoutTheRightToCollections(t *testing.T) {
+	run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete && r.URL.Path == "/api/v1/namespaces/a/pods" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"kind":"NamespaceList","apiVersion":"v1"}`))
+	})
+	if err := Clean(context.Background(), run.Client, system.Host{Now: time.Now}, Leftover{Run: "run1", Namespaces: []string{"a"}}); err != nil {
+		t.Error(err)
+	}
+	err := deletePods(context.Background(), run.Client, []string{"a"}, "run1", nil, time.Minute)
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("the refusal was told as %v", err)
+	}
+}

@@ -1,0 +1,443 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+)
+
+// Target is a workload on a cluster, loaded along one axis.
+type Target struct {
+	*prepared.Run
+	cluster    *Cluster
+	arms       map[string]*create.Rendering
+	population create.Population
+	holdings   *create.Holdings
+	sender     *create.Sender
+	watch      *follow.Observer
+	ageing     *follow.Ageing
+	remover    *sweep.Remover
+	around     Around
+	settings   *change.Settings
+
+	realness record.Realness // of the nodes, at the last Raise
+	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
+	onNode   map[string]int  // ours, per node, when last accounted for
+}
+
+// Open begins to observe the cluster and makes what a run needs besides its
+// load: a namespace of its own and a canary. The error is a mistake in
+// the load, or what the cluster said.
+func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extension, rec system.Recorder) (*Target, error) {
+	if err := knownAxis(load.Axis, load.Objects); err != nil {
+		return nil, err
+	}
+	mapper, err := c.client.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{
+		Run:     &prepared.Run{Client: c.client, Load: &load, Sink: rec.Sink, Clock: rec.Clock, Step: rec.Step},
+		cluster: c, arms: make(map[string]*create.Rendering, len(load.Arms)),
+	}
+	ids := prepared.Identity{UUID: load.UUID, Run: load.RunID}
+	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects); err != nil {
+		return nil, err
+	}
+	for name, v := range load.Arms {
+		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects); err != nil {
+			return nil, fmt.Errorf("arm %s: %w", name, err)
+		}
+	}
+	t.ageing = &follow.Ageing{Run: t.Run}
+	beside := with.Open(t.Run, func(namespace string) bool { return t.watch.Namespaces.Has(namespace) }, c.host.Log)
+	t.around = beside.Around
+	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, beside.Caller); err != nil {
+		return nil, err
+	}
+	t.holdings = create.NewHoldings(t.Run)
+	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
+	t.sender.Evict = beside.Evict
+	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings)
+	if t.watch.Objects != nil {
+		t.watch.Objects.Ask = t.sender.Further
+		var shown record.Micros // 0 for nothing
+		t.watch.Objects.Says(func(kind, name, text string) {
+			now := rec.Clock.Now()
+			t.EmitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
+			if shown == 0 || (now-shown).Duration() >= saysInterval {
+				shown = now
+				c.host.Log("%s %s: %s", kind, name, text)
+			}
+		})
+	}
+	if err := t.watch.Start(ctx, rec.Fail); err != nil {
+		return nil, err
+	}
+	err = create.TryOut(ctx, t.Run, t.watch.Own(), t.renderings())
+	if err == nil {
+		t.settings, err = change.New(ctx, t.Run, t.watch.Own())
+	}
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep.RemovalBound)
+		defer cancel()
+		return nil, errors.Join(err, t.Close(ctx))
+	}
+	for _, text := range t.population.UnknownFields() {
+		t.Emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
+	}
+	return t, nil
+}
+
+// renderings are those that are loaded: the arms', or that of the workload itself.
+func (t *Target) renderings() []*create.Rendering {
+	if len(t.arms) == 0 {
+		return []*create.Rendering{t.population.Rendering}
+	}
+	return slices.Collect(maps.Values(t.arms))
+}
+
+// ComponentOfPod names the component of a pod in place, "" where it has none
+// or is not known. It needs Load.Places, and is safe for concurrent use.
+func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.ComponentOf(uid) }
+
+// Describe implements system.Target.
+func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
+	env := record.Environment{
+		Target: t.cluster.Naming, Elsewhere: t.cluster.Naming.Kind == "cluster",
+		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None, Notes: []string{}},
+	}
+	server, clockOffset, err := t.cluster.version(ctx)
+	if err != nil {
+		return env, err
+	}
+	nodes, skipped, realness, err := t.places()
+	if err != nil {
+		return env, err
+	}
+	env.Facts, env.Places = clusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
+	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
+	if realness == record.Simulated {
+		env.Fidelity.Notes = append(env.Fidelity.Notes,
+			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are no ceiling")
+	}
+	return env, nil
+}
+
+// places are the nodes that a level is an average over.
+func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
+	pods, plants := t.population.PodSpecs()
+	nodes, skipped = t.watch.Nodes.Eligible(pods)
+	if len(nodes) == 0 && t.Load.Objects != nil {
+		return nil, skipped, record.None, nil
+	}
+	if len(nodes) == 0 {
+		return nil, skipped, "", follow.NoNodes(skipped)
+	}
+	if realness, err = follow.OneFidelity(nodes); err != nil && t.Load.Objects == nil {
+		return nil, skipped, "", err
+	}
+	if plants && realness == record.Real {
+		return nil, skipped, "", system.Mistakef("leave out startLatency", "a start latency needs simulated nodes, and the workload's pods would land on real ones")
+	}
+	return nodes, skipped, realness, nil
+}
+
+// Raise implements system.Target.
+func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
+	if (t.Load.Axis == observe.AxisRate) != (level.Span > 0) {
+		return system.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.Load.Axis, level.Span)
+	}
+	if arm, ok := t.arms[level.Arm]; ok {
+		if t.population.Units > 0 {
+			return system.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
+		}
+		t.population.Rendering = arm
+	}
+	if t.watch.Objects != nil {
+		t.watch.Objects.CallBy(t.population.Params)
+	}
+	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
+		return system.Batch{}, err
+	}
+	nodes, _, realness, err := t.places()
+	if err != nil {
+		return system.Batch{}, err
+	}
+	t.realness = realness
+	t.remover.Lies(realness)
+	if t.Load.Objects != nil {
+		return t.raise(ctx, level, nil, 0)
+	}
+	notOurs := url.Values{"labelSelector": {api.LabelRun + "!=" + t.Load.RunID}, "fieldSelector": {api.NotTerminal}}
+	perNode, pending, err := follow.OtherPods(func(each func([]byte) error) error {
+		_, err := t.Client.List(ctx, "/api/v1/pods", notOurs, each)
+		return err
+	}, nodes)
+	if err != nil {
+		return system.Batch{}, fmt.Errorf("list the pods that are there already: %w", t.Client.Unreachable(err))
+	}
+	t.others = perNode
+	others := pending
+	for _, n := range perNode {
+		others += n
+	}
+	return t.raise(ctx, level, nodes, others)
+}
+
+// raise plans the load of a level, on nodes that have so many pods of others,
+// and sets up what it needs.
+func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.Node, others int) (system.Batch, error) {
+	var want int
+	switch t.Load.Axis {
+	case observe.AxisPodsPerNode:
+		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
+	case observe.AxisRate:
+		want = t.population.Units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
+	case observe.AxisObjects, observe.AxisAtOnce:
+		want = int(math.Floor(level.Value + 1e-9))
+	case observe.AxisBulk:
+		want = t.population.Whole()
+	case observe.AxisIterations:
+		want = int(math.Floor(level.Value+1e-9)) * t.population.PerIteration()
+	}
+	load, err := t.population.Plan(want)
+	if err != nil {
+		return system.Batch{}, err
+	}
+	if err := t.holdings.MakeNamespaces(ctx, slices.Concat(slices.Concat(load.SetUp...), load.Slots)); err != nil {
+		return system.Batch{}, err
+	}
+	if err := t.around.Mark(ctx, t.population.Iterations); err != nil {
+		return system.Batch{}, err
+	}
+	if err := t.setUp(ctx, load.SetUp); err != nil {
+		return system.Batch{}, err
+	}
+	if err := t.around.Cordon(ctx); err != nil {
+		return system.Batch{}, err
+	}
+	for name, node := range t.around.On() {
+		t.watch.Objects.Live(name, node)
+	}
+	if err := t.settings.Apply(ctx, level.Arm, true); err != nil {
+		return system.Batch{}, err
+	}
+	if t.watch.Objects != nil {
+		t.watch.Objects.TellSpells()
+	}
+	t.population.Units += load.Units
+	batch := system.Batch{
+		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
+		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
+	}
+	switch t.Load.Axis {
+	case observe.AxisPodsPerNode:
+		batch.Reached = float64(others+t.population.Units) / float64(len(nodes))
+	case observe.AxisRate:
+		batch.Reached = float64(load.Units) / level.Span.Seconds()
+		t.ageing.Begin(t.watch.Watching, t.remover.DeleteAged)
+	case observe.AxisObjects, observe.AxisAtOnce:
+		batch.Reached = float64(t.population.Units)
+	case observe.AxisIterations:
+		batch.Reached = float64(t.population.Iterations)
+	case observe.AxisBulk:
+		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
+	}
+	return batch, nil
+}
+
+// saysInterval is how often a text that changes is shown at most; all are on
+// record.
+const saysInterval = 10 * time.Second
+
+// knownAxis refuses what objects of a kind are not raised along.
+func knownAxis(axis string, objects *described.Objects) error {
+	known := slices.Sorted(maps.Keys(observe.Declare().Axes))
+	if objects != nil {
+		known = slices.DeleteFunc(known, func(a string) bool { return a == observe.AxisPodsPerNode })
+	}
+	if objects != nil && objects.Begin != nil && objects.Begin.Drain != nil {
+		known = []string{observe.AxisIterations}
+	}
+	if !slices.Contains(known, axis) {
+		return system.Mistakef("", "a cluster cannot be loaded with this workload along the axis %q, only along %s", axis, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// setUp makes what the load needs before it begins, stage by stage, and waits
+// until each is ready.
+func (t *Target) setUp(ctx context.Context, stages [][]create.PlannedSlot) error {
+	if t.population.SetUp == nil {
+		t.population.SetUp = make([]int, len(stages))
+	}
+	for i, slots := range stages {
+		if len(slots) == 0 {
+			continue
+		}
+		if err := t.setUpStage(ctx, i, slots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.PlannedSlot) error {
+	show := func(string) {}
+	if t.Load.Progress != nil {
+		var end func()
+		show, end = t.Load.Progress()
+		defer end()
+	}
+	until, _ := t.Load.Objects.Resource(t.Load.Objects.SetUp[stage].Until.Resource) // the description was checked
+	kind := t.Load.Objects.Resources[until].Kind
+	n := &t.population.SetUp[stage]
+	// What is waited for may be made by a controller, one for each slot.
+	*n += len(slots)
+	what := record.Noun{One: kind, Many: kind + "s"}.Count(*n)
+	show("setting up " + what)
+	if err := t.sender.SetUp(ctx, slots); err != nil {
+		return fmt.Errorf("set up %s: %w", what, err)
+	}
+	err := t.watch.Objects.AwaitSetUp(ctx, stage, *n, t.Load.Follow, func(done int) {
+		show(fmt.Sprintf("setting up %s: %d done", what, done))
+	})
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", what, err)
+	}
+	return nil
+}
+
+// inBulks lets requests go in bulks of a size, each once all of the bulks before
+// it are there. One that nothing moves in for as long as objects are followed is
+// given up: its objects are judged as they are.
+func (t *Target) inBulks(size int) func(i int) bool {
+	return func(i int) bool {
+		before := i / size * size
+		p := t.Progress()
+		return p.Arrived+p.Failed >= before || (t.Clock.Now()-p.Moved).Duration() > t.Load.Follow
+	}
+}
+
+// Progress implements system.Target.
+func (t *Target) Progress() system.Progress {
+	p := t.watch.Followed.Progress()
+	if t.Load.Abandon {
+		p.Left = 0
+		return p
+	}
+	spaces, strays := t.holdings.Count()
+	p.Left += spaces + strays
+	return p
+}
+
+// Settle implements system.Target: once a change made now has been seen, so
+// has everything before it on the same watch.
+func (t *Target) Settle(ctx context.Context) error { return t.watch.Settle(ctx) }
+
+// Account implements system.Target.
+func (t *Target) Account(ctx context.Context) (system.Spread, error) {
+	var failing []observe.Failing
+	if t.watch.Objects != nil {
+		t.watch.Objects.AwaitFigures(ctx)
+	}
+	t.onNode, failing = t.watch.Followed.Account(t.realness == record.Real && t.Load.Objects == nil) // what is simulated writes nothing
+	follow.SampleLogs(ctx, t.Run, failing)
+	if t.watch.Objects != nil {
+		t.watch.Objects.TellSpells()
+	}
+	return t.spread(), nil
+}
+
+// spread is how the pods in place lie on the nodes, by what was last counted.
+func (t *Target) spread() system.Spread {
+	s := system.Spread{Places: len(t.others)}
+	first := true
+	for node, others := range t.others {
+		s.Others += others
+		n := float64(others + t.onNode[node])
+		if first {
+			s.Least, s.Most = n, n
+			first = false
+		}
+		s.Least, s.Most = min(s.Least, n), max(s.Most, n)
+	}
+	return s
+}
+
+// Health implements system.Target.
+func (t *Target) Health(context.Context) (map[string]float64, error) {
+	latency, err := t.watch.Latency()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]float64{
+		observe.NodesNotReady: float64(t.watch.Nodes.CountNotReady()),
+		"pending":             float64(t.watch.Followed.Progress().Unschedulable),
+		system.MeasureLatency: latency,
+	}, nil
+}
+
+// Reset implements system.Target. Pods that the load made itself are removed,
+// and its namespaces, empty again, stay for the next step: removing them too
+// would take along thousands of the cluster's events, a load that has nothing
+// to do with the one that is measured. Where controllers made the pods the
+// namespaces go, and everything in them.
+func (t *Target) Reset(ctx context.Context) error {
+	t.ageing.End()
+	if err := t.around.Release(ctx, false); err != nil {
+		return err
+	}
+	if err := t.remover.Empty(ctx, t.population.OnlyPods()); err != nil {
+		return err
+	}
+	if err := t.watch.Settle(ctx); err != nil {
+		return err
+	}
+	t.watch.Followed.Forget()
+	t.onNode = nil
+	t.population = create.Population{Rendering: t.population.Rendering}
+	return nil
+}
+
+// Close removes everything that the run made and stops observing. Done ends
+// when the user wants no more waiting: what is left is then asked to go, and
+// its end is not awaited.
+func (t *Target) Close(done context.Context) error {
+	t.ageing.End()
+	err := t.around.Release(done, true)
+	if !t.Load.Abandon {
+		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
+		defer cancel()
+		// Without the watches nobody tells of the end of anything.
+		ctx, blind := context.WithCancelCause(ctx)
+		watching := t.watch.Watching
+		defer blind(nil)
+		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
+		go t.remover.EndOutOfReach(ctx, blind)
+		err = errors.Join(err, t.settings.PutBack(done), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
+	}
+	t.watch.Close()
+	t.Client.Close()
+	return err
+}

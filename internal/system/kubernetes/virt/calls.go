@@ -1,0 +1,342 @@
+package virt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/websocket"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+)
+
+// How servers are called: how often, and how long a call may take.
+const (
+	probeInterval = 250 * time.Millisecond
+	probePatience = time.Second
+	// Through the API server a call passes three further connections, each with a
+	// handshake. It does not bound such calls itself, as long-running ones.
+	forwardPatience   = 3 * time.Second
+	forwardsPerSecond = 100
+	forwardsAtOnce    = 200
+)
+
+// What is told of calls, besides what came of them.
+const (
+	silence  = "time without an answer"
+	answered = "call that was answered"
+	lateness = "answer seen late by at most"
+)
+
+// Times implements follow.Caller.
+func (c *calls) Times(p *described.Probe) []string {
+	switch {
+	case p.FIO != "":
+		return nil
+	case p.Keep:
+		return []string{answered, lateness, silence}
+	}
+	return []string{answered, lateness}
+}
+
+// calls reach the servers of machines, from this machine or through the API server.
+type calls struct {
+	*prepared.Run
+	key     ssh.Signer  // opens machines that are to be logged in to
+	forward atomic.Bool // through the API server
+	rate    flowcontrol.RateLimiter
+	room    chan struct{}
+	// done is the IO that machines have told of, by its phase and their names. It
+	// is changed as what is known of the objects is; see follow.ObjectSet.Look.
+	done    map[string]map[string]fio.Report
+	reading atomic.Int32 // figures that are read behind what counts
+}
+
+func newCalls(common *prepared.Run, key ssh.Signer) *calls {
+	return &calls{
+		Run: common, key: key, rate: flowcontrol.NewTokenBucketRateLimiter(forwardsPerSecond, forwardsPerSecond),
+		room: make(chan struct{}, forwardsAtOnce), done: make(map[string]map[string]fio.Report),
+	}
+}
+
+// Begin implements follow.Caller.
+func (c *calls) Begin(params workload.Params) {
+	c.forward.Store(throughForward(params))
+}
+
+// throughForward reports whether machines are called through the API server.
+func throughForward(params workload.Params) bool {
+	return params.Get(described.ParamSSHFrom) == described.SSHFromForward
+}
+
+// Forget implements follow.Caller.
+func (c *calls) Forget() { clear(c.done) }
+
+// open connects to the server of a probe, for as long as patience lasts, and says
+// when it began to.
+func (c *calls) open(ctx context.Context, p observe.Probe, address string, patience time.Duration) (conn net.Conn, began record.Micros, err error) {
+	through := c.forward.Load()
+	if through {
+		if err := c.rate.Wait(ctx); err != nil {
+			return nil, c.Clock.Now(), err
+		}
+		select {
+		case c.room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, c.Clock.Now(), context.Cause(ctx)
+		}
+		defer func() { <-c.room }()
+		patience = max(patience, forwardPatience)
+	}
+	began = c.Clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if through {
+		conn, err = forward(ctx, c.Client, p.Server, p.Port)
+	} else {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	if err != nil {
+		return nil, began, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		err = conn.SetDeadline(deadline)
+	}
+	return conn, began, err
+}
+
+// subresources is the group in which KubeVirt serves what is done with machines.
+const subresources = "subresources.kubevirt.io"
+
+// forward connects to a port of a virtual machine, "namespace/name", through the
+// API server, as virtctl does. An answer other than a connection is an APIStatus.
+func forward(ctx context.Context, c *api.Client, machine string, port int) (net.Conn, error) {
+	namespace, name, _ := strings.Cut(machine, "/")
+	request, err := c.Request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", subresources, namespace, name, port), nil, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json") // what a refusal is to be told in
+	transport, made, err := websocket.RoundTripperFor(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := websocket.Negotiate(transport, made, request, "plain.kubevirt.io")
+	if refused, is := errors.AsType[*httpstream.UpgradeFailureError](err); is {
+		return nil, refused.Cause
+	} else if err != nil {
+		return nil, err
+	}
+	return portforward.NewTunnelingConnection("client", conn), nil
+}
+
+// hears calls a server: nil is that it took the connection and began with the
+// banner. It says when the call began.
+func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (began record.Micros, err error) {
+	got := make([]byte, len(p.Banner))
+	if to, notIP := netip.ParseAddrPort(address); notIP == nil && to.Addr().Is4() && p.Banner != "" && !c.forward.Load() {
+		began = c.Clock.Now()
+		err = greeting(ctx, to, got, probePatience)
+	} else {
+		var conn net.Conn
+		if conn, began, err = c.open(ctx, p, address, probePatience); err != nil {
+			return began, err
+		}
+		defer conn.Close()
+		_, err = io.ReadFull(conn, got)
+	}
+	if err == nil && string(got) != p.Banner {
+		err = fmt.Errorf("it begins with %q", got)
+	}
+	return began, err
+}
+
+// greeting fills got with what a server begins with. Machines that boot are
+// called thousands of times a second and mostly refuse at once: a bare socket
+// that is looked at after a moment takes half the CPU of net's, which asks the
+// system thrice as much and waits twice. Where nothing has come by then, it waits
+// as any file does.
+func greeting(ctx context.Context, from netip.AddrPort, got []byte, patience time.Duration) error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(from.Port()), Addr: from.Addr().As4()}); err != nil && err != syscall.EINPROGRESS {
+		return errors.Join(os.NewSyscallError("connect", err), syscall.Close(fd))
+	}
+	time.Sleep(time.Millisecond)
+	n, err := syscall.Read(fd, got)
+	if n = max(n, 0); n == len(got) || err != nil && err != syscall.EAGAIN {
+		return errors.Join(os.NewSyscallError("read", err), syscall.Close(fd))
+	}
+	f := os.NewFile(uintptr(fd), from.String())
+	defer f.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := f.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	_, err = io.ReadFull(f, got[n:])
+	return err
+}
+
+// forbidden is an error that no further call changes: the user may not do it.
+func forbidden(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return err
+	}
+	return nil
+}
+
+// silentFor says why a call had no answer, alike for all servers.
+func (c *calls) silentFor(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, ": "); i >= 0 {
+		text = text[i+2:] // what is before names the server
+	}
+	var network net.Error
+	late := errors.As(err, &network) && network.Timeout()
+	switch {
+	case late:
+		text = "nothing came in time"
+	case strings.HasSuffix(text, "EOF"):
+		text = "closed without a greeting"
+	}
+	if c.forward.Load() {
+		return "no answer through the API server: " + text
+	}
+	if late || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) {
+		text += "; if its address cannot be reached from here, " + described.ParamSSHFrom + "=" + described.SSHFromForward + " goes through the API server"
+	}
+	return "no answer to this machine: " + text
+}
+
+// keep calls a server that has answered until its object is gone, and tells of
+// the times without an answer.
+func (c *calls) keep(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	last, silent := c.Clock.Now(), false
+	for api.Sleep(ctx, probeInterval) {
+		var wanted bool
+		var address string
+		to.Look(func(d *observe.Described) { wanted, address = d.Awaits(p), d.Address(p) })
+		if !wanted {
+			return
+		}
+		if _, err := c.hears(ctx, p, address); err != nil {
+			silent = true
+			continue
+		}
+		now := c.Clock.Now()
+		// Calls that wait for their turn do not make a silence.
+		if gap := (now - last).Duration(); silent && gap > 3*probeInterval {
+			to.Look(func(*observe.Described) { to.Spell(silence, gap) })
+		}
+		last, silent = now, false
+	}
+}
+
+// Await implements follow.Caller.
+func (c *calls) Await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	for c.reading.Load() > 0 && api.Sleep(ctx, 50*time.Millisecond) {
+	}
+}
+
+// Call implements follow.Caller: a server is called until it answers as it should.
+func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	interval := probeInterval
+	if p.FIO != "" {
+		interval = loginInterval
+	}
+	// A step that has ended waits for figures of what is past what counts.
+	if p.FIO != "" && to.Behind(p) {
+		c.reading.Add(1)
+		defer c.reading.Add(-1)
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	var before record.Micros // when the call before this one began, 0 for none
+	for {
+		var did fio.Report
+		var ok, wanted bool
+		var failed, unheard error
+		var began record.Micros
+		if p.FIO == "" {
+			began, unheard = c.hears(ctx, p, p.Address)
+			ok, failed = unheard == nil, forbidden(unheard)
+		} else {
+			did, ok, failed = c.readFIO(ctx, to, p)
+		}
+		now := c.Clock.Now()
+		to.Look(func(d *observe.Described) {
+			wanted = d.Awaits(p)
+			switch {
+			case wanted && failed != nil:
+				reason := "FioFailed"
+				if forbidden(failed) != nil {
+					reason = "CallForbidden"
+				}
+				to.GaveUp(now, p, reason, failed.Error())
+				wanted = false
+			case wanted && ok:
+				d.Answered(now, p)
+				c.answered(to, p, did, now, began, before)
+			case wanted && unheard != nil:
+				d.Unheard(p, c.silentFor(unheard))
+			}
+		})
+		before = began
+		if ok && wanted && p.Keep {
+			c.keep(ctx, to, p)
+			return
+		}
+		if ok || !wanted {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answered notes what an answer at now tells, to a call that began then, and the
+// one before it, 0 for none.
+func (c *calls) answered(to *follow.ObjectSet, p observe.Probe, did fio.Report, now, began, before record.Micros) {
+	if p.FIO == "" {
+		to.Spell(answered, (now - began).Duration())
+		if before > 0 {
+			to.Spell(lateness, (now - before).Duration())
+		}
+	} else if p.Milestone >= 0 {
+		if c.done[p.Phase] == nil {
+			c.done[p.Phase] = make(map[string]fio.Report)
+		}
+		c.done[p.Phase][p.Object] = did
+	}
+}

@@ -1,0 +1,96 @@
+package virt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+)
+
+// How a machine is logged in to: how often it is tried, which costs the machine
+// something, and how long it may take.
+const (
+	loginInterval = 2 * time.Second
+	loginPatience = 30 * time.Second
+)
+
+// readFIO runs the command of a probe, which tells what a fio has done. It reports
+// false for a machine that cannot be logged in to yet, or was lost meanwhile; an
+// error says that it never will tell.
+func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Probe) (did fio.Report, ok bool, failed error) {
+	conn, _, err := c.open(ctx, p, p.Address, loginPatience)
+	if err != nil {
+		to.Look(func(d *observe.Described) {
+			to.Heard(p.Server + ": " + c.silentFor(err))
+			d.Unheard(p, c.silentFor(err))
+		})
+		return did, false, forbidden(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	// Whose address it is was told by the cluster: the machine is as old as its key.
+	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(c.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	if err != nil || conn.SetDeadline(time.Time{}) != nil {
+		return did, false, nil
+	}
+	client := ssh.NewClient(opened, channels, requests)
+	defer client.Close()
+	session, err := client.NewSession()
+	if err != nil {
+		return did, false, nil
+	}
+	text, err := session.Output(p.FIO)
+	if ended, is := errors.AsType[*ssh.ExitError](err); is {
+		return did, false, fmt.Errorf("%q ended with code %d", p.FIO, ended.ExitStatus())
+	} else if err != nil {
+		return did, false, nil
+	}
+	did, err = fio.ParseReport(text)
+	if err == nil && did.Errno != 0 {
+		err = fmt.Errorf("fio failed with error %d", did.Errno)
+	}
+	return did, err == nil, err
+}
+
+// Figures implements follow.Caller, and tells what IO the machines have done.
+func (c *calls) Figures(objects int) []record.Body {
+	// Of some alone it would be the IO of those that were fast.
+	values := make(map[string]float64)
+	for phase, done := range c.done {
+		if objects > 0 && objects == len(done) {
+			sumOf(done, phase, values)
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	return []record.Body{&record.Reading{Source: described.SourceFIO, Values: values}}
+}
+
+// sumOf adds the figures of IO over all who did it in a phase: their rates added,
+// and their latencies merged.
+func sumOf(done map[string]fio.Report, phase string, values map[string]float64) {
+	if phase != "" {
+		phase = " " + phase
+	}
+	for _, side := range []string{fio.Read, fio.Write} {
+		all := make(fio.Bins)
+		for _, r := range done {
+			all.Add(r.Sides[side].Bins)
+			if n := r.Sides[side].Bins.N(); n > 0 && r.Ran > 0 {
+				values[side+"Rate"+phase] += float64(n) / r.Ran.Seconds()
+			}
+		}
+		if all.N() > 0 {
+			values[side+" p50"+phase], values[side+" p99"+phase] = float64(all.Quantile(0.5))/1e9, float64(all.Quantile(0.99))/1e9
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package virt
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+)
+
+// Lab implements kubernetes.Extension.
+func (m *machines) Lab(spec *lab.Spec) {
+	spec.Machines = m.asked()
+	if m.Workload != nil && m.Workload.Lab == workload.LabVirt {
+		spec.TimeScale = cmp.Or(spec.TimeScale, 1)
+	}
+}
+
+// asked is how many virtual machines there will be at once by what the plan says
+// itself, 0 where it does not say it: an object of an axis that counts objects has
+// one.
+func (m *machines) asked() int {
+	if described.Of(m.Workload) == nil {
+		return 0
+	}
+	axis, err := m.Workload.Axis(m.Plan.Axis.Name)
+	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
+		return 0
+	}
+	return int(kubernetes.MostAsked(m.Plan))
+}
+
+// Refuse implements kubernetes.Extension: it refuses a level of machines that do IO
+// in a lab that has fewer real ones: what is played does none.
+func (m *machines) Refuse(l lab.Spec, level system.Level, objects int, params workload.Params) error {
+	if !l.HasVirt() || !described.DoesIO(m.Workload, params) || objects <= l.RealGuests {
+		return nil
+	}
+	hint := fmt.Sprintf("give the private lab real ones, --lab-real-guests %d, or ask for fewer machines", objects)
+	if !l.Private {
+		hint = fmt.Sprintf("make a lab with real ones: plimsoll lab up NAME --virt --real-guests %d", objects)
+	}
+	return system.Mistakef(hint, "the level %g has %d machines, each of which does IO, and %d of the lab's have a real guest: what is played does no IO", level.Value, objects, l.RealGuests)
+}
+
+// Describe implements kubernetes.Extension.
+func (m *machines) Describe(v lab.Spec, of *record.Fidelity) {
+	if !v.HasVirt() {
+		return
+	}
+	of.Guests = record.Simulated
+	note := "virtual machines, their disks and migrations are simulated with planted times; no guest ran"
+	if v.RealGuests > 0 {
+		note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG): its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests)
+	}
+	of.Notes = append(of.Notes, note)
+	switch {
+	case v.TimeScale <= 0 || v.TimeScale == 1:
+	case v.RealGuests > 0:
+		of.Notes = append(of.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast and what is real does not: times are told as they were measured, and stand for no other", v.TimeScale))
+	default:
+		of.TimeScale = v.TimeScale
+		of.Notes = append(of.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))
+	}
+}
+
+// Readings implements kubernetes.Extension: how far what can hold up machines is used
+// up, as a lab tells.
+func (m *machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
+	if !l.HasVirt() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)
+	defer cancel()
+	raw, err := c.Typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
+	told := make(map[string]map[string]float64)
+	if err != nil || json.Unmarshal(raw, &told) != nil {
+		return nil
+	}
+	for source, values := range told {
+		list = append(list, record.Reading{Source: source, Values: values})
+	}
+	return list
+}
+
+// limitsPatience is how long a lab may take to tell: readings must not wait.
+const limitsPatience = time.Second

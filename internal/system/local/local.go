@@ -1,0 +1,163 @@
+// Package local is what sessions on systems of this machine's own have in
+// common: nobody needs to agree, each run has a directory, and what a killed run
+// left is removed by the next one.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// FileSystem says which file systems directories are on.
+func FileSystem(dirs ...string) record.Fact {
+	mounts, _ := procfs.GetMounts() // without them it is not on record
+	var on []string
+	for _, dir := range dirs {
+		var s unix.Stat_t
+		if unix.Stat(dir, &s) != nil {
+			continue
+		}
+		device := fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev))
+		for _, m := range slices.Backward(mounts) {
+			if m.MajorMinorVer == device {
+				on = append(on, m.FSType+" on "+m.Source)
+				break
+			}
+		}
+	}
+	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
+}
+
+// Rooms are the directories of the runs on one kind of system.
+type Rooms struct {
+	// Target is the target's name, Kind that of the rooms below the state directory.
+	Target, Kind string
+	// Elsewhere names the directories that a dead run has left outside of its own;
+	// nil where there are none.
+	Elsewhere func(dir string) ([]string, error)
+}
+
+// SweepHost implements system.Sweeper.
+func (r Rooms) SweepHost(_ context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
+	state, err := h.StateDir()
+	if err != nil {
+		return nil, err
+	}
+	rooms, err := room.Sweep(state, r.Kind, removes, r.Elsewhere)
+	var list []system.Leftover
+	for _, l := range rooms {
+		list = append(list, system.Leftover{Target: r.Target, Left: l})
+	}
+	return list, err
+}
+
+// Running is a system that is loaded.
+type Running interface {
+	// Readings are what its parts use now.
+	Readings() []record.Reading
+	// Close ends it. It may be called again.
+	Close(context.Context) error
+}
+
+// Streamed implements what has nothing to do in a system.Target whose load is a
+// stream: all that is known of it is on record.
+type Streamed struct{}
+
+// Settle implements system.Target.
+func (Streamed) Settle(context.Context) error { return nil }
+
+// Account implements system.Target.
+func (Streamed) Account(context.Context) (system.Spread, error) { return system.Spread{}, nil }
+
+// Health implements system.Target.
+func (Streamed) Health(context.Context) (map[string]float64, error) {
+	return map[string]float64{}, nil
+}
+
+// Session implements what system.Sessions of such systems have in common.
+type Session struct {
+	system.Request
+	Rooms Rooms
+	// Tied starts processes that die with this one; nil where nothing is loaded.
+	Tied *proc.Tie
+	// Room is the run's directory, nil before MakeRoom.
+	Room *room.Room
+
+	mu      sync.Mutex
+	running Running
+}
+
+// Consent implements system.Session: what is changed is ours.
+func (*Session) Consent(context.Context) (*system.Consent, error) { return nil, nil }
+
+// Sweep implements system.Session.
+func (s *Session) Sweep(ctx context.Context) error {
+	_, err := s.Rooms.SweepHost(ctx, s.Host, func(string) bool { return true })
+	return err
+}
+
+// MakeRoom makes the run's directory, once.
+func (s *Session) MakeRoom() error {
+	if s.Room != nil {
+		return nil
+	}
+	state, err := s.StateDir()
+	if err != nil {
+		return err
+	}
+	s.Room, err = room.Make(state, s.Rooms.Kind, s.Run)
+	return err
+}
+
+// Loads notes the system that is loaded from now on.
+func (s *Session) Loads(r Running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = r
+}
+
+func (s *Session) loaded() Running {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// Readings implements system.Session.
+func (s *Session) Readings() []record.Reading {
+	if r := s.loaded(); r != nil {
+		return r.Readings()
+	}
+	return nil
+}
+
+// Renew implements system.Session.
+func (*Session) Renew(context.Context) error {
+	return errors.New("a system of this machine's own is made for each step or arm: there is nothing to renew")
+}
+
+// Close implements system.Session.
+func (s *Session) Close() error {
+	var err error
+	if r := s.loaded(); r != nil {
+		err = r.Close(context.Background())
+	}
+	if s.Tied != nil {
+		s.Tied.Close()
+	}
+	if s.Room != nil {
+		err = errors.Join(err, s.Room.Remove())
+	}
+	return err
+}

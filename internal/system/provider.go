@@ -1,0 +1,276 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Provider opens sessions on one kind of system. It is what a target registers.
+type Provider interface {
+	// Declare tells what can be loaded there, without looking at any system.
+	Declare() workload.Target
+	// Needs are the programs of this machine's that its systems run.
+	Needs() []proc.Program
+	// Open finds the system that the request's plan names, or brings one up.
+	// Nothing is loaded. A session that is returned must be closed.
+	Open(ctx context.Context, r Request) (Session, error)
+	// Outline tells what a run of the request's plan would do to the system,
+	// and does nothing.
+	Outline(r Request) ([]Change, error)
+}
+
+// Sweeper is a Provider whose runs, where they are killed, leave something on
+// this machine, whichever system they loaded.
+type Sweeper interface {
+	// SweepHost removes what dead runs have left, of those that removes does not
+	// leave out; "" is a run that is not known. It tells of all that there is, also
+	// of what it leaves alone.
+	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
+}
+
+// Leftover is what a run has left on this machine, or works with there.
+type Leftover struct {
+	Target string `json:"target"`
+	room.Left
+}
+
+// What names all that is left, in a line.
+func (l *Leftover) What() string {
+	things := strings.Join(l.Things, ", ")
+	if l.Run == "" {
+		return things
+	}
+	return "run " + l.Run + " of target " + l.Target + ", on this machine: " + things
+}
+
+// Change is something that a run does to a system.
+type Change struct {
+	Action Action `json:"action"`
+	What   string `json:"what"`
+	// Each is what one of them is made for, "" where it is made once.
+	Each string `json:"each,omitempty"`
+}
+
+// Action is what a run does with a thing.
+type Action string
+
+// The actions.
+const (
+	Make       Action = "make"   // and remove at the end
+	ChangeIt   Action = "change" // a setting, which is set back at the end
+	Reboot     Action = "reboot"
+	RemoveLeft Action = "remove" // what a dead run has left
+)
+
+// Session is one opened system, for one run or for a look at it. Its methods
+// are called in the order in which they stand here, one at a time, save for
+// Readings, which may be called at any time once Target was.
+type Session interface {
+	// Consent is what the user must agree to before anything is changed, nil
+	// where nothing needs it.
+	Consent(ctx context.Context) (*Consent, error)
+	// Sweep removes what dead runs have left in the system.
+	Sweep(ctx context.Context) error
+	// Prepare renders the workload for this system, along the plan's axis and
+	// with its arms. It fills in those of the plan's parameters that were left
+	// open and must fit the system.
+	Prepare(ctx context.Context) error
+	// Survey looks at how the system is and how far the workload can be raised
+	// on it. A thorough one looks at all that it may read; another just at what
+	// a load must know.
+	Survey(ctx context.Context, thorough bool) (Survey, error)
+	// Bounds are the bounds of a load where the plan leaves them open.
+	Bounds() Bounds
+	// Target begins to observe and makes what the engine loads.
+	Target(ctx context.Context, rec Recorder) (Instance, error)
+	// Readings are what the system's parts use now, as far as that is known.
+	Readings() []record.Reading
+	// Renew puts a new system in the place of this one, between two Targets.
+	Renew(ctx context.Context) error
+	// Close lets go of the system, and removes it if the session brought it up.
+	Close() error
+}
+
+// Request is what a session is opened for.
+type Request struct {
+	Host
+	// Plan is valid. The session may fill in parameters; see Prepare.
+	Plan *plan.Plan
+	// Workload is nil for a look at a system without one.
+	Workload *workload.Workload
+	// Run and UUID name the run. Before are the names of its parts so far, all
+	// of them dead.
+	Run, UUID string
+	Before    []string
+	// Wait waits until no other run loads the system.
+	Wait bool
+	// ToRead says that nothing will be loaded.
+	ToRead bool
+	// Clean is the command that removes what runs have left in the system.
+	Clean string
+}
+
+// EachArm calls make for the workload by itself, whose arm is "", and for each
+// arm of the plan, with the parameters that are given for it. The map is make's
+// own.
+func (r Request) EachArm(make func(arm string, given map[string]string) error) error {
+	for _, arm := range append([]plan.Arm{{}}, r.Plan.Arms...) {
+		given := map[string]string{}
+		maps.Copy(given, r.Plan.Params)
+		maps.Copy(given, arm.Params)
+		if err := make(arm.Name, given); err != nil {
+			if arm.Name != "" {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Resolve are the workload's parameters where these are given; what is wrong
+// with them is a *MistakeError.
+func (r Request) Resolve(given map[string]string) (workload.Params, error) {
+	params, err := r.Workload.Resolve(given)
+	if err != nil {
+		return params, Mistakef("", "%w", err)
+	}
+	return params, nil
+}
+
+// Host is what a session may use of the process that opened it.
+type Host struct {
+	// StateDir is where this user's labs and images are kept.
+	StateDir   func() (string, error)
+	Executable string
+	Version    string
+	Now        func() time.Time
+	Random     io.Reader
+	// Used reads what this process has used so far.
+	Used func() (record.Reading, error)
+	// Prefer makes this process go first on the machine's processors until undo,
+	// as far as it may, and says in a phrase what it was allowed; see cpu.Prefer.
+	Prefer func(exact bool) (how string, undo func())
+	// Log shows the user a line.
+	Log func(format string, args ...any)
+	// Progress shows what is waited for, until the returned function is called.
+	Progress func() (show func(what string), end func())
+}
+
+// Consent is what a user must agree to.
+type Consent struct {
+	// System says what would be loaded, in a line.
+	System string
+	// Why says why it is asked.
+	Why string
+	// Warnings are what should be known before the answer.
+	Warnings []string
+	// Reboots is how many nodes are rebooted, which takes an agreement of its
+	// own; 0 is none.
+	Reboots int
+}
+
+// Survey is what was found out about a system without loading it.
+type Survey struct {
+	Target  record.TargetNaming
+	Server  string // its address, "" for none
+	Version string // of its software, "" for none
+	// Findings are all that was looked at if the survey is thorough, else what
+	// is wrong.
+	Findings []record.HealthFinding
+	// Tables are the ceilings of the workload, one for each arm of the plan.
+	Tables []record.CeilingTable
+	// Kind is what the workload's objects reach in this system.
+	Kind record.ObjectKind
+}
+
+// Bounds are the bounds of a load where the plan leaves them open.
+type Bounds struct {
+	Pace plan.Pace
+	// MaxInFlight bounds the requests under way on axes of levels in place,
+	// MaxInFlightOpen on those of arrivals per second.
+	MaxInFlight, MaxInFlightOpen int
+	// Guards are nil for none.
+	Guards plan.Guards
+	// Stall is how long nothing must have moved for a step to end that waits
+	// for what has no place; 0 is ten seconds.
+	Stall time.Duration
+}
+
+// Instance is a Target together with its end.
+type Instance interface {
+	Target
+	// Close removes everything that was made and stops observing. Done ends
+	// when the user wants no more waiting.
+	Close(done context.Context) error
+}
+
+// Recorder is what a target and its observers write to while a run is made.
+type Recorder struct {
+	Sink  record.Sink
+	Clock *record.Clock
+	// Step is the step that is being made, 0 before the first.
+	Step func() int
+	// Fail ends the run for a reason that leaves no sense in going on.
+	Fail func(error)
+}
+
+// Emit puts body on record as of now.
+func (r Recorder) Emit(body record.Body) {
+	r.Sink.Append(record.Event{T: r.Clock.Now(), Step: r.Step(), Body: body})
+}
+
+// MistakeError is a mistake in what the user wrote or named.
+type MistakeError struct {
+	Err error
+	// Hint is one line that says what to do about it, or "".
+	Hint string
+}
+
+// Error implements error.
+func (e *MistakeError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error itself.
+func (e *MistakeError) Unwrap() error { return e.Err }
+
+// Mistakef makes a MistakeError.
+func Mistakef(hint, format string, args ...any) error {
+	return &MistakeError{fmt.Errorf(format, args...), hint}
+}
+
+// ParamMistake is the mistake of a parameter's value that does not do.
+func ParamMistake(param, hint, format string, args ...any) error {
+	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+// Lacking gives an error that says what this machine lacks the command that
+// helps, and what can be done instead; others stay as they are.
+func Lacking(err error, instead string) error {
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		return &UnableError{Err: err, Hint: missing.Remedy() + instead}
+	}
+	return err
+}
+
+// UnableError is an error with advice that is no mistake of the user's.
+type UnableError struct {
+	Err  error
+	Hint string
+}
+
+// Error implements error.
+func (e *UnableError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error itself.
+func (e *UnableError) Unwrap() error { return e.Err }

@@ -1,0 +1,301 @@
+package router
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
+)
+
+// deployment is one router with its servers.
+type deployment struct {
+	settings
+	room *room.Room
+	host system.Host
+	tied *proc.Tie
+
+	pair    haproxy.Pair // that clients trust
+	network [3]byte      // how its addresses begin
+	link    *link        // nil where clients reach it by the loopback interface
+	servers []*server
+	proxy   *haproxy.Process
+	clients *load.Generator
+}
+
+// server is one server process.
+type server struct {
+	spec    backend.Spec
+	file    string
+	process *proc.Process // nil until it is started
+}
+
+// Names of files in a room.
+const (
+	certificateFile = "router.pem"
+	innerFile       = "servers.pem" // of the servers behind a router that encrypts anew
+)
+
+// address is one of the system's own addresses: of the loopback interface, or of
+// its link.
+func (s *deployment) address(n int) string {
+	return fmt.Sprintf("%d.%d.%d.%d", s.network[0], s.network[1], s.network[2], n)
+}
+
+// local is an address of the loopback interface, on either side of a link.
+func (s *deployment) local(n int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 64+s.network[1]%128, s.network[2], n)
+}
+
+const (
+	routerHost  = 1
+	firstServer = 10
+	firstSource = 100
+	sources     = 32
+)
+
+// draw draws the network of a system, of the loopback interface. It is away from
+// 127.0 and 127.1, which others use.
+func (s *deployment) draw() error {
+	if _, err := io.ReadFull(s.host.Random, s.network[:]); err != nil {
+		return fmt.Errorf("draw addresses: %w", err)
+	}
+	s.network[0], s.network[1] = 127, 64+s.network[1]%128
+	return nil
+}
+
+// connect makes the link to the system, if there is to be one. Its network is of
+// those that are set aside for measurements (RFC 2544).
+func (s *deployment) connect() error {
+	if s.rate == 0 {
+		return nil
+	}
+	s.network[0], s.network[1] = 198, 18+s.network[1]%2
+	ends := make([]string, sources)
+	for n := range ends {
+		ends[n] = s.address(firstSource + n)
+	}
+	var err error
+	s.link, err = makeLink(s.tied, s.rate, fmt.Sprintf("plr%d-%x", os.Getpid(), s.network[2]), s.address(routerHost), ends)
+	return err
+}
+
+// within calls a function on a thread with which what it starts dies, and in the
+// system's network.
+func (s *deployment) within(call func() error) error {
+	if s.link != nil {
+		return s.link.within(call)
+	}
+	return s.tied.Do(call)
+}
+
+// free is a port of an address that nobody listens on.
+func (s *deployment) free(address string) (found string, err error) {
+	err = s.within(func() error {
+		l, err := net.Listen("tcp4", address+":0")
+		if err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+		defer l.Close()
+		found = l.Addr().String()
+		return nil
+	})
+	return found, err
+}
+
+// write chooses ports and writes the certificates.
+func (s *deployment) write() error {
+	var err error
+	for _, x := range []*string{&s.router.Plain, &s.router.Secure} {
+		if *x, err = s.free(s.address(routerHost)); err != nil {
+			return err
+		}
+	}
+	inner, err := haproxy.MakeCertificate(s.router.Routes, s.host.Random, s.host.Now())
+	if err != nil {
+		return system.ParamMistake("hosts", "names of fewer domains, or a certificate of your own", "%w", err)
+	}
+	s.pair = inner
+	if s.certificate != nil {
+		if s.pair, err = haproxy.ReadCertificate(s.certificate, s.router.Routes, s.host.Now()); err != nil {
+			return system.ParamMistake("certificate", "give one that is for all hosts, with its own key", "%w", err)
+		}
+	}
+	for name, pair := range map[string]haproxy.Pair{certificateFile: s.pair, innerFile: inner} {
+		if err := os.WriteFile(filepath.Join(s.room.Dir, name), pair.PEM, 0o600); err != nil {
+			return fmt.Errorf("write a certificate: %w", err)
+		}
+	}
+	s.router.Certificate, s.router.ServerCA = certificateFile, innerFile
+	presented := innerFile
+	if s.router.Passes() {
+		presented = certificateFile
+	}
+	s.servers, s.router.Servers, s.router.Others = nil, nil, nil
+	all := s.settings.servers
+	if s.event == evChange {
+		all *= 2 // the second half is there for the route that is changed
+	}
+	for n := range all {
+		x := &server{file: "server-" + strconv.Itoa(n) + ".json", spec: backend.Spec{
+			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2,
+		}}
+		for _, a := range []*string{&x.spec.Plain, &x.spec.Secure} {
+			if *a, err = s.free(s.local(firstServer + n)); err != nil {
+				return err
+			}
+		}
+		address := x.spec.Plain
+		if t := s.router.Termination; t == haproxy.Passthrough || t == haproxy.Reencrypt {
+			address = x.spec.Secure
+		}
+		if n < s.settings.servers {
+			s.router.Servers = append(s.router.Servers, address)
+		} else {
+			s.router.Others, x.spec.Mark = append(s.router.Others, address), backend.OtherMark
+		}
+		s.servers = append(s.servers, x)
+	}
+	return nil
+}
+
+// start starts the servers and the router, and makes the generator.
+func (s *deployment) start(ctx context.Context, now func() record.Micros, seed uint64) error {
+	if err := errors.Join(s.draw(), s.connect()); err != nil {
+		return err
+	}
+	if err := s.write(); err != nil {
+		return err
+	}
+	for _, x := range s.servers {
+		if err := s.serve(ctx, x); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.how("HAProxy", nil)); err != nil {
+		return err
+	}
+	s.clients = load.New(s.load(), now, seed)
+	return nil
+}
+
+// how starts processes in the system's network, kept to some processors, none for
+// all: this program may be kept to others.
+func (s *deployment) how(name string, cpus []int) proc.How {
+	if len(cpus) == 0 {
+		cpus = s.allCPUs
+	}
+	return proc.How{Name: name, On: s.within, CPUs: cpus}
+}
+
+// serverBound is how long a server may take until it serves.
+const serverBound = 10 * time.Second
+
+// serve starts a server and returns once it serves.
+func (s *deployment) serve(ctx context.Context, x *server) error {
+	text, err := json.Marshal(x.spec)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.room.Dir, x.file), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write what a server serves: %w", err)
+	}
+	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
+	if s.nginx.Path != "" {
+		if cmd, err = s.nginx.Command(s.room.Dir, strings.TrimSuffix(x.file, ".json"), x.spec); err != nil {
+			return err
+		}
+	}
+	cmd.Dir, cmd.Env = s.room.Dir, []string{"PATH=/usr/bin:/bin", "GOGC=400"}
+	if x.process, err = proc.Start(cmd, s.how("a server", s.placement.servers)); err != nil {
+		return err
+	}
+	return x.process.Await(ctx, serverBound, func() error {
+		return s.within(func() error {
+			conn, err := net.Dial("tcp4", x.spec.Secure)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+	})
+}
+
+// kill ends a server.
+func (x *server) kill() error {
+	if x.process == nil {
+		return nil
+	}
+	return x.process.Stop()
+}
+
+// load is what the generator sends.
+func (s *deployment) load() load.Plan {
+	p := load.Plan{
+		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
+		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
+		Threads: len(s.placement.generator), Record: s.recorded,
+	}
+	if p.Threads == 0 {
+		p.Threads = len(s.allCPUs)
+	}
+	if s.event == evChange {
+		p.Want = p.Want[:backend.CommonMark] // from either server
+	}
+	if s.close {
+		for n := range sources {
+			p.Sources = append(p.Sources, net.ParseIP(s.address(firstSource+n)))
+		}
+	}
+	if s.router.Termination.Secure() {
+		version := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[s.router.TLSVersion]
+		p.Address = s.router.Secure
+		p.TLS = &tls.Config{
+			RootCAs: s.pair.Roots(), MinVersion: version, MaxVersion: version,
+			// Alone: else each handshake makes a second share, for a hybrid that
+			// HAProxy does not know.
+			CurvePreferences: []tls.CurveID{tls.X25519},
+			Time:             s.host.Now,
+		}
+		if version == tls.VersionTLS12 {
+			// Where the certificate's own curve must be among those of the client.
+			p.TLS.CurvePreferences = append(p.TLS.CurvePreferences, tls.CurveP256)
+		}
+		if s.router.Resumption {
+			p.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(2 * len(s.hosts))
+		}
+	}
+	return p
+}
+
+// stop ends everything.
+func (s *deployment) stop() error {
+	var err error
+	if s.proxy != nil {
+		err = s.proxy.Stop()
+	}
+	for _, x := range s.servers {
+		err = errors.Join(err, x.kill())
+	}
+	if s.link != nil {
+		err = errors.Join(err, s.link.remove())
+	}
+	return err
+}

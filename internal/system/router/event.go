@@ -1,0 +1,221 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
+)
+
+// event is a change that is made in the middle of each hold.
+type event string
+
+// The events.
+const (
+	noEvent    event = "none"
+	evReload   event = "reload"        // HAProxy is started anew and takes the listeners over
+	evKill     event = "kill-server"   // a server is killed, for good
+	evRoute    event = "route-reload"  // a route is added, by a reload
+	evRouteAPI event = "route-runtime" // likewise, by the runtime API
+	evChange   event = "route-change"  // a route gets another server, by a reload
+)
+
+// parseEvent reads the name of an event.
+func parseEvent(text string) (event, error) {
+	all := []string{string(noEvent), string(evReload), string(evKill), string(evRoute), string(evRouteAPI), string(evChange)}
+	if !slices.Contains(all, text) {
+		return noEvent, fmt.Errorf("%q is none of %s", text, strings.Join(all, ", "))
+	}
+	return event(text), nil
+}
+
+// makeEvent makes the event of a step in the middle of its hold, and puts on record
+// how long it took.
+func (i *instance) makeEvent(ctx context.Context, schedule system.Schedule) error {
+	s := i.changes
+	if s.event == noEvent {
+		return nil
+	}
+	middle := schedule.Begin + record.MicrosOf(schedule.Warm+schedule.Hold/2)
+	select {
+	case <-time.After((middle - i.rec.Clock.Now()).Duration()):
+	case <-ctx.Done():
+		return nil
+	}
+	values, err := s.make(ctx)
+	if ctx.Err() != nil {
+		return nil // the step was over before it was
+	}
+	if err != nil {
+		return fmt.Errorf("make the event %s: %w", s.event, err)
+	}
+	i.rec.Emit(&record.Reading{Source: sourceChange, Values: values})
+	return nil
+}
+
+// changes are what is changed of a router that runs.
+type changes struct {
+	*deployment
+	now func() record.Micros
+
+	reloading sync.Mutex
+	config    haproxy.Config // that HAProxy runs with, and reloading guards
+
+	added, refused atomic.Int64 // routes, by churn
+}
+
+// make makes the event.
+func (c *changes) make(ctx context.Context) (map[string]float64, error) {
+	began := c.now()
+	var err error
+	switch c.event {
+	case evReload:
+		err = c.reload(ctx, func(*haproxy.Config) {})
+	case evKill:
+		err = c.servers[0].kill()
+	case evRoute, evRouteAPI, evChange:
+		return c.reroute(ctx)
+	}
+	return map[string]float64{"seconds": (c.now() - began).Seconds(), "asked": 0, "wrong": 0}, err
+}
+
+// reroute adds a route, or gives one another server, and returns once it is
+// answered as it should be. It is asked for all the while, so that the first
+// right answer is seen.
+func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
+	added := c.newHost("added-under-load")
+	asked, begin := added, backend.Begin(c.pageSize)
+	change := func(to *haproxy.Config) { to.Routes, to.Spares = append(slices.Clone(to.Routes), added), to.Spares-1 }
+	if c.event == evChange {
+		change = func(to *haproxy.Config) { to.Moved = 1 }
+		asked, begin = c.hosts[0].Name, []byte(backend.OtherMark[:min(len(backend.OtherMark), c.pageSize)])
+	}
+	probe := make(chan answered, 1)
+	go func() { probe <- c.awaitRoute(ctx, asked, begin) }()
+	began := c.now()
+	var err error
+	if c.event == evRouteAPI {
+		err = c.runtime(c.router.Adding(added, 0))
+	} else {
+		err = c.reload(ctx, change)
+	}
+	if err != nil {
+		return nil, err
+	}
+	first := <-probe
+	return map[string]float64{"seconds": (first.at - began).Seconds(), "asked": float64(first.asked), "wrong": float64(first.wrong), "former": float64(first.former)}, first.err
+}
+
+// reload has HAProxy go on with a configuration that is changed from its last one.
+// One reload waits for another.
+func (c *changes) reload(ctx context.Context, change func(*haproxy.Config)) error {
+	c.reloading.Lock()
+	defer c.reloading.Unlock()
+	next := c.config
+	change(&next)
+	err := c.proxy.Reload(ctx, next)
+	if err == nil {
+		c.config = next
+	}
+	return err
+}
+
+// runtime gives HAProxy commands that answer nothing where they succeed.
+func (c *changes) runtime(commands []string) error {
+	all := strings.Join(commands, "; ")
+	text, err := c.proxy.Stats().Ask(all)
+	if err == nil && strings.TrimSpace(text) != "" {
+		err = fmt.Errorf("HAProxy answers %q to %q", strings.TrimSpace(text), all)
+	}
+	return err
+}
+
+// churn adds and removes routes by the runtime API or by reloads, so many each
+// second or as many as HAProxy comes to, until the context is done. Those that HAProxy refuses are counted: while it is
+// reloaded, the process that is asked may not know them.
+func (c *changes) churn(ctx context.Context) {
+	if c.churned == 0 {
+		return
+	}
+	spare := c.router.Spares - 1
+	tick := time.NewTicker(time.Second / time.Duration(c.churned))
+	defer tick.Stop()
+	for n, last := 0, ""; ; n++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		next := c.newHost("churn-" + strconv.Itoa(n))
+		var err error
+		if c.reloads {
+			err = c.reload(ctx, func(to *haproxy.Config) {
+				to.Routes = append(slices.DeleteFunc(slices.Clone(to.Routes), func(host string) bool { return host == last }), next)
+			})
+		} else {
+			var commands []string
+			if last != "" {
+				commands = c.router.Removing(last, spare)
+			}
+			err = c.runtime(append(commands, c.router.Adding(next, spare)...))
+		}
+		last = next
+		switch {
+		case err == nil:
+			c.added.Add(1)
+		case ctx.Err() == nil:
+			c.refused.Add(1)
+		}
+	}
+}
+
+// newHost is the name of a host that has no route yet, in the domain of the
+// others.
+func (c *changes) newHost(name string) string {
+	_, rest, _ := strings.Cut(c.hosts[0].Name, ".")
+	return name + "." + rest
+}
+
+// answered is when a route was answered rightly for the first time, and how often
+// it was asked for and was not until then. Former are those of the wrong answers
+// that came from the server that the route had before.
+type answered struct {
+	at                   record.Micros
+	asked, wrong, former int
+	err                  error
+}
+
+// routeBound is how long a route that was changed may take to be answered.
+const routeBound = 30 * time.Second
+
+// awaitRoute asks for a host about every millisecond until the answer begins as
+// it should.
+func (c *changes) awaitRoute(ctx context.Context, host string, begin []byte) answered {
+	p := c.load()
+	p.Hosts, p.Close, p.Work, p.Want = []load.Host{{Name: host, Weight: 1}}, true, 0, begin
+	one := load.NewOne(p, c.now)
+	var x answered
+	for until := c.now() + record.MicrosOf(routeBound); c.now() < until && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		x.asked++
+		switch failed := one.Ask(time.Second); failed {
+		case "":
+			x.at = c.now()
+			return x
+		case load.FailedBody:
+			x.former++
+		}
+		x.wrong++
+	}
+	x.err = fmt.Errorf("the route %s was not answered within %v", host, routeBound)
+	return x
+}

@@ -1,0 +1,234 @@
+package load
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// fruitlessPause is how long a client waits that failed to connect, twice in a
+// row.
+const fruitlessPause = 5 * time.Millisecond
+
+// conn is a client: it has at most one connection and one request under way. It
+// is a coroutine of its loop.
+type conn struct {
+	*loop
+	id     int32
+	rng    *rand.Rand
+	resume func()      // goes on with the coroutine, until it waits
+	yield  func() bool // called by the coroutine, it waits; nil without a loop
+	stop   func()
+
+	// The request under way.
+	intended record.Micros
+	began    record.Micros // when it was
+	bound    record.Micros // when it is given up, 0 while there is none
+	aborted  bool          // it was
+	answer   Answer
+	retried  bool
+	times    map[string]record.Micros
+
+	host     int
+	answered int // requests on this connection
+	// fruitless is how many requests in a row could not even connect.
+	fruitless int
+
+	fd    int    // of the connection, -1 while there is none
+	opens int32  // how often one was opened
+	ready uint32 // what happened to it and was not taken in yet
+	waits uint32 // for which events
+	got   int    // bytes, since others had their turn
+	wire  io.ReadWriter
+	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
+	framed *framed
+}
+
+// begin begins a request that is due at a time.
+func (c *conn) begin(intended record.Micros) {
+	c.intended, c.retried, c.aborted = intended, false, false
+	c.bound = intended + record.MicrosOf(c.Timeout)
+	c.nextBound = min(c.nextBound, c.bound)
+	if c.wire == nil || c.plan.TLS == nil {
+		// A connection of TLS was opened for its host.
+		c.host = c.chooser.draw(c.rng)
+	}
+	clear(c.times)
+	c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
+}
+
+// transact makes the request under way from its beginning.
+func (c *conn) transact() system.Outcome {
+	c.began = c.last
+	for {
+		if c.wire == nil {
+			if x, ok := c.open(); !ok {
+				return x
+			}
+		}
+		var err error
+		if c.framed != nil {
+			err = c.exchange()
+		} else if _, err = c.wire.Write(c.requests[c.host]); err == nil {
+			err = c.read()
+		}
+		if x, again := c.outcome(err); !again {
+			return x
+		}
+	}
+}
+
+// outcome is what became of the request after err, or says that it is to be made
+// again: a kept connection may be closed just as a request is on its way.
+func (c *conn) outcome(err error) (x system.Outcome, again bool) {
+	if err != nil {
+		kept := c.answered > 0
+		c.close()
+		if kept && !c.retried && !c.answer.Started() && isClosed(err) && !c.cut.Load() {
+			c.retried = true
+			c.Generator.retried.Add(1)
+			c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
+			return x, true
+		}
+		c.bound = 0
+		return system.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.requests[c.host]))}, false
+	}
+	c.bound = 0
+	c.tick()
+	c.answered++
+	a := &c.answer
+	x = system.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.requests[c.host]))}
+	switch {
+	case a.Status != 200:
+		x.Failed = FailedStatus + strconv.Itoa(a.Status)
+	case a.Wrong || a.Body != c.plan.Size && c.plan.Method != "HEAD":
+		x.Failed = FailedBody
+	default:
+		c.times[Response] = c.last - c.intended
+		x.Times = c.times
+	}
+	if a.Close || c.plan.Close {
+		c.close()
+	}
+	return x, false
+}
+
+// read reads until the answer is whole.
+func (c *conn) read() error {
+	for {
+		n, err := c.wire.Read(c.buf)
+		if n > 0 {
+			read, bad := c.answer.Feed(c.buf[:n])
+			switch {
+			case bad != nil:
+				return bad
+			case c.answer.Done() && read < n:
+				return errAnswer // more than was asked for
+			case c.answer.Done():
+				return nil
+			}
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) && c.answer.End() == nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// open opens a connection for the request under way.
+func (c *conn) open() (x system.Outcome, ok bool) {
+	fail := func(x system.Outcome) (system.Outcome, bool) {
+		c.close()
+		c.bound = 0
+		return x, false
+	}
+	if c.now() >= c.bound {
+		return fail(system.Outcome{Failed: record.FailedTimeout})
+	}
+	if err := c.connect(); err != nil {
+		c.fruitless++
+		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EMFILE) {
+			// This machine's fault, not that of what is loaded.
+			c.noPort.Add(1)
+			return fail(system.Outcome{Lost: true})
+		}
+		return fail(system.Outcome{Failed: kindOf(err)})
+	}
+	c.opened.Add(1)
+	c.answered, c.fruitless = 0, 0
+	c.times[Connected] = c.now() - c.intended
+	c.wire = socket{conn: c}
+	if c.plan.TLS == nil {
+		return x, true
+	}
+	secure := tls.Client(socket{conn: c}, c.configs[c.host])
+	if err := secure.Handshake(); err != nil {
+		return fail(system.Outcome{Failed: cmp.Or(ifTimeout(err), FailedTLS)})
+	}
+	state := secure.ConnectionState()
+	if state.DidResume {
+		c.resumed.Add(1)
+	}
+	c.times[Secured] = c.now() - c.intended
+	c.wire = secure
+	if !c.plan.HTTP2 {
+		return x, true
+	}
+	if state.NegotiatedProtocol != http2.NextProtoTLS {
+		return fail(system.Outcome{Failed: FailedAnswer})
+	}
+	c.framed = newFramed(secure)
+	return x, true
+}
+
+// close closes the connection, if there is one. A TLS connection's farewell is
+// not waited for, nor sent: the answer is there, or nothing more will come.
+func (c *conn) close() {
+	if c.fd >= 0 {
+		_ = unix.Close(c.fd)
+	}
+	c.fd, c.ready, c.wire, c.framed = -1, 0, nil, nil
+}
+
+// isClosed reports whether the other side has ended the connection.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+func ifTimeout(err error) string {
+	var timeout net.Error
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return record.FailedTimeout
+	}
+	return ""
+}
+
+// kindOf is the kind of failure that an error is.
+func kindOf(err error) string {
+	switch {
+	case ifTimeout(err) != "":
+		return record.FailedTimeout
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return FailedRefused
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return FailedReset
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return FailedClosed
+	}
+	return FailedAnswer
+}

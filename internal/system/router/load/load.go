@@ -1,0 +1,257 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// What a request reaches.
+const (
+	Connected = "Connected" // only of one that opened a connection
+	Secured   = "Secured"   // likewise: the TLS handshake is over
+	Response  = "Response"  // the whole answer is there
+)
+
+// Kinds of failure, besides record.FailedTimeout.
+const (
+	FailedRefused = "refused"   // the connection
+	FailedReset   = "reset"     // the connection, before or within the answer
+	FailedClosed  = "closed"    // the connection ended before the answer was whole
+	FailedTLS     = "handshake" // of TLS
+	FailedBody    = "body"      // not what was asked for
+	FailedAnswer  = "answer"    // no HTTP
+	// FailedStatus begins the kind of an answer with another status than 200.
+	FailedStatus = "status "
+)
+
+// Plan is what requests are like. A Plan is not changed once it is in use.
+type Plan struct {
+	Address string // IPv4 address and port that connections go to
+	// TLS is nil for plain text. The name of the server is the request's host.
+	TLS *tls.Config
+	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
+	// connection, as by HTTP/1.1.
+	HTTP2  bool
+	Hosts  []Host
+	Method string
+	Path   string
+	Header int // bytes of a header besides the usual ones
+	Body   int // bytes of body that are sent
+	// Size is how many bytes of body an answer must have, and Want how it must
+	// begin.
+	Size int64
+	Want []byte
+	// Close opens a connection for each request.
+	Close bool
+	// Sources are the addresses that connections come from, in turn; none leaves
+	// it to the system. A port of each can be used once for each destination
+	// until the system forgets it.
+	Sources []net.IP
+	// Random draws the arrivals of an open loop as of many independent users.
+	Random bool
+	// Threads is how many threads make requests, at least one: no more than there
+	// are processors for them. GOMAXPROCS must be more, for they stay at work
+	// while they wait.
+	Threads int
+	// Record is how many of the slowest requests of a stream's hold, and of those
+	// that failed, Recorded tells.
+	Record int
+	// Work is a time that the generator is kept busy with for each request, to
+	// see what comes of a slow one.
+	Work time.Duration
+}
+
+// Counts are what happened to connections since the generator was made.
+type Counts struct {
+	Opened  int64 // connections
+	Resumed int64 // of them, by a TLS session of before
+	Retried int64 // requests, on another connection
+	NoPort  int64 // connections for which this machine had no port left
+}
+
+// Generator makes streams.
+type Generator struct {
+	plan     Plan
+	requests [][]byte      // for each host
+	configs  []*tls.Config // for each host, none for plain text
+	chooser  chooser
+	peer     unix.SockaddrInet4
+	wrong    error // with the address
+	now      func() record.Micros
+	seed     uint64
+	streams  uint64
+
+	opened, resumed, retried, noPort atomic.Int64
+	source                           atomic.Uint32
+	progress                         progress
+	recorded                         recorded
+}
+
+type progress struct {
+	sent, done, failed, late, dropped, moved atomic.Int64
+	inFlight, waiting                        atomic.Int64
+}
+
+// New makes a generator.
+func New(p Plan, now func() record.Micros, seed uint64) *Generator {
+	g := &Generator{plan: p, chooser: newChooser(p.Hosts), now: now, seed: seed}
+	if peer, err := netip.ParseAddrPort(p.Address); err != nil || !peer.Addr().Is4() {
+		g.wrong = fmt.Errorf("connect to %s: not an IPv4 address and a port", p.Address)
+	} else {
+		g.peer = unix.SockaddrInet4{Port: int(peer.Port()), Addr: peer.Addr().As4()}
+	}
+	for _, h := range p.Hosts {
+		g.requests = append(g.requests, requestOf(p, h.Name))
+		if p.TLS != nil {
+			config := p.TLS.Clone()
+			config.ServerName = h.Name
+			if p.HTTP2 {
+				config.NextProtos = []string{http2.NextProtoTLS}
+			}
+			g.configs = append(g.configs, config)
+		}
+	}
+	return g
+}
+
+// requestOf is the text of a request.
+func requestOf(p Plan, host string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: plimsoll\r\nAccept: */*\r\n", p.Method, p.Path, host)
+	if p.Header > 0 {
+		fmt.Fprintf(&b, "X-Load: %s\r\n", strings.Repeat("h", p.Header))
+	}
+	if p.Body > 0 {
+		fmt.Fprintf(&b, "Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", p.Body)
+	}
+	if p.Close {
+		b.WriteString("Connection: close\r\n")
+	}
+	b.WriteString("\r\n" + strings.Repeat("b", p.Body))
+	return []byte(b.String())
+}
+
+// Counts tells what happened to connections so far.
+func (g *Generator) Counts() Counts {
+	return Counts{g.opened.Load(), g.resumed.Load(), g.retried.Load(), g.noPort.Load()}
+}
+
+// Progress sums up the stream under way, or the last one.
+func (g *Generator) Progress() system.Progress {
+	p := &g.progress
+	return system.Progress{
+		There: int(p.done.Load()), Arrived: int(p.done.Load()), Failed: int(p.failed.Load()), Sent: int(p.sent.Load()), InFlight: int(p.inFlight.Load()),
+		Late: int(p.late.Load()), Dropped: int(p.dropped.Load()), Moved: record.Micros(p.moved.Load()),
+	}
+}
+
+// stream is a stream under way.
+type stream struct {
+	*Generator
+	system.Schedule
+	windows *system.Windows
+	loops   int
+	// cut says that no more requests are sent, and abortAt when those under way
+	// are given up, 0 for never.
+	cut     atomic.Bool
+	abortAt atomic.Int64
+}
+
+const (
+	// tick is how often what is over is told of.
+	tick = 20 * time.Millisecond
+	// lastWords is how long requests under way may take when the load is cut.
+	lastWords = time.Second
+)
+
+// Run makes a stream and returns once all is known of its requests, or once
+// what was under way when ctx ended has had time to end.
+func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
+	p := &g.progress
+	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight, &p.waiting} {
+		n.Store(0)
+	}
+	g.streams++
+	s := &stream{Generator: g, Schedule: schedule, windows: system.NewWindows(schedule, "", emit), loops: max(g.plan.Threads, 1)}
+	most := int(schedule.Value)
+	if schedule.Open {
+		most = schedule.MaxInFlight
+	}
+	s.loops = max(min(s.loops, most), 1)
+	g.recorded = recorded{most: g.plan.Record}
+	type end struct {
+		recorded recorded
+		err      error
+	}
+	over := make(chan end, s.loops)
+	for n := range s.loops {
+		go func() {
+			l := newLoop(s, n)
+			err := l.run()
+			over <- end{l.recorded, err}
+		}()
+	}
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	stopped := ctx.Done()
+	var failed error
+	for left := s.loops; ; {
+		select {
+		case e := <-over:
+			left--
+			g.recorded.merge(e.recorded)
+			if e.err != nil && failed == nil {
+				failed = e.err
+				s.stop(0)
+			}
+		case <-stopped:
+			stopped = nil
+			s.stop(lastWords)
+		case <-ticker.C:
+		}
+		now := g.now()
+		if failed == nil {
+			if failed = s.windows.Tell(now, int(p.inFlight.Load()), int(p.inFlight.Load()+p.waiting.Load())); failed != nil {
+				s.stop(0)
+			}
+		}
+		switch {
+		case left > 0:
+		case failed != nil:
+			return failed
+		case s.cut.Load():
+			return s.windows.Lose(now)
+		case now >= schedule.End():
+			return nil
+		default:
+			// The last window is told of once it is over.
+			time.Sleep((schedule.End() - now).Duration())
+			return s.windows.Tell(g.now(), 0, 0)
+		}
+	}
+}
+
+// Recorded are single requests of the last stream, which is over: the slowest,
+// the slowest first, and then the first ones that failed.
+func (g *Generator) Recorded() []record.Request {
+	return slices.Concat(g.recorded.slowest, g.recorded.failed)
+}
+
+// stop ends the load: requests under way have so long to end.
+func (s *stream) stop(after time.Duration) {
+	s.abortAt.Store(int64(s.now() + record.MicrosOf(after)))
+	s.cut.Store(true)
+}

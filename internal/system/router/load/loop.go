@@ -1,0 +1,333 @@
+package load
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// loop is a thread that makes its part of a stream's requests. Each connection
+// is a coroutine that it resumes when the connection can go on: what is done on
+// a connection reads from top to bottom, and nothing goes through a scheduler.
+// Only the loop's own thread uses it.
+type loop struct {
+	*stream
+	n      int // which of the stream's
+	epoll  int
+	events []unix.EpollEvent
+	buf    []byte // of all its connections: what is read is taken in at once
+	conns  []*conn
+	// last is when the clock was last read.
+	last record.Micros
+	// nextBound is when the first request is given up, or earlier.
+	nextBound record.Micros
+	later     []*conn // that send next, after what is there was read
+	live      int     // clients of a closed loop that are not done
+	busy      int     // requests under way
+	recorded  recorded
+
+	// Of an open loop: clients without a request, and requests that were due and
+	// found no place, from first.
+	idle    []*conn
+	waiting []record.Micros
+	first   int
+}
+
+const (
+	// bufferBytes is how much is read at a time.
+	bufferBytes = 64 << 10
+	// batch is how many connections are looked at, or begin, at a time.
+	batch = 64
+	never = record.Micros(math.MaxInt64)
+)
+
+func newLoop(s *stream, n int) *loop {
+	return &loop{stream: s, n: n, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never, recorded: recorded{most: s.plan.Record}}
+}
+
+// run makes the loop's part of the stream.
+func (l *loop) run() (err error) {
+	// The thread ends with the goroutine, so that its slack stays its own.
+	runtime.LockOSThread()
+	prompt()
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("watch connections: %w", err)
+	}
+	defer unix.Close(l.epoll)
+	defer func() {
+		for _, c := range l.conns {
+			c.stop()
+		}
+	}()
+	clients := 0
+	var arrivals *system.Arrivals
+	if l.Open {
+		var random *rand.Rand
+		if l.plan.Random {
+			random = rand.New(rand.NewPCG(l.seed, l.streams))
+		}
+		arrivals = l.Arrivals(random)
+		for range l.n {
+			arrivals.Take()
+		}
+	} else {
+		clients = l.part(int(l.Value))
+		l.live = clients
+	}
+	for {
+		now := l.tick()
+		due := now + record.MicrosOf(tick)
+		if arrivals != nil {
+			if due = l.arrive(arrivals); due == never && l.busy == 0 && len(l.waiting) == l.first {
+				return nil
+			}
+		} else if l.live == 0 {
+			return nil
+		}
+		for range min(batch, clients-len(l.conns)) {
+			l.newConn((*conn).closedLoop).resume()
+		}
+		l.expire(l.last)
+		if len(l.conns) < clients || len(l.later) > 0 {
+			due = 0
+		}
+		n, err := l.poll(min(due, l.nextBound))
+		if err != nil {
+			return err
+		}
+		for i := range l.events[:n] {
+			e := &l.events[i]
+			c := l.conns[e.Fd]
+			if c.opens != e.Pad {
+				continue // of a connection that it had before
+			}
+			if c.ready |= e.Events; c.waits&c.ready != 0 {
+				c.resume()
+			}
+			if arrivals != nil {
+				l.arrive(arrivals)
+			}
+		}
+		for i := 0; i < len(l.later); i++ { // some may be there anew
+			l.tick()
+			l.later[i].resume()
+		}
+		l.later = l.later[:0]
+	}
+}
+
+// part is how many of all are the loop's.
+func (l *loop) part(all int) int { return (all - l.n + l.loops - 1) / l.loops }
+
+// tick reads the clock.
+func (l *loop) tick() record.Micros {
+	l.last = l.now()
+	return l.last
+}
+
+// poll waits for connections that can go on until a time, or a while, and returns
+// how many there are. The thread keeps its place among those that run Go: others
+// have places of their own.
+func (l *loop) poll(until record.Micros) (int, error) {
+	wait := max(min(until-l.last, record.MicrosOf(tick)), 0)
+	if l.Open && wait > 0 {
+		// Rounded to milliseconds, requests would be late.
+		ts := unix.NsecToTimespec(int64(wait) * 1000)
+		fd := unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) // woken early, it waits anew
+		wait = 0
+	}
+	n, err := call(unix.SYS_EPOLL_PWAIT, l.epoll, unsafe.Pointer(&l.events[0]), len(l.events), uintptr(wait+999)/1000)
+	switch err {
+	case 0:
+		return n, nil
+	case unix.EINTR:
+		return 0, nil
+	}
+	return 0, fmt.Errorf("wait for connections: %w", err)
+}
+
+// expire ends requests whose time is over, and all of them some time after the
+// load was cut.
+func (l *loop) expire(now record.Micros) {
+	at := l.abortAt.Load()
+	all := at > 0 && int64(now) >= at
+	if now < l.nextBound && !all {
+		return
+	}
+	l.nextBound = never
+	for _, c := range l.conns {
+		switch {
+		case c.bound == 0:
+		case all || c.bound <= now:
+			c.aborted = true
+			c.resume()
+		default:
+			l.nextBound = min(l.nextBound, c.bound)
+		}
+	}
+}
+
+// newConn makes a client that lives as it is told.
+func (l *loop) newConn(live func(*conn)) *conn {
+	c := &conn{loop: l, fd: -1, id: int32(len(l.conns)), times: make(map[string]record.Micros, 3)}
+	c.rng = rand.New(rand.NewPCG(l.seed^l.streams, uint64(len(l.conns)*l.loops+l.n)))
+	l.conns = append(l.conns, c)
+	next, stop := iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = func() bool { return yield(struct{}{}) }
+		live(c)
+		c.close()
+	})
+	c.resume, c.stop = func() { next() }, stop
+	return c
+}
+
+// closedLoop sends as fast as it is answered.
+func (c *conn) closedLoop() {
+	for !c.cut.Load() && c.last < c.End() {
+		c.begin(c.last)
+		c.sent(c.intended, false, 0)
+		if failed := c.end(c.transact()); failed && c.fruitless > 1 {
+			// One that cannot even connect tries again, not as fast as it can.
+			c.pause(record.MicrosOf(fruitlessPause))
+			continue
+		}
+		// Requests go out together: whoever takes them is woken once.
+		c.waits, c.later = 0, append(c.later, c)
+		c.yield()
+	}
+	c.live--
+}
+
+// arrive sends the requests that are due, or has them wait for a place, and
+// returns when the next one is due.
+func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
+	for {
+		at, ok := arrivals.Next()
+		if !ok || l.cut.Load() {
+			if l.cut.Load() {
+				l.progress.waiting.Add(int64(l.first - len(l.waiting)))
+				l.first = len(l.waiting)
+			}
+			return never
+		}
+		if at > l.last {
+			l.dropOld()
+			return at
+		}
+		for range l.loops {
+			arrivals.Take()
+		}
+		var c *conn
+		if last := len(l.idle) - 1; last >= 0 {
+			c, l.idle = l.idle[last], l.idle[:last]
+		} else if len(l.conns) < l.part(l.MaxInFlight) {
+			c = l.newConn((*conn).openLoop)
+		} else {
+			l.waiting = append(l.waiting, at)
+			l.progress.waiting.Add(1)
+			l.dropOld()
+			continue
+		}
+		c.begin(at)
+		c.sent(at, false, l.tick()-at)
+		c.resume()
+	}
+}
+
+// openLoop makes requests that it is given.
+func (c *conn) openLoop() {
+	for {
+		c.end(c.transact())
+		for c.free(); c.bound == 0; {
+			if c.fd >= 0 && (c.ready&broken != 0 || c.ready&unix.EPOLLIN != 0 && c.plan.TLS == nil) {
+				c.close() // it was closed while it had nothing to do
+			}
+			c.waits = unix.EPOLLIN | broken
+			if !c.yield() {
+				return
+			}
+		}
+	}
+}
+
+// free takes a request that waits, or puts the client among those that have none.
+func (c *conn) free() {
+	l := c.loop
+	l.dropOld()
+	if l.first == len(l.waiting) || l.cut.Load() {
+		l.idle = append(l.idle, c)
+		return
+	}
+	intended, since := l.waiting[l.first], l.last
+	l.first++
+	l.progress.waiting.Add(-1)
+	l.progress.late.Add(1)
+	c.begin(intended)
+	c.sent(intended, true, l.tick()-since)
+}
+
+// dropOld drops what has waited for a place for too long.
+func (l *loop) dropOld() {
+	for l.first < len(l.waiting) && l.waiting[l.first]+record.MicrosOf(l.DropAfter) <= l.last {
+		l.windows.Drop(l.waiting[l.first])
+		l.first++
+		l.progress.waiting.Add(-1)
+		l.progress.late.Add(1)
+		l.progress.dropped.Add(1)
+	}
+	if l.first > 1024 && 2*l.first > len(l.waiting) {
+		l.waiting, l.first = append(l.waiting[:0], l.waiting[l.first:]...), 0
+	}
+}
+
+// sent notes that a request is sent now.
+func (l *loop) sent(intended record.Micros, late bool, own record.Micros) {
+	if l.plan.Work > 0 {
+		// The generator's processor is kept busy.
+		for until := l.tick() + record.MicrosOf(l.plan.Work); l.tick() < until; {
+		}
+	}
+	l.busy++
+	l.windows.Sent(intended, late, own)
+	l.progress.sent.Add(1)
+	l.progress.inFlight.Add(1)
+}
+
+// end notes how the client's request ended, and reports whether it failed.
+func (c *conn) end(x system.Outcome) (failed bool) {
+	if failed = x.Failed != "" || x.Lost; failed {
+		c.tick()
+	}
+	if x.Failed != "" && c.cut.Load() {
+		x = system.Outcome{Lost: true} // it was we who ended it
+	}
+	x.Retried = c.retried
+	c.windows.End(c.intended, x)
+	c.note(x)
+	c.busy--
+	p := &c.progress
+	p.inFlight.Add(-1)
+	p.moved.Store(int64(c.last))
+	switch {
+	case x.Failed != "":
+		p.failed.Add(1)
+	case !x.Lost:
+		p.done.Add(1)
+	}
+	return failed
+}
+
+// prompt makes the calling thread wake up when it asked to. Its priority stays
+// that of the others: Go's threads wait for each other by turning round, and one
+// that goes first would wait for ever.
+func prompt() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

@@ -1,0 +1,354 @@
+package load_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
+)
+
+// each serves connections each by itself. What is served tells by false that the
+// connection is at its end.
+func each(t *testing.T, serve func(c *net.TCPConn, request int) bool) string {
+	return listen(t, func(l net.Listener) {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				buf := make([]byte, 4096)
+				for n := 0; ; n++ {
+					if _, err := c.Read(buf); err != nil || !serve(c.(*net.TCPConn), n) {
+						return
+					}
+				}
+			}()
+		}
+	})
+}
+
+const answer = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+
+// short is a plan of requests for answer.
+func short(address string) load.Plan {
+	p := plan(address)
+	p.Size, p.Want = 4, []byte("page")
+	return p
+}
+
+// An answer may come in pieces cut anywhere.
+func TestAnswersInPieces(t *testing.T) {
+	t.Parallel()
+	address := each(t, func(c *net.TCPConn, n int) bool {
+		at := n % len(answer)
+		_, _ = io.WriteString(c, answer[:at])
+		if at > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		_, err := io.WriteString(c, answer[at:])
+		return err == nil
+	})
+	sum, counts := run(t, short(address), system.Schedule{Value: 1, Hold: 2 * span})
+	if sum.Done < 2 || sum.FailedAll()+sum.Lost > 0 || counts.Opened != 1 {
+		t.Errorf("%+v, %d connections", sum.Window, counts.Opened)
+	}
+}
+
+// What ends a connection, and what is then counted.
+func TestEndsOfConnections(t *testing.T) {
+	t.Parallel()
+	reset := func(c *net.TCPConn) bool {
+		_ = c.SetLinger(0)
+		return false
+	}
+	for _, x := range []struct {
+		why     string
+		serve   func(c *net.TCPConn, n int) bool
+		failed  string // of all that fail
+		retried bool
+	}{
+		{"closed before the first answer of a new connection", func(*net.TCPConn, int) bool { return false }, load.FailedClosed, false},
+		{"closed with the answer: the next one is made anew", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, answer)
+			return n == 0
+		}, "", true},
+		{"reset before the first byte, kept: it is made anew", func(c *net.TCPConn, n int) bool {
+			if n == 1 {
+				return reset(c)
+			}
+			_, _ = io.WriteString(c, answer)
+			return true
+		}, "", true},
+		{"half closed with the answer", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, answer)
+			_ = c.CloseWrite()
+			return true
+		}, "", true},
+		{"reset within the answer", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, answer[:20])
+			time.Sleep(time.Millisecond)
+			return reset(c)
+		}, load.FailedReset, false},
+		{"closed within the answer, kept", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, answer[:len(answer)-n])
+			return n == 0
+		}, load.FailedClosed, false},
+		{"more than was asked for", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, answer+answer)
+			return true
+		}, load.FailedAnswer, false},
+		{"a body until the end", func(c *net.TCPConn, n int) bool {
+			_, _ = io.WriteString(c, "HTTP/1.0 200 OK\r\n\r\npage")
+			return false
+		}, "", false},
+		{"another body", func(c *net.TCPConn, n int) bool {
+			_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npaGe")
+			return err == nil
+		}, load.FailedBody, false},
+	} {
+		for _, open := range []bool{false, true} {
+			s := system.Schedule{Value: 2, Hold: 200 * time.Millisecond}
+			if open {
+				s = system.Schedule{Open: true, Value: 200, Hold: 100 * time.Millisecond, MaxInFlight: 4}
+			}
+			sum, counts := run(t, short(each(t, x.serve)), s)
+			if sum.FailedAll() != sum.Failed[x.failed] || (x.failed != "") != (sum.FailedAll() > 0) || sum.Lost > 0 || sum.Sent < 2 {
+				t.Errorf("%s, open %v: %+v, want what fails to be %q", x.why, open, sum.Window, x.failed)
+			}
+			if (counts.Retried > 0) != x.retried && !open {
+				t.Errorf("%s: %d were retried", x.why, counts.Retried)
+			}
+		}
+	}
+}
+
+// Who answers with a byte now and then does not keep a request beyond its time,
+// nor does one that does not read it.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	for why, serve := range map[string]func(c *net.TCPConn, n int) bool{
+		"bytes now and then": func(c *net.TCPConn, _ int) bool {
+			for _, b := range []byte(answer) {
+				if _, err := c.Write([]byte{b}); err != nil {
+					return false
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			return true
+		},
+		"a request that is not read": func(c *net.TCPConn, _ int) bool {
+			time.Sleep(5 * time.Second)
+			return false
+		},
+	} {
+		p := short(each(t, serve))
+		p.Body = 16 << 20
+		began := time.Now()
+		sum, _ := run(t, p, system.Schedule{Value: 3, Hold: span, Timeout: 150 * time.Millisecond})
+		if n := sum.Failed[record.FailedTimeout]; n < 3 || n > 9 || n != sum.Sent {
+			t.Errorf("%s: %+v", why, sum.Window)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("%s: it took %v", why, took)
+		}
+	}
+}
+
+// Clients that nobody listens to try again and again, not as fast as they can.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	sum, _ := run(t, plan(address), system.Schedule{Value: 3, Hold: span})
+	if n := sum.Failed[load.FailedRefused]; n < 6 || n > 3*82 || n != sum.Sent {
+		t.Errorf("%+v", sum.Window)
+	}
+}
+
+// files is how many files this process has open.
+func files(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// Many connections, from several threads, as the schedule says, and none is left.
+func TestManyConnections(t *testing.T) {
+	address := pages(t, backend.Spec{PageSize: 1024})
+	run(t, plan(address), system.Schedule{Value: 1, Hold: time.Millisecond})
+	before := files(t)
+	for _, threads := range []int{1, 3} {
+		p := plan(address)
+		p.Threads = threads
+		sum, counts := run(t, p, system.Schedule{Value: 500, Hold: span})
+		if sum.Done < 500 || sum.FailedAll()+sum.Lost > 0 || counts.Opened != 500 {
+			t.Errorf("%d threads: %+v, %d connections", threads, sum.Window, counts.Opened)
+		}
+		sum, counts = run(t, p, system.Schedule{Open: true, Value: 2000, Hold: span, MaxInFlight: 10})
+		if sum.Intended != 800 || sum.Done != 800 || counts.Opened > 10 {
+			t.Errorf("%d threads: %+v, %d connections", threads, sum.Window, counts.Opened)
+		}
+	}
+	var left int
+	for range 100 { // the server's ends go a little later
+		if left = files(t); left <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d files were open before, and %d are", before, left)
+}
+
+// Long answers and long requests take turns.
+func TestLongBodies(t *testing.T) {
+	t.Parallel()
+	const size = 3 << 20
+	p := plan(pages(t, backend.Spec{PageSize: size}))
+	p.Size, p.Want, p.Method, p.Body = size, backend.Begin(size), "POST", 2<<20
+	sum, _ := run(t, p, system.Schedule{Value: 4, Hold: span})
+	if sum.Done < 4 || sum.FailedAll()+sum.Lost > 0 {
+		t.Errorf("%+v", sum.Window)
+	}
+}
+
+// By TLS and by HTTP/2 the same things hold.
+func TestSecureConnections(t *testing.T) {
+	t.Parallel()
+	page := strings.Repeat("page", 100_000)
+	var stalled atomic.Bool
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		if n != 100_000 || r.Host != "example.com" || len(r.Header.Get("X-Load")) != 20_000 {
+			http.Error(w, "", http.StatusBadRequest)
+			return
+		}
+		if stalled.Load() {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, page)
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.CloseClientConnections)
+	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	p := load.Plan{
+		Address: server.Listener.Addr().String(), Hosts: []load.Host{{Name: "example.com", Weight: 1}}, Method: "POST", Path: "/",
+		Header: 20_000, Body: 100_000, Size: int64(len(page)), Want: []byte(page[:1000]),
+	}
+	for _, http2 := range []bool{false, true} {
+		for _, closing := range []bool{false, true} {
+			p.TLS = &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(4)}
+			p.HTTP2, p.Close = http2, closing
+			why := fmt.Sprintf("HTTP/2 %v, closing %v", http2, closing)
+			sum, counts := run(t, p, system.Schedule{Value: 3, Hold: span})
+			if sum.Done < 3 || sum.FailedAll()+sum.Lost > 0 || !closing && counts.Opened != 3 || closing && (counts.Opened != int64(sum.Done) || counts.Resumed == 0) {
+				t.Errorf("%s: %+v, %+v", why, sum.Window, counts)
+			}
+			sum, _ = run(t, p, system.Schedule{Open: true, Value: 50, Hold: span, MaxInFlight: 10})
+			if sum.Done != 20 {
+				t.Errorf("%s, open: %+v", why, sum.Window)
+			}
+		}
+		stalled.Store(true)
+		sum, _ := run(t, p, system.Schedule{Value: 2, Hold: 100 * time.Millisecond, Timeout: 150 * time.Millisecond})
+		if sum.Failed[record.FailedTimeout] != sum.Sent {
+			t.Errorf("HTTP/2 %v, no answer in time: %+v", http2, sum.Window)
+		}
+		stalled.Store(false)
+	}
+	p.TLS = &tls.Config{}
+	sum, _ := run(t, p, system.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 2})
+	if sum.Failed[load.FailedTLS] != 5 {
+		t.Errorf("a certificate that nobody trusts: %+v", sum.Window)
+	}
+}
+
+// The slowest requests and those that failed are told by themselves.
+func TestSingleRequests(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	p := short(each(t, func(c *net.TCPConn, _ int) bool {
+		n := asked.Add(1)
+		if n == 7 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n == 9 {
+			_, _ = io.WriteString(c, "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")
+			return true
+		}
+		_, _ = io.WriteString(c, answer)
+		return n != 11
+	}))
+	p.Record = 2
+	clock := record.StartClock(time.Now)
+	g := load.New(p, clock.Now, 1)
+	if err := g.Run(context.Background(), system.Schedule{Value: 1, Hold: span, Window: time.Second, Timeout: time.Second}, func(*record.Window) {}); err != nil {
+		t.Fatal(err)
+	}
+	list := g.Recorded()
+	if len(list) != 3 || list[0].Ended-list[0].Intended < 50_000 || list[0].Status != 200 || list[0].BytesIn != int64(len(answer)) || list[2].Failed != load.FailedStatus+"503" || list[2].Status != 503 {
+		t.Errorf("%+v", list)
+	}
+	for _, x := range list {
+		if x.Sent < x.Intended || x.Ended < x.Sent || x.Place == "" || x.BytesOut == 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// Requests of their own are as those of a stream.
+func TestOneRequest(t *testing.T) {
+	before := files(t)
+	ok := load.NewOne(plan(pages(t, backend.Spec{PageSize: 1024})), record.StartClock(time.Now).Now)
+	for range 3 {
+		if failed := ok.Ask(time.Second); failed != "" {
+			t.Errorf("it failed: %s", failed)
+		}
+	}
+	slow := load.NewOne(plan(listen(t, func(net.Listener) {})), record.StartClock(time.Now).Now)
+	if failed := slow.Ask(100 * time.Millisecond); failed != record.FailedTimeout {
+		t.Errorf("no answer in time: %q", failed)
+	}
+	if left := files(t); left > before+4 { // two listeners, and what accepts
+		t.Errorf("%d files were open before, and %d are", before, left)
+	}
+}
+
+// A load that is cut while it has more to send than it may, ends.
+func TestACutWithABacklog(t *testing.T) {
+	t.Parallel()
+	clock := record.StartClock(time.Now)
+	g := load.New(plan(pages(t, backend.Spec{PageSize: 1024, Service: "constant:800ms"})), clock.Now, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	var sum total
+	err := g.Run(ctx, system.Schedule{Open: true, Value: 1000, Hold: time.Minute, Window: time.Second, Timeout: time.Minute, DropAfter: time.Minute, MaxInFlight: 5}, sum.add)
+	if err != nil || sum.Done != 5 || sum.FailedAll() > 0 || clock.Now() > record.MicrosOf(10*time.Second) {
+		t.Errorf("%v: %+v after %v", err, sum.Window, clock.Now().Duration())
+	}
+}

@@ -1,0 +1,62 @@
+package load
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// recorded keeps the requests of a stream that go on record by themselves: the
+// slowest of those that were done, and the first that failed, at most so many of
+// each.
+type recorded struct {
+	most            int
+	slowest, failed []record.Request
+}
+
+// add takes in a request that has ended.
+func (r *recorded) add(x record.Request) {
+	if x.Failed != "" {
+		if len(r.failed) < r.most {
+			r.failed = append(r.failed, x)
+		}
+		return
+	}
+	n := len(r.slowest)
+	if n == r.most && !slower(x, r.slowest[n-1]) {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(r.slowest, x, func(a, b record.Request) int {
+		if slower(b, a) {
+			return 1
+		}
+		return -1
+	})
+	r.slowest = slices.Insert(r.slowest, at, x)[:min(n+1, r.most)]
+}
+
+func slower(a, b record.Request) bool { return a.Ended-a.Intended > b.Ended-b.Intended }
+
+// merge takes in what another part of the stream has kept.
+func (r *recorded) merge(other recorded) {
+	for _, x := range other.slowest {
+		r.add(x)
+	}
+	r.failed = append(r.failed, other.failed...)
+	slices.SortStableFunc(r.failed, func(a, b record.Request) int { return cmp.Compare(a.Ended, b.Ended) })
+	r.failed = r.failed[:min(len(r.failed), r.most)]
+}
+
+// note keeps the request that has ended, if it is one of those. Those before the
+// hold are not.
+func (c *conn) note(x system.Outcome) {
+	if c.plan.Record == 0 || x.Lost || c.intended < c.Begin+record.MicrosOf(c.Warm) {
+		return
+	}
+	c.recorded.add(record.Request{
+		Place: c.plan.Hosts[c.host].Name, Intended: c.intended, Sent: c.began, Ended: c.last, Status: c.answer.Status,
+		Failed: x.Failed, Retried: c.retried, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
+	})
+}

@@ -1,0 +1,199 @@
+package router
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+)
+
+// Provider opens routers.
+type Provider struct{}
+
+// Name is the target's name.
+const Name = "router"
+
+// rooms are the directories of the runs.
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "routers"} }
+
+// SweepHost implements system.Sweeper.
+func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
+
+// Declare implements system.Provider.
+func (Provider) Declare() workload.Target {
+	kind := requests()
+	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
+		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+		axisIdle: {Loop: workload.Closed, Stream: &kind},
+	}, Facts: record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""})}
+}
+
+// Needs implements system.Provider.
+func (Provider) Needs() []proc.Program {
+	return []proc.Program{haproxy.Program(), backend.NginxProgram()}
+}
+
+// Outline implements system.Provider.
+func (Provider) Outline(r system.Request) ([]system.Change, error) {
+	each := "step"
+	if len(r.Plan.Arms) > 0 {
+		each = "run of an arm"
+	}
+	return []system.Change{
+		{Action: system.Make, What: "an HAProxy of its own, on addresses of the loopback interface", Each: each},
+		{Action: system.Make, What: "servers with pages behind it, and a certificate", Each: each},
+	}, nil
+}
+
+// Open implements system.Provider.
+func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+	l, err := readLimits()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}
+	if r.ToRead || r.Workload == nil {
+		return s, nil
+	}
+	return s, nil
+}
+
+// session is a router of ours, for one run.
+type session struct {
+	local.Session
+	limits limits
+	arms   map[string]settings
+}
+
+// Prepare implements system.Session.
+func (s *session) Prepare(ctx context.Context) error {
+	s.arms = make(map[string]settings)
+	if s.asksForTLS() {
+		if s.Plan.Params == nil {
+			s.Plan.Params = make(plan.Params)
+		}
+		s.Plan.Params["termination"] = string(haproxy.Edge)
+	}
+	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
+}
+
+// asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
+// ends: without any, what it says would change nothing.
+func (s *session) asksForTLS() bool {
+	asks := false
+	for _, arm := range append([]plan.Arm{{Params: s.Plan.Params}}, s.Plan.Arms...) {
+		if _, where := arm.Params["termination"]; where {
+			return false
+		}
+		for _, name := range []string{"resumption", "tlsVersion", "certificate"} {
+			_, how := arm.Params[name]
+			asks = asks || how
+		}
+	}
+	return asks
+}
+
+func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+	most := slices.Max(append(s.Plan.Levels(), 0))
+	if s.Plan.Axis.Name == axisIdle {
+		given["idle"] = strconv.Itoa(int(most))
+	}
+	params, err := s.Resolve(given)
+	if err != nil {
+		return err
+	}
+	one, err := settingsOf(params, s.limits)
+	if err != nil {
+		return err
+	}
+	if params.Get("backend") == "nginx" {
+		if err := one.plainPages(); err != nil {
+			return err
+		}
+		if one.nginx, err = backend.FindNginx(ctx); err != nil {
+			return system.Lacking(err, "")
+		}
+	}
+	path := params.Get("haproxy")
+	if one.binary, err = haproxy.Find(ctx, path); err != nil {
+		if path != "" {
+			return system.ParamMistake("haproxy", "give the path of an HAProxy", "%w", err)
+		}
+		return system.Lacking(err, ", or give its path: --set haproxy=PATH")
+	}
+	if s.Plan.Axis.Name == axisConnections {
+		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {
+			return err
+		}
+	}
+	if err := s.MakeRoom(); err != nil {
+		return err
+	}
+	s.arms[arm] = one
+	// What HAProxy itself refuses is refused before any load.
+	return s.check(ctx, one)
+}
+
+// check has HAProxy read its configuration, and reads the certificate.
+func (s *session) check(ctx context.Context, one settings) error {
+	sys := &deployment{settings: one, room: s.Room, host: s.Host, tied: s.Tied}
+	if err := sys.draw(); err != nil {
+		return err
+	}
+	// The kernel may not make links, and not let this user.
+	if err := sys.connect(); err != nil {
+		return &system.UnableError{Err: err, Hint: "run as root, on a kernel with veth and tbf; 'plimsoll tune router --run DIR --link RATE' computes what a link allows of a run without one"}
+	}
+	if sys.link != nil {
+		defer sys.link.remove()
+	}
+	if err := sys.write(); err != nil {
+		return err
+	}
+	if err := haproxy.Check(ctx, one.binary, s.Room.Dir, sys.settings.router); err != nil {
+		if one.router.Template != "" {
+			return system.ParamMistake("template", "", "%w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// Survey implements system.Session.
+func (s *session) Survey(context.Context, bool) (system.Survey, error) {
+	one := s.arms[""]
+	return system.Survey{
+		Target: naming(), Server: "", Version: one.binary.Version, Kind: requests(),
+		Findings: []record.HealthFinding{},
+	}, nil
+}
+
+func naming() record.TargetNaming {
+	return record.TargetNaming{Kind: Name, Name: "haproxy", Private: true}
+}
+
+// Bounds implements system.Session.
+func (s *session) Bounds() system.Bounds {
+	most := 0
+	for _, one := range s.arms {
+		most = max(most, one.connections)
+	}
+	return system.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most}
+}
+
+// Target implements system.Session.
+func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
+}

@@ -1,0 +1,239 @@
+package router
+
+import (
+	"maps"
+	"os"
+	"strconv"
+
+	"github.com/prometheus/procfs"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
+)
+
+// gauges are what the last readings counted, of which the next ones tell the
+// difference.
+type gauges struct {
+	at       record.Micros
+	threads  map[int]proc.Thread
+	busy     map[int]float64 // seconds that each processor worked
+	used     [2]float64      // CPU seconds of the servers, and of the generator
+	wanted   [2]float64      // likewise, with those for which they waited for a processor
+	counts   load.Counts
+	asked    int     // how often
+	received float64 // bytes, by the link
+	totals   haproxy.Totals
+}
+
+// Readings are what the parts of the router use now, and what it tells of
+// itself.
+func (i *instance) Readings() []record.Reading {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.deployment
+	if s == nil {
+		return nil
+	}
+	now := i.rec.Clock.Now()
+	var list []record.Reading
+	add := func(source string, values map[string]float64) {
+		list = append(list, record.Reading{Source: source, Values: values})
+	}
+	if u, err := s.proxy.Usage(); err == nil {
+		list = append(list, u.Sample(sourceRouter))
+	}
+	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
+	figures := make(map[string]float64)
+	seconds := (now - i.gauges.at).Seconds()
+	known := i.gauges.at > 0 && seconds > 0.1
+	busiest := 0.0
+	for _, pid := range s.proxy.PIDs() {
+		for n, t := range proc.Threads(pid) {
+			next.threads[t.ID] = t
+			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
+			if was, ok := i.gauges.threads[t.ID]; ok && known {
+				busiest = max(busiest, min((t.Ran+t.Waited-was.Ran-was.Waited)/seconds, 1))
+			}
+		}
+	}
+	all := proc.Usage{}
+	for _, x := range s.servers {
+		if u, err := x.process.Usage(); err == nil {
+			all = all.Plus(u)
+		}
+		next.wanted[0] += wanted(x.process.PID())
+	}
+	list = append(list, all.Sample(sourceServers))
+	next.used[0] = all.CPUSeconds
+	if own, err := proc.Read(os.Getpid()); err == nil {
+		next.used[1] = own.CPUSeconds
+	}
+	if cpus, busy, err := telemetry.Machine(); err == nil {
+		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
+	}
+	next.wanted[1] = wanted(os.Getpid())
+	next.readBusy()
+	if s.link != nil {
+		next.received, _ = s.link.received() // without it, it has carried nothing
+	}
+	i.figures(s, figures, &next)
+	if known {
+		figures["busiestThread"] = busiest
+		if s.link != nil {
+			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
+			figures["linkShare"] = figures["linkBits"] / s.rate
+		}
+		busy, demand := next.demands(i.gauges, s, seconds)
+		generator := map[string]float64{"demand": demand}
+		figures["serverBusy"] = busy
+		generator["opened"], generator["resumed"] = float64(next.counts.Opened), float64(next.counts.Resumed)
+		generator["retried"], generator["noPort"] = float64(next.counts.Retried), float64(next.counts.NoPort)
+		add(sourceLoad, generator)
+		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
+	}
+	if s.idle > 0 {
+		figures["idleHeld"] = float64(i.idlers.held.Load())
+	}
+	if s.churned > 0 {
+		figures["routesChurned"], figures["churnRefused"] = float64(i.changes.added.Load()), float64(i.changes.refused.Load())
+	}
+	if len(figures) > 0 {
+		add(sourceFigures, figures)
+	}
+	if known || i.gauges.at == 0 {
+		i.gauges = next
+	}
+	return list
+}
+
+// demands are how much of their processors the servers and the generator use.
+// Where both share them, it is the one that uses more of them.
+func (g *gauges) demands(was gauges, s *deployment, seconds float64) (servers, generator float64) {
+	usedServers, used := g.used[0]-was.used[0], g.used[1]-was.used[1]
+	wantedServers, wanted := g.wanted[0]-was.wanted[0], g.wanted[1]-was.wanted[1]
+	both := shared(s.placement)
+	if both {
+		wantedServers, wanted = wantedServers+used, wanted+usedServers
+	}
+	if usedServers > used || !both {
+		servers = g.share(was, wantedServers, s.placement.servers, s.allCPUs, seconds)
+	}
+	if used >= usedServers || !both {
+		generator = g.share(was, wanted, s.placement.generator, s.allCPUs, seconds)
+	}
+	return servers, generator
+}
+
+func bound(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// shared reports whether the servers and the generator share processors.
+func shared(p placement) bool {
+	return len(p.generator) == 0 || len(p.servers) > 0 && p.generator[0] == p.servers[0]
+}
+
+// manyRoutes is from how many routes on the figures of all parts are asked for
+// less often: HAProxy works for milliseconds to tell them.
+const (
+	manyRoutes = 300
+	seldom     = 5
+)
+
+// figures asks HAProxy for its own figures.
+func (i *instance) figures(s *deployment, figures map[string]float64, next *gauges) {
+	address := s.router.Plain
+	if s.router.Termination.Secure() {
+		address = s.router.Secure
+	}
+	// Before HAProxy is asked, which runs then and takes what waits.
+	_ = s.within(func() error {
+		waiting, most, err := accepting(address)
+		if err == nil {
+			figures["backlog"], figures["backlogMost"] = float64(waiting), float64(most)
+		}
+		return err
+	})
+	info, err := s.proxy.Stats().Info()
+	if err != nil {
+		return // it is being reloaded, or has ended: the requests tell
+	}
+	for name, key := range map[string]string{
+		"CurrConns": "currConns", "Maxconn": "maxconn", "SessRate": "sessRate", "ConnRate": "connRate", "SslRate": "tlsRate",
+		"CumConns": "conns", "CumReq": "requests", "PoolUsed_MB": "poolMB", "Idle_pct": "idlePercent",
+		"SslFrontendSessionReuse_pct": "tlsReusePercent", "MaxconnReached": "maxconnReached",
+	} {
+		if x, ok := info.Values[name]; ok {
+			figures[key] = x
+		}
+	}
+	if len(s.hosts) < manyRoutes || next.asked%seldom == 1 {
+		if t, err := s.proxy.Stats().Totals(); err == nil {
+			next.totals = t
+		}
+	}
+	t := next.totals
+	maps.Copy(figures, map[string]float64{
+		"queue": t.Queue, "retries": t.Retries, "moved": t.Moved, "denied": t.Denied, "badRequests": t.Refused, "serverErrors": t.Unserved, "serversDown": t.Down,
+		"queueSeconds": t.QueueTime, "connectSeconds": t.ConnectTime, "serverSeconds": t.ServerTime, "allSeconds": t.AllTime,
+	})
+	conns := figures["currConns"]
+	if s.router.Termination.Secure() && !s.router.Passes() {
+		conns /= 2 // a connection that is decrypted counts twice
+	}
+	if conns >= 1 {
+		figures["queueShare"] = min(t.Queue/conns, 1)
+	}
+	// HAProxy tells times in whole milliseconds.
+	const told = 0.002
+	if t.AllTime >= told {
+		figures["serverTimeShare"] = t.ServerTime / t.AllTime
+	}
+}
+
+// readBusy reads for how long each processor has worked.
+func (g *gauges) readBusy() {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return
+	}
+	stat, err := fs.Stat()
+	if err != nil {
+		return
+	}
+	for n, c := range stat.CPU {
+		g.busy[int(n)] = c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal
+	}
+}
+
+// wanted is for how long the threads of a process have run, or waited for a
+// processor.
+func wanted(pid int) (seconds float64) {
+	for _, t := range proc.Threads(pid) {
+		seconds += t.Ran + t.Waited
+	}
+	return seconds
+}
+
+// share is how much of some processors, or of all, was used since other gauges
+// were read. Where it is known for how many seconds those ran or waited whose
+// processors they are, what other programs used besides is not counted.
+func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64) float64 {
+	if len(cpus) == 0 {
+		cpus = all
+	}
+	used := 0.0
+	for _, c := range cpus {
+		used += g.busy[c] - was.busy[c]
+	}
+	if own > 0 {
+		used = min(used, own)
+	}
+	return min(used/seconds/float64(max(len(cpus), 1)), 1)
+}

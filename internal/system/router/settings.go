@@ -1,0 +1,361 @@
+package router
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/size"
+)
+
+// settings are what one arm's router, servers and requests are like.
+type settings struct {
+	router      haproxy.Config // but for addresses and files
+	binary      haproxy.Binary
+	certificate []byte // that was given, nil for one of ours
+	placement   placement
+	allCPUs     []int // that this program may use
+
+	hosts       []load.Host
+	pageSize    int
+	answerHead  int // bytes of header of an answer, besides the usual ones
+	requestHead int // likewise of a request
+	method      string
+	body        int
+	close       bool
+	connections int // at most, of an open loop
+	random      bool
+	work        time.Duration
+	recorded    int // requests of a step, of the slowest and of those that failed
+
+	servers int
+	nginx   backend.Nginx // that serves the pages, zero for servers of ours
+	service string
+	workers int
+	rate    float64 // bits a second of the link to the router, 0 for none
+
+	event     event
+	churned   int  // routes added and removed each second
+	reloads   bool // it is by reloads
+	idle      int  // connections beside the load
+	idleAfter string
+	clients   int // on the axis idle
+}
+
+// What an idle connection has sent.
+const afterHalf = "half-header"
+
+// domain is that of the routes' hosts where no names are given.
+const domain = "router.plimsoll.test"
+
+// limits are what this machine allows.
+type limits struct {
+	handles int64 // open files of a process
+	cpus    []int // that this process may use
+}
+
+// readLimits reads them.
+func readLimits() (limits, error) {
+	var l limits
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return l, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	l.handles = int64(min(files.Max, 1<<40))
+	var err error
+	l.cpus, err = proc.Processors(0)
+	return l, err
+}
+
+const (
+	openShiftMaxconn = 50_000 // of OpenShift's router
+	ownHandles       = 200    // that this program has open besides connections
+	mostPage         = 64 << 20
+	mostSize         = 1 << 30 // of anything
+	mostChurn        = 1000
+	mostRecorded     = 1000
+)
+
+// settingsOf checks what parameters say against what this machine allows. Files
+// are read, and nothing is started.
+func settingsOf(p workload.Params, l limits) (s settings, err error) {
+	sizeOf := func(name string) int {
+		n, sizeErr := size.Parse(p.Get(name), mostSize)
+		if sizeErr != nil {
+			err = errors.Join(err, system.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
+		}
+		return int(n)
+	}
+	s = settings{
+		router: haproxy.Config{
+			Termination: haproxy.Termination(p.Get("termination")), ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
+			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
+			Resumption: p.Flag("resumption"), Cookies: p.Flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
+		},
+		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
+		method: p.Get("method"), close: !p.Flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
+		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
+	}
+	if text := p.Get("link"); text != "" {
+		r, rateErr := param.ParseRate(text)
+		switch {
+		case rateErr != nil:
+			return s, system.ParamMistake("link", "", "%w", rateErr)
+		case r < 1e6 || r > 30e9:
+			return s, system.ParamMistake("link", "", "a link of 1 Mbit/s to 30 Gbit/s can be made, not one of %s", r)
+		}
+		s.rate = float64(r)
+	}
+	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
+		s.service = p.Get("service")
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.pageSize < 1 || s.pageSize > mostPage {
+		return s, system.ParamMistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
+	}
+	if s.router.HTTP2 && !s.router.Termination.Secure() {
+		return s, system.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
+	}
+	if s.router.HTTP2 && s.router.Passes() {
+		s.router.ServerHTTP2 = true // the servers speak with the clients
+	}
+	s.allCPUs = l.cpus
+	if s.event, err = parseEvent(p.Get("event")); err != nil {
+		return s, system.ParamMistake("event", "", "%w", err)
+	}
+	if s.hosts, err = hostsOf(p.Get("hosts"), int(p.Int("routes"))); err != nil {
+		return s, err
+	}
+	for _, h := range s.hosts {
+		s.router.Routes = append(s.router.Routes, h.Name)
+	}
+	if s.event == evRoute || s.event == evRouteAPI {
+		s.router.Spares = 1
+	}
+	if s.churned > 0 && !s.reloads {
+		s.router.Spares++ // the last one
+	}
+	if err := s.fit(); err != nil {
+		return s, err
+	}
+	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
+		return s, err
+	}
+	if file := p.Get("template"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return s, system.ParamMistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
+		}
+		s.router.Template = string(text)
+	}
+	if file := p.Get("certificate"); file != "" {
+		if s.certificate, err = os.ReadFile(file); err != nil {
+			return s, system.ParamMistake("certificate", "give a file with the certificate and its key in PEM", "%w", err)
+		}
+	}
+	return s, s.files(l.handles)
+}
+
+// fit checks that what parameters say goes together.
+func (s settings) fit() error {
+	switch {
+	case s.recorded > mostRecorded:
+		return system.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
+	case s.churned > mostChurn:
+		return system.ParamMistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
+	case s.churned > 0 && s.reloads && s.event == evRouteAPI:
+		return system.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
+	case s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD"):
+		return system.ParamMistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
+	case s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf:
+		return system.ParamMistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
+	case s.event == evKill && s.servers < 2:
+		return system.ParamMistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+	}
+	return nil
+}
+
+// plainPages refuses what an nginx does not serve here.
+func (s *settings) plainPages() error {
+	if s.service != "" || s.workers > 0 || s.answerHead > 0 || s.router.ServerHTTP2 || s.method != "GET" && s.method != "HEAD" {
+		return system.ParamMistake("backend", "backend=ours", "nginx serves pages as they are, by HTTP/1.1: service, workers, answerHeader, serverHTTP=2 and other methods than GET and HEAD are not for it")
+	}
+	return nil
+}
+
+// files checks the open files that the router and its clients want, and fills in
+// how many connections the router takes.
+func (s *settings) files(handles int64) error {
+	// Listeners, sockets, an allowance, and the checks of servers.
+	besides := int64(64)
+	if s.servers > 1 {
+		besides += int64(s.servers * len(s.hosts))
+	}
+	threads := int64(s.router.Threads)
+	most := (handles - host.HAProxyFiles(0, threads, besides)) / 2
+	switch {
+	case most < 1:
+		return system.ParamMistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
+	case s.router.Maxconn == 0:
+		s.router.Maxconn = int(min(openShiftMaxconn, most))
+	case int64(s.router.Maxconn) > most:
+		return system.ParamMistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", host.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
+	}
+	if s.router.Bufsize < 1024 || s.router.Maxrewrite >= s.router.Bufsize {
+		return system.ParamMistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)
+	}
+	if err := checkConnections("idle", s.idle, handles); err != nil {
+		return err
+	}
+	return checkConnections("connections", s.connections+s.idle, handles)
+}
+
+// checkConnections checks that this program can have so many connections.
+func checkConnections(what string, n int, handles int64) error {
+	if most := handles - ownHandles; int64(n) > most {
+		return system.ParamMistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
+	}
+	return nil
+}
+
+const (
+	mostRoutes = 20_000
+	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+)
+
+// hostsOf are the hosts of routes: as many as are asked for, or those of a file
+// with one name a line and, if there is one, its weight.
+func hostsOf(file string, n int) ([]load.Host, error) {
+	if file == "" {
+		if n < 1 || n > mostRoutes {
+			return nil, system.ParamMistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
+		}
+		hosts := make([]load.Host, n)
+		for i := range hosts {
+			hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
+		}
+		return hosts, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, system.ParamMistake("hosts", "give a file with one name a line", "%w", err)
+	}
+	return parseHosts(file, text)
+}
+
+// parseHosts reads names of hosts with their weights.
+func parseHosts(file string, text []byte) ([]load.Host, error) {
+	form := regexp.MustCompile(hostForm)
+	var hosts []load.Host
+	known := make(map[string]int)
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		at := fmt.Sprintf("%s:%d", file, n)
+		const hint = "a line is a name and, if it is not 1, a weight: www.example.com 2.5"
+		h := load.Host{Name: fields[0], Weight: 1}
+		if !form.MatchString(h.Name) || len(h.Name) > 253 {
+			return nil, system.ParamMistake("hosts", hint, "%s: %q is not the name of a host in lower case with a domain", at, h.Name)
+		}
+		if was := known[h.Name]; was > 0 {
+			return nil, system.ParamMistake("hosts", hint, "%s: %s stands in line %d already", at, h.Name, was)
+		}
+		if len(fields) > 1 {
+			w, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil || !(w > 0) || w > 1e9 {
+				return nil, system.ParamMistake("hosts", hint, "%s: the weight %q is no number above 0", at, fields[1])
+			}
+			h.Weight = w
+		}
+		if len(fields) > 2 {
+			return nil, system.ParamMistake("hosts", hint, "%s: %q follows the weight", at, fields[2])
+		}
+		known[h.Name] = n
+		if hosts = append(hosts, h); len(hosts) > mostRoutes {
+			return nil, system.ParamMistake("hosts", hint, "%s has more than %d names", file, mostRoutes)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, system.ParamMistake("hosts", "give a file with one name a line", "read %s: %w", file, err)
+	}
+	if len(hosts) == 0 {
+		return nil, system.ParamMistake("hosts", "give a file with one name a line", "%s has no names", file)
+	}
+	return hosts, nil
+}
+
+// placement is who runs on which processors; none is on any.
+type placement struct{ router, servers, generator []int }
+
+// place decides which processors the router, the servers and this program get,
+// and fills in the router's threads.
+func (s *settings) place(pinning string, cpus []int) error {
+	want := s.router.Threads
+	switch pinning {
+	case "none":
+	case "auto":
+		if len(cpus) < 2 {
+			break
+		}
+		// The router gets the half of them, or one for each of its threads.
+		n := max(1, len(cpus)/2)
+		if want > 0 {
+			n = min(want, len(cpus)-1)
+		}
+		s.placement.router = cpus[len(cpus)-n:]
+		rest := cpus[:len(cpus)-n]
+		s.placement.servers, s.placement.generator = rest, rest
+		if half := len(rest) / 2; half > 0 {
+			s.placement.servers, s.placement.generator = rest[:half], rest[half:]
+		}
+	default:
+		for _, part := range strings.Split(pinning, "+") {
+			cpu, err := strconv.Atoi(part)
+			if err != nil || !slices.Contains(cpus, cpu) || slices.Contains(s.placement.router, cpu) {
+				return system.ParamMistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is none of this machine's processors, or stands there twice", part)
+			}
+			s.placement.router = append(s.placement.router, cpu)
+		}
+		rest := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(s.placement.router, cpu) })
+		s.placement.servers, s.placement.generator = rest, rest
+	}
+	if want == 0 {
+		s.router.Threads = max(1, len(s.placement.router))
+	}
+	s.router.CPUs = s.placement.router
+	return nil
+}
+
+// list writes processors out.
+func list(cpus []int) string {
+	var texts []string
+	for _, c := range cpus {
+		texts = append(texts, strconv.Itoa(c))
+	}
+	return strings.Join(texts, "+")
+}

@@ -1,0 +1,344 @@
+package simulated
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// Plan is what is planted.
+type Plan struct {
+	Places int // what a level is an average over, at least 1
+	// Limit is the hard limit of objects per place: beyond it they find no
+	// place. 0 is no limit.
+	Limit int
+	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all
+	// fills fail, by a logistic curve of that width in levels. A fill that
+	// fails leaves one object per hundred not ready. Width 0 plants none.
+	SoftAt, SoftWidth float64
+	// Flaky is the probability that one object of a fill is never ready,
+	// whatever the level.
+	Flaky float64
+	// Latency is from an object's creation until it is there.
+	Latency dist.Dist
+	// Rate is how many objects per second find their place, one after the
+	// other; more wait in line. 0 is any number at once.
+	Rate float64
+	// Life is how long after it was ready an object of an open axis is
+	// removed; 0 is half a minute.
+	Life time.Duration
+	// Servers requests are served at once, each for Service; more wait.
+	Servers int
+	Service time.Duration
+	// FailEvery makes every n-th request fail; ThrottleEvery makes every n-th
+	// answer say 429 before it succeeds. 0 is never.
+	FailEvery, ThrottleEvery int
+	// LoseAfter cuts the watch for good after so many objects; 0 is never.
+	LoseAfter int
+	// UnhealthyAt makes the measure placesNotReady rise by one from so many
+	// objects on; 0 is never.
+	UnhealthyAt int
+	// Removal is how long it takes to remove the objects at the end of a run.
+	Removal time.Duration
+	// CPU is how many seconds of CPU an object costs once, and Memory how many
+	// bytes while it is in place.
+	CPU, Memory float64
+	// Stream says that a level is a stream of requests. Then Latency is the server's time for one, of which it
+	// begins with Rate a second; FailEvery and LoseAfter are as above. Connect
+	// is the time to reach it; Pause is for how long it stands still in the
+	// middle of each hold; Generator is how many requests a second the generator
+	// itself can send, 0 for any number.
+	Stream  bool
+	Connect dist.Dist
+	Pause   time.Duration
+	// RandomArrivals draws the arrivals of an open loop; else they are evenly
+	// spread.
+	RandomArrivals bool
+	Generator      float64
+}
+
+// What the objects reach and are told of.
+const (
+	created = "Created"
+	placed  = "Placed"
+	ready   = "Ready"
+	removed = "Deleted"
+
+	unplaced       = "Unschedulable"
+	full           = "the places are full"
+	plantedFailure = "PlantedFailure"
+
+	placesNotReady = "placesNotReady"
+)
+
+// Target is a planted target.
+type Target struct {
+	plan  Plan
+	arms  map[string]Plan // by the arm that a level names; nil for none
+	rng   *rand.Rand
+	sink  record.Sink
+	clock *record.Clock
+	step  func() int
+
+	servers chan struct{}
+
+	mu       sync.Mutex
+	objects  int // asked for since empty
+	placed   int
+	sent     int     // of all time
+	cpu      float64 // seconds that the objects of all time have cost
+	progress system.Progress
+	bad      bool // this fill fails
+	badOne   int  // this object of the fill is never ready, -1 for none
+	timers   []*time.Timer
+	blind    bool
+	open     bool            // objects age
+	nextFree record.Micros   // when the next object can find its place
+	living   map[string]bool // not removed
+	waiting  map[string]bool // not there
+}
+
+// New makes a target. Step tells the step that is being made.
+func New(plan Plan, rng *rand.Rand, sink record.Sink, clock *record.Clock, step func() int) *Target {
+	return &Target{
+		plan: plan, rng: rng, sink: sink, clock: clock, step: step,
+		servers: make(chan struct{}, max(plan.Servers, 1)), badOne: -1, waiting: make(map[string]bool), living: make(map[string]bool),
+	}
+}
+
+func naming() record.TargetNaming {
+	return record.TargetNaming{Kind: "simulated", Name: "simulated"}
+}
+
+// Describe implements system.Target.
+func (t *Target) Describe(context.Context) (record.Environment, error) {
+	return record.Environment{
+		Start:    t.clock.Start(),
+		Target:   naming(),
+		Fidelity: record.Fidelity{ControlPlane: record.Simulated, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{}},
+	}, nil
+}
+
+func (t *Target) emit(body record.Body) {
+	if t.blind {
+		return
+	}
+	t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: body})
+}
+
+// Raise implements system.Target.
+func (t *Target) Raise(_ context.Context, asked system.Level) (system.Batch, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if arm, ok := t.arms[asked.Arm]; ok && t.objects == 0 {
+		t.plan, t.servers = arm, make(chan struct{}, max(arm.Servers, 1))
+	}
+	level := asked.Value
+	if t.plan.Stream {
+		t.progress = system.Progress{}
+		return system.Batch{Reached: level, Stream: t.stream}, nil
+	}
+	want := int(math.Floor(level*float64(t.plan.Places) + 1e-9))
+	reached := float64(want) / float64(t.plan.Places)
+	if t.open = asked.Span > 0; t.open {
+		want, reached = t.objects+int(math.Ceil(level*asked.Span.Seconds()-1e-9)), level
+	}
+	first, n := t.objects, want-t.objects
+	if n < 0 {
+		return system.Batch{}, fmt.Errorf("level %g is below what is in place", level)
+	}
+	t.objects = want
+	// Whether this fill fails is drawn as the level is approached.
+	if t.plan.SoftWidth > 0 {
+		p := 1 / (1 + math.Exp(-(level-t.plan.SoftAt)/t.plan.SoftWidth))
+		t.bad = t.bad || t.rng.Float64() < p
+	}
+	if t.badOne < 0 && n > 0 && t.rng.Float64() < t.plan.Flaky {
+		t.badOne = first + t.rng.IntN(n)
+	}
+	return system.Batch{
+		Requests: n, Units: n, Reached: reached, Spread: t.spread(),
+		Send: func(ctx context.Context, i int) record.Slot { return t.create(ctx, first+i) },
+	}, nil
+}
+
+func (t *Target) spread() system.Spread {
+	if t.plan.Stream {
+		return system.Spread{} // a stream is at no place
+	}
+	return system.Spread{Places: t.plan.Places, Least: math.Floor(float64(t.placed) / float64(t.plan.Places)), Most: math.Ceil(float64(t.placed) / float64(t.plan.Places))}
+}
+
+func name(i int) string { return fmt.Sprintf("sim/object-%d", i) }
+
+func (t *Target) create(_ context.Context, i int) record.Slot {
+	t.servers <- struct{}{}
+	time.Sleep(t.plan.Service)
+	<-t.servers
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	slot := record.Slot{Slot: name(i), Component: "object", Units: 1, Iteration: i, Outcome: record.SlotCreated, Code: 201}
+	if every := t.plan.ThrottleEvery; every > 0 && t.sent%every == 0 {
+		slot.Throttled, slot.Retries = 1, 1
+	}
+	if every := t.plan.FailEvery; every > 0 && t.sent%every == 0 {
+		slot.Outcome, slot.Code, slot.Error = record.SlotFailed, 500, "planted failure"
+		return slot
+	}
+	t.created(i)
+	return slot
+}
+
+// created makes an object and plans its way. It is called with the lock held.
+func (t *Target) created(i int) {
+	if t.plan.LoseAfter > 0 && t.sent > t.plan.LoseAfter && !t.blind {
+		t.emit(&record.Fault{What: "watch cut", From: t.clock.Now()})
+		t.blind = true
+	}
+	object := name(i)
+	t.waiting[object], t.living[object] = true, true
+	t.cpu += t.plan.CPU
+	t.progress.Moved = t.clock.Now()
+	t.emit(&record.Object{Object: object, Milestone: created, Component: "object"})
+	if t.plan.Limit > 0 && t.placed >= t.plan.Limit*t.plan.Places {
+		t.progress.Unschedulable++
+		t.emit(&record.State{Object: object, Reason: unplaced, Message: full})
+		return
+	}
+	place := fmt.Sprintf("place-%d", t.placed%t.plan.Places)
+	t.placed++
+	delay := t.plan.Latency.At(t.rng.Float64())
+	if t.plan.Rate <= 0 {
+		t.land(i, place, delay)
+		return
+	}
+	now := t.clock.Now()
+	t.nextFree = max(t.nextFree, now) + record.Micros(1e6/t.plan.Rate)
+	t.after((t.nextFree - now).Duration(), object, func() { t.land(i, place, delay) })
+}
+
+// after calls f, with the lock held, unless the object is removed before.
+func (t *Target) after(d time.Duration, object string, f func()) {
+	t.timers = append(t.timers, time.AfterFunc(d, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.living[object] {
+			f()
+		}
+	}))
+}
+
+// land gives an object its place. It is called with the lock held.
+func (t *Target) land(i int, place string, delay time.Duration) {
+	object := name(i)
+	t.emit(&record.Object{Object: object, Milestone: placed, Node: place})
+	if i == t.badOne || t.bad && i%100 == 0 {
+		t.progress.Failed++
+		t.emit(&record.State{Object: object, Reason: plantedFailure, Message: "planted: this object is never ready", Failed: true})
+		return
+	}
+	t.after(delay, object, func() {
+		delete(t.waiting, object)
+		t.progress.Moved = t.clock.Now()
+		if !t.blind {
+			t.progress.There++
+			t.progress.Arrived++
+		}
+		t.emit(&record.Object{Object: object, Milestone: ready})
+		if !t.open {
+			return
+		}
+		t.after(cmp.Or(t.plan.Life, 30*time.Second), object, func() {
+			delete(t.living, object)
+			t.placed--
+			t.progress.There--
+			t.emit(&record.Object{Object: object, Milestone: removed})
+		})
+	})
+}
+
+// Progress implements system.Target.
+func (t *Target) Progress() system.Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.progress
+	p.Left = len(t.living)
+	return p
+}
+
+// Settle implements system.Target.
+func (t *Target) Settle(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.blind {
+		return errors.New("the watch is cut")
+	}
+	return nil
+}
+
+// Account implements system.Target.
+func (t *Target) Account(context.Context) (system.Spread, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spread(), nil
+}
+
+// Reset implements system.Target.
+func (t *Target) Reset(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, timer := range t.timers {
+		timer.Stop()
+	}
+	for i := range t.objects {
+		if t.living[name(i)] {
+			t.emit(&record.Object{Object: name(i), Milestone: removed})
+		}
+	}
+	t.timers, t.objects, t.placed, t.bad, t.badOne, t.nextFree = nil, 0, 0, false, -1, 0
+	t.progress = system.Progress{}
+	clear(t.waiting)
+	clear(t.living)
+	return nil
+}
+
+// Health implements system.Target.
+func (t *Target) Health(context.Context) (map[string]float64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	measures := map[string]float64{placesNotReady: 0}
+	if t.plan.UnhealthyAt > 0 && t.placed >= t.plan.UnhealthyAt {
+		measures[placesNotReady] = 1
+	}
+	return measures, nil
+}
+
+// Close implements system.Instance.
+func (t *Target) Close(ctx context.Context) error {
+	select {
+	case <-time.After(t.plan.Removal):
+	case <-ctx.Done():
+		return fmt.Errorf("%d objects are still there: %w", t.Progress().Left, context.Cause(ctx))
+	}
+	return t.Reset(ctx)
+}
+
+// readings are what the objects are planted to cost.
+func (t *Target) readings() []record.Reading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return []record.Reading{{Source: source, Values: map[string]float64{
+		"cpuSeconds": t.cpu, "rssBytes": t.plan.Memory * float64(len(t.living)),
+	}}}
+}

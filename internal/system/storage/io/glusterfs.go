@@ -1,0 +1,123 @@
+package io
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+)
+
+// glusterOf checks what parameters say of the run's own GlusterFS. Given are
+// those that were named.
+func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
+	if len(s.paths) > 0 {
+		for _, name := range gluster.Params() {
+			if _, ok := given[name]; ok {
+				return system.ParamMistake(name, "leave path out", "it is of a GlusterFS of the run's own, and path names something else")
+			}
+		}
+		return nil
+	}
+	g, err := gluster.SettingsOf(p)
+	s.gluster = &g
+	return err
+}
+
+// checkGluster checks that this machine can run it.
+func (s *settings) checkGluster() error {
+	if s.gluster == nil {
+		return nil
+	}
+	return gluster.Able(s.gluster.XFS, ", or name a directory or mount: --set path=DIR")
+}
+
+// glusterfs are mounted volumes of a GlusterFS of the run's own.
+type glusterfs struct {
+	*gluster.System
+	mounted map[int]string
+}
+
+// newGlusterfs starts a GlusterFS without volumes.
+func newGlusterfs(ctx context.Context, s *session, g gluster.Settings) (*glusterfs, error) {
+	dir, err := os.MkdirTemp(s.Room.Dir, "gluster-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
+	}
+	g.Dir, g.Executable, g.Tied = dir, s.Executable, s.Tied
+	sys, err := gluster.Open(ctx, g)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start GlusterFS: %w", err), os.RemoveAll(dir))
+	}
+	return &glusterfs{sys, make(map[int]string)}, nil
+}
+
+func (g *glusterfs) name(n int) string { return "volume-" + strconv.Itoa(n+1) }
+
+func (g *glusterfs) volume(ctx context.Context, n int) (string, error) {
+	if at, ok := g.mounted[n]; ok {
+		return at, nil
+	}
+	err := g.Create(ctx, g.name(n), nil)
+	if err == nil {
+		err = g.System.Start(ctx, g.name(n), false)
+	}
+	if err == nil {
+		g.mounted[n], err = g.Client().Mount(ctx, g.name(n))
+	}
+	if err != nil {
+		delete(g.mounted, n)
+		return "", err
+	}
+	return g.mounted[n], nil
+}
+
+func (g *glusterfs) command(name string, args ...string) *exec.Cmd {
+	return g.Client().Command(name, args...)
+}
+
+func (g *glusterfs) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
+	return g.Client().Start(cmd, how)
+}
+
+func (g *glusterfs) below() string { return g.Dir }
+
+func (g *glusterfs) link(long time.Duration) (float64, int, error) {
+	bytes, err := g.Link(long)
+	return bytes, g.Replica, err
+}
+
+func (g *glusterfs) abort(n int) error { return g.Client().Abort(g.name(n)) }
+
+// readings are what its processes use, by what they do.
+func (g *glusterfs) readings() []record.Reading {
+	processes, err := g.Processes(func(int, int) bool { return false })
+	if err != nil {
+		return nil // it is being closed
+	}
+	sums := make(map[gluster.Part]proc.Usage)
+	for _, p := range processes {
+		sums[p.Part] = sums[p.Part].Plus(p.Usage)
+	}
+	var list []record.Reading
+	for _, part := range gluster.Parts() {
+		if u, ok := sums[part]; ok {
+			list = append(list, u.Sample(string(part)))
+		}
+	}
+	return list
+}
+
+func (g *glusterfs) close() error {
+	g.Close()
+	return room.RemoveBounded(g.Dir)
+}

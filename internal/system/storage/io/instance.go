@@ -1,0 +1,402 @@
+package io
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
+)
+
+// instance is what the engine loads.
+type instance struct {
+	*session
+	local.Streamed
+	rec system.Recorder
+
+	mu     sync.Mutex
+	arm    string
+	ground ground // nil before there are volumes
+	filled map[string]bool
+	beside *database // nil without
+	load   *load     // nil between steps
+	gauges gauges
+}
+
+// Describe implements system.Target.
+func (i *instance) Describe(context.Context) (record.Environment, error) {
+	one := i.arms[""]
+	e := record.Environment{
+		Start: i.rec.Clock.Start(), Target: naming(),
+		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None},
+	}
+	notes := []string{"the files are real; one process for each volume creates, reads and deletes them, and at a fixed rate latencies count from when an operation was due"}
+	if one.small == nil {
+		notes = []string{
+			"the IO is real and is made by fio; its latencies have fio's resolution, 1 part in 128 and at least 1 µs",
+			"latencies count from submission, also at a fixed rate: what waited before fio submitted it is in the achieved rate alone",
+		}
+	}
+	below := one.paths
+	if one.gluster != nil {
+		below = []string{i.Room.Dir}
+	}
+	e.Facts = []record.Fact{
+		record.Version("fio", one.binary.Version), local.FileSystem(below...),
+		record.Placement("what makes the load, the volumes and this program share all processors"),
+	}
+	if !one.job.Direct {
+		notes = append(notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
+	}
+	if one.gluster != nil {
+		notes = append(notes, fmt.Sprintf("the volumes are real ones of a GlusterFS %s of the run's own; its storage servers are namespaces of this machine, and the network between them is a bridge of it", gluster.Version()))
+		e.Facts = append(e.Facts, record.Version("glusterfs", gluster.Version()))
+	}
+	if one.postgres != "" {
+		e.Facts = append(e.Facts, record.Version("PostgreSQL", filepath.Base(filepath.Dir(one.postgres))))
+	}
+	e.Fidelity.Notes = notes
+	return e, nil
+}
+
+// Raise implements system.Target: the volumes are made, their files filled, and
+// an fio is started on each.
+func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
+	if err := i.stop(); err != nil {
+		return system.Batch{}, err
+	}
+	one, ok := i.arms[level.Arm]
+	if !ok {
+		return system.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
+	}
+	axis := i.axis()
+	one = one.along(axis, level.Value)
+	if err := one.check(axis); err != nil {
+		return system.Batch{}, err
+	}
+	if i.ground != nil && i.arm != level.Arm {
+		if err := i.close(); err != nil {
+			return system.Batch{}, err
+		}
+	}
+	if i.ground == nil {
+		g, err := i.newGround(ctx, one)
+		if err != nil {
+			return system.Batch{}, err
+		}
+		i.mu.Lock()
+		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
+		i.mu.Unlock()
+	}
+	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
+		dir, err := i.ground.volume(ctx, 0)
+		if err != nil {
+			return system.Batch{}, err
+		}
+		d, err := startDatabase(ctx, i.ground, dir, one.postgres, i.Run)
+		if err != nil {
+			return system.Batch{}, err
+		}
+		i.mu.Lock()
+		i.beside = d
+		i.mu.Unlock()
+	}
+	l := &load{beside: i.beside, settings: one, session: i.session, ground: i.ground, rec: i.rec, every: i.every()}
+	if err := l.prepare(ctx, i.filled); err != nil {
+		return system.Batch{}, errors.Join(err, l.kill())
+	}
+	i.mu.Lock()
+	i.load, i.gauges = l, gauges{}
+	i.mu.Unlock()
+	return system.Batch{Reached: math.Floor(level.Value + 1e-9), Stream: l.stream}, nil
+}
+
+// newGround makes what volumes are made on.
+func (i *instance) newGround(ctx context.Context, one settings) (ground, error) {
+	if one.gluster != nil {
+		return newGlusterfs(ctx, i.session, *one.gluster)
+	}
+	return newDirectories(i.session, one.paths)
+}
+
+// every is how often fio reports: as long as a window.
+func (i *instance) every() time.Duration {
+	return min(max(time.Duration(i.Plan.Hold)/10, 100*time.Millisecond), time.Second)
+}
+
+const (
+	// filledAtOnce is how many files are filled at the same time.
+	filledAtOnce = 4
+	// leastFill is the least rate at which a file is filled, in bytes a second,
+	// beside fillBound.
+	leastFill = 1 << 20
+	fillBound = time.Minute
+	// startBound is how long fio may take until it does IO.
+	startBound = time.Minute
+	// endBound is how long one that is killed may take to end.
+	endBound = 5 * time.Second
+	// driveTime is for how long the drive is measured by itself.
+	driveTime = 1500 * time.Millisecond
+	// driveDepth bounds the depth at which it is.
+	driveDepth = 64
+	// linkTime is for how long the link to the volumes is.
+	linkTime = 500 * time.Millisecond
+)
+
+// prepare makes the volumes of a step with their files, measures the drive and
+// the link, and starts an fio on each volume, which does IO when it returns. A volume that
+// cannot be filled has a failure.
+func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
+	for n := range l.settings.volumes {
+		dir, err := l.ground.volume(ctx, n)
+		if err != nil {
+			return err
+		}
+		l.volumes = append(l.volumes, &volume{name: fmt.Sprintf("volume-%d", n+1), n: n, dir: dir})
+	}
+	if l.small == nil && l.raw == "" && l.job.Reads() {
+		if err := l.fill(ctx, filled); err != nil {
+			return err
+		}
+	}
+	if l.drive {
+		if err := l.measureDrive(ctx); err != nil {
+			return err
+		}
+		var err error
+		if l.link, l.copies, err = l.ground.link(linkTime); err != nil {
+			return err
+		}
+	}
+	for _, v := range l.volumes {
+		if v.failed != "" {
+			continue
+		}
+		var err error
+		if v.proc, err = l.spawn(l.every); err != nil {
+			return err
+		}
+	}
+	for _, v := range l.volumes {
+		if v.proc == nil {
+			continue
+		}
+		if l.goesFirst() {
+			v.proc.Prefer()
+		}
+		text, err := l.text(v.n, v.dir, l.every)
+		if err == nil {
+			err = v.proc.Feed(text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return wait(ctx, startBound, func() bool {
+		for _, v := range l.volumes {
+			if v.proc != nil && !v.proc.Ended() {
+				if r, _ := v.proc.Last(); r.Ran == 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// goesFirst reports whether fio's threads go before others on this machine: at a
+// fixed rate, and as fast as it goes where they leave a processor to what they load.
+func (s settings) goesFirst() bool {
+	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
+}
+
+// spawn starts an fio that waits for its job.
+func (l *load) spawn(every time.Duration) (*fio.Process, error) {
+	if l.small != nil {
+		return fio.Start(l.ground.command(l.session.Executable, "component", smallfiles.Component), l.ground.start)
+	}
+	return fio.Start(l.ground.command(l.binary.Path, fio.Args(every)...), l.ground.start)
+}
+
+// wait waits until something holds, or a bound is over; the end of ctx is an
+// error.
+func wait(ctx context.Context, bound time.Duration, holds func() bool) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	over := time.NewTimer(bound)
+	defer over.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-over.C:
+			return nil
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// fill writes the files of volumes that have none.
+func (l *load) fill(ctx context.Context, filled map[string]bool) error {
+	places := make(chan struct{}, filledAtOnce)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for _, v := range l.volumes {
+		if filled[v.dir] {
+			continue
+		}
+		all.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			job := l.of(v.n, v.dir)
+			job.Fill = true
+			p, err := l.spawn(0)
+			if err == nil {
+				err = p.Feed(job.Text())
+			}
+			if err == nil {
+				err = wait(ctx, fillBound+time.Duration(job.Size/leastFill)*time.Second, p.Ended)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				failed = errors.Join(failed, fmt.Errorf("fill %s: %w", v.name, err))
+			case p.Ended():
+				if v.failed, v.why = p.Failure(false); v.failed == "" {
+					filled[v.dir] = true
+				}
+			default:
+				v.failed, v.why = record.FailedTimeout, "the volume's file was not filled in time"
+			}
+			if p != nil {
+				failed = errors.Join(failed, l.put(v, p))
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+// put ends a process for good: killed, and if it hangs in a volume, with what it
+// hangs in.
+func (l *load) put(v *volume, p *fio.Process) error {
+	if p.Ended() {
+		return nil
+	}
+	p.KillAll()
+	_ = wait(context.Background(), endBound, p.Ended)
+	if p.Ended() {
+		return nil
+	}
+	err := l.ground.abort(v.n)
+	_ = wait(context.Background(), endBound, p.Ended)
+	if !p.Ended() {
+		l.rec.Emit(&record.Note{About: l.rec.Step(), Text: fmt.Sprintf("fio (process %d) hangs in %s and cannot be ended: %v", p.PID(), v.name, err)})
+	}
+	return nil
+}
+
+// measureDrive has one fio do the same on the file system below the volumes, as
+// deep as all of them together and as fast as it goes.
+func (l *load) measureDrive(ctx context.Context) error {
+	base, err := os.MkdirTemp(l.ground.below(), "drive-")
+	if err != nil {
+		return fmt.Errorf("measure the drive: %w", err)
+	}
+	defer room.RemoveBounded(base)
+	here := &directories{session: l.session, bases: []string{base}}
+	job := l.job
+	job.Dir, job.Depth, job.Verify, job.Fsync = base, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
+	if l.raw != "" {
+		job.Pattern, job.Depth = "readwrite", driveDepth
+	}
+	do := func(job fio.Job, bound time.Duration) (fio.Report, error) {
+		p, err := fio.Start(here.command(l.binary.Path, fio.Args(0)...), here.start)
+		if err == nil {
+			err = p.Feed(job.Text())
+		}
+		if err == nil {
+			err = wait(ctx, bound, p.Ended)
+			p.Interrupt()
+			_ = wait(context.Background(), endBound, p.Ended)
+			p.KillAll()
+		}
+		if err != nil {
+			return fio.Report{}, fmt.Errorf("measure the drive: %w", err)
+		}
+		r, _ := p.Last()
+		return r, nil
+	}
+	if job.Reads() {
+		fill := job
+		fill.Fill = true
+		if _, err := do(fill, fillBound); err != nil {
+			return err
+		}
+	}
+	r, err := do(job, driveTime)
+	if err != nil || r.Ran == 0 {
+		return err
+	}
+	l.alone = float64(r.Sides[fio.Read].Bytes+r.Sides[fio.Write].Bytes) / r.Ran.Seconds()
+	return nil
+}
+
+// Progress implements system.Target.
+func (i *instance) Progress() system.Progress {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.load == nil {
+		return system.Progress{}
+	}
+	return i.load.progress()
+}
+
+// Reset implements system.Target: the volumes stay, with their files.
+func (i *instance) Reset(context.Context) error { return i.stop() }
+
+// Close implements system.Instance.
+func (i *instance) Close(context.Context) error { return i.close() }
+
+// stop ends the load of the last step.
+func (i *instance) stop() error {
+	i.mu.Lock()
+	l := i.load
+	i.load = nil
+	i.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	return l.kill()
+}
+
+// close ends the load and removes the volumes.
+func (i *instance) close() error {
+	err := i.stop()
+	if i.beside != nil {
+		i.beside.stop()
+		i.mu.Lock()
+		i.beside = nil
+		i.mu.Unlock()
+	}
+	if i.ground != nil {
+		err = errors.Join(err, i.ground.close())
+		i.ground = nil
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package io
+
+import (
+	"context"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+)
+
+// Provider opens volumes.
+type Provider struct{}
+
+// Name is the target's name.
+const Name = "io"
+
+// rooms are the directories of the runs.
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesElsewhere} }
+
+// SweepHost implements system.Sweeper.
+func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
+
+// Declare implements system.Provider.
+func (Provider) Declare() workload.Target {
+	kind, small := operations(), fileOperations()
+	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
+		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
+	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem())}
+}
+
+// Needs implements system.Provider.
+func (Provider) Needs() []proc.Program {
+	needs := append([]proc.Program{fio.Program()}, postgresNeeds()...)
+	for i := range needs[1:] {
+		needs[1+i].Optional = "for beside=" + pgbenchName
+	}
+	return append(needs, gluster.Needs()...)
+}
+
+// Outline implements system.Provider.
+func (Provider) Outline(r system.Request) ([]system.Change, error) {
+	return []system.Change{
+		{Action: system.Make, What: "volumes of a GlusterFS of its own, or directories where path is given, with files that are read and written"},
+		{Action: system.Make, What: "an fio for each volume", Each: "step"},
+	}, nil
+}
+
+// Open implements system.Provider.
+func (Provider) Open(_ context.Context, r system.Request) (system.Session, error) {
+	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}}, nil
+}
+
+// session is the volumes of one run.
+type session struct {
+	local.Session
+	arms map[string]settings
+}
+
+// Prepare implements system.Session.
+func (s *session) Prepare(ctx context.Context) error {
+	s.arms = make(map[string]settings)
+	err := s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
+	if err != nil {
+		return err
+	}
+	return s.MakeRoom()
+}
+
+func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+	params, err := s.Resolve(given)
+	if err != nil {
+		return err
+	}
+	_, notSmall := s.Workload.Param("files")
+	one, err := settingsOf(params, notSmall == nil, given)
+	if err != nil {
+		return err
+	}
+	axis := s.axis()
+	for _, level := range s.Plan.Levels() {
+		if err := one.along(axis, level).check(axis); err != nil {
+			return err
+		}
+	}
+	if one.small != nil {
+		s.arms[arm] = one
+		return one.checkGluster()
+	}
+	path := params.Get("fio")
+	if one.binary, err = fio.Find(ctx, path); err != nil {
+		if path != "" {
+			return system.ParamMistake("fio", "give the path of an fio", "%w", err)
+		}
+		return system.Lacking(err, ", or give its path: --set fio=PATH")
+	}
+	if err := one.checkJob(ctx); err != nil {
+		return err
+	}
+	s.arms[arm] = one
+	return one.checkGluster()
+}
+
+// axis is the target's axis that the plan is made along.
+func (s *session) axis() string {
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil {
+		return ""
+	}
+	return axis.Means
+}
+
+// Survey implements system.Session.
+func (s *session) Survey(context.Context, bool) (system.Survey, error) {
+	return system.Survey{Target: naming(), Version: s.arms[""].binary.Version, Kind: s.Workload.KindOn(s.Plan.Axis.Name), Findings: []record.HealthFinding{}}, nil
+}
+
+func naming() record.TargetNaming { return record.TargetNaming{Kind: Name, Name: "fio", Private: true} }
+
+// Bounds implements system.Session.
+func (s *session) Bounds() system.Bounds {
+	return system.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: mostVolumes * mostDepth, MaxInFlightOpen: mostVolumes * mostDepth}
+}
+
+// Target implements system.Session.
+func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
+}

@@ -1,0 +1,274 @@
+package io
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
+	"plimsoll.dev/plimsoll/internal/text/size"
+)
+
+// settings are what one arm's volumes and IO are like.
+type settings struct {
+	binary  fio.Binary
+	job     fio.Job          // but for its directory, depth and rate
+	raw     string           // a job file of the user's, "" for none
+	small   *smallfiles.Spec // what is done with small files instead of a job, but for its directory and rate; nil for a job
+	volumes int
+	depth   int
+	rate    int // IOs a second in all, 0 for as many as it goes
+	paths   []string
+	gluster *gluster.Settings // nil where there are paths
+	// postgres is the directory of PostgreSQL's programs where pgbench runs on the
+	// first volume beside the IO, "" for none.
+	postgres string
+	drive    bool // measure it before each step
+}
+
+const (
+	mostSize    = 1 << 40
+	mostVolumes = 2000
+	mostDepth   = 4096
+	mostRate    = 100_000_000
+	mostSmall   = 1 << 20
+	mostFiles   = 100_000
+)
+
+// settingsOf checks what parameters say, along an axis. Files are read, and
+// nothing is started.
+func settingsOf(p workload.Params, small bool, given map[string]string) (s settings, err error) {
+	sizeOf := func(name string) int64 {
+		n, sizeErr := size.Parse(p.Get(name), mostSize)
+		if sizeErr != nil {
+			err = errors.Join(err, system.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
+		}
+		return n
+	}
+	s = settings{
+		job: fio.Job{
+			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: sizeOf("blockSize"), Size: sizeOf("size"), Direct: p.Flag("direct"),
+			Engine: p.Get("engine"), Fsync: int(p.Int("fsync")), Verify: p.Get("verify") == "crc",
+		},
+		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Flag("drive"),
+	}
+	if small {
+		s.job, err = fio.Job{}, nil // whatever parameters of jobs are not there
+		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: sizeOf("size"), Fsync: p.Flag("fsync")}
+		s.depth = s.small.Workers
+	}
+	if err != nil {
+		return s, err
+	}
+	j := &s.job
+	switch {
+	case small && (s.small.Size > mostSmall || s.small.Files > mostFiles):
+		return s, system.ParamMistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
+	case small:
+	case j.Block < 512 || j.Block > j.Size:
+		return s, system.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
+	case j.Direct && j.Block%512 != 0:
+		return s, system.ParamMistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
+	case j.Verify && j.Size%j.Block != 0:
+		return s, system.ParamMistake("size", "a multiple of blockSize", "a checksum is kept for each block, and %s are no whole number of %s", size.Text(j.Size), size.Text(j.Block))
+	case j.Reads() && j.Writes() && (j.ReadPercent < 1 || j.ReadPercent > 99):
+		return s, system.ParamMistake("mix", "rw=read or rw=write for one alone", "%d is no percentage from 1 to 99", j.ReadPercent)
+	}
+	for _, path := range strings.Split(p.Get("path"), "+") {
+		if path == "" {
+			continue
+		}
+		if path, err = s.checkPath(path); err != nil {
+			return s, err
+		}
+		s.paths = append(s.paths, path)
+	}
+	if p.Get("beside") == "pgbench" {
+		if s.postgres, err = findPostgres(); err != nil {
+			return s, err
+		}
+	}
+	if file := p.Get("job"); file != "" {
+		if err := s.readJob(file, p); err != nil {
+			return s, err
+		}
+	}
+	return s, s.glusterOf(p, given)
+}
+
+// checkPath checks that volumes can be made in a directory, and makes it
+// absolute.
+func (s *settings) checkPath(path string) (string, error) {
+	const hint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", system.ParamMistake("path", hint, "%w", err)
+	}
+	probe, err := os.MkdirTemp(absolute, volumesPrefix)
+	if err != nil {
+		return "", system.ParamMistake("path", hint, "%w", err)
+	}
+	defer os.RemoveAll(probe)
+	if !s.job.Direct {
+		return absolute, nil
+	}
+	f, err := os.OpenFile(filepath.Join(probe, fio.FileName), os.O_CREATE|os.O_WRONLY|syscall.O_DIRECT, 0o600)
+	if err != nil {
+		return "", system.ParamMistake("direct", "direct=false", "the file system of %s does no direct IO: %w", absolute, err)
+	}
+	f.Close()
+	return absolute, nil
+}
+
+// readJob reads a job file of the user's.
+func (s *settings) readJob(file string, p workload.Params) error {
+	const hint = "give a file with jobs for fio"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return system.ParamMistake("job", hint, "%w", err)
+	}
+	if _, err := fio.Raw(string(text), "/"); err != nil {
+		return system.ParamMistake("job", hint, "%s: %w", file, err)
+	}
+	if s.rate > 0 {
+		return system.ParamMistake("rate", "give it in the job, as rate_iops", "the job in %s says what is done", file)
+	}
+	s.raw = string(text)
+	return nil
+}
+
+// along are the settings at a level of an axis.
+func (s settings) along(axis string, level float64) settings {
+	switch n := int(math.Floor(level + 1e-9)); axis {
+	case axisVolumes:
+		s.volumes = n
+	case axisDepth, axisWorkers:
+		s.depth = n
+	case axisRate, axisOperations:
+		s.rate = n
+	}
+	return s
+}
+
+// check checks what an axis may change.
+func (s settings) check(axis string) error {
+	kinds := 1
+	if s.small == nil && s.job.Reads() && s.job.Writes() {
+		kinds = 2
+	}
+	switch {
+	case (s.small != nil) != slices.Contains([]string{axisWorkers, axisOperations}, axis):
+		return system.Mistakef("", "the axis %s is of another workload of this target", axis)
+	case s.volumes < 1 || s.volumes > mostVolumes:
+		return system.ParamMistake("volumes", "", "there must be 1 to %d volumes, not %d", mostVolumes, s.volumes)
+	case s.depth < 1 || s.depth > mostDepth:
+		return system.ParamMistake("depth", "", "the depth must be 1 to %d, not %d", mostDepth, s.depth)
+	case s.small == nil && s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
+		return system.ParamMistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
+	case s.rate < 1 && slices.Contains([]string{axisRate, axisOperations}, axis):
+		return system.ParamMistake("rate", "", "less than one operation a second is no rate")
+	case s.rate < 0 || s.rate > mostRate:
+		return system.ParamMistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
+	case s.rate > 0 && s.rate < s.volumes*kinds:
+		return system.ParamMistake("rate", fmt.Sprintf("at least %d", s.volumes*kinds), "%d IOs a second are not one of each kind for each of %d volumes", s.rate, s.volumes)
+	case s.raw != "" && axis != axisVolumes:
+		return system.ParamMistake("job", "--axis volumes", "the job says how deep and how fast it is, and the axis is %s", axis)
+	}
+	if s.rate > 0 && kinds == 2 {
+		for n := range s.volumes {
+			if reads, writes := s.of(n, "").Rates(); reads < 1 || writes < 1 {
+				return system.ParamMistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: none is no rate for fio", s.of(n, "").Rate, reads, writes)
+			}
+		}
+	}
+	return nil
+}
+
+// of is the job of a volume, counted from 0, in a directory.
+func (s settings) of(n int, dir string) fio.Job {
+	j := s.job
+	j.Dir, j.Depth, j.Seed = dir, s.depth, uint64(n)+1
+	if s.rate > 0 {
+		j.Rate = s.rate / s.volumes
+		if n < s.rate%s.volumes {
+			j.Rate++
+		}
+	}
+	return j
+}
+
+// text is what a volume's process is told to do.
+func (s settings) text(n int, dir string, every time.Duration) (string, error) {
+	switch {
+	case s.small != nil:
+		spec := *s.small
+		spec.Dir, spec.Workers, spec.Rate, spec.Every, spec.Seed = dir, s.depth, float64(s.rate)/float64(s.volumes), every, uint64(n)+1
+		text, err := json.Marshal(spec)
+		return string(text), err
+	case s.raw != "":
+		return fio.Raw(s.raw, dir)
+	}
+	return s.of(n, dir).Text(), nil
+}
+
+// rates are how many operations of each kind are due each second on a volume.
+func (s settings) rates(n int) map[string]float64 {
+	rates := make(map[string]float64)
+	switch {
+	case s.rate == 0:
+	case s.small != nil:
+		for _, name := range smallfiles.Operations() {
+			rates[name] = float64(s.rate) / float64(s.volumes*len(smallfiles.Operations()))
+		}
+	default:
+		reads, writes := s.of(n, "").Rates()
+		rates[fio.Read], rates[fio.Write] = float64(reads), float64(writes)
+	}
+	return rates
+}
+
+// maker is what makes the load.
+func (s settings) maker() string {
+	if s.small != nil {
+		return fileOperations().Generator
+	}
+	return operations().Generator
+}
+
+// main is the component that what was not done is counted among.
+func (s settings) main() string {
+	switch {
+	case s.small != nil:
+		return fio.Create
+	case s.job.Reads():
+		return fio.Read
+	}
+	return fio.Write
+}
+
+// checkJob has fio itself read the job.
+func (s settings) checkJob(ctx context.Context) error {
+	text, err := s.text(0, os.TempDir(), time.Second)
+	if err == nil {
+		err = s.binary.Check(ctx, text)
+	}
+	switch {
+	case err != nil && s.raw != "":
+		return system.ParamMistake("job", "", "%w", err)
+	case err != nil:
+		return system.ParamMistake("engine", "another engine, or another fio: --set fio=PATH", "%w", err)
+	}
+	return nil
+}

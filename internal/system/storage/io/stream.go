@@ -1,0 +1,363 @@
+package io
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+)
+
+// load is the IO of one step: an fio on each volume. What they report is cut
+// into windows. An IO belongs to the window in which it was completed: what was
+// under way at its end is of the next one.
+type load struct {
+	settings
+	session *session
+	ground  ground
+	beside  *database // nil without
+	// What that had told when the hold began.
+	besideSeconds            int
+	besideSum, besideWeighed float64
+	rec                      system.Recorder
+	every                    time.Duration // how often fio reports
+	alone, link              float64       // bytes a second of the drive by itself, and of the link; 0 is not known
+	copies                   int           // of what is written that cross the link
+
+	mu      sync.Mutex
+	volumes []*volume
+	windows []*window
+	told    int
+	warm    int  // windows of the warm-up
+	asked   bool // fio to end
+	ticks   int  // readings of waits
+}
+
+// volume is one volume and its fio.
+type volume struct {
+	name string
+	n    int
+	dir  string
+	proc *fio.Process // nil where the volume could not be filled
+	over bool         // the process has ended
+	// failed is how it failed, "" where it did not, and since the window from
+	// which on.
+	failed, why string
+	since       int
+
+	first, last fio.Report // before the first window, and as last read
+	next        int        // the window of the next report
+	held        uint64     // IOs of the hold
+	nanos       float64    // their latencies, summed up
+	longest     float64    // of them
+	waits       waits
+}
+
+// window is what was done within one window, over all volumes.
+type window struct {
+	sides  map[string]*side
+	places map[string]int
+}
+
+// side is what was done in one direction. Due is how many were to be.
+type side struct {
+	bins  fio.Bins
+	bytes int64
+	due   float64
+}
+
+const (
+	streamTick = 20 * time.Millisecond
+	// lateReport is how long after the end of a window reports of it are waited
+	// for, besides the time of two windows.
+	lateReport = 500 * time.Millisecond
+	// The bounds of how long fio may take to complete what is under way.
+	leastEnding, mostEnding = 5 * time.Second, 30 * time.Second
+	// mostPlaces is for how many volumes windows say what each did.
+	mostPlaces = 100
+	// achievedTolerated is what may be missing of the due IOs before those count
+	// as never sent.
+	achievedTolerated = 0.01
+)
+
+// stream makes the load of a step.
+func (l *load) stream(ctx context.Context, s system.Schedule) error {
+	l.mu.Lock()
+	l.windows = make([]*window, int((s.Warm+s.Hold+s.Window-1)/s.Window))
+	l.warm = int(s.Warm / s.Window)
+	for i := range l.windows {
+		l.windows[i] = &window{sides: make(map[string]*side), places: make(map[string]int)}
+	}
+	for _, v := range l.volumes {
+		if v.proc != nil {
+			v.proc.Take()
+			v.first, _ = v.proc.Last()
+			v.last = v.first
+			_ = v.proc.Watch(l.goesFirst()) // one that has ended failed
+		}
+	}
+	l.mu.Unlock()
+
+	warmAt := s.Begin + record.MicrosOf(s.Warm)
+	tick := time.NewTicker(streamTick)
+	defer tick.Stop()
+	for warmed := false; ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return l.kill() // a step that was cut decides nothing
+		}
+		now := l.rec.Clock.Now()
+		if !warmed && now >= warmAt {
+			warmed = true
+			if l.beside != nil {
+				l.besideSeconds, l.besideSum, l.besideWeighed, _ = l.beside.told()
+			}
+		}
+		if warmed {
+			l.readWaits(now)
+		}
+		l.collect(s)
+		if err := l.tell(s, now); err != nil {
+			return err
+		}
+		if now >= s.End() {
+			return l.finish(ctx, s)
+		}
+	}
+}
+
+// running are the volumes whose fio has not ended.
+func (l *load) running() []*volume {
+	return slices.DeleteFunc(slices.Clone(l.volumes), func(v *volume) bool { return v.proc == nil || v.over })
+}
+
+// collect takes in what was reported.
+func (l *load) collect(s system.Schedule) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.running() {
+		ended := v.proc.Ended()
+		for _, r := range v.proc.Take() {
+			l.add(v, r, s.Window)
+		}
+		if ended {
+			v.over = true
+			if kind, why := v.proc.Failure(l.asked); v.failed == "" && kind != "" {
+				v.failed, v.why, v.since = kind, why, min(v.next, len(l.windows)-1)
+			}
+		}
+	}
+}
+
+// add puts what a volume did since its last report into a window.
+func (l *load) add(v *volume, r fio.Report, length time.Duration) {
+	at := int(math.Round(float64(r.Ran-v.first.Ran)/float64(length))) - 1
+	at = max(at, v.next-1, l.told) // what was told is not told anew
+	if at >= len(l.windows) {
+		return // after the last one
+	}
+	w := l.windows[at]
+	rates := l.rates(v.n)
+	before := v.last.Sides
+	for name, now := range r.Sides {
+		d := now.Bins.Since(before[name].Bins)
+		n := d.N()
+		rate := rates[name]
+		if n == 0 && rate == 0 {
+			continue
+		}
+		x := w.sides[name]
+		if x == nil {
+			x = &side{bins: make(fio.Bins)}
+			w.sides[name] = x
+		}
+		x.bins.Add(d)
+		x.bytes += now.Bytes - before[name].Bytes
+		x.due += rate * (r.Ran - v.last.Ran).Seconds()
+		w.places[v.name] += int(n)
+		if at >= l.warm {
+			v.held += n
+			for ns, k := range d {
+				v.nanos += float64(ns) * float64(k)
+				v.longest = max(v.longest, float64(ns))
+			}
+		}
+	}
+	v.last, v.next = r, at+1
+}
+
+// tell puts the windows on record that are over, but for the last one, of which
+// more is known once all fio have ended.
+func (l *load) tell(s system.Schedule, now record.Micros) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.told < len(l.windows)-1 {
+		_, to := l.span(s, l.told)
+		late := now > to+record.MicrosOf(2*s.Window+lateReport)
+		waiting := slices.ContainsFunc(l.running(), func(v *volume) bool { return v.next <= l.told })
+		if now < to || waiting && !late {
+			return nil
+		}
+		if err := l.emit(s, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *load) span(s system.Schedule, i int) (from, to record.Micros) {
+	from = s.Begin + record.Micros(i)*record.MicrosOf(s.Window)
+	return from, min(from+record.MicrosOf(s.Window), s.End())
+}
+
+// emit puts the next window on record, a component at a time. Dropped is how many
+// IOs of the step were due and never done.
+func (l *load) emit(s system.Schedule, dropped float64) error {
+	i := l.told
+	w := l.windows[i]
+	l.told++
+	failed, alive := l.failures(s, i)
+	if len(w.sides) == 0 {
+		w.sides[l.main()] = &side{bins: make(fio.Bins)} // nothing was done
+	}
+	backlog := l.backlog(0, i+1)
+	if dropped > 0 {
+		backlog = l.backlog(0, l.warm) // those that are dropped are waited for no more
+	}
+	for _, name := range fio.SidesInOrder() {
+		x := w.sides[name]
+		if x == nil {
+			continue
+		}
+		out := &record.Window{Component: name, WarmUp: i < l.warm, Done: int(x.bins.N()), Failed: failed, Backlog: backlog}
+		out.From, out.To = l.span(s, i)
+		out.Sent = out.Done + out.FailedAll()
+		out.Intended = out.Sent
+		if s.Open {
+			out.Dropped = int(dropped)
+			out.Late, out.Intended = out.Dropped, out.Intended+out.Dropped
+		} else {
+			out.InFlight = alive * l.settings.depth
+		}
+		failed, alive, dropped = nil, 0, 0 // of the first component
+		if name == fio.Read {
+			out.BytesIn = x.bytes
+		} else {
+			out.BytesOut = x.bytes
+		}
+		if len(l.volumes) <= mostPlaces && len(w.places) > 0 {
+			out.ByPlace, w.places = w.places, nil
+		}
+		h, err := x.bins.Histogram()
+		if err != nil {
+			return err
+		}
+		out.Histograms = map[string]record.Histogram{complete: h}
+		if l.told == len(l.windows) {
+			if out.OwnDelay, err = l.ownDelay(); err != nil {
+				return err
+			}
+		}
+		l.rec.Emit(out)
+	}
+	return nil
+}
+
+// failures counts, by kind, what failed in a window: of each volume that had
+// failed by then as many as it was to do, or would have had under way. Alive is
+// how many volumes had not.
+func (l *load) failures(s system.Schedule, i int) (failed map[string]int, alive int) {
+	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
+		failed = map[string]int{"pgbench ended": 1}
+	}
+	for _, v := range l.volumes {
+		switch {
+		case v.failed != "" && i >= v.since:
+			if failed == nil {
+				failed = make(map[string]int)
+			}
+			n := l.settings.depth
+			if l.rate > 0 {
+				n = int(math.Round(float64(l.rate) / float64(len(l.volumes)) * s.Window.Seconds()))
+			}
+			failed[v.failed] += max(n, 1)
+		case v.proc != nil && !v.over:
+			alive++
+		}
+	}
+	return failed, alive
+}
+
+// backlog is how many IOs were due in some windows and not done, beyond the one
+// of each kind that a volume may be at when it reports.
+func (l *load) backlog(from, to int) int {
+	kinds := make(map[string]bool)
+	behind := 0.0
+	for _, w := range l.windows[from:to] {
+		for name, x := range w.sides {
+			if x.due > 0 {
+				kinds[name] = true
+				behind += x.due - float64(x.bins.N())
+			}
+		}
+	}
+	return int(max(behind-float64(len(kinds)*len(l.volumes)), 0))
+}
+
+// finish ends the fios, and tells the last window and what the step came to.
+func (l *load) finish(ctx context.Context, s system.Schedule) error {
+	// The last reports are on their way.
+	last := len(l.windows)
+	_ = wait(ctx, 2*s.Window+lateReport, func() bool {
+		l.collect(s)
+		return !slices.ContainsFunc(l.running(), func(v *volume) bool { return v.next < last })
+	})
+	l.mu.Lock()
+	l.asked = true
+	l.mu.Unlock()
+	for _, v := range l.running() {
+		if l.small != nil {
+			v.proc.KillAll() // it has nothing to report at its end
+		} else {
+			v.proc.Interrupt()
+		}
+	}
+	_ = wait(ctx, min(max(s.Timeout, leastEnding), mostEnding), func() bool {
+		l.collect(s)
+		return len(l.running()) == 0
+	})
+	hung := l.running()
+	if ctx.Err() != nil {
+		return l.kill()
+	}
+	var ending sync.WaitGroup
+	for _, v := range hung {
+		v.failed, v.why, v.since = record.FailedTimeout, "fio waits for IO that does not end", min(v.next, last-1)
+		ending.Go(func() { _ = l.put(v, v.proc) })
+	}
+	ending.Wait()
+	if err := l.tell(s, math.MaxInt64/2); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due, missing := 0.0, float64(l.backlog(l.warm, last))
+	for _, w := range l.windows[l.warm:] {
+		for _, x := range w.sides {
+			due += x.due
+		}
+	}
+	if missing <= achievedTolerated*due {
+		missing = 0
+	}
+	if err := l.emit(s, missing); err != nil {
+		return err
+	}
+	l.sumUp(s)
+	return nil
+}

@@ -1,0 +1,177 @@
+package volumes
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+)
+
+// facts are what a machine allows; 0 is not known.
+type facts struct {
+	memory  int64 // bytes
+	files   int64 // that a process may open
+	allOpen int64 // that all processes may
+	threads int64
+	ports   int64
+}
+
+// readFacts reads them.
+func readFacts(one settings) facts {
+	f := facts{memory: one.memory, ports: gluster.LastPort - gluster.FirstPort + 1}
+	if f.memory == 0 {
+		f.memory, _ = telemetry.AvailableMemory() // else it is not known
+	}
+	f.files = openFiles()
+	f.allOpen, _ = telemetry.ReadInt("/proc/sys/fs/file-max")
+	threads, ok := telemetry.ReadInt("/proc/sys/kernel/threads-max")
+	pids, okPIDs := telemetry.ReadInt("/proc/sys/kernel/pid_max")
+	if ok && okPIDs {
+		f.threads = min(threads, pids)
+	}
+	return f
+}
+
+// mostFiles is how many files GlusterFS allows its processes to open, where it may.
+const mostFiles = 1 << 20
+
+// openFiles is how many files a process of GlusterFS may open.
+func openFiles() int64 {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &own) != nil {
+		return 0
+	}
+	// Whether the limit may be raised shows only where it is.
+	more := unix.Rlimit{Cur: own.Cur, Max: own.Max + 1}
+	if own.Max < mostFiles && unix.Setrlimit(unix.RLIMIT_NOFILE, &more) == nil {
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &own) // as it was; it may always be lowered
+		return mostFiles
+	}
+	return int64(min(own.Max, mostFiles))
+}
+
+// What a GlusterFS 10.3 was measured to take (docs/volumes.md): a process that
+// serves bricks, each brick of such a process, glusterd and each volume in it, a
+// mount.
+const (
+	mib           = 1 << 20
+	processMemory = 7 * mib
+	brickMemory   = mib * 8 / 10
+	managerMemory = 15 * mib
+	volumeMemory  = mib / 8
+	mountMemory   = 8 * mib
+
+	processFiles = 10
+	brickFiles   = 258
+	mountFiles   = 10
+
+	processThreads = 10
+	brickThreads   = 5
+	mountThreads   = 13
+)
+
+// needs are what so many volumes take of each server, and of the client.
+type needs struct{ processes, bricksOfOne, memory, files, threads float64 }
+
+// needsOf are what n volumes take in all.
+func (s settings) needsOf(n int) needs {
+	bricks, servers := float64(n), float64(s.gluster.Replica)
+	x := needs{processes: bricks, bricksOfOne: min(bricks, 1)}
+	if s.gluster.Multiplex {
+		most := float64(s.maxBricks())
+		kinds := float64(min(max(s.distinct, 1), n))
+		x.processes = kinds * math.Ceil(bricks/max(kinds, 1)/most)
+		x.bricksOfOne = math.Ceil(bricks / max(x.processes, 1))
+	}
+	x.memory = servers * (managerMemory + volumeMemory*bricks + processMemory*x.processes + brickMemory*bricks)
+	x.files = servers * (processFiles*x.processes + brickFiles*bricks)
+	x.threads = servers * (processThreads*x.processes + brickThreads*bricks)
+	if s.mount {
+		x.memory, x.files, x.threads = x.memory+mountMemory*bricks, x.files+mountFiles*bricks, x.threads+mountThreads*bricks
+	}
+	return x
+}
+
+// maxBricks is how many bricks a process serves at most with multiplexing.
+func (s settings) maxBricks() int {
+	if s.gluster.MaxBricks > 0 {
+		return s.gluster.MaxBricks
+	}
+	return gluster.DefaultMaxBricks
+}
+
+const (
+	mostCounted = 1_000_000
+	// published is the highest number of volumes of the published measurements.
+	published = 1000
+)
+
+// ceilingsOf is how far volumes can be raised, before any load: by what this
+// machine has and by what volumes were measured to take.
+func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTable {
+	estimated := "what volumes need is an estimate, by what GlusterFS 10.3 was measured to take"
+	add := func(name, what, unit string, class record.CeilingClass, limit int64, reason, sign, from, note string, used func(needs) float64) {
+		row := record.Ceiling{Name: name, What: what, Class: class, Unit: unit, Reason: reason, Sign: sign, From: from, Note: note}
+		if limit <= 0 {
+			row.Class = record.CeilingUnknown
+		} else {
+			level := float64(sort.Search(mostCounted, func(n int) bool { return used(s.needsOf(n+1)) > float64(limit) }))
+			row.Limit, row.Level = new(float64(limit)), &level
+			if level >= mostCounted {
+				row.Class, row.Level = record.CeilingUnbound, nil
+			}
+		}
+		table.Ceilings = append(table.Ceilings, row)
+	}
+	add("memory", "memory", "bytes", record.CeilingHard, f.memory*mostMemory/100, fmt.Sprintf("guard %s: GlusterFS uses %d %% of the memory", measureMemory, mostMemory), measureMemory, "available memory, or the parameter memory",
+		"", func(n needs) float64 { return n.memory })
+	add("ports", "ports for bricks of a server", "ports", record.CeilingHard, f.ports, startFailed+": every port for bricks is in use", startFailed, "GlusterFS, base-port and max-port", "",
+		func(n needs) float64 { return n.processes })
+	add("openFiles", "open files of a process", "files", record.CeilingHard, f.files, startFailed+": no process serves a brick, for it has too many open files", "files open", "limit of open files (ulimit -n)", "",
+		func(n needs) float64 { return processFiles + brickFiles*n.bricksOfOne })
+	add("allOpenFiles", "open files of the machine", "files", record.CeilingHard, f.allOpen, startFailed+": too many open files in system", startFailed, "fs.file-max", "",
+		func(n needs) float64 { return n.files })
+	add("threads", "threads of the machine", "threads", record.CeilingHard, f.threads, startFailed+": no thread can be started", startFailed, "kernel.threads-max, kernel.pid_max", "",
+		func(n needs) float64 { return n.threads })
+	supported := float64(published)
+	table.Ceilings = append(table.Ceilings, record.Ceiling{
+		Name: "published", What: "volumes that were published as tested", Class: record.CeilingAdvisory, Level: &supported, Limit: &supported, Unit: "volumes",
+		From: "Container-native GlusterFS and brick multiplexing", Note: "stay inside the number that your release supports",
+	})
+	if s.gluster.Multiplex {
+		most := float64(s.maxBricks())
+		table.Ceilings = append(table.Ceilings, record.Ceiling{
+			Name: "maxBricksPerProcess", What: "bricks that a process serves", Class: record.CeilingUnbound, Limit: &most, Unit: "bricks", From: "cluster.max-bricks-per-process",
+			Note: fmt.Sprintf("further bricks start further processes: %d volumes take %g on each server", published, s.needsOf(published).processes),
+		})
+	}
+	level := func(c record.Ceiling) float64 {
+		if c.Level == nil {
+			return math.Inf(1)
+		}
+		return *c.Level
+	}
+	slices.SortStableFunc(table.Ceilings, func(a, b record.Ceiling) int {
+		switch x, y := level(a), level(b); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	for k := range table.Ceilings {
+		if c := &table.Ceilings[k]; c.Class == record.CeilingHard {
+			c.Binds = true
+			break
+		}
+	}
+	table.Notes = append(table.Notes, estimated)
+	return table
+}

@@ -1,0 +1,173 @@
+package volumes
+
+import (
+	"sync"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+)
+
+// meter reads what GlusterFS's processes use. It is safe for concurrent use.
+type meter struct {
+	mu     sync.Mutex
+	shares map[process]int64 // proportional share of memory, as last read
+	cpu    map[process]float64
+	ended  map[string]float64 // CPU seconds of processes that have ended, by source
+	memory float64            // bytes of all processes, as last read
+	turn   int
+}
+
+// process is one by where it runs.
+type process struct {
+	server, pid int
+	part        gluster.Part
+}
+
+// readAnew is of how many processes the share of memory is read anew in one
+// reading, besides those that were not read before.
+const readAnew = 100
+
+// forget begins anew, with another GlusterFS.
+func (m *meter) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shares, m.cpu, m.ended, m.memory = make(map[process]int64), make(map[process]float64), make(map[string]float64), 0
+}
+
+func (m *meter) allMemory() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.memory
+}
+
+// bricks are the processes that served bricks at the last reading.
+func (m *meter) bricks() map[process]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make(map[process]bool)
+	for p := range m.cpu {
+		if p.part == gluster.Bricks {
+			list[p] = true
+		}
+	}
+	return list
+}
+
+// sum is what processes use together.
+type sum struct {
+	proc.Usage
+	processes int
+}
+
+// read reads what runs.
+func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen, n := 0, len(m.shares)
+	m.turn++
+	anew := func(server, pid int) bool {
+		seen++
+		// In turns, so that all are read anew after a while.
+		if n <= readAnew || (seen+m.turn*readAnew)%n < readAnew {
+			return true
+		}
+		for _, part := range gluster.Parts() {
+			if _, ok := m.shares[process{server, pid, part}]; ok {
+				return false
+			}
+		}
+		return true
+	}
+	list, err := sys.Processes(anew)
+	if err != nil {
+		return nil, err
+	}
+	// A part of which nothing runs uses nothing: that is known, too.
+	sums := map[string]sum{sourceServers: {}}
+	for _, part := range gluster.Parts() {
+		sums[string(part)] = sum{}
+	}
+	add := func(source string, u proc.Usage) {
+		s := sums[source]
+		s.processes++
+		s.Usage = s.Usage.Plus(u)
+		sums[source] = s
+	}
+	shares, cpu := make(map[process]int64, len(list)), make(map[process]float64, len(list))
+	for _, p := range list {
+		key := process{p.Server, p.PID, p.Part}
+		if p.ShareBytes == 0 {
+			p.ShareBytes = m.shares[key]
+		}
+		shares[key], cpu[key] = p.ShareBytes, p.CPUSeconds
+		for _, source := range sourcesOf(p.Part) {
+			add(source, p.Usage)
+		}
+	}
+	// What processes have used that are gone stays used.
+	for key, used := range m.cpu {
+		if _, runs := cpu[key]; !runs {
+			for _, source := range sourcesOf(key.part) {
+				m.ended[source] += used
+			}
+		}
+	}
+	m.shares, m.cpu, m.memory = shares, cpu, 0
+	for source, used := range m.ended {
+		s := sums[source]
+		s.CPUSeconds += used
+		sums[source] = s
+	}
+	for source, s := range sums {
+		if source == sourceServers || source == string(gluster.Mounts) {
+			m.memory += float64(s.ShareBytes)
+		}
+	}
+	return sums, nil
+}
+
+// sourcesOf are the sources that a part's use counts in.
+func sourcesOf(part gluster.Part) []string {
+	if part == gluster.Mounts {
+		return []string{string(part)}
+	}
+	return []string{string(part), sourceServers}
+}
+
+// Readings are what GlusterFS's parts use now.
+func (i *instance) Readings() []record.Reading {
+	var list []record.Reading
+	if cpus, busy, err := telemetry.Machine(); err == nil {
+		list = append(list, record.Reading{Source: sourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+	}
+	i.readers.RLock()
+	defer i.readers.RUnlock()
+	sys := i.used.Load()
+	if sys == nil {
+		return list
+	}
+	sums, err := i.meter.read(sys.System)
+	if err != nil {
+		return list // it is not known now
+	}
+	list = append(list, record.Reading{Source: sourceCommands, Values: map[string]float64{"cpuSeconds": sys.Commands()}})
+	for source, s := range sums {
+		values := map[string]float64{
+			"cpuSeconds": s.CPUSeconds, "pssBytes": float64(s.ShareBytes), "residentBytes": float64(s.RSSBytes),
+			"processes": float64(s.processes), "threads": float64(s.Threads), "handles": float64(s.Handles),
+		}
+		if source == string(gluster.Bricks) {
+			ports := 0
+			for n := range sys.Replica {
+				if listening, err := sys.Server(n).Ports(); err == nil {
+					ports += listening
+				}
+			}
+			values["ports"] = float64(ports)
+		}
+		list = append(list, record.Reading{Source: source, Values: values})
+	}
+	return list
+}

@@ -1,0 +1,331 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+)
+
+// running is a GlusterFS that runs, with its volumes.
+type running struct {
+	*gluster.System
+	settings
+	rec   system.Recorder
+	axis  string
+	arm   string
+	meter *meter
+
+	unserved atomic.Bool     // the last volume that was started is not served
+	ages     context.Context // ends before GlusterFS does
+	stopAge  context.CancelFunc
+	ageing   sync.WaitGroup
+
+	mu       sync.Mutex
+	numbers  *int
+	asked    int // volumes
+	volumes  map[string]*volume
+	progress system.Progress
+}
+
+// volume is one that was created.
+type volume struct {
+	number  int
+	name    string
+	options map[string]string
+	mounted bool
+	written bool
+	ready   bool
+	leaving bool   // it is being deleted
+	probed  bool   // its mount is being asked
+	lost    string // the reason for which it is no more ready, "" for none
+}
+
+// newVolumes are volumes that are not made yet. It is called with the lock held.
+func (r *running) newVolumes(n int) []*volume {
+	list := make([]*volume, n)
+	for k := range list {
+		*r.numbers++
+		list[k] = &volume{number: *r.numbers, name: fmt.Sprintf("volume-%d", *r.numbers), options: r.optionsOf(*r.numbers)}
+	}
+	return list
+}
+
+// provide creates a volume and makes it ready. Its request is answered once it
+// is, or has failed: each command is bounded, and is not cut by the user, for
+// what became of it would not be known.
+func (r *running) provide(v *volume, n int, open bool) record.Slot {
+	slot := record.Slot{Slot: v.name, Component: component, Units: 1, Iteration: n, Outcome: record.SlotCreated}
+	ctx := context.Background()
+	if err := r.Create(ctx, v.name, v.options); err != nil {
+		slot.Outcome, slot.Error = record.SlotFailed, r.explain(err)
+		return slot
+	}
+	r.mu.Lock()
+	r.volumes[v.name] = v
+	r.progress.Left = 0
+	r.mu.Unlock()
+	r.reach(v.name, created)
+	if reason, err := r.finish(ctx, v, r.reach); err != nil {
+		r.fail(v.name, reason, r.explain(err))
+		return slot
+	}
+	r.arrived(v)
+	r.reach(v.name, ready)
+	if open {
+		r.age(v)
+	}
+	return slot
+}
+
+// finish starts, mounts and writes to a volume that was created.
+func (r *running) finish(ctx context.Context, v *volume, reach func(volume, milestone string)) (reason string, err error) {
+	if err := r.Start(ctx, v.name, false); err != nil {
+		return startFailed, err
+	}
+	if !r.serves(v) {
+		return startFailed, fmt.Errorf("GlusterFS says that volume %s has started, and no process serves its brick", v.name)
+	}
+	reach(v.name, started)
+	if !r.mount {
+		return "", nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.patience)
+	_, err = r.Client().Mount(bounded, v.name)
+	cancel()
+	if err != nil {
+		return mountFailed, errors.Join(err, r.Client().Abort(v.name))
+	}
+	r.mu.Lock()
+	v.mounted = true
+	r.mu.Unlock()
+	reach(v.name, mounted)
+	if r.write == 0 {
+		return "", nil
+	}
+	err = r.within(v, func() error { return write(r.file(v.name), v.name, r.write) })
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return noSpace, err
+	case errors.Is(err, errHung):
+		return mountHung, err
+	case err != nil:
+		return writeFailed, err
+	}
+	r.mu.Lock()
+	v.written = true
+	r.mu.Unlock()
+	reach(v.name, written)
+	return "", nil
+}
+
+// servedWithin is how long it may take from the start of a volume until its bricks
+// are served. Once one was not, the next ones get less.
+const (
+	servedWithin = 10 * time.Second
+	servedAgain  = 200 * time.Millisecond
+)
+
+// serves reports whether the bricks of a volume that has started come to be served.
+func (r *running) serves(v *volume) bool {
+	bound := servedWithin
+	if r.unserved.Load() {
+		bound = servedAgain
+	}
+	deadline := time.After(bound)
+	for !r.Serving(v.name) {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-deadline:
+			r.unserved.Store(true)
+			return false
+		}
+	}
+	r.unserved.Store(false)
+	return true
+}
+
+// file is that of a mounted volume, as this program sees it.
+func (r *running) file(volume string) string {
+	return r.Client().Path(filepath.Join(r.Client().Mounted(volume), "data"))
+}
+
+// errHung says that a mount did not answer in time. It was aborted.
+var errHung = errors.New("the mount did not answer, and its FUSE connection was aborted")
+
+// within does something with a mounted volume's files. A mount that does not
+// answer within the patience is aborted: whatever waits for it then fails.
+func (r *running) within(v *volume, do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	patience := time.NewTimer(r.patience)
+	defer patience.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-patience.C:
+	}
+	err := r.Client().Abort(v.name)
+	r.mu.Lock()
+	v.mounted = false
+	r.mu.Unlock()
+	return errors.Join(fmt.Errorf("%w after %v", errHung, r.patience), err)
+}
+
+// age deletes a volume of the axis rate at the end of its life.
+func (r *running) age(v *volume) {
+	ctx := r.ages
+	r.ageing.Go(func() {
+		select {
+		case <-time.After(r.life):
+		case <-ctx.Done():
+			return
+		}
+		if err := r.remove(ctx, v, func(string) {}); err != nil && ctx.Err() == nil {
+			r.rec.Emit(&record.State{Object: v.name, Reason: deleteFailed, Message: r.explain(err)})
+		}
+	})
+}
+
+// remove deletes a volume, and tells which steps of that it has reached.
+func (r *running) remove(ctx context.Context, v *volume, reached func(string)) error {
+	r.mu.Lock()
+	v.leaving = true
+	wasMounted := v.mounted
+	r.mu.Unlock()
+	if wasMounted {
+		if err := r.Client().Unmount(ctx, v.name); err != nil {
+			return err
+		}
+		reached(unmounted)
+	}
+	if err := r.Stop(ctx, v.name); err != nil {
+		return err
+	}
+	reached(stopped)
+	if err := r.Delete(ctx, v.name); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	delete(r.volumes, v.name)
+	if r.axis == axisRate {
+		r.progress.There--
+	}
+	r.mu.Unlock()
+	r.reach(v.name, deleted)
+	return nil
+}
+
+// arrived notes that what a step asks for is there: a volume, or what became of
+// one.
+func (r *running) arrived(v *volume) {
+	r.mu.Lock()
+	v.ready = true
+	r.progress.There++
+	r.progress.Arrived++
+	r.mu.Unlock()
+}
+
+// reach puts a milestone on record.
+func (r *running) reach(object, milestone string) {
+	r.mu.Lock()
+	r.progress.Moved = r.rec.Clock.Now()
+	r.mu.Unlock()
+	r.rec.Emit(&record.Object{Object: object, Milestone: milestone, Component: component})
+}
+
+// component is that of the workloads' objects.
+const component = "volume"
+
+// fail puts on record that an object will never be ready.
+func (r *running) fail(object, reason, message string) {
+	r.mu.Lock()
+	r.progress.Failed++
+	r.progress.Moved = r.rec.Clock.Now()
+	r.mu.Unlock()
+	r.rec.Emit(&record.State{Object: object, Reason: reason, Message: message, Failed: true})
+}
+
+// leastFree is how much room the bricks must have left for a failure to be
+// another's.
+const leastFree = 1 << 20
+
+// explain is an error with what the servers are short of.
+func (r *running) explain(err error) string {
+	return err.Error() + short(r.Server(0))
+}
+
+// short is what a server is short of, to be put after what went wrong. A
+// process is short of files where it has none for another brick.
+func short(first *gluster.Server) string {
+	text := ""
+	if open, limit, err := first.OpenFiles(); err == nil && open+brickFiles > limit {
+		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
+	}
+	if free, freeErr := first.FreeBytes(); freeErr == nil && free < leastFree {
+		text += "; the bricks' file system is full"
+	}
+	if ports, portsErr := first.Ports(); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
+		text += "; every port for bricks is in use"
+	}
+	if first.ListensInVain() {
+		text += "; a process that serves bricks has listened in vain for a volume that was deleted"
+	}
+	return text
+}
+
+// look asks glusterd which bricks serve, and notes the volumes that lack one.
+func (r *running) look(ctx context.Context) error {
+	serving, err := r.Bricks(ctx)
+	stalled := errors.Is(err, gluster.ErrStalled)
+	if err != nil && !stalled {
+		return err
+	}
+	lack := short(r.Server(0))
+	whole := make(map[string]int) // bricks that serve, by volume
+	down := make(map[string]string)
+	for _, b := range serving {
+		if b.PID > 0 {
+			whole[b.Volume]++
+		} else {
+			down[b.Volume] = fmt.Sprintf("its brick on storage server %d is down%s", b.Server+1, lack)
+		}
+	}
+	r.mu.Lock()
+	var news []*record.State
+	for name, v := range r.volumes {
+		if !v.ready || v.leaving {
+			continue
+		}
+		lost, why := "", ""
+		switch {
+		case stalled:
+			lost, why = noAnswer, err.Error()
+		case whole[name] != r.gluster.Replica:
+			lost, why = brickDown, down[name]
+		}
+		switch {
+		case lost != "" && v.lost == "":
+			v.lost = lost
+			r.progress.There--
+			news = append(news, &record.State{Object: name, Reason: lost, Message: why, Lost: ready})
+		case lost == "" && (v.lost == brickDown || v.lost == noAnswer):
+			v.lost = ""
+			r.progress.There++
+			news = append(news, &record.State{Object: name, Regained: ready})
+		}
+	}
+	r.mu.Unlock()
+	for _, s := range news {
+		r.rec.Emit(s)
+	}
+	return nil
+}

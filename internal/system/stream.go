@@ -1,0 +1,250 @@
+package system
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Schedule is when the requests of a stream are to be sent, and for how long.
+type Schedule struct {
+	// Open says that Value requests a second are sent, whatever became of
+	// earlier ones; else Value clients send one request each, and the next once
+	// it is answered.
+	Open  bool
+	Value float64
+	// Begin is when the first request is due. Warm is for how long requests are
+	// not judged, Hold for how long after it they are.
+	Begin record.Micros
+	Warm  time.Duration
+	Hold  time.Duration
+	// Window is the length of a window.
+	Window time.Duration
+	// Timeout is after how long a request is given up; DropAfter after how long
+	// one that finds no place among the MaxInFlight under way is not sent at
+	// all.
+	Timeout     time.Duration
+	DropAfter   time.Duration
+	MaxInFlight int
+}
+
+// Requests is how many requests the schedule wants sent, of random arrivals on
+// average; 0 for a closed loop, which sends as many as are answered.
+func (s Schedule) Requests() int {
+	if !s.Open {
+		return 0
+	}
+	return int(s.Value*(s.Warm+s.Hold).Seconds() + 1e-9)
+}
+
+// End is when the last request may be sent.
+func (s Schedule) End() record.Micros { return s.Begin + record.MicrosOf(s.Warm+s.Hold) }
+
+// Arrivals are the intended starts of an open loop's requests, in order.
+type Arrivals struct {
+	schedule Schedule
+	rng      *rand.Rand
+	n        int
+	next     float64 // microseconds after the schedule's begin
+}
+
+// Arrivals begins the arrivals of the schedule: evenly spread, or drawn from rng
+// as of many users who do not know of each other (a Poisson process).
+func (s Schedule) Arrivals(rng *rand.Rand) *Arrivals {
+	a := &Arrivals{schedule: s, rng: rng}
+	if rng != nil {
+		a.next = rng.ExpFloat64() / s.Value * 1e6
+	}
+	return a
+}
+
+// Next is when the next request is due; none is left where it is not ok.
+func (a *Arrivals) Next() (at record.Micros, ok bool) {
+	at = a.schedule.Begin + record.Micros(a.next)
+	if a.rng == nil {
+		return at, a.n < a.schedule.Requests()
+	}
+	return at, a.schedule.Open && at < a.schedule.End()
+}
+
+// Take goes on to the request after the next one.
+func (a *Arrivals) Take() {
+	a.n++
+	if a.rng == nil {
+		a.next = float64(a.n) / a.schedule.Value * 1e6 // so that rounding does not add up
+	} else {
+		a.next += a.rng.ExpFloat64() / a.schedule.Value * 1e6
+	}
+}
+
+// Windows gathers the requests of one component of a stream into windows, and
+// tells of each window once all is known of it. It is safe for concurrent use.
+type Windows struct {
+	schedule  Schedule
+	component string
+	emit      func(*record.Window)
+
+	mu   sync.Mutex
+	open []*openWindow // from the first that was not told of
+	told int           // windows
+	err  error
+}
+
+type openWindow struct {
+	record.Window
+	histograms map[string]*hdrhistogram.Histogram
+	ownDelay   *hdrhistogram.Histogram
+	pending    int // sent, and not ended
+}
+
+// NewWindows gathers the requests of a stream, beginning now.
+func NewWindows(s Schedule, component string, emit func(*record.Window)) *Windows {
+	return &Windows{schedule: s, component: component, emit: emit}
+}
+
+// Sent notes that a request was sent which was due at intended. Late says that
+// it found no place among those under way at first, ownDelay by how much the
+// generator sent it later than it could have. Each one that was sent must end.
+func (w *Windows) Sent(intended record.Micros, late bool, ownDelay record.Micros) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.of(intended)
+	o.Intended++
+	o.Sent++
+	o.pending++
+	if late {
+		o.Late++
+	}
+	record.Count(o.ownDelay, ownDelay)
+}
+
+// Drop notes that a request was given up unsent.
+func (w *Windows) Drop(intended record.Micros) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.of(intended)
+	o.Intended++
+	o.Late++
+	o.Dropped++
+}
+
+// Outcome is how a request ended.
+type Outcome struct {
+	// Failed is the kind of failure, "" where it was answered as it should be.
+	Failed string
+	// Lost says that what became of it is not known.
+	Lost bool
+	// Retried says that it was sent anew, on another connection.
+	Retried bool
+	// Times are those that it took from its intended start to each milestone,
+	// of one that did not fail.
+	Times             map[string]record.Micros
+	Place             string
+	BytesIn, BytesOut int64
+}
+
+// End notes how the request ended that was due at intended.
+func (w *Windows) End(intended record.Micros, x Outcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.of(intended)
+	o.pending--
+	o.BytesIn, o.BytesOut = o.BytesIn+x.BytesIn, o.BytesOut+x.BytesOut
+	if x.Retried {
+		o.Retried++
+	}
+	switch {
+	case x.Lost:
+		o.Lost++
+	case x.Failed != "":
+		if o.Failed == nil {
+			o.Failed = make(map[string]int)
+		}
+		o.Failed[x.Failed]++
+	default:
+		o.Done++
+		if x.Place != "" {
+			if o.ByPlace == nil {
+				o.ByPlace = make(map[string]int)
+			}
+			o.ByPlace[x.Place]++
+		}
+		for name, took := range x.Times {
+			h, ok := o.histograms[name]
+			if !ok {
+				h = record.NewCounts()
+				o.histograms[name] = h
+			}
+			record.Count(h, took)
+		}
+	}
+}
+
+// Tell tells of each window that is over at now and of which all is known.
+// Backlog is how many requests should have been done by now and were not, sent
+// or not.
+func (w *Windows) Tell(now record.Micros, inFlight, backlog int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.open {
+		if o.To <= now && o.InFlight < 0 {
+			o.InFlight, o.Backlog = inFlight, backlog
+		}
+	}
+	for len(w.open) > 0 && w.open[0].To <= now && w.open[0].pending == 0 && w.err == nil {
+		w.tell()
+	}
+	return w.err
+}
+
+// Lose tells of the windows that are left: what became of the requests that have
+// not ended is not known.
+func (w *Windows) Lose(now record.Micros) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.open) > 0 && w.open[0].From < now && w.err == nil {
+		o := w.open[0]
+		o.Lost, o.pending = o.Lost+o.pending, 0
+		if o.InFlight < 0 {
+			o.InFlight, o.Backlog = o.Lost, o.Lost
+		}
+		w.tell()
+	}
+	return w.err
+}
+
+// tell tells of the first window.
+func (w *Windows) tell() {
+	o := w.open[0]
+	w.open, w.told = w.open[1:], w.told+1
+	o.Histograms = make(map[string]record.Histogram, len(o.histograms))
+	for name, h := range o.histograms {
+		if o.Histograms[name], w.err = record.HistogramOf(h); w.err != nil {
+			return
+		}
+	}
+	if o.OwnDelay, w.err = record.HistogramOf(o.ownDelay); w.err == nil {
+		w.emit(&o.Window)
+	}
+}
+
+// of is the window of requests that are due at a time.
+func (w *Windows) of(intended record.Micros) *openWindow {
+	length := record.MicrosOf(w.schedule.Window)
+	i := max(int((intended-w.schedule.Begin)/length)-w.told, 0)
+	for len(w.open) <= i {
+		from := w.schedule.Begin + record.Micros(w.told+len(w.open))*length
+		w.open = append(w.open, &openWindow{
+			Window: record.Window{
+				Component: w.component, From: from, To: min(from+length, w.schedule.End()), InFlight: -1,
+				WarmUp: from < w.schedule.Begin+record.MicrosOf(w.schedule.Warm),
+			},
+			histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts(),
+		})
+	}
+	return w.open[i]
+}
