@@ -129,7 +129,8 @@ func (c *Measured) collections() (list []string) {
 			list = append(list, fmt.Sprintf("%s was paused by it %d times, p99 over %s", d.Source, d.N, result.DurationText(d.P99.Above, 0)))
 		case d.Name == record.CollectionCPU:
 			took, all := *d.Mean*float64(d.N), c.Resources[d.Source].CPUSeconds
-			if took >= collectionLeast && took >= collectionShare*all && all > 0 {
+			// More than all of it is of another time than the CPU time is.
+			if took >= collectionLeast && took >= collectionShare*all && took <= all {
 				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %d cycles", d.Source, took, all, d.N))
 			}
 		}

@@ -27,6 +27,7 @@ func TestGarbageCollectionIsNamed(t *testing.T) {
 		want string
 	}{
 		{"half of its CPU time", cpu(40, 0.1), "kube-apiserver spent 4.0 s of its 8.0 s of CPU time on it, in 40 cycles"},
+		{"more than all of its CPU time, which is of another time", cpu(90, 0.1), ""},
 		{"a fifth, as is usual", cpu(16, 0.1), ""},
 		{"half of next to nothing", cpu(4, 0.1), ""},
 		{"pauses that clients notice", pause(0.117), "kube-apiserver was paused by it 14 times, p99 over 117ms"},
