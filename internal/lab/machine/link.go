@@ -15,29 +15,44 @@ import (
 // most.
 const linkBlock = 128 << 10
 
-// Throughput is how many bytes a second one connection by TCP carries from one
-// machine, at its address, to another, as fast as it goes and for so long.
-func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
-	var listener net.Listener
-	var sender, receiver net.Conn
-	err := from.inNetwork(func() (err error) {
-		listener, err = net.Listen("tcp4", netip.AddrPortFrom(address, 0).String())
+// Dial makes a connection by TCP from one machine to another, which listens at its
+// address, and gives both ends of it to this process. It takes no longer than
+// patience.
+func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialled, accepted *net.TCPConn, err error) {
+	var listener *net.TCPListener
+	err = to.inNetwork(func() (err error) {
+		listener, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 		return err
 	})
+	var conn net.Conn
 	if err == nil {
 		defer listener.Close()
-		err = to.inNetwork(func() (err error) {
-			receiver, err = net.DialTimeout("tcp4", listener.Addr().String(), long)
+		err = from.inNetwork(func() (err error) {
+			conn, err = net.DialTimeout("tcp4", listener.Addr().String(), patience)
 			return err
 		})
 	}
 	if err == nil {
-		defer receiver.Close()
-		sender, err = listener.Accept()
+		dialled = conn.(*net.TCPConn)
+		accepted, err = listener.AcceptTCP()
 	}
+	if err != nil {
+		if dialled != nil {
+			dialled.Close()
+		}
+		return nil, nil, fmt.Errorf("connect two machines by TCP: %w", err)
+	}
+	return dialled, accepted, nil
+}
+
+// Throughput is how many bytes a second one connection by TCP carries from one
+// machine, at its address, to another, as fast as it goes and for so long.
+func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
+	receiver, sender, err := Dial(to, from, address, long)
 	if err != nil {
 		return 0, fmt.Errorf("measure a link: %w", err)
 	}
+	defer receiver.Close()
 	go func() {
 		defer sender.Close()
 		block := make([]byte, linkBlock)
