@@ -40,6 +40,11 @@ func FileSystem(dirs ...string) record.Fact {
 	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
 }
 
+// Fidelity says that no part of a cluster was loaded; the notes say what was.
+func Fidelity(notes ...string) record.Fidelity {
+	return record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: notes}
+}
+
 // Rooms are the directories of the runs on one kind of system.
 type Rooms struct {
 	// Target is the target's name, Kind that of the rooms below the state directory.

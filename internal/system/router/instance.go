@@ -37,9 +37,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
 	e := record.Environment{
 		Start: i.rec.Clock.Start(), Target: naming(),
-		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: []string{
-			"HAProxy is real and runs on this machine, as its servers and the generator do: requests cross the loopback interface and no network card",
-		}},
+		Fidelity: local.Fidelity("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross the loopback interface and no network card"),
 	}
 	if one.rate > 0 {
 		e.Fidelity.Notes[0] = fmt.Sprintf("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross a link that the kernel limits to %s each way, and no network card", param.Rate(one.rate))

@@ -40,7 +40,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
 	e := record.Environment{
 		Start: i.rec.Clock.Start(), Target: naming(),
-		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None},
+		Fidelity: local.Fidelity(),
 	}
 	notes := []string{"the files are real; one process for each volume creates, reads and deletes them, and at a fixed rate latencies count from when an operation was due"}
 	if one.small == nil {

@@ -43,9 +43,7 @@ func newInstance(s *session, rec system.Recorder) *instance {
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	e := record.Environment{
 		Start: i.rec.Clock.Start(), Target: naming(),
-		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: []string{
-			"GlusterFS is real; its storage servers and the client run on this machine in namespaces of their own: they share its processors and disk, and no network card is between them",
-		}},
+		Fidelity: local.Fidelity("GlusterFS is real; its storage servers and the client run on this machine in namespaces of their own: they share its processors and disk, and no network card is between them"),
 	}
 	e.Facts = []record.Fact{record.Version("glusterfs", gluster.Version()), local.FileSystem(i.Room.Dir)}
 	return e, nil
