@@ -11,21 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
-	"plimsoll.dev/plimsoll/internal/system/router"
-	"plimsoll.dev/plimsoll/internal/system/simulated"
-	"plimsoll.dev/plimsoll/internal/system/storage/io"
-	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
 const uuid = "0b1c2d3e-4f50-4161-8273-8495a6b7c8d9"
 
-var targets = workload.TargetsOf(observe.Declare(), virt.Provider{}.Declare(), router.Provider{}.Declare(), io.Provider{}.Declare(), simulated.Provider{}.Declare(),
-	volumes.Provider{}.Declare())
+var targets = process.Targets()
 
 // TestBuiltIn holds for every built-in workload.
 func TestBuiltIn(t *testing.T) {
