@@ -46,7 +46,16 @@ func TestGoldenHelp(t *testing.T) {
 	for _, name := range []string{"node-density", "gluster-volumes", "router"} {
 		text.WriteString(transcript(t, "", "limit", name, "--help") + "\n")
 	}
-	golden.Check(t, *update, "help.txt", []byte(text.String()))
+	// The facts that targets declare are theirs: another target changes nothing here.
+	help := text.String()
+	for _, f := range process.DeclaredFacts() {
+		line := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(f.Name) + ` .*` + regexp.QuoteMeta(f.What) + `.*\n`).FindString(text.String())
+		if line == "" {
+			t.Errorf("compare --help does not list %s: %s", f.Name, f.What)
+		}
+		help = strings.Replace(help, line, "", 1)
+	}
+	golden.Check(t, *update, "help.txt", []byte(help))
 }
 
 // builtIn are the workloads of the program, by name.
