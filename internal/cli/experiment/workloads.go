@@ -213,7 +213,9 @@ func (v workloadView) show(p *process.Process) {
 		}
 		t.Flush()
 	}
-	p.Printf("\nguards (--guard NAME=BOUND):\n")
+	if len(v.Guards) > 0 {
+		p.Printf("\nguards (--guard NAME=BOUND):\n")
+	}
 	for _, m := range v.Guards {
 		unit := "a number"
 		if m.Percent {
