@@ -30,6 +30,10 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 		{"the control groups of small files", "small-files", `"hybrid"`, `"2"`, "cgroup", "hybrid against 2"},
 		{"the processors of what is simulated, whose times pass on this machine", "simulated-stream", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
 		{"the processors of a lab", "pods-rate", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
+		{"another file system, as a fact on record", "facts-io", `ext4 on /dev/vda`, `xfs on /dev/vda`, "filesystem", "ext4 on /dev/vda against xfs on /dev/vda"},
+		{"another placement, as a fact on record", "facts-router", "HAProxy has the processors 1, and the generator and the servers share 0", "HAProxy, its servers and the generator share all processors", "isolation:placement", ""},
+		{"another kernel below what is simulated, as a fact on record", "facts-stream", "6.18.44-fc-v657", "5.10", "kernel", "6.18.44-fc-v657 against 5.10"},
+		{"the control groups of a lab, as a fact on record", "facts-pods", `"hybrid"`, `"2"`, "cgroup", "hybrid against 2"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			t.Parallel()
