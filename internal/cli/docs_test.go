@@ -171,6 +171,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false --arm resumed:resumption=true,keepAlive=false", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll ab router --level 10 --metric change --set event=reload --set routes=2000 --arm current:openshift=current --arm old:openshift=4.11", nil, haproxy},
+		{"bin/plimsoll sweep router --axis routes", nil, haproxy},
+		{"bin/plimsoll sweep router --axis routes --vary openshift=current,4.11", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
 		{"bin/plimsoll sweep router --axis idle", nil, haproxy},

@@ -34,7 +34,10 @@ type settings struct {
 	placement   placement
 	allCPUs     []int // that this program may use
 
-	hosts       []load.Host
+	terminations []haproxy.Termination // of the routes, in turn
+	each         bool                  // has a certificate of its own
+	hosts        []load.Host           // that requests go to
+
 	pageSize    int
 	answerHead  int // bytes of header of an answer, besides the usual ones
 	requestHead int // likewise of a request
@@ -57,7 +60,7 @@ type settings struct {
 	reloads   bool // it is by reloads
 	idle      int  // connections beside the load
 	idleAfter string
-	clients   int // on the axis idle
+	clients   int // on the axes idle and routes
 }
 
 // What an idle connection has sent.
@@ -140,11 +143,10 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		}
 		s.router.Services = append(s.router.Services, n)
 	}
-	var terminations []haproxy.Termination
 	for one := range strings.SplitSeq(p.Get("termination"), "+") {
-		terminations = append(terminations, haproxy.Termination(one))
+		s.terminations = append(s.terminations, haproxy.Termination(one))
 	}
-	s.router.Termination = terminations[0]
+	s.router.Termination = s.terminations[0]
 	s.servers = int(p.Int("servers")) * len(s.router.Services)
 	if s.pageSize < 1 || s.pageSize > mostPage {
 		return s, system.ParamMistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
@@ -163,16 +165,8 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if err != nil {
 		return s, err
 	}
-	for i, h := range hosts {
-		r := haproxy.Route{Host: h.Name, Termination: terminations[i%len(terminations)]}
-		if p.Get("certificates") == "each" && (r.Termination == haproxy.Edge || r.Termination == haproxy.Reencrypt) {
-			r.Certificate = fmt.Sprintf("route-%d.pem", i)
-		}
-		s.router.Routes = append(s.router.Routes, r)
-		if r.Termination == s.router.Termination {
-			s.hosts = append(s.hosts, h)
-		}
-	}
+	s.each = p.Get("certificates") == "each"
+	s.lead(hosts)
 	if s.event == evRoute || s.event == evRouteAPI {
 		s.router.Spares = 1
 	}
@@ -198,6 +192,21 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		}
 	}
 	return s, s.files(l.handles)
+}
+
+// lead makes a route to each host. Requests go to those of the first termination.
+func (s *settings) lead(hosts []load.Host) {
+	s.hosts, s.router.Routes = nil, nil
+	for i, h := range hosts {
+		r := haproxy.Route{Host: h.Name, Termination: s.terminations[i%len(s.terminations)]}
+		if s.each && (r.Termination == haproxy.Edge || r.Termination == haproxy.Reencrypt) {
+			r.Certificate = fmt.Sprintf("route-%d.pem", i)
+		}
+		s.router.Routes = append(s.router.Routes, r)
+		if r.Termination == s.router.Termination {
+			s.hosts = append(s.hosts, h)
+		}
+	}
 }
 
 // passes reports whether the TLS of the routes under load passes through.
@@ -270,6 +279,15 @@ const (
 	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 )
 
+// made are as many hosts as are asked for, with names of ours.
+func made(n int) []load.Host {
+	hosts := make([]load.Host, n)
+	for i := range hosts {
+		hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
+	}
+	return hosts
+}
+
 // hostsOf are the hosts of routes: as many as are asked for, or those of a file
 // with one name a line and, if there is one, its weight.
 func hostsOf(file string, n int) ([]load.Host, error) {
@@ -277,11 +295,7 @@ func hostsOf(file string, n int) ([]load.Host, error) {
 		if n < 1 || n > mostRoutes {
 			return nil, system.ParamMistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
 		}
-		hosts := make([]load.Host, n)
-		for i := range hosts {
-			hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
-		}
-		return hosts, nil
+		return made(n), nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
