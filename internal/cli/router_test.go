@@ -113,6 +113,10 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"an nginx that is to compute", []string{"--set", "backend=nginx", "--set", "service=constant:5ms"}, []string{"backend", "service"}},
 		{"a route by the runtime API that reloads take back", []string{"--set", "event=route-runtime", "--set", "churn=5", "--set", "churnBy=reload"}, []string{"churnBy", "route-reload"}},
 		{"more idle connections than open files allow, as a level", []string{"--axis", "idle", "--levels", "900000000"}, []string{"idle", "open files"}},
+		{"names for an axis that makes them up", []string{"--axis", "routes", "--levels", "10", "--set", "hosts=hosts"}, []string{"hosts", "the axis routes"}},
+		{"more routes than can be", []string{"--axis", "routes", "--levels", "30000"}, []string{"routes", "20000"}},
+		{"a termination that there is not, beside one", []string{"--set", "termination=edge+pasthrough"}, []string{"termination", `"pasthrough" is none of none, edge`}},
+		{"a service of no weight", []string{"--set", "weights=3+0"}, []string{"weights", "1 to 256"}},
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)

@@ -115,6 +115,7 @@ type paramView struct {
 	Values  []string `json:"values,omitempty"` // the only ones allowed
 	Min     *int     `json:"min,omitempty"`
 	Pattern string   `json:"pattern,omitempty"`
+	Several bool     `json:"several,omitempty"` // of the values, joined by +
 	// Optional says that it may be empty.
 	Optional bool `json:"optional,omitempty"`
 }
@@ -153,7 +154,7 @@ func viewOf(w *workload.Workload) workloadView {
 		})
 	}
 	for _, x := range w.Params {
-		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern, x.Optional})
+		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern, x.Several, x.Optional})
 	}
 	for _, m := range w.KindOn("").Measures {
 		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})

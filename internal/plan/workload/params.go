@@ -41,6 +41,8 @@ type Param struct {
 	Values  []string `yaml:"values"`  // the only ones allowed; empty allows all of the type
 	Min     *int     `yaml:"min"`     // of an int or a number
 	Pattern string   `yaml:"pattern"` // regular expression that a whole string must match, unless it is empty
+	// Several allows more than one of the values, joined by +.
+	Several bool `yaml:"several"`
 	// Optional allows the empty value beside those of the type.
 	Optional bool `yaml:"optional"`
 }
@@ -55,8 +57,14 @@ func (p Param) resolve(text string) (any, error) {
 	if p.Optional && text == "" {
 		return "", nil
 	}
-	if len(p.Values) > 0 && !slices.Contains(p.Values, text) {
-		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(p.Values, ", "))
+	parts := []string{text}
+	if p.Several {
+		parts = strings.Split(text, "+")
+	}
+	for _, part := range parts {
+		if len(p.Values) > 0 && !slices.Contains(p.Values, part) {
+			return nil, fmt.Errorf("%q is none of %s", part, strings.Join(p.Values, ", "))
+		}
 	}
 	switch p.Type {
 	case Int:

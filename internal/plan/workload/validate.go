@@ -184,6 +184,9 @@ func (v *validator) params() {
 		if p.Min != nil && p.Type != Int && p.Type != Number {
 			v.Fail(path+".min", "only a parameter of type int or number has one")
 		}
+		if p.Several && (p.Type != String || len(p.Values) == 0) {
+			v.Fail(path+".several", "only a parameter of type string with values has it")
+		}
 		if p.Pattern != "" {
 			if p.Type != String {
 				v.Fail(path+".pattern", "only a parameter of type string has one")

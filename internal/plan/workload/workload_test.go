@@ -173,6 +173,7 @@ func TestDescriptionErrors(t *testing.T) {
 		{"a parameter twice", small + "params: [{name: a, type: string, help: x}, {name: a, type: string, help: x}]\n", `workload.yaml:9:51: params[1].name: the name "a" is taken`},
 		{"a parameter's type", small + "params: [{name: a, type: text, help: x}]\n", `workload.yaml:9:26: params[0].type: there is no type "text", there is: string, int, number, bool, duration, dist, quantity`},
 		{"a default that is not of its type", small + "params: [{name: a, type: int, help: x, default: b}]\n", `workload.yaml:9:49: params[0].default: "b" is not a whole number`},
+		{"several numbers", small + "params: [{name: a, type: int, default: 1, help: x, several: true}]\n", `workload.yaml:9:61: params[0].several: only a parameter of type string with values has it`},
 		{"a default that is not allowed", small + "params: [{name: a, type: string, help: x, values: [b, c]}]\n", `workload.yaml:9:10: params[0].default: "" is none of b, c`},
 		{"a pattern that is none", small + "params: [{name: a, type: string, help: x, pattern: '('}]\n", "workload.yaml:9:52: params[0].pattern: is no regular expression: error parsing regexp: missing closing ): `(`"},
 		{"a minimum of a text", small + "params: [{name: a, type: string, help: x, min: 1}]\n", "workload.yaml:9:48: params[0].min: only a parameter of type int or number has one"},
@@ -203,6 +204,7 @@ func TestResolve(t *testing.T) {
 	w, err := Load(tree(small+`params:
 - {name: text, type: string, help: x, default: d}
 - {name: word, type: string, help: x, default: a, values: [a, b]}
+- {name: words, type: string, help: x, default: a, values: [a, b], several: true}
 - {name: pair, type: string, help: x, pattern: '\w+=\w+'}
 - {name: n, type: int, help: x, default: 5, min: 1}
 - {name: share, type: number, help: x, default: 0.5, min: 0}
@@ -214,7 +216,7 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults := map[string]any{"text": "d", "word": "a", "pair": "", "n": int64(5), "share": 0.5, "on": false, "wait": "", "delay": "", "memory": ""}
+	defaults := map[string]any{"text": "d", "word": "a", "words": "a", "pair": "", "n": int64(5), "share": 0.5, "on": false, "wait": "", "delay": "", "memory": ""}
 	for _, c := range []struct {
 		why        string
 		name, text string
@@ -226,6 +228,9 @@ func TestResolve(t *testing.T) {
 		{"an empty text", "text", "", "", ""},
 		{"a word that is allowed", "word", "b", "b", ""},
 		{"a word that is not", "word", "c", nil, `word: "c" is none of a, b`},
+		{"several words", "words", "b+a", "b+a", ""},
+		{"several, of which one is not allowed", "words", "b+c", nil, `words: "c" is none of a, b`},
+		{"several of what takes one", "word", "a+b", nil, `word: "a+b" is none of a, b`},
 		{"of the pattern", "pair", "a=b", "a=b", ""},
 		{"the pattern is for the whole", "pair", "a=b;", nil, `pair: "a=b;" does not have the form \w+=\w+`},
 		{"a number", "n", "7", int64(7), ""},

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,9 +32,10 @@ type deployment struct {
 	host system.Host
 	tied *proc.Tie
 
-	pair    haproxy.Pair // that clients trust
-	network [3]byte      // how its addresses begin
-	link    *link        // nil where clients reach it by the loopback interface
+	pair    haproxy.Pair   // that the router has for all hosts
+	trusted *x509.CertPool // by clients
+	network [3]byte        // how its addresses begin
+	link    *link          // nil where clients reach it by the loopback interface
 	servers []*server
 	proxy   *haproxy.Process
 	clients *load.Generator
@@ -127,48 +129,59 @@ func (s *deployment) write() error {
 			return err
 		}
 	}
-	inner, err := haproxy.MakeCertificate(s.router.Routes, s.host.Random, s.host.Now())
+	var hosts []string
+	for _, r := range s.router.Routes {
+		hosts = append(hosts, r.Host)
+	}
+	inner, err := haproxy.MakeCertificate(hosts, s.host.Random, s.host.Now())
 	if err != nil {
 		return system.ParamMistake("hosts", "names of fewer domains, or a certificate of your own", "%w", err)
 	}
 	s.pair = inner
 	if s.certificate != nil {
-		if s.pair, err = haproxy.ReadCertificate(s.certificate, s.router.Routes, s.host.Now()); err != nil {
+		if s.pair, err = haproxy.ReadCertificate(s.certificate, hosts, s.host.Now()); err != nil {
 			return system.ParamMistake("certificate", "give one that is for all hosts, with its own key", "%w", err)
 		}
 	}
-	for name, pair := range map[string]haproxy.Pair{certificateFile: s.pair, innerFile: inner} {
-		if err := os.WriteFile(filepath.Join(s.room.Dir, name), pair.PEM, 0o600); err != nil {
+	files := map[string][]byte{certificateFile: s.pair.PEM, innerFile: inner.PEM}
+	s.trusted = haproxy.Roots(s.pair, inner)
+	for i, r := range s.router.Routes {
+		if r.Certificate != "" {
+			if files[r.Certificate], err = inner.Issue(int64(i+1), r.Host, s.host.Random); err != nil {
+				return err
+			}
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.room.Dir, name), text, 0o600); err != nil {
 			return fmt.Errorf("write a certificate: %w", err)
 		}
 	}
 	s.router.Certificate, s.router.ServerCA = certificateFile, innerFile
 	presented := innerFile
-	if s.router.Passes() {
+	if s.passes() {
 		presented = certificateFile
 	}
-	s.servers, s.router.Servers, s.router.Others = nil, nil, nil
+	s.servers = nil
+	s.router.Servers, s.router.Secured, s.router.Others, s.router.OthersSecured = nil, nil, nil, nil
 	all := s.settings.servers
 	if s.event == evChange {
 		all *= 2 // the second half is there for the route that is changed
 	}
 	for n := range all {
 		x := &server{file: "server-" + strconv.Itoa(n) + ".json", spec: backend.Spec{
-			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2,
+			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2 || s.router.OfferHTTP2 && s.router.Termination == haproxy.Reencrypt,
 		}}
 		for _, a := range []*string{&x.spec.Plain, &x.spec.Secure} {
 			if *a, err = s.free(s.local(firstServer + n)); err != nil {
 				return err
 			}
 		}
-		address := x.spec.Plain
-		if t := s.router.Termination; t == haproxy.Passthrough || t == haproxy.Reencrypt {
-			address = x.spec.Secure
-		}
 		if n < s.settings.servers {
-			s.router.Servers = append(s.router.Servers, address)
+			s.router.Servers, s.router.Secured = append(s.router.Servers, x.spec.Plain), append(s.router.Secured, x.spec.Secure)
 		} else {
-			s.router.Others, x.spec.Mark = append(s.router.Others, address), backend.OtherMark
+			s.router.Others, s.router.OthersSecured = append(s.router.Others, x.spec.Plain), append(s.router.OthersSecured, x.spec.Secure)
+			x.spec.Mark = backend.OtherMark
 		}
 		s.servers = append(s.servers, x)
 	}
@@ -268,7 +281,7 @@ func (s *deployment) load() load.Plan {
 		version := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[s.router.TLSVersion]
 		p.Address = s.router.Secure
 		p.TLS = &tls.Config{
-			RootCAs: s.pair.Roots(), MinVersion: version, MaxVersion: version,
+			RootCAs: s.trusted, MinVersion: version, MaxVersion: version,
 			// Alone: else each handshake makes a second share, for a hybrid that
 			// HAProxy does not know.
 			CurvePreferences: []tls.CurveID{tls.X25519},

@@ -82,6 +82,11 @@ func TestWhatARouterCanBe(t *testing.T) {
 		why    string
 		params map[string]string
 	}{
+		{"routes of several terminations, with certificates of their own and redirects", map[string]string{"termination": "edge+none+passthrough+reencrypt", "certificates": "each", "insecure": "redirect", "routes": "20"}},
+		{"certificates of their own by TLS to the servers", map[string]string{"termination": "reencrypt", "certificates": "each", "routes": "10"}},
+		{"HTTP/1.1 to servers that are reached by TLS", map[string]string{"termination": "reencrypt", "serverHTTP": "1.1"}},
+		{"two services of different weights", map[string]string{"weights": "3+1", "servers": "2"}},
+		{"as of OpenShift 4.11", map[string]string{"openshift": "4.11"}},
 		{"2000 routes", map[string]string{"routes": "2000"}},
 		{"2000 routes by TLS, by their exact names", map[string]string{"routes": "2000", "termination": "edge", "lookup": "exact"}},
 		{"exact names that pass through", map[string]string{"termination": "passthrough", "lookup": "exact"}},

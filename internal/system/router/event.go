@@ -95,7 +95,9 @@ func (c *changes) make(ctx context.Context) (map[string]float64, error) {
 func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
 	added := c.newHost("added-under-load")
 	asked, begin := added, backend.Begin(c.pageSize)
-	change := func(to *haproxy.Config) { to.Routes, to.Spares = append(slices.Clone(to.Routes), added), to.Spares-1 }
+	change := func(to *haproxy.Config) {
+		to.Routes, to.Spares = append(slices.Clone(to.Routes), c.route(added)), to.Spares-1
+	}
 	if c.event == evChange {
 		change = func(to *haproxy.Config) { to.Moved = 1 }
 		asked, begin = c.hosts[0].Name, []byte(backend.OtherMark[:min(len(backend.OtherMark), c.pageSize)])
@@ -160,7 +162,7 @@ func (c *changes) churn(ctx context.Context) {
 		var err error
 		if c.reloads {
 			err = c.reload(ctx, func(to *haproxy.Config) {
-				to.Routes = append(slices.DeleteFunc(slices.Clone(to.Routes), func(host string) bool { return host == last }), next)
+				to.Routes = append(slices.DeleteFunc(slices.Clone(to.Routes), func(r haproxy.Route) bool { return r.Host == last }), c.route(next))
 			})
 		} else {
 			var commands []string
@@ -184,6 +186,11 @@ func (c *changes) churn(ctx context.Context) {
 func (c *changes) newHost(name string) string {
 	_, rest, _ := strings.Cut(c.hosts[0].Name, ".")
 	return name + "." + rest
+}
+
+// route leads to a host as those do that are under load.
+func (c *changes) route(host string) haproxy.Route {
+	return haproxy.Route{Host: host, Termination: c.router.Termination}
 }
 
 // answered is when a route was answered rightly for the first time, and how often

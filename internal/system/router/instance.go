@@ -82,8 +82,11 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 	if reached <= 0 {
 		return system.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
 	}
-	if i.Plan.Axis.Name == axisIdle {
+	switch i.Plan.Axis.Name {
+	case axisIdle:
 		one.idle = int(reached)
+	case axisRoutes:
+		one.lead(made(int(reached)))
 	}
 	s := &deployment{settings: one, room: i.Room, host: i.Host, tied: i.Tied}
 	i.made++
@@ -107,7 +110,7 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 // stream makes the load of a step.
 func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 	s := i.deployment
-	if i.Plan.Axis.Name == axisIdle {
+	if axis := i.Plan.Axis.Name; axis == axisIdle || axis == axisRoutes {
 		schedule.Value = float64(s.settings.clients)
 	}
 	// One more than make requests: they hold theirs all the while.

@@ -13,6 +13,7 @@ const (
 	axisConnections = "connections"
 	axisRate        = "rate"
 	axisIdle        = "idle"
+	axisRoutes      = "routes"
 )
 
 // Names of what is read of the parts, among the sources of samples.

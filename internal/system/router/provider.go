@@ -34,7 +34,7 @@ func (Provider) Declare() workload.Target {
 	kind := requests()
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
-		axisIdle: {Loop: workload.Closed, Stream: &kind},
+		axisIdle: {Loop: workload.Closed, Stream: &kind}, axisRoutes: {Loop: workload.Closed, Stream: &kind},
 	}, Facts: record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""})}
 }
 
@@ -79,10 +79,10 @@ type session struct {
 func (s *session) Prepare(ctx context.Context) error {
 	s.arms = make(map[string]settings)
 	if s.asksForTLS() {
-		if s.Plan.Params == nil {
-			s.Plan.Params = make(plan.Params)
-		}
-		s.Plan.Params["termination"] = string(haproxy.Edge)
+		s.assume("termination", string(haproxy.Edge))
+	}
+	if s.Plan.Axis.Name == axisRoutes && !s.says("event") {
+		s.assume("event", string(evRoute))
 	}
 	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
 }
@@ -90,23 +90,34 @@ func (s *session) Prepare(ctx context.Context) error {
 // asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
 // ends: without any, what it says would change nothing.
 func (s *session) asksForTLS() bool {
-	asks := false
-	for _, arm := range append([]plan.Arm{{Params: s.Plan.Params}}, s.Plan.Arms...) {
-		if _, where := arm.Params["termination"]; where {
-			return false
-		}
-		for _, name := range []string{"resumption", "tlsVersion", "certificate"} {
-			_, how := arm.Params[name]
-			asks = asks || how
-		}
+	return s.says("resumption", "tlsVersion", "certificate", "certificates") && !s.says("termination")
+}
+
+// says reports whether the plan or an arm of it gives one of some parameters.
+func (s *session) says(params ...string) bool {
+	return slices.ContainsFunc(append([]plan.Arm{{Params: s.Plan.Params}}, s.Plan.Arms...), func(arm plan.Arm) bool {
+		return slices.ContainsFunc(params, func(name string) bool { _, given := arm.Params[name]; return given })
+	})
+}
+
+// assume gives the plan a parameter that it does not say.
+func (s *session) assume(param, value string) {
+	if s.Plan.Params == nil {
+		s.Plan.Params = make(plan.Params)
 	}
-	return asks
+	s.Plan.Params[param] = value
 }
 
 func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
 	most := slices.Max(append(s.Plan.Levels(), 0))
-	if s.Plan.Axis.Name == axisIdle {
+	switch s.Plan.Axis.Name {
+	case axisIdle:
 		given["idle"] = strconv.Itoa(int(most))
+	case axisRoutes:
+		if given["hosts"] != "" {
+			return system.ParamMistake("hosts", "another axis, or no file", "the axis routes makes up as many hosts as it is at")
+		}
+		given["routes"] = strconv.Itoa(int(most))
 	}
 	params, err := s.Resolve(given)
 	if err != nil {

@@ -173,7 +173,7 @@ func (i *instance) figures(s *deployment, figures map[string]float64, next *gaug
 			figures[key] = x
 		}
 	}
-	if len(s.hosts) < manyRoutes || next.asked%seldom == 1 {
+	if len(s.router.Routes) < manyRoutes || next.asked%seldom == 1 {
 		if t, err := s.proxy.Stats().Totals(); err == nil {
 			next.totals = t
 		}
@@ -184,7 +184,7 @@ func (i *instance) figures(s *deployment, figures map[string]float64, next *gaug
 		"queueSeconds": t.QueueTime, "connectSeconds": t.ConnectTime, "serverSeconds": t.ServerTime, "allSeconds": t.AllTime,
 	})
 	conns := figures["currConns"]
-	if s.router.Termination.Secure() && !s.router.Passes() {
+	if s.router.Termination.Secure() && !s.passes() {
 		conns /= 2 // a connection that is decrypted counts twice
 	}
 	if conns >= 1 {

@@ -34,7 +34,10 @@ type settings struct {
 	placement   placement
 	allCPUs     []int // that this program may use
 
-	hosts       []load.Host
+	terminations []haproxy.Termination // of the routes, in turn
+	each         bool                  // has a certificate of its own
+	hosts        []load.Host           // that requests go to
+
 	pageSize    int
 	answerHead  int // bytes of header of an answer, besides the usual ones
 	requestHead int // likewise of a request
@@ -46,7 +49,7 @@ type settings struct {
 	work        time.Duration
 	recorded    int // requests of a step, of the slowest and of those that failed
 
-	servers int
+	servers int           // of each route
 	nginx   backend.Nginx // that serves the pages, zero for servers of ours
 	service string
 	workers int
@@ -57,7 +60,7 @@ type settings struct {
 	reloads   bool // it is by reloads
 	idle      int  // connections beside the load
 	idleAfter string
-	clients   int // on the axis idle
+	clients   int // on the axes idle and routes
 }
 
 // What an idle connection has sent.
@@ -91,6 +94,7 @@ const (
 	mostPage         = 64 << 20
 	mostSize         = 1 << 30 // of anything
 	mostChurn        = 1000
+	mostWeight       = 256 // of a service, as of OpenShift's
 	mostRecorded     = 1000
 )
 
@@ -106,13 +110,14 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	s = settings{
 		router: haproxy.Config{
-			Termination: haproxy.Termination(p.Get("termination")), ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
+			ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
 			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
 			Resumption: p.Flag("resumption"), Cookies: p.Flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
+			OfferHTTP2: p.Get("serverHTTP") == "auto" && p.Get("backend") == "ours", Heavy: p.Get("openshift") == "4.11", Redirects: p.Get("insecure") == "redirect",
 		},
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
 		method: p.Get("method"), close: !p.Flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
-		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
 	}
 	if text := p.Get("link"); text != "" {
@@ -131,25 +136,37 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if err != nil {
 		return s, err
 	}
+	for weight := range strings.SplitSeq(p.Get("weights"), "+") {
+		n, _ := strconv.Atoi(weight) // digits, by the parameter's pattern
+		if n < 1 || n > mostWeight {
+			return s, system.ParamMistake("weights", "for example 3+1", "the weight of a service is 1 to %d, not %s", mostWeight, weight)
+		}
+		s.router.Services = append(s.router.Services, n)
+	}
+	for one := range strings.SplitSeq(p.Get("termination"), "+") {
+		s.terminations = append(s.terminations, haproxy.Termination(one))
+	}
+	s.router.Termination = s.terminations[0]
+	s.servers = int(p.Int("servers")) * len(s.router.Services)
 	if s.pageSize < 1 || s.pageSize > mostPage {
 		return s, system.ParamMistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
 	}
 	if s.router.HTTP2 && !s.router.Termination.Secure() {
 		return s, system.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
 	}
-	if s.router.HTTP2 && s.router.Passes() {
+	if s.router.HTTP2 && s.passes() {
 		s.router.ServerHTTP2 = true // the servers speak with the clients
 	}
 	s.allCPUs = l.cpus
 	if s.event, err = parseEvent(p.Get("event")); err != nil {
 		return s, system.ParamMistake("event", "", "%w", err)
 	}
-	if s.hosts, err = hostsOf(p.Get("hosts"), int(p.Int("routes"))); err != nil {
+	hosts, err := hostsOf(p.Get("hosts"), int(p.Int("routes")))
+	if err != nil {
 		return s, err
 	}
-	for _, h := range s.hosts {
-		s.router.Routes = append(s.router.Routes, h.Name)
-	}
+	s.each = p.Get("certificates") == "each"
+	s.lead(hosts)
 	if s.event == evRoute || s.event == evRouteAPI {
 		s.router.Spares = 1
 	}
@@ -177,6 +194,24 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	return s, s.files(l.handles)
 }
 
+// lead makes a route to each host. Requests go to those of the first termination.
+func (s *settings) lead(hosts []load.Host) {
+	s.hosts, s.router.Routes = nil, nil
+	for i, h := range hosts {
+		r := haproxy.Route{Host: h.Name, Termination: s.terminations[i%len(s.terminations)]}
+		if s.each && (r.Termination == haproxy.Edge || r.Termination == haproxy.Reencrypt) {
+			r.Certificate = fmt.Sprintf("route-%d.pem", i)
+		}
+		s.router.Routes = append(s.router.Routes, r)
+		if r.Termination == s.router.Termination {
+			s.hosts = append(s.hosts, h)
+		}
+	}
+}
+
+// passes reports whether the TLS of the routes under load passes through.
+func (s settings) passes() bool { return s.router.Termination == haproxy.Passthrough }
+
 // fit checks that what parameters say goes together.
 func (s settings) fit() error {
 	switch {
@@ -188,7 +223,7 @@ func (s settings) fit() error {
 		return system.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
 	case s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD"):
 		return system.ParamMistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
-	case s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf:
+	case s.idle > 0 && s.passes() && s.idleAfter == afterHalf:
 		return system.ParamMistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
 	case s.event == evKill && s.servers < 2:
 		return system.ParamMistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
@@ -210,13 +245,13 @@ func (s *settings) files(handles int64) error {
 	// Listeners, sockets, an allowance, and the checks of servers.
 	besides := int64(64)
 	if s.servers > 1 {
-		besides += int64(s.servers * len(s.hosts))
+		besides += int64(s.servers * len(s.router.Routes))
 	}
 	threads := int64(s.router.Threads)
 	most := (handles - host.HAProxyFiles(0, threads, besides)) / 2
 	switch {
 	case most < 1:
-		return system.ParamMistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
+		return system.ParamMistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.router.Routes), handles)
 	case s.router.Maxconn == 0:
 		s.router.Maxconn = int(min(openShiftMaxconn, most))
 	case int64(s.router.Maxconn) > most:
@@ -244,6 +279,15 @@ const (
 	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 )
 
+// made are as many hosts as are asked for, with names of ours.
+func made(n int) []load.Host {
+	hosts := make([]load.Host, n)
+	for i := range hosts {
+		hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
+	}
+	return hosts
+}
+
 // hostsOf are the hosts of routes: as many as are asked for, or those of a file
 // with one name a line and, if there is one, its weight.
 func hostsOf(file string, n int) ([]load.Host, error) {
@@ -251,11 +295,7 @@ func hostsOf(file string, n int) ([]load.Host, error) {
 		if n < 1 || n > mostRoutes {
 			return nil, system.ParamMistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
 		}
-		hosts := make([]load.Host, n)
-		for i := range hosts {
-			hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
-		}
-		return hosts, nil
+		return made(n), nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 type Pair struct {
 	PEM  []byte
 	Leaf *x509.Certificate
+	key  *ecdsa.PrivateKey // of one of ours
 }
 
 // mostDomains bounds the domains in a certificate of ours.
@@ -53,19 +54,43 @@ func MakeCertificate(hosts []string, random io.Reader, now time.Time) (Pair, err
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true,
 	}
-	der, err := x509.CreateCertificate(random, template, template, &key.PublicKey, key)
+	der, text, err := sign(template, template, key, key, random)
 	if err != nil {
-		return Pair{}, fmt.Errorf("make a certificate: %w", err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return Pair{}, fmt.Errorf("write a key: %w", err)
+		return Pair{}, err
 	}
 	leaf, err := x509.ParseCertificate(der)
 	if err != nil {
 		return Pair{}, fmt.Errorf("read a certificate: %w", err)
 	}
-	return Pair{append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})...), leaf}, nil
+	return Pair{text, leaf, key}, nil
+}
+
+// sign makes a certificate for the owner of a key: as such, and in PEM with the
+// key.
+func sign(template, parent *x509.Certificate, owner, signer *ecdsa.PrivateKey, random io.Reader) (der, text []byte, err error) {
+	if der, err = x509.CreateCertificate(random, template, parent, &owner.PublicKey, signer); err != nil {
+		return nil, nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(owner)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write a key: %w", err)
+	}
+	return der, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
+}
+
+// Issue makes the n-th certificate, from 1 on, by the authority of a pair that
+// MakeCertificate made: for one host, with a key of its own. It is in PEM, with
+// the key.
+func (p Pair) Issue(n int64, host string, random io.Reader) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	_, text, err := sign(&x509.Certificate{
+		SerialNumber: new(big.Int).Add(p.Leaf.SerialNumber, big.NewInt(n)), Subject: pkix.Name{CommonName: "plimsoll route"}, DNSNames: []string{host},
+		NotBefore: p.Leaf.NotBefore, NotAfter: p.Leaf.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: p.Leaf.ExtKeyUsage,
+	}, p.Leaf, key, p.key, random)
+	return text, err
 }
 
 // ReadCertificate checks a certificate that was given: it must have its own key
@@ -94,12 +119,14 @@ func ReadCertificate(text []byte, hosts []string, now time.Time) (Pair, error) {
 			return Pair{}, fmt.Errorf("the certificate does not match the host %s: %w", h, err)
 		}
 	}
-	return Pair{text, leaf}, nil
+	return Pair{PEM: text, Leaf: leaf}, nil
 }
 
-// Roots are the certificate alone, as what a client trusts.
-func (p Pair) Roots() *x509.CertPool {
+// Roots are certificates as what a client trusts.
+func Roots(pairs ...Pair) *x509.CertPool {
 	pool := x509.NewCertPool()
-	pool.AddCert(p.Leaf)
+	for _, p := range pairs {
+		pool.AddCert(p.Leaf)
+	}
 	return pool
 }

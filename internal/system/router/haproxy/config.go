@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -25,33 +26,53 @@ const (
 // Secure reports whether clients speak TLS.
 func (t Termination) Secure() bool { return t != None }
 
+// Route leads from the name of a host to servers.
+type Route struct {
+	Host string
+	// Termination is where its TLS ends.
+	Termination Termination
+	// Certificate is the file of its own certificate, "" for that of the router.
+	Certificate string
+}
+
 // Config is what an HAProxy is configured for.
 type Config struct {
-	Termination Termination
-	// Plain and Secure are addresses that it listens on.
+	// Termination is that of the routes that are under load, and of those that
+	// are added. Plain and Secure are addresses that HAProxy listens on.
+	Termination   Termination
 	Plain, Secure string
-	Routes        []string // names of hosts
+	Routes        []Route
+	// Redirects sends clients that ask for a route with TLS without it to TLS.
+	Redirects bool
 	// Spares is how many backends stand ready for further routes, whose servers
 	// take nothing yet.
 	Spares int
-	// Servers are the addresses of the servers of each route.
-	Servers []string
-	// Others are the servers of the first Moved routes instead.
-	Others        []string
-	Moved         int
-	ServerMaxconn int    // requests at a time of a server, others wait in its queue; 0 is any number
-	Certificate   string // file of the certificate and its key
-	ServerCA      string // file of the certificate of the servers
-	Threads       int
-	Maxconn       int
-	Bufsize       int
-	Maxrewrite    int
-	CPUs          []int // that its threads are pinned to, none for any
-	TLSVersion    string
-	Resumption    bool
-	Cookies       bool
-	HTTP2         bool // is offered to clients of TLS
-	ServerHTTP2   bool // is spoken to servers
+	// Servers are the addresses of the servers of each route, and Secured those
+	// at which they speak TLS. Services are the weights of its services, which
+	// share the servers evenly.
+	Servers, Secured []string
+	Services         []int
+	// Heavy gives the servers of a route with one service the weight 256, as
+	// OpenShift's router did until 4.11, instead of 1. With balance random HAProxy
+	// keeps a node for each unit of weight.
+	Heavy bool
+	// Others and OthersSecured are the servers of the first Moved routes instead.
+	Others, OthersSecured []string
+	Moved                 int
+	ServerMaxconn         int    // requests at a time of a server, others wait in its queue; 0 is any number
+	Certificate           string // file of the certificate and its key
+	ServerCA              string // file of the certificate of the servers
+	Threads               int
+	Maxconn               int
+	Bufsize               int
+	Maxrewrite            int
+	CPUs                  []int // that its threads are pinned to, none for any
+	TLSVersion            string
+	Resumption            bool
+	Cookies               bool
+	HTTP2                 bool // is offered to clients of TLS
+	ServerHTTP2           bool // is spoken to servers
+	OfferHTTP2            bool // is offered to servers that are reached by TLS
 	// Exact looks names of hosts up as they are, instead of by the regular
 	// expressions that OpenShift's router has for them.
 	Exact bool
@@ -64,9 +85,14 @@ var ours string
 
 // Names of files in an HAProxy's own directory, in which it works.
 const (
-	configFile  = "haproxy.cfg"
-	statsSocket = "stats.sock"
-	sniSocket   = "sni.sock"
+	configFile   = "haproxy.cfg"
+	statsSocket  = "stats.sock"
+	httpMap      = "http.map"
+	secureMap    = "secure.map"
+	passesMap    = "passthrough.map"
+	tcpMap       = "tcp.map"
+	redirectMap  = "redirect.map"
+	certificates = "certificates.list"
 )
 
 // Files are the configuration's files by name.
@@ -84,35 +110,39 @@ func (c Config) Files() (map[string][]byte, error) {
 		return nil, fmt.Errorf("fill in the template of HAProxy's configuration: %w", err)
 	}
 	files := map[string][]byte{configFile: b.Bytes()}
-	for _, name := range []string{"http.map", "secure.map", "passthrough.map", "tcp.map"} {
-		files[name] = nil
+	lists := make(map[string]*bytes.Buffer)
+	for _, name := range []string{httpMap, secureMap, passesMap, tcpMap, redirectMap, certificates} {
+		lists[name] = new(bytes.Buffer)
 	}
-	for _, name := range c.maps() {
-		files[name] = c.hostMap(name)
+	for i, r := range c.Routes {
+		for _, name := range c.maps(r.Termination) {
+			fmt.Fprintf(lists[name], "%s %s\n", c.mapKey(name, r.Host), c.mapValue(name, i))
+		}
+		if r.Certificate != "" {
+			fmt.Fprintf(lists[certificates], "%s %s\n", r.Certificate, r.Host)
+		}
+	}
+	for name, list := range lists {
+		files[name] = list.Bytes()
 	}
 	return files, nil
 }
 
-// hostMap is a map file from names of hosts to backends.
-func (c Config) hostMap(name string) []byte {
-	var b bytes.Buffer
-	for i, host := range c.Routes {
-		value := c.Backend(i)
-		if name == "passthrough.map" {
-			value = "1"
-		}
-		b.WriteString(c.mapKey(name, host) + " " + value + "\n")
+// mapValue is what a map file says of a route.
+func (c Config) mapValue(name string, route int) string {
+	if name == passesMap || name == redirectMap {
+		return "1"
 	}
-	return b.Bytes()
+	return c.Backend(route)
 }
 
-// mapKey is a host's key in a map file. Of plain requests the path follows the
-// host.
+// mapKey is a host's key in a map file. Of requests that are read the path
+// follows the host.
 func (c Config) mapKey(name, host string) string {
 	switch {
 	case c.Exact:
 		return host
-	case name == "passthrough.map" || name == "tcp.map":
+	case name == passesMap || name == tcpMap:
 		return "^" + regexp.QuoteMeta(host) + "$"
 	}
 	return "^" + regexp.QuoteMeta(host) + `\.?(:[0-9]+)?(/.*)?$`
@@ -126,12 +156,18 @@ func (c Config) Kind() string {
 	return "reg"
 }
 
-// Lookup is the expression that finds a request's backend in a map file.
+// Lookup is the expression that finds what a map file says of a request, and
+// LookupNumber finds a number.
 func (c Config) Lookup(file string) string {
 	if c.Exact {
 		return "req.hdr(host),field(1,:),lower,map_str(" + file + ")"
 	}
 	return "base,map_reg(" + file + ")"
+}
+
+// LookupNumber is Lookup for a number.
+func (c Config) LookupNumber(file string) string {
+	return strings.Replace(c.Lookup(file), "("+file, "_int("+file, 1)
 }
 
 // Backends are the numbers of the backends: of each route, and the spare ones.
@@ -143,20 +179,45 @@ func (c Config) Backends() []int {
 	return list
 }
 
+// of is where the TLS of a route ends; spare ones are like those under load.
+func (c Config) of(route int) Termination {
+	if route < len(c.Routes) {
+		return c.Routes[route].Termination
+	}
+	return c.Termination
+}
+
 // Backend is the name of the backend of a route.
 func (c Config) Backend(route int) string {
-	kind := map[Termination]string{None: "http", Edge: "edge", Passthrough: "tcp", Reencrypt: "secure"}[c.Termination]
+	kind := map[Termination]string{None: "http", Edge: "edge", Passthrough: "tcp", Reencrypt: "secure"}[c.of(route)]
 	return fmt.Sprintf("be_%s_%d", kind, route)
 }
 
-// Passes reports whether TLS passes through.
-func (c Config) Passes() bool { return c.Termination == Passthrough }
+// Passes reports whether the TLS of a route passes through.
+func (c Config) Passes(route int) bool { return c.of(route) == Passthrough }
 
-// StatsSocket and SNISocket are the sockets of the configuration.
+// Ends reports whether the TLS of a route ends at the router.
+func (c Config) Ends(route int) bool { t := c.of(route); return t == Edge || t == Reencrypt }
+
+// Balance is how requests are shared out to the servers of a route.
+func (c Config) Balance(route int) string {
+	switch {
+	case len(c.Services) > 1:
+		return "roundrobin"
+	case c.Passes(route):
+		return "source"
+	}
+	return "random"
+}
+
+// StatsSocket is where HAProxy takes commands.
 func (Config) StatsSocket() string { return "unix@./" + statsSocket }
 
-// SNISocket is where TLS traffic crosses to the frontend that ends it.
-func (Config) SNISocket() string { return "unix@./" + sniSocket }
+// SNI are the frontends that end TLS, by their names, each with its list of
+// certificates: of clients that name a host, and of those that do not.
+func (Config) SNI() map[string]string {
+	return map[string]string{"sni": certificates, "no_sni": ""}
+}
 
 // ServerOptions are the options of the n-th server of a route. One alone is not
 // checked: there is no other to go to.
@@ -165,24 +226,41 @@ func (c Config) ServerOptions(route, n int) string {
 	if route >= len(c.Routes) {
 		b.WriteString(" disabled")
 	}
-	if c.Cookies && !c.Passes() {
+	if c.Cookies && !c.Passes(route) {
 		fmt.Fprintf(&b, " cookie s%d", n)
 	}
+	fmt.Fprintf(&b, " weight %d", c.weight(n))
 	if c.ServerMaxconn > 0 {
 		fmt.Fprintf(&b, " maxconn %d", c.ServerMaxconn)
 	}
-	if c.Termination == Reencrypt {
+	if c.of(route) == Reencrypt {
 		fmt.Fprintf(&b, " ssl verify required ca-file %s", c.ServerCA)
-		if c.ServerHTTP2 {
-			b.WriteString(" alpn h2")
+		if c.ServerHTTP2 || c.OfferHTTP2 {
+			b.WriteString(" alpn h2,http/1.1")
 		}
-	} else if c.ServerHTTP2 && !c.Passes() {
+	} else if c.ServerHTTP2 && !c.Passes(route) {
 		b.WriteString(" proto h2")
 	}
 	if len(c.Servers) > 1 {
 		b.WriteString(" check inter 5s")
 	}
 	return b.String()
+}
+
+// mostWeight is the highest weight that HAProxy takes.
+const mostWeight = 256
+
+// weight is that of the n-th server of a route. The heaviest service has the
+// highest weight that there is, one service alone has 1.
+func (c Config) weight(n int) int {
+	switch {
+	case len(c.Services) > 1:
+		service := c.Services[n*len(c.Services)/len(c.Servers)]
+		return (service*mostWeight + slices.Max(c.Services)/2) / slices.Max(c.Services)
+	case c.Heavy:
+		return mostWeight
+	}
+	return 1
 }
 
 // CPUMap is the argument of cpu-map, "" for none.
@@ -206,10 +284,14 @@ func (c Config) CPUMap() string {
 
 // ServersOf are the addresses of the servers of a route.
 func (c Config) ServersOf(route int) []string {
+	plain, secure := c.Servers, c.Secured
 	if route < c.Moved {
-		return c.Others
+		plain, secure = c.Others, c.OthersSecured
 	}
-	return c.Servers
+	if t := c.of(route); t == Passthrough || t == Reencrypt {
+		return secure
+	}
+	return plain
 }
 
 // Adding are the commands of the runtime API that give a spare backend, the first
@@ -217,12 +299,8 @@ func (c Config) ServersOf(route int) []string {
 func (c Config) Adding(host string, spare int) []string {
 	backend := c.Backend(len(c.Routes) + spare)
 	list := c.setServers(backend, "ready")
-	for _, file := range c.maps() {
-		value := backend
-		if file == "passthrough.map" {
-			value = "1"
-		}
-		list = append(list, fmt.Sprintf("add map %s %s %s", file, c.mapKey(file, host), value))
+	for _, file := range c.maps(c.Termination) {
+		list = append(list, fmt.Sprintf("add map %s %s %s", file, c.mapKey(file, host), c.mapValue(file, len(c.Routes)+spare)))
 	}
 	return list
 }
@@ -230,7 +308,7 @@ func (c Config) Adding(host string, spare int) []string {
 // Removing are the commands that take it away again.
 func (c Config) Removing(host string, spare int) []string {
 	var list []string
-	for _, file := range c.maps() {
+	for _, file := range c.maps(c.Termination) {
 		list = append(list, fmt.Sprintf("del map %s %s", file, c.mapKey(file, host)))
 	}
 	return append(list, c.setServers(c.Backend(len(c.Routes)+spare), "maint")...)
@@ -245,13 +323,15 @@ func (c Config) setServers(backend, state string) []string {
 	return list
 }
 
-// maps are the map files in which a host's route stands.
-func (c Config) maps() []string {
+// maps are the map files in which a route stands.
+func (c Config) maps(t Termination) []string {
 	switch {
-	case c.Passes():
-		return []string{"tcp.map", "passthrough.map"}
-	case c.Termination == None:
-		return []string{"http.map"}
+	case t == Passthrough:
+		return []string{tcpMap, passesMap}
+	case t == None:
+		return []string{httpMap}
+	case c.Redirects:
+		return []string{secureMap, redirectMap}
 	}
-	return []string{"secure.map"}
+	return []string{secureMap}
 }

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,17 @@ func TestCertificates(t *testing.T) {
 	if names := pair.Leaf.DNSNames; !slices.Equal(names, []string{"*.x.test", "*.y.test", "localhost"}) {
 		t.Errorf("it is for %v", names)
 	}
+	issued, err := pair.Issue(1, "a.b.x.test", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ReadCertificate(issued, []string{"a.b.x.test"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Leaf.Verify(x509.VerifyOptions{Roots: Roots(pair), CurrentTime: now, DNSName: "a.b.x.test"}); err != nil {
+		t.Errorf("a certificate of a route: %v", err)
+	}
 	for _, c := range []struct {
 		why   string
 		hosts []string
@@ -116,12 +128,15 @@ func TestConfigurations(t *testing.T) {
 		for _, exact := range bools {
 			for _, more := range bools {
 				c := Config{
-					Termination: termination, Plain: "127.64.0.1:18080", Secure: "127.64.0.1:18443", Routes: []string{"a.x.test", "b.x.test"}, Servers: []string{"127.64.0.2:1"},
+					Termination: termination, Plain: "127.64.0.1:18080", Secure: "127.64.0.1:18443", Routes: []Route{{Host: "a.x.test", Termination: termination}, {Host: "b.x.test", Termination: termination}},
+					Servers: []string{"127.64.0.2:1"}, Secured: []string{"127.64.0.2:2"}, Services: []int{1}, Heavy: exact, Redirects: more, OfferHTTP2: !more,
 					Certificate: "c.pem", ServerCA: "c.pem", Threads: 2, Maxconn: 100, Bufsize: 32768, Maxrewrite: 8192, TLSVersion: "TLSv1.3", Exact: exact,
 					Resumption: !more, Cookies: more, HTTP2: more, ServerHTTP2: more,
 				}
 				if more {
-					c.Servers, c.ServerMaxconn, c.Spares, c.CPUs = append(c.Servers, "127.64.0.3:1"), 5, 1, []int{0, 1}
+					c.Servers, c.Secured = append(c.Servers, "127.64.0.3:1"), append(c.Secured, "127.64.0.3:2")
+					c.Services, c.ServerMaxconn, c.Spares, c.CPUs = []int{1, 3}, 5, 1, []int{0, 1}
+					c.Routes = append(c.Routes, Route{Host: "c.x.test", Termination: Edge, Certificate: "c.pem"})
 				}
 				if err := Check(context.Background(), b, dir, c); err != nil {
 					t.Errorf("%s, exact %v, more %v: %v", termination, exact, more, err)
@@ -130,10 +145,18 @@ func TestConfigurations(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				text := string(files[configFile])
+				text := strings.ReplaceAll(string(files[configFile]), " weight 1 send-proxy", " send-proxy")
+				if redirected := strings.Count(string(files[redirectMap]), " 1\n"); redirected > 0 != more || more && redirected < 1 {
+					t.Errorf("%s, exact %v, more %v: %d hosts are redirected", termination, exact, more, redirected)
+				}
+				if list := string(files[certificates]); (list == "c.pem c.x.test\n") != more {
+					t.Errorf("%s, exact %v, more %v: the list of certificates is %q", termination, exact, more, list)
+				}
 				for want, there := range map[string]bool{
-					"maxconn 100\n": true, "backend " + c.Backend(2): more, "check inter 5s": more, "cpu-map auto:1/1-2 0 1": more, "no-tls-tickets": more,
+					"maxconn 100\n": true, "backend " + c.Backend(3): more, "backend be_edge_2": more, "check inter 5s": more, "cpu-map auto:1/1-2 0 1": more, "no-tls-tickets": more,
 					"map_reg(": !exact, "verify required": termination == Reencrypt, "send-proxy": true,
+					"balance roundrobin": more, "balance random": !more && termination != Passthrough, " weight 85": more, " weight 256": more || exact, " weight 1": !more && !exact,
+					"alpn h2,http/1.1": more || termination == Reencrypt, "SameSite=None": more,
 				} {
 					if strings.Contains(text, want) != there {
 						t.Errorf("%s, exact %v, more %v: %q stands there: %v", termination, exact, more, want, !there)
@@ -145,12 +168,12 @@ func TestConfigurations(t *testing.T) {
 }
 
 func TestNamesAreNoPatterns(t *testing.T) {
-	c := Config{Termination: None, Routes: []string{"a.x.test"}}
-	if got := string(c.hostMap("http.map")); got != `^a\.x\.test\.?(:[0-9]+)?(/.*)?$ be_http_0`+"\n" {
-		t.Errorf("%q", got)
-	}
-	c.Exact = true
-	if got := string(c.hostMap("http.map")); got != "a.x.test be_http_0\n" {
-		t.Errorf("%q", got)
+	c := Config{Routes: []Route{{Host: "a.x.test", Termination: None}}}
+	for exact, want := range map[bool]string{false: `^a\.x\.test\.?(:[0-9]+)?(/.*)?$ be_http_0` + "\n", true: "a.x.test be_http_0\n"} {
+		c.Exact = exact
+		files, err := c.Files()
+		if got := string(files[httpMap]); err != nil || got != want {
+			t.Errorf("exact %v: %q, %v", exact, got, err)
+		}
 	}
 }

@@ -113,8 +113,8 @@ func parseStat(text string) (Totals, error) {
 			if strings.HasPrefix(text("status"), "DOWN") {
 				t.Down++
 			}
-			if text("svname") == "fe_sni" {
-				continue
+			if strings.HasPrefix(text("svname"), "fe_") {
+				continue // a frontend of ours, behind another
 			}
 			// HAProxy averages over the last 1024 requests of each.
 			n := min(value("stot"), 1024)
