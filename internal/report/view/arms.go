@@ -19,25 +19,12 @@ import (
 // comparison alone, be it one run's or that of recorded experiments.
 type armsPart struct {
 	*compare.Comparison
-	Names      string // of the arms other than the baseline
-	Confidence string
-	MarginText string
+	Unit       string   // of levels
+	Names      string   // of the arms other than the baseline
 	Sides      []string // the baseline first
-	Levels     []levelPart
-	HasRuns    bool // any metric has figures
-	HasSeries  bool // any distribution is there
+	HasRuns    bool     // any metric that decides has figures
+	HasSeries  bool     // any distribution is there
 	HasMetrics bool
-}
-
-// levelPart compares one arm with the baseline at one level.
-type levelPart struct {
-	compare.LevelComparison
-	Index   int
-	Name    string
-	Further string // how many further runs would decide
-	Blocks  Table
-	Groups  []metricGroup
-	Series  []seriesPart
 }
 
 type metricGroup struct {
@@ -67,35 +54,24 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 	if c == nil {
 		return nil
 	}
-	p := &armsPart{Comparison: c, Names: words.And(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
-	for i, l := range c.Levels {
-		part := levelOfPage(c, l, unit)
-		part.Index = i
-		p.HasRuns = p.HasRuns || part.Blocks.Any()
-		p.HasSeries = p.HasSeries || len(part.Series) > 0
-		p.HasMetrics = p.HasMetrics || len(part.Groups) > 0
-		p.Levels = append(p.Levels, part)
+	p := &armsPart{Comparison: c, Unit: unit, Names: words.And(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...)}
+	for _, l := range c.Levels {
+		runs := len(l.Primary.Baseline) + len(l.Primary.Arm)
+		p.HasRuns = p.HasRuns || runs > 0
+		p.HasSeries = p.HasSeries || len(l.Series) > 0
+		p.HasMetrics = p.HasMetrics || runs+len(l.Others) > 0
 	}
 	return p
+}
+
+// LevelName says of a level which arm is compared there.
+func (p *armsPart) LevelName(l compare.LevelComparison) string {
+	return strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, p.Baseline, words.Number(l.Level), p.Unit))
 }
 
 // lineInterval is the change within the brackets of the change of a load line.
 func lineInterval(l compare.LineComparison) string {
 	return words.Within(l.Lo, l.Hi, words.Change)
-}
-
-func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
-	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, words.Number(l.Level), unit))}
-	switch {
-	case l.MoreRuns > 0:
-		p.Further = fmt.Sprintf("about %d of each arm", l.MoreRuns)
-	case l.MoreRuns < 0:
-		p.Further = "too many to be worth it"
-	}
-	p.Blocks = runTable(c, l)
-	p.Groups = groupsOf(c, l)
-	p.Series = seriesOf(c, l)
-	return p
 }
 
 // kindsInOrder are the kinds of metrics with their titles, in the order in
@@ -175,8 +151,8 @@ func eachOf(m compare.Compared, runs []*float64) string {
 	return strings.Join(list, ", ")
 }
 
-// round is x to two digits after the point.
-func round(x float64) float64 { return math.Round(100*x) / 100 }
+// percentOf is a share that somebody has set, such as a margin, in percent.
+func percentOf(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
 // seriesOf are the distributions of a level, those that are the same together.
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
@@ -277,9 +253,9 @@ func factsOfArms(r judge.Result) []fact {
 		return list
 	}
 	if p := l.Primary; p.Lo != nil && p.Hi != nil {
-		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
+		add(percentOf(1-c.Alpha)+" interval", words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
 	}
-	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it counts as none")
+	add("Margin", "± "+percentOf(c.Margin), "a change within it counts as none")
 	if l.Runs[0]+l.Runs[1] > 0 {
 		note := "in separate experiments"
 		if c.Paired {

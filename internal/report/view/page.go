@@ -29,9 +29,9 @@ type Page struct {
 	Recorded               bool          // it is of recorded experiments, and not of one run
 	Operands               []operandPart // those experiments
 	Trends                 []compare.Trend
-	Grid                   *gridPart // nil for all but the page of a grid
-	GridPage               string    // of the grid that the run is a cell of, "" for none
-	BoundBy                []string  // what bound the steps of a stream, and its slowest requests
+	Grid                   *judge.Grid // nil for all but the page of a grid
+	GridPage               string      // of the grid that the run is a cell of, "" for none
+	BoundBy                []string    // what bound the steps of a stream, and its slowest requests
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind
@@ -91,6 +91,10 @@ func Words() map[string]any {
 		"count": words.Count, "verdict": verdictWord, "tone": toneOf, "level": words.Level, "lag": words.Lag, "sentence": words.Sentence, "percent": words.Percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": GoalSentence, "required": requiredSentence, "limit": limitText, "ceiling": kindOf, "bucket": bucketText, "more": moreSteps,
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf, "moment": words.Moment,
+		"cellLink": cellLink, "levelHead": levelHead, "levelRow": levelRow, "one": onePoint, "compared": comparedBy, "pairs": pairsOf,
+		"curveTitle": curveTitle, "capacity": capacityTable, "capacitySays": capacitySays, "margin": percentOf, "confidence": func(alpha float64) string { return percentOf(1 - alpha) },
+		"blocks": runTable, "groups": groupsOf, "series": seriesOf,
+		"strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
 		"trendTitle": trendTitle, "changeAt": changeAt, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
