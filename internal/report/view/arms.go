@@ -74,9 +74,9 @@ func lineInterval(l compare.LineComparison) string {
 	return words.Within(l.Lo, l.Hi, words.Change)
 }
 
-// kindsInOrder are the kinds of metrics with their titles, in the order in
-// which they are shown.
-func kindsInOrder() [][3]string {
+// metricKinds are the groups of metrics in the order in which they are shown, each
+// with its title. The last is of all other kinds.
+func metricKinds() [][3]string {
 	return [][3]string{
 		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
 		{compare.KindRequest, "Requests", "from a request to its reply"},
@@ -85,36 +85,25 @@ func kindsInOrder() [][3]string {
 		{compare.KindCPU, "CPU time", "of each process over the whole run"},
 		{compare.KindMemory, "Memory", "the peak resident memory of the run"},
 		{compare.KindGrowth, "Growth of memory", "the peak less the memory at the start of the run"},
+		{"", "Other", ""},
 	}
 }
 
 // groupsOf are all metrics by kind, the one that decides first in its own.
 func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
-	if len(l.Primary.Baseline)+len(l.Primary.Arm)+len(l.Others) == 0 {
-		return nil
-	}
 	wide := chart.Widest(c.Margin, append([]compare.Compared{l.Primary}, l.Others...))
-	known := kindsInOrder()
-	groups := make([]metricGroup, len(known), len(known)+1)
-	for i, k := range known {
-		groups[i] = metricGroup{Title: k[1], Note: k[2]}
-	}
-	groups = append(groups, metricGroup{Title: "Other"})
-	add := func(m equalMetrics, decides bool) {
-		at := slices.IndexFunc(known, func(k [3]string) bool { return k[0] == m.Kind })
-		if at < 0 {
-			at = len(known)
+	kinds := metricKinds()
+	groups := make([]metricGroup, len(kinds))
+	for i, m := range groupMetrics(l) {
+		if i == 0 && len(m.Baseline)+len(m.Arm) == 0 {
+			continue
 		}
-		row := metricRow{equalMetrics: m, Decides: decides}
+		row := metricRow{equalMetrics: m, Decides: i == 0}
 		if m.Change != nil {
 			row.Bar = chart.BarOf(c.Margin, m.Compared, wide)
 		}
-		groups[at].Rows = append(groups[at].Rows, row)
-	}
-	for i, m := range groupMetrics(l) {
-		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
-			add(m, i == 0)
-		}
+		at := slices.IndexFunc(kinds, func(k [3]string) bool { return k[0] == m.Kind || k[0] == "" })
+		groups[at].Title, groups[at].Note, groups[at].Rows = kinds[at][1], kinds[at][2], append(groups[at].Rows, row)
 	}
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }

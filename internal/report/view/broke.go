@@ -188,8 +188,8 @@ const (
 // unsaid is a text without the message that it ends with, where that is told as
 // the reason why objects were not ready.
 func unsaid(r judge.Result, text string) string {
-	if s := lastReasons(r); s != nil {
-		for _, reason := range s.Reasons {
+	if steps := reasonsOf(r); len(steps) > 0 {
+		for _, reason := range steps[0].Reasons {
 			if cut, ok := strings.CutSuffix(text, ": "+reason.Message); ok && reason.Message != "" {
 				return cut
 			}

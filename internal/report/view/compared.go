@@ -53,10 +53,10 @@ func ComparedPage(in ComparisonInput) (Page, error) {
 
 // compares makes a page one of recorded experiments.
 func (p *Page) compares(operands []Operand) {
-	p.Recorded, p.Operands = true, operandsOf(operands)
+	p.Recorded, p.Operands = true, operands
 	var all [][]fidelityPart
-	for _, o := range p.Operands {
-		all = append(all, o.Fidelity)
+	for _, o := range operands {
+		all = append(all, fidelityOf(o.Result.Fidelity))
 	}
 	p.Fidelity, _ = common(all)
 }
@@ -92,46 +92,28 @@ func (in ComparisonInput) result() judge.Result {
 	return r
 }
 
-// operandPart is what the page says of one operand.
-type operandPart struct {
-	Operand
-	Index    int
-	Baseline bool
-	Facts    []fact
-	Fidelity []fidelityPart
-}
-
-func operandsOf(operands []Operand) []operandPart {
-	var list []operandPart
-	for i, o := range operands {
-		part := operandPart{Operand: o, Index: i, Baseline: i == 0}
-		add := func(name, value, note string) {
-			if value != "" {
-				part.Facts = append(part.Facts, fact{name, value, note})
-			}
+// operandFacts are the figures of one of the experiments.
+func operandFacts(o Operand) (facts []fact) {
+	add := func(name, value, note string) {
+		if value != "" {
+			facts = append(facts, fact{name, value, note})
 		}
-		add("Experiment", o.Result.Experiment, "")
-		add("Workload", o.Result.Workload, o.Result.Kind)
-		if o.Result.Comparison == nil {
-			add("Own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
-		}
-		add("Version", o.Result.Version, "of plimsoll")
-		add("Record", o.Dir, "")
-		var machine Page
-		if machine.environment(o.Environment); o.Environment == nil && len(o.Result.Steps) > 0 {
-			add("Start", words.Moment(o.Result.Steps[0].Start), "")
-		}
-		part.Facts = append(part.Facts, machine.Machine...)
-		if machine.Places != nil {
-			var kinds []string
-			for _, r := range machine.Places.Rows {
-				kinds = append(kinds, r.fact())
-			}
-			add("Kinds of "+strings.ToLower(machine.Places.Title), strings.Join(kinds, "; "), "")
-		}
-		add("CPU split", machine.Split, strings.Join(machine.SplitNotes, "; "))
-		part.Fidelity = fidelityOf(o.Result.Fidelity)
-		list = append(list, part)
 	}
-	return list
+	add("Experiment", o.Result.Experiment, "")
+	add("Workload", o.Result.Workload, o.Result.Kind)
+	if o.Result.Comparison == nil {
+		add("Own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
+	}
+	add("Version", o.Result.Version, "of plimsoll")
+	add("Record", o.Dir, "")
+	var machine Page
+	if machine.environment(o.Environment); o.Environment == nil && len(o.Result.Steps) > 0 {
+		add("Start", words.Moment(o.Result.Steps[0].Start), "")
+	}
+	facts = append(facts, machine.Machine...)
+	if machine.Places != nil {
+		add("Kinds of "+strings.ToLower(machine.Places.Place.Many), kindsOf(machine.Places), "")
+	}
+	add("CPU split", machine.Split, strings.Join(machine.SplitNotes, "; "))
+	return facts
 }

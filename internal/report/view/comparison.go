@@ -254,28 +254,22 @@ func comparison(c *compare.Comparison) (list []Section) {
 // runTable has the metric that decides run by run: a block's two runs, or one run
 // of each arm where they were made apart.
 func runTable(c *compare.Comparison, l compare.LevelComparison) Table {
-	m := l.Primary
+	m, run := l.Primary, "run"
 	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
 	if c.Paired {
-		t = Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
-	}
-	at := func(list []*float64, i int) (*float64, string) {
-		if i >= len(list) {
-			return nil, ""
-		}
-		return list[i], figureIn(m, list[i])
+		run, t = "block", Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
 	}
 	for i := range max(len(m.Baseline), len(m.Arm)) {
-		from, baseline := at(m.Baseline, i)
-		to, arm := at(m.Arm, i)
-		switch {
-		case !c.Paired:
-			t.add(fmt.Sprintf("run %d", i+1), baseline, arm)
-		case baseline == "" || arm == "":
-			t.add(fmt.Sprintf("block %d", i+1), baseline, arm, "")
-		default:
-			t.add(fmt.Sprintf("block %d", i+1), baseline, arm, words.Ratio(from, to))
+		row := []string{fmt.Sprintf("%s %d", run, i+1), "", "", ""}
+		for k, list := range [][]*float64{m.Baseline, m.Arm} {
+			if i < len(list) {
+				row[1+k] = figureIn(m, list[i])
+			}
 		}
+		if i < min(len(m.Baseline), len(m.Arm)) {
+			row[3] = words.Ratio(m.Baseline[i], m.Arm[i])
+		}
+		t.add(row[:len(t.Align)]...)
 	}
 	return t
 }

@@ -25,9 +25,9 @@ type Page struct {
 	Verdict                slo.Verdict
 	Mark                   string // what stands in the mark: the load line
 	MarkUnit               string
-	Arms                   *armsPart     // nil where nothing is compared
-	Recorded               bool          // it is of recorded experiments, and not of one run
-	Operands               []operandPart // those experiments
+	Arms                   *armsPart // nil where nothing is compared
+	Recorded               bool      // it is of recorded experiments, and not of one run
+	Operands               []Operand // those experiments
 	Trends                 []compare.Trend
 	Grid                   *judge.Grid // nil for all but the page of a grid
 	GridPage               string      // of the grid that the run is a cell of, "" for none
@@ -49,7 +49,7 @@ type Page struct {
 	Stream                 bool         // the load was a stream of requests
 	Thing, Things          string       // what one and several of what was asked for are called
 	Machine                []fact
-	Places                 *placesTable // nil for none
+	Places                 *record.Places // nil for none
 	Metrics, Played        Table
 	Published              Table
 	PublishedNote          string
@@ -94,6 +94,7 @@ func Words() map[string]any {
 		"cellLink": cellLink, "levelHead": levelHead, "levelRow": levelRow, "one": onePoint, "compared": comparedBy, "pairs": pairsOf,
 		"curveTitle": curveTitle, "capacity": capacityTable, "capacitySays": capacitySays, "margin": percentOf, "confidence": func(alpha float64) string { return percentOf(1 - alpha) },
 		"blocks": runTable, "groups": groupsOf, "series": seriesOf,
+		"cells": cellsOf, "operandFacts": operandFacts, "fidelity": fidelityOf, "lawTitle": lawTitle, "lawSays": lawSays,
 		"strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
@@ -261,7 +262,7 @@ func decidingStep(r judge.Result) *judge.Step {
 // notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
-// reasonsOf are the steps that have reasons, the one that decided first.
+// reasonsOf are the steps that say why objects were not ready, the last first.
 func reasonsOf(r judge.Result) []judge.Step {
 	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)

@@ -149,9 +149,6 @@ func TrendPage(in TrendInput) (Page, error) {
 	}
 	p.Title = p.Headline
 	p.compares(in.Operands)
-	for i := range p.Operands {
-		p.Operands[i].Baseline = false
-	}
 	p.Trends = in.Trends
 	return p, err
 }
