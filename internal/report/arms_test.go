@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -210,7 +211,10 @@ func operands() []view.Operand {
 }
 
 func comparisonInput(c compare.Comparison) view.ComparisonInput {
-	return view.ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}}}
+	verdict, why := c.Verdict()
+	return view.ComparisonInput{Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Outcome: recorded.Outcome{
+		Comparison: &c, Verdict: slo.Verdict(verdict), Why: why, Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}},
+	}}
 }
 
 func comparisonPage(t testing.TB, in view.ComparisonInput) string {

@@ -6,27 +6,20 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// ComparisonInput is what is shown of a comparison of recorded experiments.
+// ComparisonInput is what is shown of a comparison of recorded experiments: of two,
+// or the trends of more.
 type ComparisonInput struct {
-	Comparison compare.Comparison
-	// Operands are the experiments that were compared, the baseline first.
+	recorded.Outcome
+	// Operands are the experiments in the order of the outcome.
 	Operands []Operand
 	// Axis and Unit are those of the levels, "" where they have none in common.
 	Axis, Unit string
-	// Command and Version are those of the comparison, not of the runs.
-	Command, Version string
-	Warnings         record.Warnings
-	// Verdict and Why are those of the whole where they are not the
-	// comparison's own: runs that were invalid. "" is the comparison's own.
-	Verdict slo.Verdict
-	Why     string
 }
 
 // Operand is one of the experiments that were compared.
@@ -42,6 +35,9 @@ type Operand struct {
 
 // ComparedPage is the page of a comparison of recorded experiments.
 func ComparedPage(in ComparisonInput) (Page, error) {
+	if in.Comparison == nil {
+		return trendPage(in)
+	}
 	r := in.result()
 	only := Input{Recorded: chart.Recorded{Result: r}}
 	data, err := chart.Of(only.Recorded)
@@ -72,24 +68,17 @@ func common(all [][]fidelityPart) (parts []fidelityPart, same bool) {
 }
 
 func (in ComparisonInput) result() judge.Result {
-	c := in.Comparison
-	verdict, why := c.Verdict()
-	r := judge.Result{
-		Schema: judge.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
-		Command: in.Command, Version: in.Version, Comparison: &c, Warnings: in.Warnings,
-	}
-	if in.Verdict != "" {
-		r.Verdict, r.Why = in.Verdict, in.Why
-	}
-	r.Experiment = fmt.Sprintf("%s against %s", strings.Join(armsOf(&c), ", "), c.Baseline)
 	var workloads []string
 	for _, o := range in.Operands {
 		if !slices.Contains(workloads, o.Result.Workload) {
 			workloads = append(workloads, o.Result.Workload)
 		}
 	}
-	r.Workload = strings.Join(workloads, ", ")
-	return r
+	c := in.Comparison
+	return judge.Result{
+		Schema: judge.ResultSchema, Kind: "compare", Verdict: in.Verdict, Why: in.Why, Command: in.Command, Version: in.Version, Comparison: c, Warnings: in.Warnings,
+		Experiment: fmt.Sprintf("%s against %s", strings.Join(armsOf(c), ", "), c.Baseline), Workload: strings.Join(workloads, ", "),
+	}
 }
 
 // operandFacts are the figures of one of the experiments.

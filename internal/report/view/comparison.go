@@ -160,8 +160,12 @@ func (m equalMetrics) name() string {
 }
 
 // Compared is what a terminal shows of a comparison of recorded experiments:
-// what else differs, how they compare, and the verdict in a sentence.
+// what else differs, how they compare, and the verdict in a sentence; of more than
+// two their trends.
 func Compared(in ComparisonInput) []Section {
+	if in.Comparison == nil {
+		return trends(in)
+	}
 	r := in.result()
 	var differ Section
 	if d := differenceTable(r.Comparison); d.Any() {
