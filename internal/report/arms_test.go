@@ -197,7 +197,7 @@ func comparisons() map[string]compare.Comparison {
 }
 
 // operands are two experiments that a comparison could be of.
-func operands() []view.Operand {
+func operands() []*recorded.Operand {
 	r := judge.Result{
 		Experiment: "density", Workload: "node-density", Kind: "sweep", Command: "plimsoll sweep node-density --levels 60", Version: "v0.1.0", Verdict: slo.Pass, Why: "every level held",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
@@ -207,7 +207,7 @@ func operands() []view.Operand {
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"},
 		Facts: facts(), Places: places(12, 110),
 	}
-	return []view.Operand{{Arm: "A", Dir: "runs/a", Result: r, Environment: e}, {Arm: "B", Dir: "runs/b", Result: r}}
+	return []*recorded.Operand{{Name: "A", Path: "runs/a", Result: r, Environment: e}, {Name: "B", Path: "runs/b", Result: r}}
 }
 
 func comparisonInput(c compare.Comparison) view.ComparisonInput {
@@ -300,7 +300,7 @@ func TestHostileNamesOfArmsStayText(t *testing.T) {
 	l.Series[0].Milestone, l.Series[0].Component = hostile, hostile
 	in := comparisonInput(c)
 	in.Axis, in.Unit, in.Command, in.Version, in.Warnings = hostile, hostile, hostile, hostile, record.Warnings{{Text: hostile, Places: []string{hostile}}}
-	in.Operands[0].Arm, in.Operands[0].Dir, in.Operands[0].Result.Command, in.Operands[0].Result.Workload = hostile, hostile, hostile, hostile
+	in.Operands[0].Name, in.Operands[0].Path, in.Operands[0].Result.Command, in.Operands[0].Result.Workload = hostile, hostile, hostile, hostile
 	page := comparisonPage(t, in)
 	names, attributes, scripts := elements(t, page)
 	for _, name := range []string{"script", "style", "img", "iframe", "object", "meta", "link"} {

@@ -263,11 +263,8 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 func viewed(outcome recorded.Outcome, operands []*recorded.Operand) view.ComparisonInput {
 	in := view.ComparisonInput{Outcome: outcome}
 	for _, e := range outcome.Experiments { // in their order
-		for _, x := range operands {
-			if x.Name == e.Name {
-				in.Operands = append(in.Operands, view.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
-			}
-		}
+		of := func(x *recorded.Operand) bool { return x.Name == e.Name }
+		in.Operands = append(in.Operands, operands[slices.IndexFunc(operands, of)])
 	}
 	if axis, unit := operands[0].Axis(); operands[1].SameAxis(operands[0]) {
 		in.Axis, in.Unit = axis, unit
@@ -297,16 +294,14 @@ func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
 		return process.Usagef(hint, "--out: %s is not a comparison that this program can replace", dir.Path(ComparisonFile))
 	}
 	for _, e := range before.Experiments {
-		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool { return samePath(x.Path, e.Path) && x.Arm == e.Arm }) {
+		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool {
+			return filepath.Clean(x.Path) == filepath.Clean(e.Path) && x.Arm == e.Arm
+		}) {
 			return process.Usagef(hint, "--out: %s holds another comparison, with %s", o.out, e.Name)
 		}
 	}
 	return nil
 }
-
-// samePath reports whether two paths lead to the same place, as they are
-// written.
-func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
 // write leaves an outcome and its page in a directory.
 func (o *compareOptions) write(in view.ComparisonInput) error {

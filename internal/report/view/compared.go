@@ -7,7 +7,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
-	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -17,20 +16,9 @@ import (
 type ComparisonInput struct {
 	recorded.Outcome
 	// Operands are the experiments in the order of the outcome.
-	Operands []Operand
+	Operands []*recorded.Operand
 	// Axis and Unit are those of the levels, "" where they have none in common.
 	Axis, Unit string
-}
-
-// Operand is one of the experiments that were compared.
-type Operand struct {
-	Arm string // what the comparison calls it
-	Dir string // where its record lies
-	// Result tells its name, command, version, fidelity and verdict; what its
-	// steps were is not shown.
-	Result judge.Result
-	// Environment is nil where there is none that could be read.
-	Environment *record.Environment
 }
 
 // ComparedPage is the page of a comparison of recorded experiments.
@@ -48,7 +36,7 @@ func ComparedPage(in ComparisonInput) (Page, error) {
 }
 
 // compares makes a page one of recorded experiments.
-func (p *Page) compares(operands []Operand) {
+func (p *Page) compares(operands []*recorded.Operand) {
 	p.Recorded, p.Operands = true, operands
 	var all [][]fidelityPart
 	for _, o := range operands {
@@ -82,7 +70,7 @@ func (in ComparisonInput) result() judge.Result {
 }
 
 // operandFacts are the figures of one of the experiments.
-func operandFacts(o Operand) (facts []fact) {
+func operandFacts(o *recorded.Operand) (facts []fact) {
 	add := func(name, value, note string) {
 		if value != "" {
 			facts = append(facts, fact{name, value, note})
@@ -94,7 +82,7 @@ func operandFacts(o Operand) (facts []fact) {
 		add("Own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
 	}
 	add("Version", o.Result.Version, "of plimsoll")
-	add("Record", o.Dir, "")
+	add("Record", o.Path, "")
 	var machine Page
 	if machine.environment(o.Environment); o.Environment == nil && len(o.Result.Steps) > 0 {
 		add("Start", words.Moment(o.Result.Steps[0].Start), "")

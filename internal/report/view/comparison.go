@@ -11,6 +11,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -177,7 +178,7 @@ func Compared(in ComparisonInput) []Section {
 
 // fidelities say what was simulated in each experiment, once where it is the same
 // in all.
-func fidelities(operands []Operand) (s Section) {
+func fidelities(operands []*recorded.Operand) (s Section) {
 	var notes []string
 	for _, o := range operands {
 		notes = append(notes, fidelityNote(o.Result.Fidelity))
@@ -188,7 +189,7 @@ func fidelities(operands []Operand) (s Section) {
 	}
 	for i, note := range notes {
 		if note != "" {
-			s.linef("%s: %s", operands[i].Arm, note)
+			s.linef("%s: %s", operands[i].Name, note)
 		}
 	}
 	return s

@@ -109,20 +109,16 @@ func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 	order := func(a, b *judge.Cell) int {
 		return cmp.Or(cmp.Compare(*a.LoadLine.Level, *b.LoadLine.Level), cmp.Compare(open(a), open(b)))
 	}
+	var confirmed []*judge.Cell
 	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.Failed != "" || c.Verdict != slo.Pass || c.LoadLine == nil || c.LoadLine.Level == nil {
-			continue
-		}
-		known++
-		if low == nil || order(c, low) < 0 {
-			low = c
-		}
-		if high == nil || order(c, high) > 0 {
-			high = c
+		if c := &g.Cells[i]; c.Failed == "" && c.Verdict == slo.Pass && c.LoadLine != nil && c.LoadLine.Level != nil {
+			confirmed = append(confirmed, c)
 		}
 	}
-	return low, high, known
+	if len(confirmed) == 0 {
+		return nil, nil, 0
+	}
+	return slices.MinFunc(confirmed, order), slices.MaxFunc(confirmed, order), len(confirmed)
 }
 
 // gridFacts are the figures beside the headline.

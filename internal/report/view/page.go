@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -25,9 +26,9 @@ type Page struct {
 	Verdict                slo.Verdict
 	Mark                   string // what stands in the mark: the load line
 	MarkUnit               string
-	Arms                   *armsPart // nil where nothing is compared
-	Recorded               bool      // it is of recorded experiments, and not of one run
-	Operands               []Operand // those experiments
+	Arms                   *armsPart           // nil where nothing is compared
+	Recorded               bool                // it is of recorded experiments, and not of one run
+	Operands               []*recorded.Operand // those experiments
 	Trends                 []compare.Trend
 	Grid                   *judge.Grid // nil for all but the page of a grid
 	GridPage               string      // of the grid that the run is a cell of, "" for none
@@ -367,10 +368,6 @@ func verdictWord(verdict any) string {
 		return "held"
 	case slo.Breached:
 		return "failed"
-	case slo.Inconclusive:
-		return "inconclusive"
-	case slo.Invalid:
-		return "invalid"
 	case slo.Verdict(stats.NotWorse):
 		return "not worse"
 	}
