@@ -67,14 +67,14 @@ func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
 // workloadView is what a user may know of a workload: the document of
 // 'workloads show'.
 type workloadView struct {
-	Name    string          `json:"name"`
-	Help    string          `json:"help"`
-	Target  string          `json:"target"`
-	Axes    []axisView      `json:"axes"`
-	Params  []paramView     `json:"params"`
-	Goals   []goalView      `json:"goals"` // the headline first
-	Metrics []record.Metric `json:"metrics"`
-	Guards  []guardView     `json:"guards"`
+	Name    string           `json:"name"`
+	Help    string           `json:"help"`
+	Target  string           `json:"target"`
+	Axes    []axisView       `json:"axes"`
+	Params  []workload.Param `json:"params"`
+	Goals   []goalView       `json:"goals"` // the headline first
+	Metrics []record.Metric  `json:"metrics"`
+	Guards  []guardView      `json:"guards"`
 }
 
 // axisView is an axis, with what holds where an experiment says nothing.
@@ -91,18 +91,6 @@ type axisView struct {
 	Primary    string     `json:"primary"` // decides comparisons
 	Goals      []goalView `json:"goals"`
 	Milestones []string   `json:"milestones"`
-}
-
-type paramView struct {
-	Name    string   `json:"name"`
-	Type    string   `json:"type"`
-	Default string   `json:"default"`
-	Help    string   `json:"help"`
-	Values  []string `json:"values,omitempty"` // the only ones allowed
-	Min     *int     `json:"min,omitempty"`
-	Pattern string   `json:"pattern,omitempty"`
-	// Optional says that it may be empty.
-	Optional bool `json:"optional,omitempty"`
 }
 
 type goalView struct {
@@ -125,7 +113,7 @@ func viewOf(w *workload.Workload) workloadView {
 		return views
 	}
 	v := workloadView{
-		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: []paramView{}, Goals: goals(w.Goals),
+		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: append([]workload.Param{}, w.Params...), Goals: goals(w.Goals),
 		Metrics: append([]record.Metric{}, w.KindOn("").Metrics...), Guards: []guardView{},
 	}
 	for _, a := range w.Axes {
@@ -137,9 +125,6 @@ func viewOf(w *workload.Workload) workloadView {
 			Name: a.Name, Unit: a.Unit, Help: a.Help, Loop: string(a.Loop), From: a.Default.From, Step: a.Default.Step, Max: a.Default.Max, Resolution: a.Default.Resolution,
 			Hold: cmp.Or(a.Hold, w.Hold).Seconds(), Primary: cmp.Or(a.Primary, w.Primary), Goals: goals(own), Milestones: w.KindOn(a.Name).Names(),
 		})
-	}
-	for _, x := range w.Params {
-		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern, x.Optional})
 	}
 	for _, m := range w.KindOn("").Measures {
 		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})

@@ -41,7 +41,7 @@ func GridPage(in Input, g judge.Grid) (Page, error) {
 	p.Headline, p.Mark = gridHeadline(g), ""
 	p.Title = cmp.Or(g.Experiment, g.Workload) + ": " + p.Headline
 	p.Lead = []string{words.Sentence(g.Why), words.Sentence("varied: " + variedText(g))}
-	p.Recorded, p.Grid, p.Arrived, p.Unit = true, &g, charts.Arrived, data.Unit
+	p.Recorded, p.Grid = true, &g
 	p.Facts = gridFacts(g)
 	same := false
 	if p.Fidelity, same = gridFidelity(g); !same {

@@ -136,6 +136,5 @@ func trendPage(in ComparisonInput) (Page, error) {
 	}
 	p.Title = p.Headline
 	p.compares(in.Operands)
-	p.Trends = in.Trends
 	return p, err
 }
