@@ -62,10 +62,7 @@ func variedText(g judge.Grid) string {
 // gridHeadline is the result of a grid in few words: the load lines that were
 // confirmed, or the cells that held.
 func gridHeadline(g judge.Grid) string {
-	cells := fmt.Sprintf("%d cells", len(g.Cells))
-	if len(g.Cells) == 1 {
-		cells = "1 cell"
-	}
+	cells := words.Counted(len(g.Cells), "cell")
 	if g.Kind != "limit" {
 		held := 0
 		for _, c := range g.Cells {
