@@ -6,6 +6,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -152,19 +153,14 @@ func flagError(cmd *cobra.Command, err error) error {
 const kubernetesVersion = "1.36.3"
 
 func newVersionCommand(p *process.Process) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "version",
 		Short: "Show the program's version",
 		Args:  process.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			if output == "json" {
-				return process.PrintJSON(p, map[string]string{"version": process.Version, "kubernetes": kubernetesVersion})
-			}
-			p.Printf("plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
-			return nil
-		},
-	}
-	process.OutputFlag(cmd, &output)
-	return cmd
+	}, func(*cobra.Command, []string) (map[string]string, error) {
+		return map[string]string{"version": process.Version, "kubernetes": kubernetesVersion}, nil
+	}, func(w io.Writer, _ map[string]string) error {
+		fmt.Fprintf(w, "plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
+		return nil
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -196,7 +197,7 @@ func comparisons() map[string]compare.Comparison {
 }
 
 // operands are two experiments that a comparison could be of.
-func operands() []view.Operand {
+func operands() []*recorded.Operand {
 	r := judge.Result{
 		Experiment: "density", Workload: "node-density", Kind: "sweep", Command: "plimsoll sweep node-density --levels 60", Version: "v0.1.0", Verdict: slo.Pass, Why: "every level held",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
@@ -206,11 +207,14 @@ func operands() []view.Operand {
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"},
 		Facts: facts(), Places: places(12, 110),
 	}
-	return []view.Operand{{Arm: "A", Dir: "runs/a", Result: r, Environment: e}, {Arm: "B", Dir: "runs/b", Result: r}}
+	return []*recorded.Operand{{Name: "A", Path: "runs/a", Result: r, Environment: e}, {Name: "B", Path: "runs/b", Result: r}}
 }
 
 func comparisonInput(c compare.Comparison) view.ComparisonInput {
-	return view.ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}}}
+	verdict, why := c.Verdict()
+	return view.ComparisonInput{Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Outcome: recorded.Outcome{
+		Comparison: &c, Verdict: slo.Verdict(verdict), Why: why, Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}},
+	}}
 }
 
 func comparisonPage(t testing.TB, in view.ComparisonInput) string {
@@ -296,7 +300,7 @@ func TestHostileNamesOfArmsStayText(t *testing.T) {
 	l.Series[0].Milestone, l.Series[0].Component = hostile, hostile
 	in := comparisonInput(c)
 	in.Axis, in.Unit, in.Command, in.Version, in.Warnings = hostile, hostile, hostile, hostile, record.Warnings{{Text: hostile, Places: []string{hostile}}}
-	in.Operands[0].Arm, in.Operands[0].Dir, in.Operands[0].Result.Command, in.Operands[0].Result.Workload = hostile, hostile, hostile, hostile
+	in.Operands[0].Name, in.Operands[0].Path, in.Operands[0].Result.Command, in.Operands[0].Result.Workload = hostile, hostile, hostile, hostile
 	page := comparisonPage(t, in)
 	names, attributes, scripts := elements(t, page)
 	for _, name := range []string{"script", "style", "img", "iframe", "object", "meta", "link"} {

@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
@@ -86,14 +87,18 @@ func TestTextOfWhatBroke(t *testing.T) {
 
 // The page tells of the step that decided first, and marks its first breach.
 func TestPageOfWhatBroke(t *testing.T) {
+	shown := view.Words()
+	mark := shown["mark"].(func(*judge.BrokeFirst, judge.Breach) string)
+	after := shown["after"].(func(judge.Step, judge.Breach) string)
+	then := shown["then"].(func(judge.StepProgress, string) string)
 	p := onPage(t, brokenResult()).Broke
 	if p.Lead != "In step 2, at 200 pods/node, the first breach came after 1.25 s: no node had room for objects." {
 		t.Errorf("lead %q", p.Lead)
 	}
 	var got []string
 	for _, s := range p.Steps {
-		for _, row := range s.Rows {
-			got = append(got, fmt.Sprintf("%d.%d %s after %s, %s", s.ID, row.N, row.Mark, row.After, row.Then))
+		for i, b := range s.Breaches {
+			got = append(got, fmt.Sprintf("%d.%d %s after %s, %s", s.ID, i+1, mark(brokenResult().BrokeFirst, b), after(s, b), then(b.Load, "pods/node")))
 		}
 	}
 	want := []string{
@@ -104,8 +109,12 @@ func TestPageOfWhatBroke(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	r := brokenResult()
-	if len(p.Logs) != 2 || p.Logs[0].Step != 2 {
-		t.Errorf("logs %+v", p.Logs)
+	var html bytes.Buffer
+	if err := page.Write(&html, onPage(t, r)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(html.String(), "<small>step 2"); !p.HasLogs || n != 2 {
+		t.Errorf("%d logs of step 2", n)
 	}
 	r.Steps, r.BrokeFirst = r.Steps[:1], nil
 	r.Steps[0].Breaches = nil
@@ -122,7 +131,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 			*b = judge.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
 		}
 	}
-	if p := onPage(t, r).Broke; p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "no request yet" {
+	if p := onPage(t, r).Broke; p.Lead != "" || len(p.Steps) != 2 || then(p.Steps[0].Breaches[0].Load, "pods/node") != "no request yet" {
 		t.Errorf("an older result: %+v", p)
 	}
 }

@@ -41,7 +41,7 @@ func comparedPages(t *testing.T) map[string]string {
 	write("hostile", comparisonPage(t, comparisonInput(c)))
 	for name, in := range trendInputs() {
 		var out bytes.Buffer
-		p, err := view.TrendPage(in)
+		p, err := view.ComparedPage(in)
 		must(t, err)
 		must(t, page.Write(&out, p))
 		write("trend "+name, out.String())

@@ -14,7 +14,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	plain "plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -197,7 +196,7 @@ func TestGridData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.MarshalIndent(p.Data.(chart.Data).Grid, "", " ")
+	text, err := json.MarshalIndent(p.Data.Grid, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/text"
@@ -21,8 +22,8 @@ import (
 
 // trendInput are n nights of two workloads; from the ninth on they take longer
 // by half.
-func trendInput(n int) view.TrendInput {
-	in := view.TrendInput{Command: "plimsoll compare runs/* --metric 'Ready max'", Version: "v0.1.0"}
+func trendInput(n int) view.ComparisonInput {
+	in := view.ComparisonInput{Outcome: recorded.Outcome{Command: "plimsoll compare runs/* --metric 'Ready max'", Version: "v0.1.0"}}
 	rng := rand.New(rand.NewPCG(2, 2))
 	level := 60.0
 	for w, workload := range []string{"node-density", "node-density-heavy"} {
@@ -48,7 +49,7 @@ func trendInput(n int) view.TrendInput {
 			}
 			t.Points = append(t.Points, p)
 			if w == 0 {
-				in.Operands = append(in.Operands, view.Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: judge.Result{
+				in.Operands = append(in.Operands, &recorded.Operand{Name: p.Name, Path: "runs/" + p.Name, Result: judge.Result{
 					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
 					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
 				}})
@@ -61,7 +62,7 @@ func trendInput(n int) view.TrendInput {
 }
 
 // trendInputs are trends of every kind.
-func trendInputs() map[string]view.TrendInput {
+func trendInputs() map[string]view.ComparisonInput {
 	few := trendInput(3)
 	few.Trends = few.Trends[:1]
 	lines := trendInput(0)
@@ -76,14 +77,14 @@ func trendInputs() map[string]view.TrendInput {
 	}
 	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its load line is inconclusive"})
 	lines.Trends[0].FindChanges(0.05, 1)
-	warned := view.TrendInput{Why: "no experiment has a metric that can be followed", Warnings: record.Warnings{{Text: "node-density has no valid run"}}}
-	return map[string]view.TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
+	warned := view.ComparisonInput{Outcome: recorded.Outcome{Why: "no experiment has a metric that can be followed", Warnings: record.Warnings{{Text: "node-density has no valid run"}}}}
+	return map[string]view.ComparisonInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
 }
 
 func TestTrendText(t *testing.T) {
 	for name, in := range trendInputs() {
 		var out bytes.Buffer
-		if err := text.Write(&out, view.Trends(in)); err != nil {
+		if err := text.Write(&out, view.Compared(in)); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, *update, "text-trend-"+name+".txt", out.Bytes())
@@ -95,7 +96,7 @@ func TestTrendPage(t *testing.T) {
 	in.Trends[0].Points[2].Name = "<script>alert(1)</script>"
 	in.Warnings = record.Warnings{{Text: "night-05 was cut"}}
 	var out bytes.Buffer
-	p, err := view.TrendPage(in)
+	p, err := view.ComparedPage(in)
 	if err == nil {
 		err = page.Write(&out, p)
 	}

@@ -2,7 +2,7 @@ package experiment
 
 import (
 	"context"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +18,7 @@ import (
 
 func newCheckCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
 	var f experimentFlags
-	cmd := &cobra.Command{
+	cmd := process.Shows(p, &cobra.Command{
 		Use:   "check [WORKLOAD]",
 		Short: "Is this cluster fit to be loaded, and how far at most? Reads only",
 		Long: `Look at a cluster without loading it: its health, and the limits that a workload
@@ -41,33 +41,23 @@ useless.`,
 			}
 			return process.ExactlyOne("workload")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.checker(cmd, args)
-			if err != nil {
-				return err
-			}
-			r.p, r.stop = p, stop
-			found, err := r.check(stop.Soft)
-			if err != nil {
-				return err
-			}
-			if f.output == "json" {
-				err = process.PrintJSON(p, found)
-			} else if err = text.Write(p.Text(), view.Check(found)); err != nil {
-				err = fmt.Errorf("print what was found: %w", err)
-			}
-			if err == nil && found.ExitCode != process.ExitHeld {
-				return process.ExitError(found.ExitCode)
-			}
-			return err
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (found ceiling.Check, err error) {
+		r, err := f.checker(cmd, args)
+		if err != nil {
+			return found, err
+		}
+		r.p, r.stop = p, stop
+		found, err = r.check(stop.Soft)
+		if err == nil && found.ExitCode != process.ExitHeld {
+			err = process.ExitError(found.ExitCode)
+		}
+		return found, err
+	}, func(_ io.Writer, found ceiling.Check) error { return text.Write(p.Text(), view.Check(found)) })
 	f.addOwn(cmd, func(settings.Field) bool { return true })
 	f.addLife(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	process.OutputFlag(cmd, &f.output)
 	return cmd
 }
 

@@ -238,9 +238,9 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 	if _, err := record.Encode(&outcome, ""); err != nil {
 		return fmt.Errorf("encode the comparison: %w", err)
 	}
-	said, shaped := views(outcome, operands)
+	in := viewed(outcome, operands)
 	if o.out != "" {
-		if err := o.write(outcome, shaped); err != nil {
+		if err := o.write(in); err != nil {
 			return fmt.Errorf("write the comparison: %w", err)
 		}
 	}
@@ -250,7 +250,7 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 		}
 		return process.ExitError(outcome.ExitCode)
 	}
-	if err := text.Write(p.Text(), said); err != nil {
+	if err := text.Write(p.Text(), view.Compared(in)); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {
@@ -259,28 +259,17 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 	return process.ExitError(outcome.ExitCode)
 }
 
-// views are an outcome as text, and what shapes its page.
-func views(outcome recorded.Outcome, operands []*recorded.Operand) (said []view.Section, shaped func() (view.Page, error)) {
-	shown := make([]view.Operand, 0, len(operands))
+// viewed is an outcome with what is shown of its experiments.
+func viewed(outcome recorded.Outcome, operands []*recorded.Operand) view.ComparisonInput {
+	in := view.ComparisonInput{Outcome: outcome}
 	for _, e := range outcome.Experiments { // in their order
-		for _, x := range operands {
-			if x.Name == e.Name {
-				shown = append(shown, view.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
-			}
-		}
-	}
-	if outcome.Comparison == nil {
-		in := view.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
-		return view.Trends(in), func() (view.Page, error) { return view.TrendPage(in) }
-	}
-	in := view.ComparisonInput{
-		Comparison: *outcome.Comparison, Operands: shown, Command: outcome.Command, Version: outcome.Version,
-		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
+		of := func(x *recorded.Operand) bool { return x.Name == e.Name }
+		in.Operands = append(in.Operands, operands[slices.IndexFunc(operands, of)])
 	}
 	if axis, unit := operands[0].Axis(); operands[1].SameAxis(operands[0]) {
 		in.Axis, in.Unit = axis, unit
 	}
-	return view.Compared(in), func() (view.Page, error) { return view.ComparedPage(in) }
+	return in
 }
 
 // checkOut refuses a directory that holds something else: a run's record, or a
@@ -305,27 +294,25 @@ func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
 		return process.Usagef(hint, "--out: %s is not a comparison that this program can replace", dir.Path(ComparisonFile))
 	}
 	for _, e := range before.Experiments {
-		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool { return samePath(x.Path, e.Path) && x.Arm == e.Arm }) {
+		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool {
+			return filepath.Clean(x.Path) == filepath.Clean(e.Path) && x.Arm == e.Arm
+		}) {
 			return process.Usagef(hint, "--out: %s holds another comparison, with %s", o.out, e.Name)
 		}
 	}
 	return nil
 }
 
-// samePath reports whether two paths lead to the same place, as they are
-// written.
-func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
-
 // write leaves an outcome and its page in a directory.
-func (o *compareOptions) write(outcome recorded.Outcome, shaped func() (view.Page, error)) error {
+func (o *compareOptions) write(in view.ComparisonInput) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
 	dir := record.Dir(o.out)
-	if err := dir.WriteJSON(ComparisonFile, &outcome); err != nil {
+	if err := dir.WriteJSON(ComparisonFile, &in.Outcome); err != nil {
 		return err
 	}
-	p, err := shaped()
+	p, err := view.ComparedPage(in)
 	if err != nil {
 		return err
 	}

@@ -43,15 +43,20 @@ func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	}
 }
 
+// consent is what a user has agreed to.
+type consent struct {
+	yes          bool // to load a system that is not ours
+	reboots      int  // how many nodes may be rebooted
+	ignoreHealth bool // to load a system that is not fit for it
+	wait         bool // to wait for other runs to end
+}
+
 // experimentFlags are the flags that limit, sweep and run share. Those of an
 // experiment fill in a plan.
 type experimentFlags struct {
-	own          settings.Flags // of targets
-	yes          bool
-	reboots      int
-	dryRun       bool
-	ignoreHealth bool
-	wait         bool
+	own settings.Flags // of targets
+	consent
+	dryRun bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -459,7 +464,8 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, reboots: x.flags.reboots, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
+	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen}
+	r.under(p, stop, x.flags)
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}
@@ -601,16 +607,22 @@ func (x *experimentCommand) flagOf(path string) string {
 
 // showResult prints a result.
 func showResult(p *process.Process, r judge.Result, dir, format string, explain bool) error {
+	document := struct {
+		judge.Result
+		Record string `json:"record"` // where it lies
+	}{r, dir}
+	return showAs(p, format, document, func() error { return report.JUnit(p.Stdout, r) }, view.Run(r, dir, explain))
+}
+
+// showAs prints a result in a format.
+func showAs(p *process.Process, format string, document any, junit func() error, said []view.Section) error {
 	switch format {
 	case "json":
-		return process.PrintJSON(p, struct {
-			judge.Result
-			Record string `json:"record"` // where it lies
-		}{r, dir})
+		return process.PrintJSON(p, document)
 	case "junit":
-		return report.JUnit(p.Stdout, r)
+		return junit()
 	}
-	if err := text.Write(p.Text(), view.Run(r, dir, explain)); err != nil {
+	if err := text.Write(p.Text(), said); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

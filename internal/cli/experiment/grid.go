@@ -17,7 +17,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
-	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -192,7 +191,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 		r.plan.Budget = plan.Duration(max(end.Sub(g.p.Now()), time.Millisecond))
 	}
 	dir, result, err := r.run(func(record.Dir, *judge.Result, error) {})
-	g.yes, g.guards = r.yes, r.guards // an answer is for all cells, and guards are said once
+	g.consent, g.guards = r.consent, r.guards // an answer is for all cells, and guards are said once
 	if result == nil {
 		return err
 	}
@@ -258,20 +257,15 @@ func judgeGrid(p *process.Process, dir record.Dir, of *plan.Plan, failed map[str
 
 // showGridResult prints the result of a grid.
 func showGridResult(p *process.Process, g judge.Grid, dir, format string) error {
-	switch format {
-	case "json":
-		return process.PrintJSON(p, struct {
-			judge.Grid
-			Record string `json:"record"` // where it lies
-		}{g, dir})
-	case "junit":
-		return report.GridJUnit(p.Stdout, g)
+	document := struct {
+		judge.Grid
+		Record string `json:"record"` // where it lies
+	}{g, dir}
+	err := showAs(p, format, document, func() error { return report.GridJUnit(p.Stdout, g) }, view.Grid(g, dir))
+	if err == nil && format == "text" {
+		p.Printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
 	}
-	if err := text.Write(p.Text(), view.Grid(g, dir)); err != nil {
-		return fmt.Errorf("print the result: %w", err)
-	}
-	p.Printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
-	return nil
+	return err
 }
 
 // writeGrid writes what a grid leaves beside its cells.
@@ -314,12 +308,11 @@ func cellPath(text string) (string, error) {
 	if _, err := os.Stat(text); err == nil {
 		return text, nil
 	}
-	at := strings.IndexByte(text, ':')
-	for ; at > 0; at = nextColon(text, at) {
-		path, name := text[:at], text[at+1:]
-		if !record.IsGrid(path) {
+	for at, c := range text {
+		if c != ':' || at == 0 || !record.IsGrid(text[:at]) {
 			continue
 		}
+		path, name := text[:at], text[at+1:]
 		of, err := loadPlan(filepath.Join(path, record.ExperimentFile))
 		if err != nil {
 			return "", err
@@ -334,12 +327,4 @@ func cellPath(text string) (string, error) {
 		return "", process.Usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, "; ")), "%s has no cell %q", path, name)
 	}
 	return text, nil
-}
-
-func nextColon(text string, at int) int {
-	next := strings.IndexByte(text[at+1:], ':')
-	if next < 0 {
-		return -1
-	}
-	return at + 1 + next
 }

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
 // ofTarget marks the flags that belong to some targets only, with their names.
@@ -86,7 +87,7 @@ func targetsNamed(names []string) string {
 	if len(names) == 1 {
 		return "the target " + names[0]
 	}
-	return "the targets " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return "the targets " + words.And(names)
 }
 
 // ofOtherTarget refuses the flags that belong to other targets than the

@@ -149,10 +149,10 @@ func judged(dir record.Dir) bool {
 // openInBrowser hands a page to the desktop's opener.
 func openInBrowser(page string) error {
 	full, err := filepath.Abs(page)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", page, err)
+	if err == nil {
+		err = exec.Command("xdg-open", full).Run()
 	}
-	if err := exec.Command("xdg-open", full).Run(); err != nil {
+	if err != nil {
 		return fmt.Errorf("open %s: %w", page, err)
 	}
 	return nil

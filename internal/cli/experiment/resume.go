@@ -69,7 +69,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 		return showFinished(p, f, dir, x)
 	}
 	p.Logf("%s\n", whereItGoesOn(path, past))
-	r.p, r.stop, r.yes, r.reboots, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.reboots, f.output == "json", f.ignoreHealth, f.wait
+	r.under(p, stop, f)
 	r.past = past
 	return r.show(f)
 }
@@ -89,15 +89,12 @@ func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags
 	if err != nil {
 		return err
 	}
-	w, err := LoadWorkload(loaded.Workload)
+	r, err := runnerOfPlan(loaded)
 	if err != nil {
 		return err
 	}
-	loaded.Default(w)
-	if err := loaded.Validate(w); err != nil {
-		return process.Usagef("", "%w", err)
-	}
-	r := &runner{p: p, stop: stop, plan: loaded, workload: w, yes: f.yes, reboots: f.reboots, out: path, quiet: f.output == "json", ignoreHealth: f.ignoreHealth}
+	r.out = path
+	r.under(p, stop, f)
 	return r.showGrid(f)
 }
 
@@ -108,26 +105,34 @@ func runnerOf(path string) (*runner, run.Experiment, error) {
 	if err != nil {
 		return nil, none, err
 	}
-	file := dir.Path(record.ExperimentFile)
-	w, err := LoadWorkload(loaded.Workload)
+	r, err := runnerOfPlan(loaded)
 	if err != nil {
 		return nil, none, err
 	}
-	loaded.Default(w)
-	if err := loaded.Validate(w); err != nil {
-		return nil, none, process.Usagef("", "%w", err)
-	}
-	if err := sameWorkload(loaded, w); err != nil {
+	if err := sameWorkload(loaded, r.workload); err != nil {
 		return nil, none, err
 	}
 	x, err := run.FromPlan(loaded)
 	if err != nil {
-		return nil, none, process.Usagef("", "%s: %w", file, err)
+		return nil, none, process.Usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
 	}
-	if err := x.AddWorkload(w, loaded.Params); err != nil {
+	if err := x.AddWorkload(r.workload, loaded.Params); err != nil {
 		return nil, none, process.Usagef("", "%w", err)
 	}
-	return &runner{plan: loaded, workload: w}, x, nil
+	return r, x, nil
+}
+
+// runnerOfPlan is what runs a plan that was recorded.
+func runnerOfPlan(loaded *plan.Plan) (*runner, error) {
+	w, err := LoadWorkload(loaded.Workload)
+	if err != nil {
+		return nil, err
+	}
+	loaded.Default(w)
+	if err := loaded.Validate(w); err != nil {
+		return nil, process.Usagef("", "%w", err)
+	}
+	return &runner{plan: loaded, workload: w}, nil
 }
 
 // sameWorkload refuses a workload that is judged otherwise than the one that

@@ -25,24 +25,24 @@ type runner struct {
 	stop     *process.Interrupts
 	plan     *plan.Plan
 	workload *workload.Workload
-	yes      bool
-	reboots  int // how many nodes may be rebooted
-	// ignoreHealth loads a system that is not fit for it.
-	ignoreHealth bool
+	consent
 	// fromOpen and stepOpen say that nobody has said where a search begins, and
 	// by which step it goes.
 	fromOpen, stepOpen bool
-	// wait waits for other runs to end.
-	wait  bool
-	asked []run.Asked // levels that the user has named
-	out   string
-	quiet bool // print nothing on the way
+	asked              []run.Asked // levels that the user has named
+	out                string
+	quiet              bool // print nothing on the way
 	// guards are what a run before this one has said of its guards.
 	guards string
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
 	past *run.Past
+}
+
+// under is what a command gives a run.
+func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experimentFlags) {
+	r.p, r.stop, r.consent, r.quiet = p, stop, f.consent, f.output == "json"
 }
 
 // mild reports whether an error only says that the run was cut by its user or

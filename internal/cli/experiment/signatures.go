@@ -1,11 +1,12 @@
 package experiment
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"text/tabwriter"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -30,82 +31,69 @@ directory of files in the same format. One with a known name replaces it.
 	}, newSignaturesListCommand(p), newSignaturesShowCommand(p))
 }
 
+// signatures are known failures, with the keys of their files as JSON.
+type signatures []signature.Signature
+
+// MarshalJSON implements json.Marshaler.
+func (s signatures) MarshalJSON() ([]byte, error) {
+	text, err := signature.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var document any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	return json.Marshal(document)
+}
+
 func newSignaturesListCommand(p *process.Process) *cobra.Command {
-	var dir, output string
-	cmd := &cobra.Command{
+	var dir string
+	cmd := process.Shows(p, &cobra.Command{
 		Use:   "list",
 		Short: "List the known failures",
 		Args:  process.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			list, err := allSignatures(dir)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return printSignatures(p, list)
-			}
-			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			for _, s := range list {
-				fmt.Fprintf(t, "%s\t%s\n", s.Name, process.Printable(s.Title))
-			}
-			return t.Flush()
-		},
-	}
-	process.OutputFlag(cmd, &output)
+	}, func(*cobra.Command, []string) (signatures, error) { return allSignatures(dir) }, func(w io.Writer, list signatures) error {
+		for _, s := range list {
+			fmt.Fprintf(w, "%s\t%s\n", s.Name, process.Printable(s.Title))
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&dir, "signatures", "", "also list the failures in this `directory`, after checking its files")
 	return cmd
 }
 
 func newSignaturesShowCommand(p *process.Process) *cobra.Command {
-	var dir, output string
-	cmd := &cobra.Command{
+	var dir string
+	cmd := process.Shows(p, &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show how a failure is recognised and what to do about it",
 		Example: `  plimsoll signatures show too-many-pods`,
 		Args:    process.ExactlyOne("signature"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			list, err := allSignatures(dir)
-			if err != nil {
-				return err
+	}, func(_ *cobra.Command, args []string) (signatures, error) {
+		list, err := allSignatures(dir)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, s := range list {
+			if s.Name == args[0] {
+				return signatures{s}, nil
 			}
-			names := make([]string, len(list))
-			for i, s := range list {
-				if s.Name == args[0] {
-					if output == "json" {
-						return printSignatures(p, []signature.Signature{s})
-					}
-					text, err := signature.Marshal([]signature.Signature{s})
-					if err != nil {
-						return err
-					}
-					p.Printf("%s", text)
-					return nil
-				}
-				names[i] = s.Name
-			}
-			return process.Usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
-		},
-	}
-	process.OutputFlag(cmd, &output)
+			names = append(names, s.Name)
+		}
+		return nil, process.Usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
+	}, func(_ io.Writer, list signatures) error {
+		text, err := signature.Marshal(list)
+		p.Printf("%s", text)
+		return err
+	})
 	cmd.Flags().StringVar(&dir, "signatures", "", "also look in this `directory`")
 	return cmd
 }
 
-// printSignatures prints signatures as JSON, with the keys of their files.
-func printSignatures(p *process.Process, list []signature.Signature) error {
-	text, err := signature.Marshal(list)
-	if err != nil {
-		return err
-	}
-	var document any
-	if err := yaml.Unmarshal(text, &document); err != nil {
-		return fmt.Errorf("print the signatures: %w", err)
-	}
-	return process.PrintJSON(p, document)
-}
-
 // allSignatures are the built-in ones and those of a directory, "" for none.
-func allSignatures(dir string) ([]signature.Signature, error) {
+func allSignatures(dir string) (signatures, error) {
 	list, err := signature.Builtin()
 	if err != nil {
 		return nil, err

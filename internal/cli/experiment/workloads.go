@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,67 +28,53 @@ func newWorkloadsCommand(p *process.Process) *cobra.Command {
 }
 
 func newWorkloadsListCommand(p *process.Process) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "list",
 		Short: "List the built-in workloads",
 		Args:  process.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			list, err := workload.List(workloads.FS(), process.Targets())
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				views := []workloadView{}
-				for _, w := range list {
-					views = append(views, viewOf(w))
-				}
-				return process.PrintJSON(p, views)
-			}
-			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			for _, w := range list {
-				fmt.Fprintf(t, "%s\t%s\n", w.Name, w.Help)
-			}
-			return t.Flush()
-		},
-	}
-	process.OutputFlag(cmd, &output)
-	return cmd
+	}, func(*cobra.Command, []string) ([]workloadView, error) {
+		list, err := workload.List(workloads.FS(), process.Targets())
+		views := []workloadView{}
+		for _, w := range list {
+			views = append(views, viewOf(w))
+		}
+		return views, err
+	}, func(w io.Writer, views []workloadView) error {
+		for _, v := range views {
+			fmt.Fprintf(w, "%s\t%s\n", v.Name, v.Help)
+		}
+		return nil
+	})
 }
 
 func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "show WORKLOAD",
 		Short: "Show a workload's axes, parameters and goals",
 		Args:  process.ExactlyOne("workload"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := LoadWorkload(args[0])
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return process.PrintJSON(p, viewOf(w))
-			}
-			viewOf(w).show(p)
-			return nil
-		},
-	}
-	process.OutputFlag(cmd, &output)
-	return cmd
+	}, func(_ *cobra.Command, args []string) (workloadView, error) {
+		w, err := LoadWorkload(args[0])
+		if err != nil {
+			return workloadView{}, err
+		}
+		return viewOf(w), nil
+	}, func(w io.Writer, v workloadView) error {
+		v.show(w)
+		return nil
+	})
 }
 
 // workloadView is what a user may know of a workload: the document of
 // 'workloads show'.
 type workloadView struct {
-	Name    string          `json:"name"`
-	Help    string          `json:"help"`
-	Target  string          `json:"target"`
-	Axes    []axisView      `json:"axes"`
-	Params  []paramView     `json:"params"`
-	Goals   []goalView      `json:"goals"` // the headline first
-	Metrics []record.Metric `json:"metrics"`
-	Guards  []guardView     `json:"guards"`
+	Name    string           `json:"name"`
+	Help    string           `json:"help"`
+	Target  string           `json:"target"`
+	Axes    []axisView       `json:"axes"`
+	Params  []workload.Param `json:"params"`
+	Goals   []goalView       `json:"goals"` // the headline first
+	Metrics []record.Metric  `json:"metrics"`
+	Guards  []guardView      `json:"guards"`
 }
 
 // axisView is an axis, with what holds where an experiment says nothing.
@@ -105,19 +91,6 @@ type axisView struct {
 	Primary    string     `json:"primary"` // decides comparisons
 	Goals      []goalView `json:"goals"`
 	Milestones []string   `json:"milestones"`
-}
-
-type paramView struct {
-	Name    string   `json:"name"`
-	Type    string   `json:"type"`
-	Default string   `json:"default"`
-	Help    string   `json:"help"`
-	Values  []string `json:"values,omitempty"` // the only ones allowed
-	Min     *int     `json:"min,omitempty"`
-	Pattern string   `json:"pattern,omitempty"`
-	Several bool     `json:"several,omitempty"` // of the values, joined by +
-	// Optional says that it may be empty.
-	Optional bool `json:"optional,omitempty"`
 }
 
 type goalView struct {
@@ -140,7 +113,7 @@ func viewOf(w *workload.Workload) workloadView {
 		return views
 	}
 	v := workloadView{
-		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: []paramView{}, Goals: goals(w.Goals),
+		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: append([]workload.Param{}, w.Params...), Goals: goals(w.Goals),
 		Metrics: append([]record.Metric{}, w.KindOn("").Metrics...), Guards: []guardView{},
 	}
 	for _, a := range w.Axes {
@@ -153,9 +126,6 @@ func viewOf(w *workload.Workload) workloadView {
 			Hold: cmp.Or(a.Hold, w.Hold).Seconds(), Primary: cmp.Or(a.Primary, w.Primary), Goals: goals(own), Milestones: w.KindOn(a.Name).Names(),
 		})
 	}
-	for _, x := range w.Params {
-		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern, x.Several, x.Optional})
-	}
 	for _, m := range w.KindOn("").Measures {
 		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})
 	}
@@ -163,24 +133,21 @@ func viewOf(w *workload.Workload) workloadView {
 }
 
 // show prints a workload for people.
-func (v workloadView) show(p *process.Process) {
-	p.Printf("%s: %s\n\naxes (--axis NAME):\n", v.Name, v.Help)
-	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+func (v workloadView) show(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s\n\naxes (--axis NAME):\n", v.Name, v.Help)
 	for _, a := range v.Axes {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
-		fmt.Fprintf(t, "  \t\tby default --from %g --step %g --max %g --resolution %g --hold %s\n", a.From, a.Step, a.Max, a.Resolution, time.Duration(a.Hold*float64(time.Second)))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
+		fmt.Fprintf(w, "  \t\tby default --from %g --step %g --max %g --resolution %g --hold %s\n", a.From, a.Step, a.Max, a.Resolution, time.Duration(a.Hold*float64(time.Second)))
 	}
-	t.Flush()
-	p.Printf("\nparameters (--set NAME=VALUE):\n")
+	fmt.Fprintf(w, "\nparameters (--set NAME=VALUE):\n")
 	for _, param := range v.Params {
 		standard := ""
 		if param.Default != "" {
 			standard = "default " + param.Default
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
 	}
-	t.Flush()
-	p.Printf("\ngoals, the headline first:\n")
+	fmt.Fprintf(w, "\ngoals, the headline first:\n")
 	for i, a := range v.Axes {
 		along := ""
 		switch {
@@ -189,42 +156,39 @@ func (v workloadView) show(p *process.Process) {
 		case i > 0:
 			along = "along " + a.Name
 			if reflect.DeepEqual(a.Goals, v.Axes[0].Goals) {
-				fmt.Fprintf(t, "  the same\t\t%s\n", along)
+				fmt.Fprintf(w, "  the same\t\t%s\n", along)
 				continue
 			}
 		}
 		for _, g := range a.Goals {
-			fmt.Fprintf(t, "  %s\t%s\t%s\n", g.Name, strings.Join(g.SLO, "; "), along)
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", g.Name, strings.Join(g.SLO, "; "), along)
 		}
 	}
-	t.Flush()
-	p.Printf("\n")
+	fmt.Fprintf(w, "\n")
 	for i, a := range v.Axes {
 		switch {
 		case i == 0:
-			p.Printf("milestones: %s\n", strings.Join(a.Milestones, ", "))
+			fmt.Fprintf(w, "milestones: %s\n", strings.Join(a.Milestones, ", "))
 		case !slices.Equal(a.Milestones, v.Axes[0].Milestones):
-			p.Printf("milestones along %s: %s\n", a.Name, strings.Join(a.Milestones, ", "))
+			fmt.Fprintf(w, "milestones along %s: %s\n", a.Name, strings.Join(a.Milestones, ", "))
 		}
 	}
 	if len(v.Metrics) > 0 {
-		p.Printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
+		fmt.Fprintf(w, "\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
 		for _, m := range v.Metrics {
-			fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
 		}
-		t.Flush()
 	}
 	if len(v.Guards) > 0 {
-		p.Printf("\nguards (--guard NAME=BOUND):\n")
+		fmt.Fprintf(w, "\nguards (--guard NAME=BOUND):\n")
 	}
 	for _, m := range v.Guards {
 		unit := "a number"
 		if m.Percent {
 			unit = "a percentage"
 		}
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
 	}
-	t.Flush()
 }
 
 func newWorkloadsExportCommand(p *process.Process) *cobra.Command {

@@ -1,6 +1,7 @@
 package labs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,22 +111,10 @@ func newImageSaveCommand(p *process.Process) *cobra.Command {
   ctr -n k8s.io images import agent.tar`,
 		Args: process.ExactlyTwo("want an image and a file", "plimsoll image save agent agent.tar"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			store, err := images(p, args[0])
-			if err != nil {
-				return err
-			}
-			made, standard, done, err := store.MakeImage(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer done()
-			if reference == "" {
-				reference = standard
-			}
-			if err := image.Save(made, reference, args[1]); err != nil {
-				return imageUsage(err)
-			}
-			return tellImage(p, made, reference, args[1])
+			return makeImage(cmd.Context(), p, args[0], args[1], func(made v1.Image, standard string) (string, error) {
+				reference = cmp.Or(reference, standard)
+				return reference, image.Save(made, reference, args[1])
+			})
 		},
 	}
 	cmd.Flags().StringVar(&reference, "as", "", "`reference` of the image in the file")
@@ -145,7 +134,10 @@ podman. It prints the references that --set image= takes.`,
 		Args: process.ExactlyOne("registry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, n := range names {
-				if err := pushImage(cmd.Context(), p, n, args[0], insecure); err != nil {
+				if err := makeImage(cmd.Context(), p, n, "", func(made v1.Image, standard string) (string, error) {
+					reference := strings.TrimSuffix(args[0], "/") + "/" + strings.TrimPrefix(standard, "localhost/")
+					return reference, image.Push(cmd.Context(), made, reference, insecure)
+				}); err != nil {
 					return err
 				}
 			}
@@ -157,7 +149,9 @@ podman. It prints the references that --set image= takes.`,
 	return cmd
 }
 
-func pushImage(ctx context.Context, p *process.Process, name, registry string, insecure bool) error {
+// makeImage makes an image, has it put somewhere, and says by which reference it is
+// there; file as for tellImage.
+func makeImage(ctx context.Context, p *process.Process, name, file string, put func(made v1.Image, standard string) (string, error)) error {
 	store, err := images(p, name)
 	if err != nil {
 		return err
@@ -167,9 +161,9 @@ func pushImage(ctx context.Context, p *process.Process, name, registry string, i
 		return err
 	}
 	defer done()
-	reference := strings.TrimSuffix(registry, "/") + "/" + strings.TrimPrefix(standard, "localhost/")
-	if err := image.Push(ctx, made, reference, insecure); err != nil {
+	reference, err := put(made, standard)
+	if err != nil {
 		return imageUsage(err)
 	}
-	return tellImage(p, made, reference, "")
+	return tellImage(p, made, reference, file)
 }

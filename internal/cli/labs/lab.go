@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -193,44 +192,35 @@ func nodesOf(spec lab.Spec) string {
 }
 
 func newLabStatusCommand(p *process.Process) *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show the state of a lab",
 		Long: `Show the state of a lab, its nodes and pods, and its processes. The state is
 running, starting (a command is starting it), or broken (a process is gone or does
 not answer; 'plimsoll lab down' cleans up).`,
 		Args: atMostOneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := kubernetes.OpenLab(cmd.Context(), p.Host(), nameIn(args))
-			if err != nil {
-				return err
+	}, func(cmd *cobra.Command, args []string) (status lab.Status, err error) {
+		l, err := kubernetes.OpenLab(cmd.Context(), p.Host(), nameIn(args))
+		if err != nil {
+			return status, err
+		}
+		status, err = l.Status(cmd.Context())
+		if damage := l.Damage(); err == nil && damage != nil && status.State == lab.Broken {
+			p.Logf("its record is lost: %v\nhint: 'plimsoll lab down %s' removes it\n", damage, status.Name)
+		}
+		return status, err
+	}, func(w io.Writer, status lab.Status) error {
+		fmt.Fprintf(w, "lab %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
+		fmt.Fprintf(w, "COMPONENT\tPID\tSTATE\n")
+		for _, c := range status.Components {
+			pid := "-"
+			if c.PID != 0 {
+				pid = fmt.Sprint(c.PID)
 			}
-			status, err := l.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if damage := l.Damage(); damage != nil && status.State == lab.Broken {
-				p.Logf("its record is lost: %v\nhint: 'plimsoll lab down %s' removes it\n", damage, status.Name)
-			}
-			if format == "json" {
-				return process.PrintJSON(p, status)
-			}
-			p.Printf("lab %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
-			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "COMPONENT\tPID\tSTATE\n")
-			for _, c := range status.Components {
-				pid := "-"
-				if c.PID != 0 {
-					pid = fmt.Sprint(c.PID)
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, pid, c.State)
-			}
-			return w.Flush()
-		},
-	}
-	process.OutputFlag(cmd, &format)
-	return cmd
+			fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, pid, c.State)
+		}
+		return nil
+	})
 }
 
 func orUnknown(n *int64) string {
@@ -241,45 +231,41 @@ func orUnknown(n *int64) string {
 }
 
 func newLabListCommand(p *process.Process) *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "list",
 		Short: "List the labs",
 		Args:  process.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			store, err := kubernetes.LabStore(cmd.Context(), p.Host())
+	}, func(cmd *cobra.Command, _ []string) ([]lab.Status, error) {
+		labs, err := allLabs(cmd.Context(), p)
+		statuses := []lab.Status{}
+		for _, l := range labs {
+			status, err := l.Status(cmd.Context())
 			if err != nil {
-				return err
+				return nil, err
 			}
-			labs, err := store.List()
-			if err != nil {
-				return err
-			}
-			statuses := []lab.Status{}
-			for _, l := range labs {
-				status, err := l.Status(cmd.Context())
-				if err != nil {
-					return err
-				}
-				statuses = append(statuses, status)
-			}
-			if format == "json" {
-				return process.PrintJSON(p, statuses)
-			}
-			if len(statuses) == 0 {
-				p.Logf("there are no labs; 'plimsoll lab up' starts one\n")
-				return nil
-			}
-			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "NAME\tSTATE\tNODES\tPODS\n")
-			for _, s := range statuses {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.State, orUnknown(s.Nodes), orUnknown(s.Pods))
-			}
-			return w.Flush()
-		},
+			statuses = append(statuses, status)
+		}
+		return statuses, err
+	}, func(w io.Writer, statuses []lab.Status) error {
+		if len(statuses) == 0 {
+			p.Logf("there are no labs; 'plimsoll lab up' starts one\n")
+			return nil
+		}
+		fmt.Fprintf(w, "NAME\tSTATE\tNODES\tPODS\n")
+		for _, s := range statuses {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.State, orUnknown(s.Nodes), orUnknown(s.Pods))
+		}
+		return nil
+	})
+}
+
+// allLabs are the labs of this user, but for those of commands that were killed.
+func allLabs(ctx context.Context, p *process.Process) ([]*lab.Lab, error) {
+	store, err := kubernetes.LabStore(ctx, p.Host())
+	if err != nil {
+		return nil, err
 	}
-	process.OutputFlag(cmd, &format)
-	return cmd
+	return store.List()
 }
 
 func newLabKubeconfigCommand(p *process.Process) *cobra.Command {
@@ -391,11 +377,7 @@ func newLabDownCommand(p *process.Process) *cobra.Command {
 }
 
 func labDownAll(ctx context.Context, p *process.Process) error {
-	store, err := kubernetes.LabStore(ctx, p.Host())
-	if err != nil {
-		return err
-	}
-	labs, err := store.List()
+	labs, err := allLabs(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -413,39 +395,31 @@ func labDownAll(ctx context.Context, p *process.Process) error {
 }
 
 func newLabDoctorCommand(p *process.Process) *cobra.Command {
-	var format string
-	cmd := &cobra.Command{
+	return process.Shows(p, &cobra.Command{
 		Use:   "doctor",
 		Short: "Show whether this machine has what labs need",
 		Long: `Show whether this machine has what labs need, and how to install what is missing.
 The exit code is 1 if something is missing that every lab needs. What only a real
 node, or a workload that needs no lab, needs is shown for information.`,
 		Args: process.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := p.StateDir()
-			if err != nil {
-				return err
-			}
-			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
-			for _, n := range process.Needs() {
-				findings = append(findings, lab.ProgramRequirement(cmd.Context(), n))
-			}
-			if format == "json" {
-				err = process.PrintJSON(p, findings)
-			} else {
-				w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprintf(w, "FOR\tWHAT\tSTATE\tFOUND\tNEEDED\tREMEDY\n")
-				for _, f := range findings {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.For, f.What, f.Grade, f.Value, f.Need, f.Remedy)
-				}
-				err = w.Flush()
-			}
-			if err == nil && !lab.Healthy(findings) {
-				return process.ExitError(process.ExitBreached)
-			}
-			return err
-		},
-	}
-	process.OutputFlag(cmd, &format)
-	return cmd
+	}, func(cmd *cobra.Command, _ []string) ([]lab.Requirement, error) {
+		dir, err := p.StateDir()
+		if err != nil {
+			return nil, err
+		}
+		findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
+		for _, n := range process.Needs() {
+			findings = append(findings, lab.ProgramRequirement(cmd.Context(), n))
+		}
+		if !lab.Healthy(findings) {
+			err = process.ExitError(process.ExitBreached)
+		}
+		return findings, err
+	}, func(w io.Writer, findings []lab.Requirement) error {
+		fmt.Fprintf(w, "FOR\tWHAT\tSTATE\tFOUND\tNEEDED\tREMEDY\n")
+		for _, f := range findings {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.For, f.What, f.Grade, f.Value, f.Need, f.Remedy)
+		}
+		return nil
+	})
 }

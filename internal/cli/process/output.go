@@ -1,9 +1,13 @@
 package process
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +31,29 @@ func CheckOutput(format string, more ...string) error {
 		return Usagef(nearest.Hint(format, formats, ""), "-o %q: want %s", format, oneOf(formats))
 	}
 	return nil
+}
+
+// Shows completes a command that looks at something: what find finds is printed as
+// JSON, or as text with the tabs of its tables. An ExitError of find is returned once
+// that is done.
+func Shows[T any](p *Process, cmd *cobra.Command, find func(cmd *cobra.Command, args []string) (T, error), text func(w io.Writer, found T) error) *cobra.Command {
+	var format string
+	OutputFlag(cmd, &format)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		found, err := find(cmd, args)
+		if _, shown := errors.AsType[ExitError](err); err != nil && !shown {
+			return err
+		}
+		if format == "json" {
+			return cmp.Or(PrintJSON(p, found), err)
+		}
+		w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+		if err := errors.Join(text(w, found), w.Flush()); err != nil {
+			return fmt.Errorf("print what was found: %w", err)
+		}
+		return err
+	}
+	return cmd
 }
 
 // oneOf is a choice in words.

@@ -414,11 +414,7 @@ func (f *forecast) left(now time.Time) string {
 	if most == 0 {
 		return ""
 	}
-	steps := "steps"
-	if most == 1 {
-		steps = "step"
-	}
-	return fmt.Sprintf("%s %s left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), steps, between(clock(least), clock(longest)))
+	return fmt.Sprintf("%s %s left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), words.Noun(most, "step"), between(clock(least), clock(longest)))
 }
 
 // between is a range in words.

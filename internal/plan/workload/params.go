@@ -34,17 +34,17 @@ func types() []string {
 
 // Param is a parameter of a workload.
 type Param struct {
-	Name    string   `yaml:"name"`
-	Type    Type     `yaml:"type"`
-	Default string   `yaml:"default"`
-	Help    string   `yaml:"help"`    // one line
-	Values  []string `yaml:"values"`  // the only ones allowed; empty allows all of the type
-	Min     *int     `yaml:"min"`     // of an int or a number
-	Pattern string   `yaml:"pattern"` // regular expression that a whole string must match, unless it is empty
+	Name    string   `yaml:"name" json:"name"`
+	Type    Type     `yaml:"type" json:"type"`
+	Default string   `yaml:"default" json:"default"`
+	Help    string   `yaml:"help" json:"help"`                 // one line
+	Values  []string `yaml:"values" json:"values,omitempty"`   // the only ones allowed; empty allows all of the type
+	Min     *int     `yaml:"min" json:"min,omitempty"`         // of an int or a number
+	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // regular expression that a whole string must match, unless it is empty
 	// Several allows more than one of the values, joined by +.
-	Several bool `yaml:"several"`
+	Several bool `yaml:"several" json:"several,omitempty"`
 	// Optional allows the empty value beside those of the type.
-	Optional bool `yaml:"optional"`
+	Optional bool `yaml:"optional" json:"optional,omitempty"`
 }
 
 // quantityForm is Kubernetes' grammar of quantities without a minus sign: a

@@ -86,10 +86,7 @@ func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64)
 
 // digits are the first few digits of a figure, as many as a chart shows.
 func digits(x float64) float64 {
-	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
-	if err != nil {
-		return x
-	}
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64) // of what was just written
 	return y
 }
 

@@ -40,6 +40,10 @@ func Write(w io.Writer, p view.Page) error {
 	if err != nil {
 		return err
 	}
+	packed := template.HTML("")
+	if p.Objects != nil {
+		packed = template.HTML(p.Objects.Text)
+	}
 	return t.Execute(w, struct {
 		view.Page
 		Style        template.CSS
@@ -47,7 +51,7 @@ func Write(w io.Writer, p view.Page) error {
 		Packed       template.HTML
 		Policy       string
 	}{
-		p, template.CSS(style), template.JS(script), template.JS(encoded), template.HTML(p.Packed),
+		p, template.CSS(style), template.JS(script), template.JS(encoded), packed,
 		"default-src 'none'; script-src " + HashSource(script) + "; style-src " + HashSource(style) + "; img-src data:; base-uri 'none'; form-action 'none'",
 	})
 }

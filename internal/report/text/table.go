@@ -25,7 +25,12 @@ func writeTable(out *strings.Builder, width, indent int, t view.Table) {
 			rows[r] = append(rows[r], Printable(cell))
 		}
 	}
-	wide, gap := columnWidths(t.Align, rows), 2
+	wide, gap := make([]int, len(t.Align)), 2 // at which nothing is wrapped
+	for _, row := range rows {
+		for i, cell := range row {
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
+		}
+	}
 	if room := width - indent; width > 0 && sum(wide)+gap*(len(wide)-1) > room {
 		least := leastWidths(t.Align, rows)
 		if sum(wide)+len(wide)-1 <= room || sum(least)+gap*(len(least)-1) > room {
@@ -69,17 +74,6 @@ func writeTable(out *strings.Builder, width, indent int, t view.Table) {
 			out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
 		}
 	}
-}
-
-// columnWidths are the widths at which nothing is wrapped.
-func columnWidths(align string, rows [][]string) []int {
-	wide := make([]int, len(align))
-	for _, row := range rows {
-		for i, cell := range row {
-			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
-		}
-	}
-	return wide
 }
 
 // leastWidths are the widths below which columns are not narrowed: that of the

@@ -19,25 +19,12 @@ import (
 // comparison alone, be it one run's or that of recorded experiments.
 type armsPart struct {
 	*compare.Comparison
-	Names      string // of the arms other than the baseline
-	Confidence string
-	MarginText string
+	Unit       string   // of levels
+	Names      string   // of the arms other than the baseline
 	Sides      []string // the baseline first
-	Levels     []levelPart
-	HasRuns    bool // any metric has figures
-	HasSeries  bool // any distribution is there
+	HasRuns    bool     // any metric that decides has figures
+	HasSeries  bool     // any distribution is there
 	HasMetrics bool
-}
-
-// levelPart compares one arm with the baseline at one level.
-type levelPart struct {
-	compare.LevelComparison
-	Index   int
-	Name    string
-	Further string // how many further runs would decide
-	Blocks  Table
-	Groups  []metricGroup
-	Series  []seriesPart
 }
 
 type metricGroup struct {
@@ -67,16 +54,19 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 	if c == nil {
 		return nil
 	}
-	p := &armsPart{Comparison: c, Names: words.And(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
-	for i, l := range c.Levels {
-		part := levelOfPage(c, l, unit)
-		part.Index = i
-		p.HasRuns = p.HasRuns || part.Blocks.Any()
-		p.HasSeries = p.HasSeries || len(part.Series) > 0
-		p.HasMetrics = p.HasMetrics || len(part.Groups) > 0
-		p.Levels = append(p.Levels, part)
+	p := &armsPart{Comparison: c, Unit: unit, Names: words.And(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...)}
+	for _, l := range c.Levels {
+		runs := len(l.Primary.Baseline) + len(l.Primary.Arm)
+		p.HasRuns = p.HasRuns || runs > 0
+		p.HasSeries = p.HasSeries || len(l.Series) > 0
+		p.HasMetrics = p.HasMetrics || runs+len(l.Others) > 0
 	}
 	return p
+}
+
+// LevelName says of a level which arm is compared there.
+func (p *armsPart) LevelName(l compare.LevelComparison) string {
+	return strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, p.Baseline, words.Number(l.Level), p.Unit))
 }
 
 // lineInterval is the change within the brackets of the change of a load line.
@@ -84,23 +74,9 @@ func lineInterval(l compare.LineComparison) string {
 	return words.Within(l.Lo, l.Hi, words.Change)
 }
 
-func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
-	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, words.Number(l.Level), unit))}
-	switch {
-	case l.MoreRuns > 0:
-		p.Further = fmt.Sprintf("about %d of each arm", l.MoreRuns)
-	case l.MoreRuns < 0:
-		p.Further = "too many to be worth it"
-	}
-	p.Blocks = runTable(c, l)
-	p.Groups = groupsOf(c, l)
-	p.Series = seriesOf(c, l)
-	return p
-}
-
-// kindsInOrder are the kinds of metrics with their titles, in the order in
-// which they are shown.
-func kindsInOrder() [][3]string {
+// metricKinds are the groups of metrics in the order in which they are shown, each
+// with its title. The last is of all other kinds.
+func metricKinds() [][3]string {
 	return [][3]string{
 		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
 		{compare.KindRequest, "Requests", "from a request to its reply"},
@@ -109,36 +85,25 @@ func kindsInOrder() [][3]string {
 		{compare.KindCPU, "CPU time", "of each process over the whole run"},
 		{compare.KindMemory, "Memory", "the peak resident memory of the run"},
 		{compare.KindGrowth, "Growth of memory", "the peak less the memory at the start of the run"},
+		{"", "Other", ""},
 	}
 }
 
 // groupsOf are all metrics by kind, the one that decides first in its own.
 func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
-	if len(l.Primary.Baseline)+len(l.Primary.Arm)+len(l.Others) == 0 {
-		return nil
-	}
 	wide := chart.Widest(c.Margin, append([]compare.Compared{l.Primary}, l.Others...))
-	known := kindsInOrder()
-	groups := make([]metricGroup, len(known), len(known)+1)
-	for i, k := range known {
-		groups[i] = metricGroup{Title: k[1], Note: k[2]}
-	}
-	groups = append(groups, metricGroup{Title: "Other"})
-	add := func(m equalMetrics, decides bool) {
-		at := slices.IndexFunc(known, func(k [3]string) bool { return k[0] == m.Kind })
-		if at < 0 {
-			at = len(known)
+	kinds := metricKinds()
+	groups := make([]metricGroup, len(kinds))
+	for i, m := range groupMetrics(l) {
+		if i == 0 && len(m.Baseline)+len(m.Arm) == 0 {
+			continue
 		}
-		row := metricRow{equalMetrics: m, Decides: decides}
+		row := metricRow{equalMetrics: m, Decides: i == 0}
 		if m.Change != nil {
 			row.Bar = chart.BarOf(c.Margin, m.Compared, wide)
 		}
-		groups[at].Rows = append(groups[at].Rows, row)
-	}
-	for i, m := range groupMetrics(l) {
-		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
-			add(m, i == 0)
-		}
+		at := slices.IndexFunc(kinds, func(k [3]string) bool { return k[0] == m.Kind || k[0] == "" })
+		groups[at].Title, groups[at].Note, groups[at].Rows = kinds[at][1], kinds[at][2], append(groups[at].Rows, row)
 	}
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }
@@ -175,8 +140,8 @@ func eachOf(m compare.Compared, runs []*float64) string {
 	return strings.Join(list, ", ")
 }
 
-// round is x to two digits after the point.
-func round(x float64) float64 { return math.Round(100*x) / 100 }
+// percentOf is a share that somebody has set, such as a margin, in percent.
+func percentOf(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
 // seriesOf are the distributions of a level, those that are the same together.
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
@@ -277,9 +242,9 @@ func factsOfArms(r judge.Result) []fact {
 		return list
 	}
 	if p := l.Primary; p.Lo != nil && p.Hi != nil {
-		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
+		add(percentOf(1-c.Alpha)+" interval", words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
 	}
-	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it counts as none")
+	add("Margin", "± "+percentOf(c.Margin), "a change within it counts as none")
 	if l.Runs[0]+l.Runs[1] > 0 {
 		note := "in separate experiments"
 		if c.Paired {

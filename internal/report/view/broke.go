@@ -16,73 +16,38 @@ import (
 
 // brokePart is what broke first, as the page shows it.
 type brokePart struct {
-	Lead      string // in a sentence; "" where nothing decided
-	Says      string
-	Steps     []brokeStep // the one that decided first, then the others in order
-	Diagnosis []judge.Diagnosis
-	Logs      []logRow
-	Normal    string // what the conditions are compared with
-	Figures   Table
-}
-
-// brokeStep is one step's breaches.
-type brokeStep struct {
-	judge.Step
-	Open  bool
-	Strip chart.Strip
-	Rows  []brokeRow
-}
-
-// brokeRow is a breach with its number in the strip.
-type brokeRow struct {
-	judge.Breach
-	N     int
-	After string // the moment, from the start of the step
-	Mark  string // what it is: first, decided, usual, seen
-	Then  string // the load at that moment
-}
-
-// logRow is a sample of a log with its step.
-type logRow struct {
-	judge.LogTail
-	Step int
+	Lead    string // in a sentence; "" where nothing decided
+	Says    string
+	Steps   []judge.Step // that have breaches, the one that decided first
+	HasLogs bool         // of failing objects
+	Normal  string       // what the conditions are compared with
+	Figures Table
 }
 
 // brokeOf is nil where nothing broke and nothing was recognised.
 func brokeOf(r judge.Result, unit string) *brokePart {
-	p := &brokePart{Diagnosis: r.Diagnosis}
-	first := r.BrokeFirst
-	if first != nil {
-		if first.Says != "" {
-			p.Says = words.Sentence(first.Says)
-		}
-		if s := stepOf(r, first.Step); s != nil {
-			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
-				s.ID, words.Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
-		}
-		if first.Conditions != nil {
-			p.Normal, p.Figures = normalOf(r), conditionTable(first.Conditions.Figures)
-		}
-	}
-	for _, s := range r.Steps {
-		for _, l := range s.Logs {
-			p.Logs = append(p.Logs, logRow{l, s.ID})
-		}
-		if len(s.Breaches) == 0 {
-			continue
-		}
-		step := brokeStep{Step: s, Open: first != nil && s.ID == first.Step, Strip: chart.StripOf(s)}
-		for i, b := range s.Breaches {
-			step.Rows = append(step.Rows, brokeRow{b, i + 1, afterStart(s, b), markOf(first, b), loadText(b.Load, unit)})
-		}
-		if step.Open {
-			p.Steps = slices.Insert(p.Steps, 0, step)
-		} else {
-			p.Steps = append(p.Steps, step)
-		}
-	}
-	if len(p.Steps) == 0 && len(p.Diagnosis) == 0 && len(p.Logs) == 0 {
+	p := &brokePart{Steps: slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Breaches) == 0 })}
+	p.HasLogs = slices.ContainsFunc(r.Steps, func(s judge.Step) bool { return len(s.Logs) > 0 })
+	if len(p.Steps) == 0 && len(r.Diagnosis) == 0 && !p.HasLogs {
 		return nil
+	}
+	first := r.BrokeFirst
+	if first == nil {
+		return p
+	}
+	if first.Says != "" {
+		p.Says = words.Sentence(first.Says)
+	}
+	if s := stepOf(r, first.Step); s != nil {
+		p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
+			s.ID, words.Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
+	}
+	if first.Conditions != nil {
+		p.Normal, p.Figures = normalOf(r), conditionTable(first.Conditions.Figures)
+	}
+	if i := slices.IndexFunc(p.Steps, func(s judge.Step) bool { return s.ID == first.Step }); i > 0 {
+		decided := p.Steps[i]
+		p.Steps = slices.Insert(slices.Delete(p.Steps, i, i+1), 0, decided)
 	}
 	return p
 }
@@ -223,8 +188,8 @@ const (
 // unsaid is a text without the message that it ends with, where that is told as
 // the reason why objects were not ready.
 func unsaid(r judge.Result, text string) string {
-	if s := lastReasons(r); s != nil {
-		for _, reason := range s.Reasons {
+	if steps := reasonsOf(r); len(steps) > 0 {
+		for _, reason := range steps[0].Reasons {
 			if cut, ok := strings.CutSuffix(text, ": "+reason.Message); ok && reason.Message != "" {
 				return cut
 			}

@@ -11,6 +11,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -160,8 +161,12 @@ func (m equalMetrics) name() string {
 }
 
 // Compared is what a terminal shows of a comparison of recorded experiments:
-// what else differs, how they compare, and the verdict in a sentence.
+// what else differs, how they compare, and the verdict in a sentence; of more than
+// two their trends.
 func Compared(in ComparisonInput) []Section {
+	if in.Comparison == nil {
+		return trends(in)
+	}
 	r := in.result()
 	var differ Section
 	if d := differenceTable(r.Comparison); d.Any() {
@@ -173,7 +178,7 @@ func Compared(in ComparisonInput) []Section {
 
 // fidelities say what was simulated in each experiment, once where it is the same
 // in all.
-func fidelities(operands []Operand) (s Section) {
+func fidelities(operands []*recorded.Operand) (s Section) {
 	var notes []string
 	for _, o := range operands {
 		notes = append(notes, fidelityNote(o.Result.Fidelity))
@@ -184,7 +189,7 @@ func fidelities(operands []Operand) (s Section) {
 	}
 	for i, note := range notes {
 		if note != "" {
-			s.linef("%s: %s", operands[i].Arm, note)
+			s.linef("%s: %s", operands[i].Name, note)
 		}
 	}
 	return s
@@ -254,28 +259,22 @@ func comparison(c *compare.Comparison) (list []Section) {
 // runTable has the metric that decides run by run: a block's two runs, or one run
 // of each arm where they were made apart.
 func runTable(c *compare.Comparison, l compare.LevelComparison) Table {
-	m := l.Primary
+	m, run := l.Primary, "run"
 	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
 	if c.Paired {
-		t = Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
-	}
-	at := func(list []*float64, i int) (*float64, string) {
-		if i >= len(list) {
-			return nil, ""
-		}
-		return list[i], figureIn(m, list[i])
+		run, t = "block", Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
 	}
 	for i := range max(len(m.Baseline), len(m.Arm)) {
-		from, baseline := at(m.Baseline, i)
-		to, arm := at(m.Arm, i)
-		switch {
-		case !c.Paired:
-			t.add(fmt.Sprintf("run %d", i+1), baseline, arm)
-		case baseline == "" || arm == "":
-			t.add(fmt.Sprintf("block %d", i+1), baseline, arm, "")
-		default:
-			t.add(fmt.Sprintf("block %d", i+1), baseline, arm, words.Ratio(from, to))
+		row := []string{fmt.Sprintf("%s %d", run, i+1), "", "", ""}
+		for k, list := range [][]*float64{m.Baseline, m.Arm} {
+			if i < len(list) {
+				row[1+k] = figureIn(m, list[i])
+			}
 		}
+		if i < min(len(m.Baseline), len(m.Arm)) {
+			row[3] = words.Ratio(m.Baseline[i], m.Arm[i])
+		}
+		t.add(row[:len(t.Align)]...)
 	}
 	return t
 }

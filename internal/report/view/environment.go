@@ -37,43 +37,28 @@ func (p *Page) environment(e *record.Environment) {
 			add(words.Capital(f.What), f.Text(), "")
 		}
 	}
-	p.Places = placesOf(e.Places)
-}
-
-// placesTable are the places that were loaded, those that are alike in a row.
-type placesTable struct {
-	Title string
-	Heads []string
-	Rows  []placesRow
-}
-
-type placesRow struct {
-	record.PlaceRow
-	Cells []string
-}
-
-func placesOf(p *record.Places) *placesTable {
-	if p == nil || len(p.Rows) == 0 {
-		return nil
+	if e.Places != nil && len(e.Places.Rows) > 0 {
+		p.Places = e.Places
 	}
-	t := &placesTable{Title: words.Capital(p.Place.Many)}
-	for _, f := range p.Facts {
-		t.Heads = append(t.Heads, words.Capital(f.What))
+}
+
+// cellsOf are the facts of the places of a row.
+func cellsOf(p *record.Places, row record.PlaceRow) (cells []string) {
+	for i, f := range p.Facts {
+		f.Value = row.Values[i]
+		cells = append(cells, f.Text())
 	}
+	return cells
+}
+
+// kindsOf are the places of each row in a phrase.
+func kindsOf(p *record.Places) string {
+	var kinds []string
 	for _, r := range p.Rows {
-		row := placesRow{PlaceRow: r}
-		for i, f := range p.Facts {
-			f.Value = r.Values[i]
-			row.Cells = append(row.Cells, f.Text())
-		}
-		t.Rows = append(t.Rows, row)
+		known := slices.DeleteFunc(cellsOf(p, r), func(c string) bool { return c == "" })
+		kinds = append(kinds, fmt.Sprintf("%s of %s", words.Count(r.Count), strings.Join(known, ", ")))
 	}
-	return t
-}
-
-// fact is what is known of the places of a row in a phrase.
-func (r placesRow) fact() string {
-	return fmt.Sprintf("%s of %s", words.Count(r.Count), strings.Join(slices.DeleteFunc(slices.Clone(r.Cells), func(c string) bool { return c == "" }), ", "))
+	return strings.Join(kinds, "; ")
 }
 
 // fidelityOf are the parts that there were and of which it is known whether they were real.

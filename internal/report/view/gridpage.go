@@ -41,7 +41,7 @@ func GridPage(in Input, g judge.Grid) (Page, error) {
 	p.Headline, p.Mark = gridHeadline(g), ""
 	p.Title = cmp.Or(g.Experiment, g.Workload) + ": " + p.Headline
 	p.Lead = []string{words.Sentence(g.Why), words.Sentence("varied: " + variedText(g))}
-	p.Recorded, p.Grid = true, gridOfPage(g, charts, data.Unit)
+	p.Recorded, p.Grid = true, &g
 	p.Facts = gridFacts(g)
 	same := false
 	if p.Fidelity, same = gridFidelity(g); !same {
@@ -62,10 +62,7 @@ func variedText(g judge.Grid) string {
 // gridHeadline is the result of a grid in few words: the load lines that were
 // confirmed, or the cells that held.
 func gridHeadline(g judge.Grid) string {
-	cells := fmt.Sprintf("%d cells", len(g.Cells))
-	if len(g.Cells) == 1 {
-		cells = "1 cell"
-	}
+	cells := words.Counted(len(g.Cells), "cell")
 	if g.Kind != "limit" {
 		held := 0
 		for _, c := range g.Cells {
@@ -109,20 +106,16 @@ func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 	order := func(a, b *judge.Cell) int {
 		return cmp.Or(cmp.Compare(*a.LoadLine.Level, *b.LoadLine.Level), cmp.Compare(open(a), open(b)))
 	}
+	var confirmed []*judge.Cell
 	for i := range g.Cells {
-		c := &g.Cells[i]
-		if c.Failed != "" || c.Verdict != slo.Pass || c.LoadLine == nil || c.LoadLine.Level == nil {
-			continue
-		}
-		known++
-		if low == nil || order(c, low) < 0 {
-			low = c
-		}
-		if high == nil || order(c, high) > 0 {
-			high = c
+		if c := &g.Cells[i]; c.Failed == "" && c.Verdict == slo.Pass && c.LoadLine != nil && c.LoadLine.Level != nil {
+			confirmed = append(confirmed, c)
 		}
 	}
-	return low, high, known
+	if len(confirmed) == 0 {
+		return nil, nil, 0
+	}
+	return slices.MinFunc(confirmed, order), slices.MaxFunc(confirmed, order), len(confirmed)
 }
 
 // gridFacts are the figures beside the headline.
@@ -194,85 +187,50 @@ func gridWarnings(g judge.Grid) record.Warnings {
 	return append(list, g.Warnings...)
 }
 
-// gridPart is what the page says of a grid.
-type gridPart struct {
-	judge.Grid
-	Unit, Arrived, Confidence, MarginText string
-	Compared                              string   // by what pairs are compared
-	Head                                  []string // of the figures of a level
-	// One says that all cells have one level alone, so that one chart shows all.
-	One    bool
-	Parts  []cellPart
-	Keys   []pairsOfKey
-	Curves []curvePart
+// onePoint reports whether all cells have one level alone, so that one chart shows
+// all.
+func onePoint(g judge.Grid) bool { return g.Kind != "limit" && !severalLevels(g) }
+
+// cellLink is the name of a cell with the address of its page, "" for one that was
+// not run.
+func cellLink(g judge.Grid, c judge.Cell) fact {
+	link := fact{Name: chart.Label(g, c.Params)}
+	if c.Failed == "" {
+		link.Value = (&url.URL{Path: filepath.ToSlash(filepath.Join(c.Dir, record.ReportFile))}).String()
+	}
+	return link
 }
 
-type cellPart struct {
-	judge.Cell
-	Index      int
-	Label, URL string
-	Rows       [][]string // the figures of its levels
-}
-
-// pairsOfKey are the comparisons of cells that differ in one key.
-type pairsOfKey struct {
-	Key   string
-	Index int
-	Pairs []pairPart
-}
-
+// pairPart is a comparison of two cells as the page shows it.
 type pairPart struct {
 	judge.Pair
 	Name, At, Change string
 }
 
-type curvePart struct {
-	Table
-	Index int
-	Title string
-	Says  []string
+// pairsOf are the comparisons of cells that differ in one key.
+func pairsOf(g judge.Grid, key string) (list []pairPart) {
+	params := paramsOf(g)
+	for _, pair := range g.Pairs {
+		if pair.Key == key {
+			name, at := pairName(g, params, pair)
+			list = append(list, pairPart{pair, name, at, pairChange(pair)})
+		}
+	}
+	return list
 }
 
-func gridOfPage(g judge.Grid, charts *chart.Grid, unit string) *gridPart {
-	p := &gridPart{
-		Grid: g, Unit: unit, Arrived: charts.Arrived, Confidence: fmt.Sprintf("%g %%", round(100*(1-g.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*g.Margin)),
-		Compared: comparedBy(g), Head: levelHead(g, charts.Arrived), One: g.Kind != "limit",
-	}
-	for i, c := range g.Cells {
-		part := cellPart{Cell: c, Index: i, Label: charts.Cells[i].Label, URL: (&url.URL{Path: filepath.ToSlash(filepath.Join(c.Dir, record.ReportFile))}).String()}
-		for _, l := range c.Levels {
-			part.Rows = append(part.Rows, levelRow(g, l))
-		}
-		p.Parts = append(p.Parts, part)
-		p.One = p.One && len(c.Levels) <= 1
-	}
-	params := paramsOf(g)
-	for i, v := range g.Vary {
-		key := pairsOfKey{Key: v.Key, Index: i}
-		for _, pair := range g.Pairs {
-			if pair.Key == v.Key {
-				name, at := pairName(g, params, pair)
-				key.Pairs = append(key.Pairs, pairPart{pair, name, at, pairChange(pair)})
-			}
-		}
-		if len(key.Pairs) > 0 {
-			p.Keys = append(p.Keys, key)
+// capacitySays is what the page says of a curve.
+func capacitySays(c judge.CapacityCurve) []string {
+	says, known := capacityWords(c), 0
+	for _, x := range c.Curve {
+		if x.Level != nil && x.LowestFailing != nil {
+			known++
 		}
 	}
-	for i, c := range g.Curves {
-		says := capacityWords(c)
-		known := 0
-		for _, x := range c.Curve {
-			if x.Level != nil && x.LowestFailing != nil {
-				known++
-			}
-		}
-		if known < stats.LawLevels {
-			says = append(says, fmt.Sprintf("the line is known at %d of the values; an exponent needs %d", known, stats.LawLevels))
-		}
-		p.Curves = append(p.Curves, curvePart{capacityTable(c), i, curveTitle(g, c), says})
+	if known < stats.LawLevels {
+		says = append(says, fmt.Sprintf("the line is known at %d of the values; an exponent needs %d", known, stats.LawLevels))
 	}
-	return p
+	return says
 }
 
 func curveTitle(g judge.Grid, c judge.CapacityCurve) string {

@@ -341,7 +341,6 @@ type lawsPart struct {
 
 	Groups  []lawGroup
 	None    string // why there is no law of the others, "" where each curve has one
-	Rows    []lawView
 	LeftOut []string
 }
 
@@ -355,10 +354,11 @@ type lawGroup struct {
 type lawView struct {
 	judge.Law
 	Index int // among the laws of the result
-	Title string
-	Says  string
 	Notes []string
 }
+
+// lawSays is what a law says as the page shows it.
+func lawSays(x judge.Law) string { return unbroken(words.Sentence(lawSentence(x))) }
 
 // lawTitle is a law's name as a title. Those of processes stay as they are.
 func lawTitle(x judge.Law) string {
@@ -389,15 +389,14 @@ func lawsOfPage(r judge.Result) *lawsPart {
 	}
 	said := make(map[string]bool)
 	for i, x := range l.List {
-		v := lawView{Law: x, Index: i, Title: lawTitle(x), Says: unbroken(words.Sentence(lawSentence(x)))}
 		p.HasCharts = p.HasCharts || x.Refused == ""
 		p.HasCurve = p.HasCurve || len(x.Curve) > 0
 		p.HasKnee = p.HasKnee || x.Knee != nil
 		p.HasPeak = p.HasPeak || x.USL != nil && x.USL.Peak != nil
-		p.Rows = append(p.Rows, v)
 		if x.Refused != "" {
 			continue
 		}
+		v := lawView{Law: x, Index: i}
 		// What was said once need not be said under each chart.
 		for _, w := range x.Warnings {
 			if !said[w] {

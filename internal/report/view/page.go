@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -19,52 +19,43 @@ import (
 
 // Page is what a page says, for its template.
 type Page struct {
-	Title                  string
-	Headline               string
-	Lead                   []string
-	Verdict                slo.Verdict
-	Mark                   string // what stands in the mark: the load line
-	MarkUnit               string
-	Arms                   *armsPart     // nil where nothing is compared
-	Recorded               bool          // it is of recorded experiments, and not of one run
-	Operands               []operandPart // those experiments
-	Trends                 []compare.Trend
-	Grid                   *gridPart // nil for all but the page of a grid
-	GridPage               string    // of the grid that the run is a cell of, "" for none
-	BoundBy                []string  // what bound the steps of a stream, and its slowest requests
-	Facts                  []fact
-	Result                 judge.Result
-	Kind                   record.ObjectKind
-	Arrived                string
-	Unit                   string
-	Fidelity               []fidelityPart
-	Missing                []string
-	Milestones             []string
-	Bounds                 []chart.Bound
-	Reasons                []judge.Step // that have any, the one that decided first
-	Refused                bool         // some requests failed
-	HasUsage               bool         // of any process, or watch lag, or waits
-	Waits                  []judge.Step // that say what their objects waited for
-	Open                   bool         // requests came by a schedule
-	Stream                 bool         // the load was a stream of requests
-	Thing, Things          string       // what one and several of what was asked for are called
-	Machine                []fact
-	Places                 *placesTable // nil for none
-	Metrics, Played        Table
-	Published              Table
-	PublishedNote          string
-	Broke                  *brokePart // nil where nothing broke
-	RealNode               bool       // parts of a real node are shown
-	NodeSource             string
-	Durations              bool // a node has published some
-	Overhead               *overheadTable
-	Laws                   *lawsPart // nil where there are none
-	Split                  string
-	SplitNotes             []string
-	PlanText               string
-	HasCurves, HasProgress bool
-	Data                   any    // that its charts are drawn from, to be written as JSON
-	Packed                 string // the table of all objects, in base64; "" for none
+	chart.Data // that its charts are drawn from
+
+	Title           string
+	Headline        string
+	Lead            []string
+	Mark            string // what stands in the mark: the load line
+	MarkUnit        string
+	Arms            *armsPart           // nil where nothing is compared
+	Recorded        bool                // it is of recorded experiments, and not of one run
+	Operands        []*recorded.Operand // those experiments
+	Grid            *judge.Grid         // nil for all but the page of a grid
+	GridPage        string              // of the grid that the run is a cell of, "" for none
+	BoundBy         []string            // what bound the steps of a stream, and its slowest requests
+	Facts           []fact
+	Kind            record.ObjectKind
+	Fidelity        []fidelityPart
+	Missing         []string
+	Reasons         []judge.Step // that have any, the one that decided first
+	Refused         bool         // some requests failed
+	HasUsage        bool         // of any process, or watch lag, or waits
+	Waits           []judge.Step // that say what their objects waited for
+	Open            bool         // requests came by a schedule
+	Stream          bool         // the load was a stream of requests
+	Thing, Things   string       // what one and several of what was asked for are called
+	Machine         []fact
+	Places          *record.Places // nil for none
+	Metrics, Played Table
+	Published       Table
+	PublishedNote   string
+	Broke           *brokePart // nil where nothing broke
+	RealNode        bool       // parts of a real node are shown
+	Durations       bool       // a node has published some
+	Overhead        *overheadTable
+	Laws            *lawsPart // nil where there are none
+	Split           string
+	SplitNotes      []string
+	PlanText        string
 }
 
 // Input is what a report shows: what one run directory holds.
@@ -91,6 +82,11 @@ func Words() map[string]any {
 		"count": words.Count, "verdict": verdictWord, "tone": toneOf, "level": words.Level, "lag": words.Lag, "sentence": words.Sentence, "percent": words.Percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": GoalSentence, "required": requiredSentence, "limit": limitText, "ceiling": kindOf, "bucket": bucketText, "more": moreSteps,
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf, "moment": words.Moment,
+		"cellLink": cellLink, "levelHead": levelHead, "levelRow": levelRow, "one": onePoint, "compared": comparedBy, "pairs": pairsOf,
+		"curveTitle": curveTitle, "capacity": capacityTable, "capacitySays": capacitySays, "margin": percentOf, "confidence": func(alpha float64) string { return percentOf(1 - alpha) },
+		"blocks": runTable, "groups": groupsOf, "series": seriesOf,
+		"cells": cellsOf, "operandFacts": operandFacts, "fidelity": fidelityOf, "lawTitle": lawTitle, "lawSays": lawSays,
+		"nodeSource": func() string { return usage.SourceNode }, "strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
 		"trendTitle": trendTitle, "changeAt": changeAt, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
@@ -107,9 +103,8 @@ func pageOf(in Input, data chart.Data) Page {
 	r := in.Result
 	p := Page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: chart.Kind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: usage.SourceNode, Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
+		Data: data, Arms: armsOfPage(r, data.Unit), Kind: chart.Kind(r), Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
-		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit
 	if l := r.LoadLine; l != nil && l.Level != nil {
@@ -143,10 +138,6 @@ func pageOf(in Input, data chart.Data) Page {
 	p.Published, p.PublishedNote = publishedTable(r), publishedNote(r)
 	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)
-	p.Data = data
-	if data.Objects != nil {
-		p.Packed = data.Objects.Text
-	}
 	return p
 }
 
@@ -257,7 +248,7 @@ func decidingStep(r judge.Result) *judge.Step {
 // notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
-// reasonsOf are the steps that have reasons, the one that decided first.
+// reasonsOf are the steps that say why objects were not ready, the last first.
 func reasonsOf(r judge.Result) []judge.Step {
 	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)
@@ -362,10 +353,6 @@ func verdictWord(verdict any) string {
 		return "held"
 	case slo.Breached:
 		return "failed"
-	case slo.Inconclusive:
-		return "inconclusive"
-	case slo.Invalid:
-		return "invalid"
 	case slo.Verdict(stats.NotWorse):
 		return "not worse"
 	}

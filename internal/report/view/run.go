@@ -158,23 +158,14 @@ func backlogs(r judge.Result, explain bool) Section {
 	return s
 }
 
-// lastReasons is the last step that says why objects were not ready, nil for none.
-func lastReasons(r judge.Result) *judge.Step {
-	for i := len(r.Steps) - 1; i >= 0; i-- {
-		if len(r.Steps[i].Reasons) > 0 {
-			return &r.Steps[i]
-		}
-	}
-	return nil
-}
-
-// reasons says what kept objects from being ready in that step.
+// reasons says what kept objects from being ready in the last step that says it.
 func reasons(r judge.Result) (out Section) {
 	const shown = 5
-	s := lastReasons(r)
-	if s == nil {
+	steps := reasonsOf(r)
+	if len(steps) == 0 {
 		return out
 	}
+	s := steps[0]
 	thing, things := thingsOf(r)
 	title := things + " were not ready"
 	if s.Requests != nil {

@@ -7,26 +7,13 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// TrendInput is what is shown of a figure over several experiments.
-type TrendInput struct {
-	Trends []compare.Trend
-	// Operands are the experiments, in the order of the trends.
-	Operands []Operand
-	// Command and Version are those of the comparison, not of the runs.
-	Command, Version string
-	Warnings         record.Warnings
-	// Why says why there is nothing to show, where there is not.
-	Why string
-}
-
-// Trends is what a terminal shows of trends: of each a chart with a logarithmic
-// axis, a row for each experiment, and where the figure changes its level.
-func Trends(in TrendInput) []Section {
+// trends has of each trend a chart with a logarithmic axis, a row for each
+// experiment, and where the figure changes its level.
+func trends(in ComparisonInput) []Section {
 	var list []Section
 	for _, t := range in.Trends {
 		list = append(list, trendSection(t, chart.AxisOf(t, in.Trends)))
@@ -131,8 +118,8 @@ func tickText(v float64, unit string) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// TrendPage is the page of trends.
-func TrendPage(in TrendInput) (Page, error) {
+// trendPage is the page of trends.
+func trendPage(in ComparisonInput) (Page, error) {
 	r := judge.Result{Schema: judge.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
 	only := Input{Recorded: chart.Recorded{Result: r}}
 	data, err := chart.Of(only.Recorded)
@@ -149,9 +136,5 @@ func TrendPage(in TrendInput) (Page, error) {
 	}
 	p.Title = p.Headline
 	p.compares(in.Operands)
-	for i := range p.Operands {
-		p.Operands[i].Baseline = false
-	}
-	p.Trends = in.Trends
 	return p, err
 }

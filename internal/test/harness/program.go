@@ -239,9 +239,6 @@ func (p *Program) Start(t testing.TB, args ...string) *Started {
 // Signal sends the command a signal.
 func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
 
-// Stderr is what it has written to its standard error until now.
-func (s *Started) Stderr() string { return s.stderr.String() }
-
 // Wait waits until the command has ended.
 func (s *Started) Wait() Outcome {
 	s.cmd.Wait()
