@@ -313,10 +313,12 @@ func TestTuneRouterFromARecord(t *testing.T) {
 		code                int
 		want                []string
 	}{
-		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
+		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000, "lowestFailing": 20500}`, process.ExitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
 		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitUsage, []string{"not confirmed"}},
-		{"a sweep: the best step that held", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000, "atLeast": true}, {"id": 2, "verdict": "breach", "achievedRate": 12000}]`, process.ExitHeld, []string{"step 1", "at least", "9000"}},
-		{"nothing held", "", `"verdict": "breach", "steps": [{"id": 1, "verdict": "breach", "achievedRate": 9000}]`, process.ExitUsage, []string{"no step of it held"}},
+		{"a line that nothing failed above", "", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitUsage, []string{"not confirmed"}},
+		{"a sweep: the best step that HAProxy's processor bound", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000}, {"id": 2, "verdict": "breach", "achievedRate": 8000, "bottleneck": {"bounds": [{"name": "HAProxy", "what": "HAProxy's processor time", "share": 0.95, "held": true}]}}]`, process.ExitHeld, []string{"step 2", "HAProxy's processor time (95% of it used)", "8000"}},
+		{"a sweep that HAProxy had no work with", "", `"verdict": "pass", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 500, "bottleneck": {"bounds": [{"name": "HAProxy", "what": "HAProxy's processor time", "share": 0.05, "held": false}]}}]`, process.ExitUsage, []string{"no confirmed load line", "what was asked for"}},
+		{"the generator was short", "", `"verdict": "invalid", "steps": [{"id": 1, "verdict": "invalid", "achievedRate": 9000, "atLeast": true, "bottleneck": {"bounds": [{"name": "generator", "what": "the processor of the generator", "share": 0.95, "held": true}]}}]`, process.ExitUsage, []string{"no confirmed load line"}},
 	} {
 		record(c.params, c.result)
 		got := command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")

@@ -108,6 +108,7 @@ const (
 	EndTimeout     Ending = "timeout"     // not every object was ready within the step timeout
 	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved
 	EndGuard       Ending = "guard"       // a guard stopped the load
+	EndUnfinished  Ending = "unfinished"  // what was done to the target in the hold had not ended with it
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
 )
 

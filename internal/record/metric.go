@@ -58,7 +58,7 @@ const SourceStep = "step"
 // Values of SourceStep.
 const (
 	ValueAsked   = "asked"        // objects, or requests of a stream that were due in the hold
-	ValueDone    = "done"         // of these, those that were there or done
+	ValueDone    = "done"         // of these, those that were there; of a stream, requests that were answered in the hold
 	ValueRate    = "achievedRate" // of them, by the second
 	ValueSeconds = "seconds"      // that the hold lasted
 )

@@ -28,11 +28,16 @@ type Window struct {
 	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
 	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
 	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is not known
-	// Retried is how many were sent anew, since the connection that was kept for
-	// them was closed before the first byte of an answer.
+	// Retried is how often one of them was sent anew.
 	Retried int `json:"retried,omitempty" parquet:"retried"`
+	// Answered is how many of all requests were answered as they should be from
+	// From to before To, whenever they were due, and AnsweredBytes what these
+	// answers came to. ByClock says that both are known.
+	Answered      int   `json:"answered,omitempty" parquet:"answered"`
+	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
+	ByClock       bool  `json:"byClock,omitempty" parquet:"by_clock"`
 	// InFlight is how many of the component's requests were under way at To,
-	// and Backlog how many should have been done by then and were not.
+	// and Backlog how many were due by then and were not over.
 	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`
 	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
 	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`

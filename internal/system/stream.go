@@ -82,7 +82,9 @@ func (a *Arrivals) Take() {
 }
 
 // Windows gathers the requests of one component of a stream into windows, and
-// tells of each window once all is known of it. It is safe for concurrent use.
+// tells of each window once all is known of it. A request counts in the window in
+// which it was due; what happens at a time, in the window of that time. It is safe
+// for concurrent use.
 type Windows struct {
 	schedule  Schedule
 	component string
@@ -91,14 +93,21 @@ type Windows struct {
 	mu   sync.Mutex
 	open []*openWindow // from the first that was not told of
 	told int           // windows
-	err  error
+	// Of the windows that were told of: requests under way, and due and not over.
+	inFlight, behind int
+	err              error
 }
 
 type openWindow struct {
 	record.Window
 	histograms map[string]*hdrhistogram.Histogram
 	ownDelay   *hdrhistogram.Histogram
-	pending    int // sent, and not ended
+	// Of the requests that are due in it: those that wait to be sent, and those
+	// that were sent and have not ended.
+	waiting, pending int
+	// What happened from its begin to its end: requests were sent, ended, or were
+	// given up unsent.
+	begun, ended, given int
 }
 
 // NewWindows gathers the requests of a stream, beginning now.
@@ -106,30 +115,47 @@ func NewWindows(s Schedule, component string, emit func(*record.Window)) *Window
 	return &Windows{schedule: s, component: component, emit: emit}
 }
 
-// Sent notes that a request was sent which was due at intended. Late says that
-// it found no place among those under way at first, ownDelay by how much the
-// generator sent it later than it could have. Each one that was sent must end.
-func (w *Windows) Sent(intended record.Micros, late bool, ownDelay record.Micros) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	o := w.of(intended)
-	o.Intended++
-	o.Sent++
-	o.pending++
-	if late {
-		o.Late++
-	}
-	record.Count(o.ownDelay, ownDelay)
-}
-
-// Drop notes that a request was given up unsent.
-func (w *Windows) Drop(intended record.Micros) {
+// Wait notes that a request is due and finds no place among those under way. Each
+// one that waits is sent or dropped in the end.
+func (w *Windows) Wait(intended record.Micros) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := w.of(intended)
 	o.Intended++
 	o.Late++
+	o.waiting++
+}
+
+// Sent notes that a request was sent at a time which was due at intended. Waited
+// says that it did, ownDelay by how much the generator sent it later than it could
+// have. Each one that was sent must end.
+func (w *Windows) Sent(intended, at record.Micros, waited bool, ownDelay record.Micros) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.of(intended)
+	if waited {
+		o.waiting--
+	} else {
+		o.Intended++
+	}
+	o.Sent++
+	o.pending++
+	record.Count(o.ownDelay, ownDelay)
+	if at < w.schedule.End() {
+		w.of(at).begun++
+	}
+}
+
+// Drop notes that a request that waited is given up at a time.
+func (w *Windows) Drop(intended, at record.Micros) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.of(intended)
+	o.waiting--
 	o.Dropped++
+	if at < w.schedule.End() {
+		w.of(at).given++
+	}
 }
 
 // Outcome is how a request ended.
@@ -138,8 +164,8 @@ type Outcome struct {
 	Failed string
 	// Lost says that what became of it is not known.
 	Lost bool
-	// Retried says that it was sent anew, on another connection.
-	Retried bool
+	// Retries is how often it was sent anew.
+	Retries int
 	// Times are those that it took from its intended start to each milestone,
 	// of one that did not fail.
 	Times             map[string]record.Micros
@@ -147,20 +173,26 @@ type Outcome struct {
 	BytesIn, BytesOut int64
 }
 
-// End notes how the request ended that was due at intended.
-func (w *Windows) End(intended record.Micros, x Outcome) {
+// End notes how the request ended at a time that was due at intended.
+func (w *Windows) End(intended, at record.Micros, x Outcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := w.of(intended)
 	o.pending--
 	o.BytesIn, o.BytesOut = o.BytesIn+x.BytesIn, o.BytesOut+x.BytesOut
-	if x.Retried {
-		o.Retried++
+	o.Retried += x.Retries
+	done := !x.Lost && x.Failed == ""
+	if at < w.schedule.End() {
+		then := w.of(at)
+		if then.ended++; done {
+			then.Answered++
+			then.AnsweredBytes += x.BytesIn
+		}
 	}
 	switch {
 	case x.Lost:
 		o.Lost++
-	case x.Failed != "":
+	case !done:
 		if o.Failed == nil {
 			o.Failed = make(map[string]int)
 		}
@@ -184,34 +216,28 @@ func (w *Windows) End(intended record.Micros, x Outcome) {
 	}
 }
 
-// Tell tells of each window that is over at now and of which all is known.
-// Backlog is how many requests should have been done by now and were not, sent
-// or not.
-func (w *Windows) Tell(now record.Micros, inFlight, backlog int) error {
+// Tell tells of each window of which all is known: that is over, whatever happened
+// before now having been noted, and whose requests have all ended.
+func (w *Windows) Tell(now record.Micros) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, o := range w.open {
-		if o.To <= now && o.InFlight < 0 {
-			o.InFlight, o.Backlog = inFlight, backlog
-		}
+	if next := w.schedule.Begin + record.Micros(w.told)*record.MicrosOf(w.schedule.Window); next < min(now, w.schedule.End()) {
+		w.of(min(now, w.schedule.End()) - 1) // those in which nothing happened are told of, too
 	}
-	for len(w.open) > 0 && w.open[0].To <= now && w.open[0].pending == 0 && w.err == nil {
+	for len(w.open) > 0 && w.open[0].To <= now && w.open[0].waiting+w.open[0].pending == 0 && w.err == nil {
 		w.tell()
 	}
 	return w.err
 }
 
 // Lose tells of the windows that are left: what became of the requests that have
-// not ended is not known.
+// not ended is not known. Those that were never sent are not counted.
 func (w *Windows) Lose(now record.Micros) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.open) > 0 && w.open[0].From < now && w.err == nil {
 		o := w.open[0]
-		o.Lost, o.pending = o.Lost+o.pending, 0
-		if o.InFlight < 0 {
-			o.InFlight, o.Backlog = o.Lost, o.Lost
-		}
+		o.Lost, o.Intended, o.Late = o.Lost+o.pending, o.Intended-o.waiting, o.Late-o.waiting
 		w.tell()
 	}
 	return w.err
@@ -221,6 +247,9 @@ func (w *Windows) Lose(now record.Micros) error {
 func (w *Windows) tell() {
 	o := w.open[0]
 	w.open, w.told = w.open[1:], w.told+1
+	w.inFlight += o.begun - o.ended
+	w.behind += o.Intended - o.ended - o.given
+	o.InFlight, o.Backlog = w.inFlight, w.behind
 	o.Histograms = make(map[string]record.Histogram, len(o.histograms))
 	for name, h := range o.histograms {
 		if o.Histograms[name], w.err = record.HistogramOf(h); w.err != nil {
@@ -232,15 +261,15 @@ func (w *Windows) tell() {
 	}
 }
 
-// of is the window of requests that are due at a time.
-func (w *Windows) of(intended record.Micros) *openWindow {
+// of is the window that a time lies in.
+func (w *Windows) of(t record.Micros) *openWindow {
 	length := record.MicrosOf(w.schedule.Window)
-	i := max(int((intended-w.schedule.Begin)/length)-w.told, 0)
+	i := max(int((t-w.schedule.Begin)/length)-w.told, 0)
 	for len(w.open) <= i {
 		from := w.schedule.Begin + record.Micros(w.told+len(w.open))*length
 		w.open = append(w.open, &openWindow{
 			Window: record.Window{
-				Component: w.component, From: from, To: min(from+length, w.schedule.End()), InFlight: -1,
+				Component: w.component, From: from, To: min(from+length, w.schedule.End()), ByClock: true,
 				WarmUp: from < w.schedule.Begin+record.MicrosOf(w.schedule.Warm),
 			},
 			histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts(),

@@ -68,6 +68,13 @@ type Batch struct {
 	Send func(ctx context.Context, i int) record.Slot
 }
 
+// UnfinishedError is that of a stream whose load was made whole, and did not show
+// what it was to show.
+type UnfinishedError struct{ What string }
+
+// Error implements error.
+func (e *UnfinishedError) Error() string { return e.What }
+
 // Spread says what a level is an average over.
 type Spread struct {
 	Places      int // nodes; 0 when the axis has none

@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"errors"
 	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/host"
@@ -72,24 +73,22 @@ func measuredRouter(params *host.Router, path string) error {
 }
 
 // measuredRate is what one router was found to serve in a second: its load line,
-// or the highest rate that a step achieved which held.
+// or the highest rate of a step that its processor time bound. Any other rate is
+// what was asked for, or what something else allowed.
 func measuredRate(r judge.Result) (rate float64, how string, err error) {
 	if l := r.LoadLine; l != nil && l.Axis == "rate" {
-		if l.Level == nil || r.Verdict != slo.Pass {
-			return 0, "", fmt.Errorf("its load line is not confirmed (%s)", r.Verdict)
+		if l.Level == nil || l.LowestFailing == nil || r.Verdict != slo.Pass {
+			return 0, "", fmt.Errorf("its load line is not confirmed (%s), or nothing failed above it", r.Verdict)
 		}
 		return *l.Level, "the load line", nil
 	}
 	for _, s := range r.Steps {
-		if s.AchievedRate != nil && s.Verdict == slo.Pass && *s.AchievedRate > rate {
-			rate, how = *s.AchievedRate, fmt.Sprintf("step %d", s.ID)
-			if s.AtLeast {
-				how += " (at least: the generator was short)"
-			}
+		if b := s.Bottleneck.Bound(); s.AchievedRate != nil && b != nil && b.Name == router.BoundProcessor && *s.AchievedRate > rate {
+			rate, how = *s.AchievedRate, fmt.Sprintf("step %d, bound by %s", s.ID, b)
 		}
 	}
 	if rate < 1 {
-		return 0, "", fmt.Errorf("no step of it held")
+		return 0, "", errors.New("it has no confirmed load line on the axis rate, and no step that HAProxy's processor time bound: its rates are what was asked for, and not what a router can do")
 	}
 	return rate, how, nil
 }

@@ -10,8 +10,12 @@ import (
 // those that every step has.
 func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	account := s.Account()
+	done := account.Ready
+	if f.Stream != nil {
+		done, _ = f.answered()
+	}
 	own := map[string]*float64{
-		record.ValueAsked: new(float64(account.Intended)), record.ValueDone: new(float64(account.Ready)),
+		record.ValueAsked: new(float64(account.Intended)), record.ValueDone: new(float64(done)),
 		record.ValueRate: s.AchievedRate, record.ValueSeconds: new(f.hold.Seconds()),
 	}
 	list := make(map[string]float64)

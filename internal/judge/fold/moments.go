@@ -105,20 +105,25 @@ func (f Moments) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	return f.within(moments[need-1]), len(moments)
 }
 
-// ErrorsAt is when so many of the step's requests had failed that their share
-// could no longer be what the objective allows.
+// ErrorsAt is when so many of the step's requests had failed, or were sent anew by
+// an objective on that, that their share could no longer be what it allows.
 func (f Moments) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	if f.Stream != nil {
 		most := 0 // that the objective allows
 		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
 			most++
 		}
-		at, _ := f.Stream.since(f.Facts, most+1, func(w windowCounts) int { return w.failed + w.dropped })
+		at, _ := f.Stream.since(f.Facts, most+1, func(w windowCounts) int {
+			if s.Form == slo.Retried {
+				return w.retried
+			}
+			return w.failed + w.dropped
+		})
 		return at
 	}
 	var moments []record.Micros
 	for _, x := range f.own {
-		if (x.failed() || x.outcome == record.SlotDropped) && f.judges(x) {
+		if counts := x.failed() || x.outcome == record.SlotDropped; (s.Form == slo.Retried && x.retries > 0 || s.Form == slo.Errors && counts) && f.judges(x) {
 			moments = append(moments, x.replied)
 		}
 	}

@@ -2,6 +2,7 @@ package fold
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -44,6 +45,9 @@ type windowCounts struct {
 	from, to                              record.Micros
 	warmUp                                bool
 	intended, done, failed, late, dropped int
+	answered, retried                     int
+	answeredBytes                         int64
+	told                                  bool // what was answered meanwhile
 	inFlight, backlog                     int
 	over                                  []int // of the bounds: how many that were done exceeded it
 }
@@ -75,7 +79,10 @@ func boundsOf(goals []slo.Goal) []slo.SLO {
 func (s *Stream) Add(w *record.Window) {
 	counts := windowCounts{
 		from: w.From, to: w.To, warmUp: w.WarmUp, intended: w.Intended, done: w.Done, failed: w.FailedAll(), late: w.Late, dropped: w.Dropped,
-		inFlight: w.InFlight, backlog: w.Backlog, over: make([]int, len(s.bounds)),
+		answered: w.Done, answeredBytes: w.BytesIn, retried: w.Retried, inFlight: w.InFlight, backlog: w.Backlog, over: make([]int, len(s.bounds)),
+	}
+	if counts.told = w.ByClock; counts.told {
+		counts.answered, counts.answeredBytes = w.Answered, w.AnsweredBytes
 	}
 	defer func() { s.windows = append(s.windows, counts) }()
 	if w.WarmUp {
@@ -85,7 +92,7 @@ func (s *Stream) Add(w *record.Window) {
 	a := &s.account
 	a.Intended, a.Sent, a.Done = a.Intended+w.Intended, a.Sent+w.Sent, a.Done+w.Done
 	a.Late, a.Dropped, a.Lost = a.Late+w.Late, a.Dropped+w.Dropped, a.Lost+w.Lost
-	a.Retried, a.BytesIn = a.Retried+w.Retried, a.BytesIn+w.BytesIn
+	a.Retried += w.Retried
 	for kind, n := range w.Failed {
 		a.Failed[kind] += n
 	}
@@ -264,15 +271,12 @@ func (s *Stream) fill(spec *result.Spec, f *Facts, step *Measured) {
 		return
 	}
 	step.OfferedRate = rate(s.account.Intended, to-from)
-	done := s.account.Done
 	if f.head.Open {
-		// Those that were done in the hold: all that were due in it, less those
-		// that came to be behind.
-		done = max(s.account.Intended-s.account.Dropped-s.account.FailedAll()-s.behind(), 0)
 		step.Backlog = s.backlog()
 	}
+	done, bytes := f.answered()
 	step.AchievedRate = rate(done, to-from)
-	if bits := 8 * float64(s.account.BytesIn) / (to - from).Seconds(); bits > 0 {
+	if bits := 8 * float64(bytes) / (to - from).Seconds(); bits > 0 {
 		s.account.BitsPerSecond = result.Significant(bits)
 	}
 	if s.account.Intended > 0 {
@@ -304,17 +308,54 @@ func (s *Stream) shown(spec *result.Spec) []result.RecordedRequest {
 	return slices.Concat(lists[0], lists[1])
 }
 
-// behind is by how many requests the backlog rose over the hold.
-func (s *Stream) behind() int {
-	before, last := 0, 0
+// answered is how many requests were answered in the hold, whenever they were due,
+// and the bytes of these answers. Windows that do not tell are of those that were
+// due: what the backlog rose by was not answered.
+func (f *Facts) answered() (n int, bytes int64) {
+	s := f.Stream
+	told, before, last := true, 0, 0
 	for _, w := range s.windows {
 		if w.warmUp {
 			before = w.backlog
-		} else {
-			last = w.backlog
+			continue
+		}
+		told, last = told && w.told, w.backlog
+		n, bytes = n+w.answered, bytes+w.answeredBytes
+	}
+	if !told && f.head.Open {
+		n = max(s.account.Intended-s.account.Dropped-s.account.FailedAll()-(last-before), 0)
+	}
+	return n, bytes
+}
+
+// OwnBound says that requests waited for a place among those that the load has
+// under way at most, where more places would have kept each objective: those under
+// way took no longer than it allows, on average (Little's law). It is "" where none
+// waited, where the target was too slow for as many as were under way already, and
+// where how many these were is not known.
+func (f *Facts) OwnBound(a *result.Arrivals, goal slo.Goal) string {
+	if f.Stream == nil || a == nil || !HeldBack(a) {
+		return ""
+	}
+	inFlight, windows := 0, 0
+	for _, w := range f.Stream.windows {
+		if !w.warmUp {
+			inFlight, windows = inFlight+w.inFlight, windows+1
 		}
 	}
-	return last - before
+	done, _ := f.answered()
+	if inFlight == 0 || done == 0 {
+		return ""
+	}
+	mean := float64(inFlight) / float64(windows)
+	took := mean * f.hold.Seconds() / float64(done)
+	for _, x := range goal.SLOs {
+		if x.Within > 0 && (x.Op == slo.Less || x.Op == slo.LessEqual) && took > x.Within.Seconds() {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the load's own bound on requests under way was reached, which is not the target's: %d of %d arrivals waited for a place among %.0f, each of which took %s",
+		a.Late, a.Judged, mean, result.DurationText(took, 0))
 }
 
 // reasons are why requests were not done, the most frequent first.

@@ -125,7 +125,7 @@ type Step struct {
 	Seconds      float64  `json:"seconds"`
 	ReachSeconds *float64 `json:"reachSeconds"`
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
-	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready
+	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready; of a stream, requests that were answered in the hold
 	// AtLeast says that the generator of a stream was what was short: the target
 	// can do at least the rate that was achieved, and its latencies are not known.
 	AtLeast bool `json:"atLeast,omitempty"`
@@ -233,8 +233,7 @@ type StreamRequests struct {
 	Lost     int            `json:"lost"`    // what became of them is not known
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty"`
-	// Retried is how many were sent anew, since the connection that was kept for
-	// them was closed before the first byte of an answer.
+	// Retried is how often one of them was sent anew.
 	Retried int `json:"retried,omitempty"`
 	// BitsPerSecond is what the answers came to in the hold, heads included; null
 	// where it is not known.
@@ -244,8 +243,6 @@ type StreamRequests struct {
 	// that took longest, first of those that were done and then of those that
 	// failed, at most recordedShown of each.
 	Recorded []RecordedRequest `json:"recorded,omitempty"`
-
-	BytesIn int64 `json:"-"`
 }
 
 // RecordedRequest is a single request of a stream. Its answer took Seconds from

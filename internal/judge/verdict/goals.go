@@ -30,15 +30,24 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	if d := c.OwnDelay; own == "" && d.Short(c.Open) {
 		own = fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
 	}
-	if own != "" && c.Ending != record.EndInterrupted {
+	// A stream's own delay only adds to latencies, so that a pass stays one. Arms
+	// are compared by what it adds to.
+	adds := f.Stream != nil && v.spec.Arms == nil
+	if own != "" && !adds && c.Ending != record.EndInterrupted {
 		return slo.Invalid, own
 	}
 	on := v.objectives(g)
+	own = cmp.Or(own, f.OwnBound(c.Arrivals, g))
+	bound := c.Bottleneck.Bound()
 	switch {
+	case len(on.broken) > 0 && adds && on.sure:
+		// What was refused, or never came, is no matter of delay.
+	case len(on.broken) > 0 && bound != nil && bound.Generator:
+		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
 	case len(on.broken) > 0 && own != "":
 		return slo.Invalid, own // what decides nothing is not known, and not invalid
-	case len(on.broken) > 0 && c.AtLeast:
-		return slo.Invalid, "the generator was short of processor time, so that this says nothing of the target: " + strings.Join(on.broken, "; ")
+	}
+	switch {
 	case len(on.broken) > 0:
 		what := strings.Join(on.broken, "; ")
 		v.bind(g.Name, on)
@@ -56,6 +65,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Inconclusive, "the watch was cut at the end of the step"
 	case f.Cut():
 		return slo.Inconclusive, "the step was cut short: " + c.Message
+	case c.Ending == record.EndUnfinished:
+		return slo.Inconclusive, c.Message
 	case f.ToAsk > c.Requested:
 		return slo.Inconclusive, "the requests for " + result.ManyObjects(f.ToAsk-c.Requested) + " are not on record"
 	case c.Account().Intended == 0 && f.Others > 0:
@@ -71,6 +82,7 @@ type breaks struct {
 	broken, open []string
 	missing      bool   // it broke on objects that were not ready
 	refused      string // why requests failed, where it broke on those
+	sure         bool   // it broke on what no delay of the generator's explains
 }
 
 // objectives judges a step by all objectives of a goal, and by what every goal
@@ -78,7 +90,7 @@ type breaks struct {
 func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 	c, f := v.step, v.f
 	for _, guard := range f.Guards {
-		on.broken = append(on.broken, "guard:"+guard.Name)
+		on.broken, on.sure = append(on.broken, "guard:"+guard.Name), true
 	}
 	if f.Replaced > 0 {
 		n := float64(f.Replaced)
@@ -108,6 +120,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 			}
 			on.broken = append(on.broken, o.what)
 			on.missing = on.missing || o.missing
+			on.sure = on.sure || o.sure
 			if o.kind == result.BreachErrors && f.Stream == nil {
 				on.refused = result.Refusal(c.Reasons)
 			}
@@ -167,6 +180,7 @@ type judgement struct {
 	what         string // was breached, or is not known
 	value, bound *float64
 	missing      bool // it broke on objects that were not ready
+	sure         bool // it broke on what no delay explains
 	// Of a breach: its sort, how many objects or requests it is of, and when
 	// the objective could no longer hold.
 	kind  result.BreachKind
@@ -188,15 +202,23 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		return v.all(s)
 	case slo.Quantile:
 		return v.quantile(s)
-	case slo.Errors:
+	case slo.Errors, slo.Retried:
 		asked, failed := c.APIRequests.N+f.Dropped, c.APIRequests.Failed+f.Dropped
 		if r := c.Requests; r != nil {
 			asked, failed = r.Intended-r.Lost, r.FailedAll()+r.Dropped
+		}
+		if s.Form == slo.Retried {
+			if failed = c.APIRequests.Retried; c.Requests != nil {
+				failed = c.Requests.Retried
+			}
 		}
 		if asked == 0 {
 			return inconclusive("%s: no request was made", s)
 		}
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
+		// A delay explains what was given up unsent.
+		unsent := c.Account().Dropped
+		o.sure = s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent)
 		o.kind, o.count, o.at = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
 		return o
 	default: // slo.Achieved
@@ -204,6 +226,9 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *f.Achieved)
+		if r := c.Requests; r != nil && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
+			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(r.Lost))
+		}
 		o.kind, o.at = result.BreachAchieved, f.Moments().AchievedAt(s)
 		return o
 	}

@@ -18,6 +18,7 @@ const (
 	All                  // all MILESTONE [within DURATION]
 	Errors               // errors OP N%
 	Achieved             // achieved OP N%
+	Retried              // retried OP N%
 )
 
 // Op compares what was measured (on its left) with the bound.
@@ -54,7 +55,7 @@ type SLO struct {
 	Q         float64       // of Quantile: 0.99 for p99, 1 for the maximum
 	Op        Op            // of every form but All
 	Within    time.Duration // the bound of Quantile and All; 0 with All is the step timeout
-	Percent   float64       // the bound of Errors and Achieved
+	Percent   float64       // the bound of Errors, Achieved and Retried
 	text      string
 }
 
@@ -69,7 +70,7 @@ type Goal struct {
 }
 
 // Grammar says what Parse accepts, for help and error texts.
-const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N%   (OP is <, <=, > or >=)`
+const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N%   (OP is <, <=, > or >=)`
 
 // figureGrammar is a figure of a milestone's latencies, as an objective bounds
 // it and arms are compared by it.
@@ -80,7 +81,7 @@ var (
 	figure   = regexp.MustCompile(`^` + figureGrammar + `$`)
 	quantile = regexp.MustCompile(`^` + figureGrammar + `\s*` + operator + `\s*(\S+)$`)
 	all      = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
-	percent  = regexp.MustCompile(`^(errors|achieved)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
+	percent  = regexp.MustCompile(`^(errors|achieved|retried)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
 )
 
 // Figure is what one milestone's latencies come to: a quantile, or the maximum.
@@ -140,10 +141,7 @@ func Parse(text string) (SLO, error) {
 		return s, err
 	}
 	if m := percent.FindStringSubmatch(t); m != nil {
-		s.Form = Errors
-		if m[1] == "achieved" {
-			s.Form = Achieved
-		}
+		s.Form = map[string]Form{"errors": Errors, "achieved": Achieved, "retried": Retried}[m[1]]
 		s.Op = Op(m[2])
 		s.Percent, _ = strconv.ParseFloat(m[3], 64)
 		return s, checkPercent(t, s)

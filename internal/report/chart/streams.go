@@ -11,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// streamCourse is a step's stream over time: of each window the requests a
-// second and the quantiles of those that it was for.
+// streamCourse is a step's stream over time: of each window the requests that were
+// due and the quantiles of these, and the requests that were done in it.
 type streamCourse struct {
 	Step int `json:"step"`
 	// At and For are when each window began, in seconds since the start of the
@@ -132,7 +132,11 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 		counts := record.NewCounts()
 		for _, w := range byStart[from] {
 			sum.To, sum.WarmUp = w.To, w.WarmUp
-			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+w.Done, sum.Late+w.Late, sum.Dropped+w.Dropped
+			done := w.Done
+			if w.ByClock {
+				done = w.Answered
+			}
+			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+done, sum.Late+w.Late, sum.Dropped+w.Dropped
 			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // which is of all
 			for kind, k := range w.Failed {
 				failed[kind] += k

@@ -61,7 +61,7 @@ func boundLines(r judge.Result) []string {
 	return list
 }
 
-// recordedLines tells of the slowest single requests on record over all steps, and
+// recordedLines tells how many requests were sent anew, and of the slowest single requests on record over all steps, and
 // of those that failed, a few of each.
 func recordedLines(r judge.Result) []string {
 	const few = 5
@@ -70,9 +70,13 @@ func recordedLines(r judge.Result) []string {
 		step int
 	}
 	var done, failed []one
+	var lines []string
 	for _, s := range r.Steps {
 		if s.Requests == nil {
 			continue
+		}
+		if n := s.Requests.Retried; n > 0 {
+			lines = append(lines, fmt.Sprintf("Sent anew in step %d: %s, of %d", s.ID, words.Counted(n, "request"), s.Requests.Sent))
 		}
 		for _, x := range s.Requests.Recorded {
 			if x.Failed == "" {
@@ -82,7 +86,6 @@ func recordedLines(r judge.Result) []string {
 			}
 		}
 	}
-	var lines []string
 	for _, list := range [][]one{done, failed} {
 		slices.SortStableFunc(list, func(a, b one) int { return cmp.Compare(b.Seconds, a.Seconds) })
 		for _, x := range list[:min(len(list), few)] {

@@ -146,7 +146,7 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	if cause := context.Cause(guarded); errors.Is(cause, errGuard) {
 		return record.EndGuard, cause.Error()
 	}
-	if ending == record.EndInterrupted {
+	if ending == record.EndInterrupted || ending == record.EndUnfinished {
 		return ending, cmp.Or(r.failed, context.Cause(guarded)).Error()
 	}
 	return ending, ""

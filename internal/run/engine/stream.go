@@ -2,12 +2,18 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 )
+
+func isUnfinished(err error) bool {
+	_, is := errors.AsType[*system.UnfinishedError](err)
+	return is
+}
 
 const (
 	// longestWindow is the length of a stream's windows, unless the hold is
@@ -59,6 +65,9 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 		switch {
 		case over && ctx.Err() != nil:
 			return record.EndInterrupted
+		case over && isUnfinished(err):
+			r.failed = err
+			return record.EndUnfinished
 		case over && err != nil:
 			r.failed = fmt.Errorf("make the stream: %w", err)
 			return record.EndInterrupted

@@ -39,8 +39,9 @@ func parseEvent(text string) (event, error) {
 	return event(text), nil
 }
 
-// makeEvent makes the event of a step in the middle of its hold, and puts on record
-// how long it took.
+// makeEvent makes the event of a step in the middle of its hold, follows it to its
+// end, and puts on record how long it took. One that ends after the load has shown
+// only a part of what it does to requests.
 func (i *instance) makeEvent(ctx context.Context, schedule system.Schedule) error {
 	s := i.changes
 	if s.event == noEvent {
@@ -54,12 +55,15 @@ func (i *instance) makeEvent(ctx context.Context, schedule system.Schedule) erro
 	}
 	values, err := s.make(ctx)
 	if ctx.Err() != nil {
-		return nil // the step was over before it was
+		return nil // the step was cut
 	}
 	if err != nil {
 		return fmt.Errorf("make the event %s: %w", s.event, err)
 	}
 	i.rec.Emit(&record.Reading{Source: sourceChange, Values: values})
+	if late := i.rec.Clock.Now() - schedule.End(); late > 0 {
+		return &system.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
+	}
 	return nil
 }
 

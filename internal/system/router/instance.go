@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/router/load"
 )
 
 // instance is what the engine loads: each step has a router of its own, so that
@@ -119,21 +120,36 @@ func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 
 	changed := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
-	go func() { changed <- i.makeEvent(changing, schedule) }()
+	go func() { changed <- i.makeEvent(ctx, schedule) }()
 	var beside sync.WaitGroup
 	beside.Go(func() { i.changes.churn(changing) })
 	beside.Go(func() { i.idlers.hold(changing) })
-	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
+	err := s.clients.Run(ctx, schedule, func(w *record.Window) {
+		if how := s.proxy.Died(); how != "" {
+			blame(w, how)
+		}
+		i.rec.Emit(w)
+	})
 	for _, x := range s.clients.Recorded() {
 		i.rec.Emit(&x)
 	}
+	err = errors.Join(err, <-changed)
 	stop()
 	beside.Wait()
-	err = errors.Join(err, <-changed)
 	if n := s.clients.Counts().NoPort; n > 0 {
 		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)})
 	}
 	return err
+}
+
+// blame tells of a window that connections failed because HAProxy had ended.
+func blame(w *record.Window, how string) {
+	for _, kind := range []string{load.FailedRefused, load.FailedReset, load.FailedClosed} {
+		if n := w.Failed[kind]; n > 0 {
+			w.Failed[how] += n
+			delete(w.Failed, kind)
+		}
+	}
 }
 
 // leastMemory is from how much memory on garbage is collected during a stream.

@@ -26,6 +26,9 @@ const (
 	sourceChange  = "change"          // of what a plan changes under load
 )
 
+// BoundProcessor is the name of HAProxy's own processor among the bounds.
+const BoundProcessor = "HAProxy"
+
 // requests are the kind of what a router is loaded with.
 func requests() record.ObjectKind {
 	return record.ObjectKind{
@@ -61,7 +64,8 @@ func requests() record.ObjectKind {
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.8, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
-			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
+			{Name: "others", What: "the processors of HAProxy, which others took: it waited for them about as long as it ran", Source: sourceFigures, Value: "starved", Full: 0.8, Generator: true},
+			{Name: BoundProcessor, What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
 			// Before the servers: where the processor that they share with the
 			// generator is short, requests wait for it there.
 			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},

@@ -49,12 +49,13 @@ func (i *instance) Readings() []record.Reading {
 	figures := make(map[string]float64)
 	seconds := (now - i.gauges.at).Seconds()
 	known := i.gauges.at > 0 && seconds > 0.1
-	busiest := 0.0
+	busiest, ran, waited := 0.0, 0.0, 0.0
 	for _, pid := range s.proxy.PIDs() {
 		for n, t := range proc.Threads(pid) {
 			next.threads[t.ID] = t
 			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
 			if was, ok := i.gauges.threads[t.ID]; ok && known {
+				ran, waited = ran+t.Ran-was.Ran, waited+t.Waited-was.Waited
 				busiest = max(busiest, min((t.Ran+t.Waited-was.Ran-was.Waited)/seconds, 1))
 			}
 		}
@@ -82,6 +83,7 @@ func (i *instance) Readings() []record.Reading {
 	i.figures(s, figures, &next)
 	if known {
 		figures["busiestThread"] = busiest
+		figures["starved"] = bound(busiest >= leastDemand) * next.starved(i.gauges, s, ran, waited)
 		if s.link != nil {
 			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
 			figures["linkShare"] = figures["linkBits"] / s.rate
@@ -107,6 +109,26 @@ func (i *instance) Readings() []record.Reading {
 		i.gauges = next
 	}
 	return list
+}
+
+// leastDemand is how much of a processor a thread must ask for to be short of it.
+const leastDemand = 0.5
+
+// starved is how long HAProxy waited for its processors because others had them, as
+// a share of how long it ran, at most 1. Its own threads wait for each other, too.
+func (g *gauges) starved(was gauges, s *deployment, ran, waited float64) float64 {
+	cpus := s.placement.router
+	if len(cpus) == 0 {
+		cpus = s.allCPUs
+	}
+	busy := 0.0
+	for _, c := range cpus {
+		busy += g.busy[c] - was.busy[c]
+	}
+	if ran <= 0 || busy <= ran {
+		return 0
+	}
+	return min(waited*(busy-ran)/busy/ran, 1)
 }
 
 // demands are how much of their processors the servers and the generator use.

@@ -44,7 +44,8 @@ type settings struct {
 	method      string
 	body        int
 	close       bool
-	connections int // at most, of an open loop
+	retry       bool // as browsers do
+	connections int  // at most, of an open loop
 	random      bool
 	work        time.Duration
 	recorded    int // requests of a step, of the slowest and of those that failed
@@ -96,6 +97,7 @@ const (
 	mostChurn        = 1000
 	mostWeight       = 256 // of a service, as of OpenShift's
 	mostRecorded     = 1000
+	mostConnections  = 4000 // of an open loop, unless more are asked for
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
@@ -116,7 +118,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 			OfferHTTP2: p.Get("serverHTTP") == "auto" && p.Get("backend") == "ours", Heavy: p.Get("openshift") == "4.11", Redirects: p.Get("insecure") == "redirect",
 		},
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
-		method: p.Get("method"), close: !p.Flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
+		method: p.Get("method"), close: !p.Flag("keepAlive"), retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
 	}
@@ -262,6 +264,9 @@ func (s *settings) files(handles int64) error {
 	}
 	if err := checkConnections("idle", s.idle, handles); err != nil {
 		return err
+	}
+	if s.connections == 0 {
+		s.connections = int(max(min(mostConnections, handles-ownHandles-int64(s.idle)), 1))
 	}
 	return checkConnections("connections", s.connections+s.idle, handles)
 }

@@ -97,7 +97,7 @@ func (t *Target) stream(ctx context.Context, schedule system.Schedule) error {
 	for {
 		now := t.clock.Now()
 		over := s.workOff(now)
-		if err := s.windows.Tell(now, s.inFlight, s.inFlight+len(s.waiting)-s.first); err != nil || over && now >= schedule.End() {
+		if err := s.windows.Tell(now); err != nil || over && now >= schedule.End() {
 			return err
 		}
 		select {
@@ -127,6 +127,7 @@ func (s *stream) workOff(until record.Micros) (over bool) {
 				s.send(arrival, arrival, false)
 			} else {
 				s.waiting = append(s.waiting, arrival)
+				s.windows.Wait(arrival)
 			}
 		case end >= 0 && end <= until:
 			s.end(heap.Pop(&s.events).(event))
@@ -142,7 +143,7 @@ func (s *stream) workOff(until record.Micros) (over bool) {
 func (s *stream) end(e event) {
 	if !e.start {
 		s.inFlight--
-		s.windows.End(e.intended, e.outcome)
+		s.windows.End(e.intended, e.at, e.outcome)
 		switch {
 		case e.outcome.Failed != "":
 			s.progress.Failed++
@@ -166,7 +167,7 @@ func (s *stream) end(e event) {
 // giveUp drops what has waited for a place for too long.
 func (s *stream) giveUp(now record.Micros) {
 	for s.first < len(s.waiting) && s.waiting[s.first]+record.MicrosOf(s.schedule.DropAfter) <= now {
-		s.windows.Drop(s.waiting[s.first])
+		s.windows.Drop(s.waiting[s.first], now)
 		s.first++
 		s.progress.Late++
 		s.progress.Dropped++
@@ -186,7 +187,7 @@ func (s *stream) send(intended, at record.Micros, late bool) {
 	if !s.schedule.Open {
 		intended = sent
 	}
-	s.windows.Sent(intended, late, sent-at)
+	s.windows.Sent(intended, sent, late, sent-at)
 	s.inFlight++
 	s.sent++
 	s.progress.Sent++

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -51,6 +52,7 @@ type Process struct {
 
 	mu    sync.Mutex
 	all   []*proc.Process // that run; the last one serves
+	last  *proc.Process   // that came to serve
 	ended float64         // CPU seconds of those that ran
 }
 
@@ -136,6 +138,11 @@ func (p *Process) start(ctx context.Context, more ...string) error {
 		}
 		return err
 	})
+	if err == nil {
+		p.mu.Lock()
+		p.last = x
+		p.mu.Unlock()
+	}
 	if ended, ok := errors.AsType[*proc.EndedError](err); ok {
 		ended.Said = said(ended.Said)
 	}
@@ -177,6 +184,20 @@ func (p *Process) PIDs() []int {
 		list = append(list, x.PID())
 	}
 	return list
+}
+
+// Died says how the process that serves has ended, "" while it runs.
+func (p *Process) Died() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil || !p.last.Ended() {
+		return ""
+	}
+	state := p.last.State()
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return fmt.Sprintf("HAProxy ended by signal %d", status.Signal())
+	}
+	return fmt.Sprintf("HAProxy ended with exit code %d", state.ExitCode())
 }
 
 // Stats is the socket on which it tells of itself.

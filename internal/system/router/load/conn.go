@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -39,7 +40,7 @@ type conn struct {
 	bound    record.Micros // when it is given up, 0 while there is none
 	aborted  bool          // it was
 	answer   Answer
-	retried  bool
+	retries  int // times that it was sent anew
 	times    map[string]record.Micros
 
 	host     int
@@ -52,6 +53,7 @@ type conn struct {
 	ready uint32 // what happened to it and was not taken in yet
 	waits uint32 // for which events
 	got   int    // bytes, since others had their turn
+	put   int64  // bytes, ever
 	wire  io.ReadWriter
 	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
 	framed *framed
@@ -59,7 +61,7 @@ type conn struct {
 
 // begin begins a request that is due at a time.
 func (c *conn) begin(intended record.Micros) {
-	c.intended, c.retried, c.aborted = intended, false, false
+	c.intended, c.retries, c.aborted = intended, 0, false
 	c.bound = intended + record.MicrosOf(c.Timeout)
 	c.nextBound = min(c.nextBound, c.bound)
 	if c.wire == nil || c.plan.TLS == nil {
@@ -70,20 +72,34 @@ func (c *conn) begin(intended record.Micros) {
 	c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
 }
 
+// mostRetries is how often a request is sent anew that was not taken in.
+const mostRetries = 5
+
+// errNotTaken is that of a request that the other side has certainly not begun to
+// work on: it is safe to send it anew.
+var errNotTaken = errors.New("the request was not taken in")
+
 // transact makes the request under way from its beginning.
 func (c *conn) transact() system.Outcome {
 	c.began = c.last
 	for {
+		if c.wire != nil && c.ready&broken != 0 {
+			c.close() // it was closed while it had nothing to do
+		}
 		if c.wire == nil {
 			if x, ok := c.open(); !ok {
 				return x
 			}
 		}
 		var err error
+		before, kept := c.put, c.answered > 0
 		if c.framed != nil {
 			err = c.exchange()
 		} else if _, err = c.wire.Write(c.requests[c.host]); err == nil {
 			err = c.read()
+		}
+		if kept && isClosed(err) && c.put == before {
+			err = fmt.Errorf("%w: %w", errNotTaken, err)
 		}
 		if x, again := c.outcome(err); !again {
 			return x
@@ -91,14 +107,28 @@ func (c *conn) transact() system.Outcome {
 	}
 }
 
+// again reports whether the request is to be sent anew after err, Kept says that
+// its connection had served others before.
+func (c *conn) again(err error, kept bool) bool {
+	switch {
+	case c.cut.Load() || c.aborted || c.retries >= mostRetries:
+		return false
+	case errors.Is(err, errNotTaken):
+		return true
+	}
+	return c.plan.Retry && kept && c.retries == 0 && c.plan.Method != "POST" && !c.answer.Started() && isClosed(err)
+}
+
 // outcome is what became of the request after err, or says that it is to be made
-// again: a kept connection may be closed just as a request is on its way.
+// again.
 func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 	if err != nil {
 		kept := c.answered > 0
-		c.close()
-		if kept && !c.retried && !c.answer.Started() && isClosed(err) && !c.cut.Load() {
-			c.retried = true
+		if !errors.Is(err, errStream) {
+			c.close() // else the connection serves other streams
+		}
+		if again = c.again(err, kept); again {
+			c.retries++
 			c.Generator.retried.Add(1)
 			c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
 			return x, true
@@ -223,6 +253,8 @@ func kindOf(err error) string {
 	switch {
 	case ifTimeout(err) != "":
 		return record.FailedTimeout
+	case errors.Is(err, errStream):
+		return FailedStream
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return FailedRefused
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

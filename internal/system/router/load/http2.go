@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -66,6 +67,10 @@ func (f *framed) flush() error {
 	f.out.Reset()
 	return err
 }
+
+// errStream is that of a stream which the other side refuses, and leaves the
+// connection.
+var errStream = errors.New("the stream was refused")
 
 // exchange makes the request under way by HTTP/2, and tells of the answer as if it
 // had been read.
@@ -166,10 +171,13 @@ func (f *framed) take(frame http2.Frame, a *Answer) error {
 		}
 	case *http2.GoAwayFrame:
 		if f.away = true; frame.LastStreamID < f.stream {
-			return fmt.Errorf("the connection takes no more requests: %w", io.EOF)
+			return fmt.Errorf("the connection takes no more requests: %w: %w", errNotTaken, io.EOF)
 		}
 	case *http2.RSTStreamFrame:
-		if ours {
+		switch {
+		case ours && frame.ErrCode == http2.ErrCodeRefusedStream:
+			return fmt.Errorf("%w: %w", errStream, errNotTaken)
+		case ours:
 			return fmt.Errorf("the answer ends with %v: %w", frame.ErrCode, syscall.ECONNRESET)
 		}
 	}

@@ -33,6 +33,7 @@ const (
 	FailedTLS     = "handshake" // of TLS
 	FailedBody    = "body"      // not what was asked for
 	FailedAnswer  = "answer"    // no HTTP
+	FailedStream  = "refused stream"
 	// FailedStatus begins the kind of an answer with another status than 200.
 	FailedStatus = "status "
 )
@@ -56,6 +57,10 @@ type Plan struct {
 	Want []byte
 	// Close opens a connection for each request.
 	Close bool
+	// Retry sends a request anew, once, whose kept connection ended before the
+	// first byte of an answer, where its method allows it, as browsers do. What
+	// was certainly not taken in is sent anew in any case.
+	Retry bool
 	// Sources are the addresses that connections come from, in turn; none leaves
 	// it to the system. A port of each can be used once for each destination
 	// until the system forgets it.
@@ -78,7 +83,7 @@ type Plan struct {
 type Counts struct {
 	Opened  int64 // connections
 	Resumed int64 // of them, by a TLS session of before
-	Retried int64 // requests, on another connection
+	Retried int64 // times that a request was sent anew
 	NoPort  int64 // connections for which this machine had no port left
 }
 
@@ -102,7 +107,7 @@ type Generator struct {
 
 type progress struct {
 	sent, done, failed, late, dropped, moved atomic.Int64
-	inFlight, waiting                        atomic.Int64
+	inFlight                                 atomic.Int64
 }
 
 // New makes a generator.
@@ -164,6 +169,7 @@ type stream struct {
 	system.Schedule
 	windows *system.Windows
 	loops   int
+	noted   []atomic.Int64 // by each loop, until when all that happened is noted
 	// cut says that no more requests are sent, and abortAt when those under way
 	// are given up, 0 for never.
 	cut     atomic.Bool
@@ -181,7 +187,7 @@ const (
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
 	p := &g.progress
-	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight, &p.waiting} {
+	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight} {
 		n.Store(0)
 	}
 	g.streams++
@@ -191,6 +197,7 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		most = schedule.MaxInFlight
 	}
 	s.loops = max(min(s.loops, most), 1)
+	s.noted = make([]atomic.Int64, s.loops)
 	g.recorded = recorded{most: g.plan.Record}
 	type end struct {
 		recorded recorded
@@ -201,6 +208,7 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		go func() {
 			l := newLoop(s, n)
 			err := l.run()
+			s.noted[n].Store(int64(never))
 			over <- end{l.recorded, err}
 		}()
 	}
@@ -223,8 +231,11 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		case <-ticker.C:
 		}
 		now := g.now()
+		for n := range s.noted {
+			now = min(now, record.Micros(s.noted[n].Load()))
+		}
 		if failed == nil {
-			if failed = s.windows.Tell(now, int(p.inFlight.Load()), int(p.inFlight.Load()+p.waiting.Load())); failed != nil {
+			if failed = s.windows.Tell(now); failed != nil {
 				s.stop(0)
 			}
 		}
@@ -239,7 +250,7 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		default:
 			// The last window is told of once it is over.
 			time.Sleep((schedule.End() - now).Duration())
-			return s.windows.Tell(g.now(), 0, 0)
+			return s.windows.Tell(g.now())
 		}
 	}
 }

@@ -55,6 +55,7 @@ func (s *total) add(w *record.Window) {
 	defer s.mu.Unlock()
 	s.windows = append(s.windows, w)
 	s.Intended, s.Sent, s.Done, s.Late, s.Dropped, s.Lost = s.Intended+w.Intended, s.Sent+w.Sent, s.Done+w.Done, s.Late+w.Late, s.Dropped+w.Dropped, s.Lost+w.Lost
+	s.Retried += w.Retried
 	for kind, n := range w.Failed {
 		if s.Failed == nil {
 			s.Failed = make(map[string]int)
@@ -190,7 +191,8 @@ func TestKindsOfFailure(t *testing.T) {
 	}
 }
 
-// A kept connection that is closed just as a request comes is no failure.
+// A kept connection that is closed just as a request comes is no failure to who
+// sends it anew.
 func TestKeptConnectionsThatAreClosedAreRetried(t *testing.T) {
 	page := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 	var served atomic.Int64
@@ -215,9 +217,9 @@ func TestKeptConnectionsThatAreClosedAreRetried(t *testing.T) {
 		}
 	})
 	p := plan(address)
-	p.Size, p.Want = 4, []byte("page")
+	p.Size, p.Want, p.Retry = 4, []byte("page"), true
 	sum, counts := run(t, p, system.Schedule{Value: 2, Hold: span})
-	if sum.FailedAll() > 0 || counts.Retried < 5 {
+	if sum.FailedAll() > 0 || counts.Retried < 5 || sum.Retried != int(counts.Retried) {
 		t.Errorf("%+v, %d were retried", sum.Window, counts.Retried)
 	}
 	if int64(sum.Done) != served.Load() {

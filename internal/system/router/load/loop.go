@@ -93,6 +93,7 @@ func (l *loop) run() (err error) {
 		} else if l.live == 0 {
 			return nil
 		}
+		l.noted[l.n].Store(int64(now))
 		for range min(batch, clients-len(l.conns)) {
 			l.newConn((*conn).closedLoop).resume()
 		}
@@ -215,7 +216,6 @@ func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 		at, ok := arrivals.Next()
 		if !ok || l.cut.Load() {
 			if l.cut.Load() {
-				l.progress.waiting.Add(int64(l.first - len(l.waiting)))
 				l.first = len(l.waiting)
 			}
 			return never
@@ -234,7 +234,7 @@ func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 			c = l.newConn((*conn).openLoop)
 		} else {
 			l.waiting = append(l.waiting, at)
-			l.progress.waiting.Add(1)
+			l.windows.Wait(at)
 			l.dropOld()
 			continue
 		}
@@ -270,7 +270,6 @@ func (c *conn) free() {
 	}
 	intended, since := l.waiting[l.first], l.last
 	l.first++
-	l.progress.waiting.Add(-1)
 	l.progress.late.Add(1)
 	c.begin(intended)
 	c.sent(intended, true, l.tick()-since)
@@ -279,9 +278,8 @@ func (c *conn) free() {
 // dropOld drops what has waited for a place for too long.
 func (l *loop) dropOld() {
 	for l.first < len(l.waiting) && l.waiting[l.first]+record.MicrosOf(l.DropAfter) <= l.last {
-		l.windows.Drop(l.waiting[l.first])
+		l.windows.Drop(l.waiting[l.first], l.last)
 		l.first++
-		l.progress.waiting.Add(-1)
 		l.progress.late.Add(1)
 		l.progress.dropped.Add(1)
 	}
@@ -298,7 +296,7 @@ func (l *loop) sent(intended record.Micros, late bool, own record.Micros) {
 		}
 	}
 	l.busy++
-	l.windows.Sent(intended, late, own)
+	l.windows.Sent(intended, l.last, late, own)
 	l.progress.sent.Add(1)
 	l.progress.inFlight.Add(1)
 }
@@ -311,8 +309,8 @@ func (c *conn) end(x system.Outcome) (failed bool) {
 	if x.Failed != "" && c.cut.Load() {
 		x = system.Outcome{Lost: true} // it was we who ended it
 	}
-	x.Retried = c.retried
-	c.windows.End(c.intended, x)
+	x.Retries = c.retries
+	c.windows.End(c.intended, c.last, x)
 	c.note(x)
 	c.busy--
 	p := &c.progress

@@ -127,7 +127,9 @@ func TestEndsOfConnections(t *testing.T) {
 			if open {
 				s = system.Schedule{Open: true, Value: 200, Hold: 100 * time.Millisecond, MaxInFlight: 4}
 			}
-			sum, counts := run(t, short(each(t, x.serve)), s)
+			p := short(each(t, x.serve))
+			p.Retry = true
+			sum, counts := run(t, p, s)
 			if sum.FailedAll() != sum.Failed[x.failed] || (x.failed != "") != (sum.FailedAll() > 0) || sum.Lost > 0 || sum.Sent < 2 {
 				t.Errorf("%s, open %v: %+v, want what fails to be %q", x.why, open, sum.Window, x.failed)
 			}
@@ -304,7 +306,7 @@ func TestSingleRequests(t *testing.T) {
 		_, _ = io.WriteString(c, answer)
 		return n != 11
 	}))
-	p.Record = 2
+	p.Record, p.Retry = 2, true
 	clock := record.StartClock(time.Now)
 	g := load.New(p, clock.Now, 1)
 	if err := g.Run(context.Background(), system.Schedule{Value: 1, Hold: span, Window: time.Second, Timeout: time.Second}, func(*record.Window) {}); err != nil {

@@ -57,6 +57,6 @@ func (c *conn) note(x system.Outcome) {
 	}
 	c.recorded.add(record.Request{
 		Place: c.plan.Hosts[c.host].Name, Intended: c.intended, Sent: c.began, Ended: c.last, Status: c.answer.Status,
-		Failed: x.Failed, Retried: c.retried, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
+		Failed: x.Failed, Retried: c.retries > 0, BytesIn: x.BytesIn, BytesOut: x.BytesOut,
 	})
 }

@@ -160,7 +160,7 @@ func (s socket) Write(p []byte) (written int, err error) {
 	for written < len(p) {
 		switch n, err := call(unix.SYS_WRITE, c.fd, unsafe.Pointer(&p[written]), len(p)-written, 0); {
 		case err == 0:
-			written += n
+			written, c.put = written+n, c.put+int64(n)
 		case err == unix.EAGAIN:
 			c.ready &^= unix.EPOLLOUT
 			if err := c.wait(unix.EPOLLOUT); err != nil {
