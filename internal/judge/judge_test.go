@@ -148,6 +148,11 @@ func TestAStepsAccount(t *testing.T) {
 			record.EndInterrupted, "1 ready", slo.Inconclusive, "the step was cut short: interrupted", "",
 		},
 		{
+			"all are there, and what was done to the target had not ended",
+			func(s *script) { s.made("a", 1) },
+			record.EndUnfinished, "1 ready", slo.Inconclusive, "", "",
+		},
+		{
 			"the user cut the step after one had failed for good: that is certain",
 			func(s *script) {
 				s.asked("a")

@@ -97,6 +97,8 @@ type Bound struct {
 	// Waiting is the value that is how many wait for it, "" where that is not
 	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
+	// Slow says that it is where time went, and not something that was used up.
+	Slow bool `json:"slow,omitempty" yaml:"slow"`
 	// Generator says that it is what makes the load that was short: the rate
 	// that was reached is then the least that the target can do.
 	Generator bool `json:"generator,omitempty" yaml:"generator"`

@@ -128,6 +128,46 @@ func TestASlowGeneratorIsNotTheTargets(t *testing.T) {
 	}
 }
 
+// What the generator itself was late by only adds: a goal that holds all the same
+// holds. One that does not hold may be its doing, unless requests failed.
+func TestOwnDelayOnlyAdds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why, goal string
+		failEvery int
+		want      slo.Verdict
+	}{
+		{"it holds", "Responded p99 <= 100ms", 0, slo.Pass},
+		{"the delay may be why it does not", "Responded p99 <= 2ms", 0, slo.Invalid},
+		{"requests failed", "Responded p99 <= 2ms; errors < 1%", 50, slo.Breached},
+	} {
+		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), Generator: 1200, RandomArrivals: true, FailEvery: c.failEvery}, 1000)
+		tr.goals = []string{"goal=" + c.goal}
+		if s := only(t, tr); s.Verdict != c.want || *s.Arrivals.OwnDelayP99 < 0.001 {
+			t.Errorf("%s: %s (%s), own delay %v", c.why, s.Verdict, s.VerdictWhy, *s.Arrivals.OwnDelayP99)
+		}
+	}
+}
+
+// A server of 1000 a second is asked for more. What it answers in the hold is the
+// rate, and the backlog is what the schedule says less that, be it dropped later.
+func TestOverloadIsToldByTheClock(t *testing.T) {
+	t.Parallel()
+	for _, times := range []float64{1.1, 2, 10} {
+		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), Rate: 1000}, 1000*times)
+		tr.options.MaxInFlight = 100
+		s := only(t, tr)
+		if s.Verdict != slo.Breached || math.Abs(*s.AchievedRate-1000) > 1 || *s.EffectiveLevel != *s.AchievedRate {
+			t.Errorf("%g times: %s (%s), %v a second", times, s.Verdict, s.VerdictWhy, *s.AchievedRate)
+		}
+		// Five seconds after it was due a request is dropped.
+		most, last := 5000*times+100, s.Backlog.Means[len(s.Backlog.Means)-1]
+		if want := min(1000*(times-1)*35, most); math.Abs(last-want) > 0.01*want+1 {
+			t.Errorf("%g times: the backlog is %v at the end, want %g", times, s.Backlog.Means, want)
+		}
+	}
+}
+
 func TestWhatBecomesOfRequests(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -133,6 +133,7 @@ type BoundShare struct {
 	Waiting *float64 `json:"waiting,omitempty"`
 
 	Generator bool `json:"-"` // it is a limit of the generator
+	Slow      bool `json:"-"` // it is where time went, and not used up
 }
 
 // Wait is the way from one milestone to the next.

@@ -267,7 +267,7 @@ func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, while
 			if whileWaited && waited > 0 {
 				share = weighted / waited
 			}
-			one := result.BoundShare{Name: b.Name, What: b.What, Share: result.Round(share, 3), Held: share >= b.Full, Generator: b.Generator}
+			one := result.BoundShare{Name: b.Name, What: b.What, Share: result.Round(share, 3), Held: share >= b.Full, Generator: b.Generator, Slow: b.Slow}
 			if times > 0 {
 				one.Waiting = new(result.Round(waited/float64(times), 1))
 				one.Held = one.Held && waited/float64(times) >= LeastWaiting

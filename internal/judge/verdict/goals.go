@@ -37,8 +37,10 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Invalid, own
 	}
 	on := v.objectives(g)
-	own = cmp.Or(own, f.OwnBound(c.Arrivals, g))
 	bound := c.Bottleneck.Bound()
+	if bound == nil || bound.Generator || bound.Slow {
+		own = cmp.Or(own, f.OwnBound(c.Arrivals, g)) // nothing of the target was used up
+	}
 	switch {
 	case len(on.broken) > 0 && adds && on.sure:
 		// What was refused, or never came, is no matter of delay.

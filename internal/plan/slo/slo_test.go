@@ -21,6 +21,7 @@ func TestParse(t *testing.T) {
 		{"all Ready within 30s", SLO{Form: All, Milestone: "Ready", Op: LessEqual, Within: 30 * time.Second}, "", "with a bound"},
 		{"errors < 1%", SLO{Form: Errors, Op: Less, Percent: 1}, "", "share of requests"},
 		{"achieved >= 99.5 %", SLO{Form: Achieved, Op: GreaterEqual, Percent: 99.5}, "", "share of the offered rate"},
+		{"retried <= 0%", SLO{Form: Retried, Op: LessEqual}, "", "no request may be sent anew"},
 		{"Ready max <= 5s", SLO{Form: Quantile, Milestone: "Ready", Q: 1, Op: LessEqual, Within: 5 * time.Second}, "", "the maximum"},
 		{"errors <= 0%", SLO{Form: Errors, Op: LessEqual}, "", "no request may fail"},
 		{"achieved >= 100%", SLO{Form: Achieved, Op: GreaterEqual, Percent: 100}, "", "all of the rate"},

@@ -2,11 +2,14 @@ package router
 
 import (
 	"context"
+	"errors"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,7 +167,7 @@ func changing(s *deployment) *changes {
 
 func TestAReloadLosesNoRequest(t *testing.T) {
 	for _, keep := range []string{"true", "false"} {
-		s := running(t, map[string]string{"event": "reload", "keepAlive": keep})
+		s := running(t, map[string]string{"event": "reload", "keepAlive": keep, "retry": "browser"})
 		x := loaded(t, s, 4, 2*time.Second, func() {
 			if _, err := changing(s).make(context.Background()); err != nil {
 				t.Error(err)
@@ -173,6 +176,67 @@ func TestAReloadLosesNoRequest(t *testing.T) {
 		x.clean(t, 100)
 		if keep == "true" && x.Opened <= 4 {
 			t.Errorf("%d connections were opened by 4 clients: none was moved to the new process", x.Opened)
+		}
+	}
+}
+
+// Failures of a HAProxy that was killed say so.
+func TestAKilledRouterIsNamed(t *testing.T) {
+	s := running(t, map[string]string{"routes": "1"})
+	if how := s.proxy.Died(); how != "" {
+		t.Errorf("it serves, and %s", how)
+	}
+	if err := syscall.Kill(s.proxy.PIDs()[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	harness.Await(t, "the end of HAProxy", func() bool { return s.proxy.Died() != "" })
+	w := &record.Window{Failed: map[string]int{load.FailedRefused: 3, load.FailedReset: 1, load.FailedStatus + "503": 2}}
+	blame(w, s.proxy.Died())
+	if len(w.Failed) != 2 || w.Failed["HAProxy ended by signal 9"] != 4 || w.Failed[load.FailedStatus+"503"] != 2 {
+		t.Errorf("%v", w.Failed)
+	}
+}
+
+// An event that ends after the hold says so, and is on record.
+func TestAnEventThatEndsAfterTheHold(t *testing.T) {
+	clock := record.StartClock(time.Now)
+	s := running(t, map[string]string{"event": "reload", "routes": "1"})
+	var list events
+	i := &instance{rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}, changes: changing(s)}
+	for hold, late := range map[time.Duration]bool{time.Microsecond: true, time.Minute: false} {
+		err := i.makeEvent(t.Context(), system.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
+		if _, is := errors.AsType[*system.UnfinishedError](err); is != late || !late && err != nil {
+			t.Errorf("a hold of %v: %v", hold, err)
+		}
+	}
+	if len(list) != 2 {
+		t.Errorf("%d of 2 events are on record", len(list))
+	}
+}
+
+// events keeps what is put on record.
+type events []record.Event
+
+func (e *events) Append(x record.Event) { *e = append(*e, x) }
+
+// HAProxy is short of its processors where others have them, and not where its own
+// threads wait for each other.
+func TestWhoTookTheProcessor(t *testing.T) {
+	for _, c := range []struct {
+		why               string
+		ran, waited, busy float64 // seconds, the last of both processors
+		want              float64
+	}{
+		{"it ran alone", 1, 0, 1, 0},
+		{"its threads wait for each other", 1, 1, 1, 0},
+		{"others had one half of the time, and it waited as long as it ran", 0.5, 1, 1, 1},
+		{"others had a little", 0.9, 0.1, 1, 0.1 * 0.1 / 0.9},
+		{"it did nothing", 0, 0, 1, 0},
+	} {
+		s := &deployment{settings: settings{placement: placement{router: []int{1}}}}
+		g := &gauges{busy: map[int]float64{0: 9, 1: 5 + c.busy}}
+		if got := g.starved(gauges{busy: map[int]float64{0: 1, 1: 5}}, s, c.ran, c.waited); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %g, want %g", c.why, got, c.want)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func requests() record.ObjectKind {
 			// Before the servers: where the processor that they share with the
 			// generator is short, requests wait for it there.
 			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},
-			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7},
+			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7, Slow: true},
 		},
 	}
 }
