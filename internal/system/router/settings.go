@@ -97,7 +97,9 @@ const (
 	mostChurn        = 1000
 	mostWeight       = 256 // of a service, as of OpenShift's
 	mostRecorded     = 1000
-	mostConnections  = 4000 // of an open loop, unless more are asked for
+	// mostConnections are those of an open loop, unless more are asked for. With
+	// some thousands HAProxy does fewer requests for each second of its processor.
+	mostConnections = 1000
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
