@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/text"
@@ -48,7 +48,7 @@ func trendInput(n int) view.TrendInput {
 			}
 			t.Points = append(t.Points, p)
 			if w == 0 {
-				in.Operands = append(in.Operands, view.Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: judge.Result{
+				in.Operands = append(in.Operands, view.Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: result.Result{
 					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
 					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
 				}})

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -475,7 +475,7 @@ func (r *runner) show(f *experimentFlags) error {
 	p := r.p
 	said, shown := "", false
 	var showErr error
-	show := func(dir record.Dir, result *judge.Result, err error) {
+	show := func(dir record.Dir, result *result.Result, err error) {
 		if err != nil && !r.mild(err) && err.Error() != said {
 			said = err.Error()
 			p.Logf("plimsoll: %s\n", said)
@@ -486,7 +486,7 @@ func (r *runner) show(f *experimentFlags) error {
 			r.page(dir, f.output != "json")
 		}
 	}
-	dir, result, err := r.run(func(dir record.Dir, result *judge.Result, err error) {
+	dir, result, err := r.run(func(dir record.Dir, result *result.Result, err error) {
 		if f.output != "json" {
 			show(dir, result, err)
 		}
@@ -600,11 +600,11 @@ func (x *experimentCommand) flagOf(path string) string {
 }
 
 // showResult prints a result.
-func showResult(p *process.Process, r judge.Result, dir, format string, explain bool) error {
+func showResult(p *process.Process, r result.Result, dir, format string, explain bool) error {
 	switch format {
 	case "json":
 		return process.PrintJSON(p, struct {
-			judge.Result
+			result.Result
 			Record string `json:"record"` // where it lies
 		}{r, dir})
 	case "junit":

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
@@ -35,7 +35,7 @@ type Operand struct {
 	Dir string // where its record lies
 	// Result tells its name, command, version, fidelity and verdict; what its
 	// steps were is not shown.
-	Result judge.Result
+	Result result.Result
 	// Environment is nil where there is none that could be read.
 	Environment *record.Environment
 }
@@ -71,11 +71,11 @@ func common(all [][]fidelityPart) (parts []fidelityPart, same bool) {
 	return parts, true
 }
 
-func (in ComparisonInput) result() judge.Result {
+func (in ComparisonInput) result() result.Result {
 	c := in.Comparison
 	verdict, why := c.Verdict()
-	r := judge.Result{
-		Schema: judge.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
+	r := result.Result{
+		Schema: result.Schema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
 		Command: in.Command, Version: in.Version, Comparison: &c, Warnings: in.Warnings,
 	}
 	if in.Verdict != "" {
