@@ -24,7 +24,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -374,7 +374,7 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	if got.Code != process.ExitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	var r judge.Result
+	var r result.Result
 	if r = p.Result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || r.Prediction.Found == nil || r.Prediction.FoundFailing == nil || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
 		t.Errorf("predicted and found: %+v", r.Prediction)
 	}

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -173,7 +173,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s%s", got.Code, tt.exit, got.Stdout, got.Stderr)
 			}
 			r := p.Result(t, tt.signature)
-			i := slices.IndexFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == tt.signature })
+			i := slices.IndexFunc(r.Diagnosis, func(d result.Diagnosis) bool { return d.Signature == tt.signature })
 			if i < 0 {
 				t.Fatalf("it is not recognised, but %+v\n%s", r.Diagnosis, got.Stdout)
 			}
@@ -227,7 +227,7 @@ func TestMeasuredSchedulersLimit(t *testing.T) {
 	}
 	p.RunTo(t, "paced", "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
 	r := p.Result(t, "paced")
-	i := slices.IndexFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == "client-limit" })
+	i := slices.IndexFunc(r.Diagnosis, func(d result.Diagnosis) bool { return d.Signature == "client-limit" })
 	if i < 0 {
 		quiet.Needed(t) // where others keep the processors busy, nothing is said of a pace
 		t.Fatalf("it is not recognised, but %+v; waits %+v", r.Diagnosis, r.Steps[0].Bottleneck)
@@ -266,7 +266,7 @@ func TestStoresThatFail(t *testing.T) {
 		return c.Name == "etcd"
 	})].PID
 	// sweep makes a step and does something once a hundred pods were asked for.
-	sweep := func(out string, then func()) (judge.Result, []string) {
+	sweep := func(out string, then func()) (result.Result, []string) {
 		w := p.Start(t, "sweep", "node-density", "--lab", "stores", "--levels", "40", "--pace", "80", "--hold", "1s", "--step-timeout", "10s", "--slo", "Ready p99 <= 2s", "--out", out)
 		harness.Await(t, "a hundred requests", func() bool { return p.Requested(out, 100) })
 		then()
@@ -291,7 +291,7 @@ func TestStoresThatFail(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		stop(syscall.SIGCONT)
 	})
-	if !slices.Equal(names, []string{"writes-stood-still"}) || !strings.Contains(r.Diagnosis[0].Evidence, "etcd used 0.0 % of the CPUs meanwhile") || r.BrokeFirst.Breach.Kind != judge.BreachStandstill {
+	if !slices.Equal(names, []string{"writes-stood-still"}) || !strings.Contains(r.Diagnosis[0].Evidence, "etcd used 0.0 % of the CPUs meanwhile") || r.BrokeFirst.Breach.Kind != result.BreachStandstill {
 		t.Errorf("an etcd that was stopped: %q, first %+v", names, r.BrokeFirst.Breach)
 	}
 	full := storeAlarm(t, filepath.Dir(strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "stores").Stdout)), etcd)

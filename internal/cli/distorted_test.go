@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/distort"
 )
@@ -56,7 +56,7 @@ func TestKeptRecordsWithOtherTimesAreJudged(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := command(t, nil, "analyze", string(dir))
-				var r judge.Result
+				var r result.Result
 				if err := dir.ReadJSON(record.ResultFile, &r); err != nil || got.code == process.ExitUsage || got.code == process.ExitCouldNotRun || r.ExitCode != got.code {
 					t.Fatalf("exit code %d, result %d, %v:\n%s%s", got.code, r.ExitCode, err, got.stdout, got.stderr)
 				}

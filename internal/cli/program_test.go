@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -51,7 +51,7 @@ func TestLimitFindsThePlantedLimit(t *testing.T) {
 	if got.Code != process.ExitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	var shown judge.Result
+	var shown result.Result
 	if err := json.Unmarshal([]byte(got.Stdout), &shown); err != nil {
 		t.Fatalf("-o json printed %v:\n%s", err, got.Stdout)
 	}

@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -120,8 +121,8 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	}{
 		{"experiment.md", append(keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]()), ownKeys()...)},
 		{"workload.md", append(keysOf(reflect.TypeFor[workload.Workload](), "yaml"), followedKeys()...)},
-		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
-		{"grid.md", keysOf(reflect.TypeFor[judge.Grid](), "json", reflect.TypeFor[judge.Result](), reflect.TypeFor[compare.Compared](), reflect.TypeFor[compare.LineComparison]())},
+		{"result.md", keysOf(reflect.TypeFor[result.Result](), "json")},
+		{"grid.md", keysOf(reflect.TypeFor[judge.Grid](), "json", reflect.TypeFor[result.Result](), reflect.TypeFor[compare.Compared](), reflect.TypeFor[compare.LineComparison]())},
 	} {
 		got := documentedKeys(t, c.page)
 		for i, key := range got {

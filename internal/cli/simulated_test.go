@@ -16,14 +16,15 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // resultIn is the result that a run has left.
-func resultIn(t *testing.T, dir string) judge.Result {
+func resultIn(t *testing.T, dir string) result.Result {
 	t.Helper()
-	var r judge.Result
+	var r result.Result
 	if err := record.Dir(dir).ReadJSON(record.ResultFile, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +375,7 @@ func TestAResultComesBeforeTheRemoval(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		signals := make(chan os.Signal, 2)
 		var stdout bytes.Buffer
-		var early judge.Result
+		var early result.Result
 		var shown string
 		stderr := &trigger{on: "removing what the run has made", then: func() {
 			early, shown = resultIn(t, dir), stdout.String()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
@@ -85,7 +85,7 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 			continue
 		}
 		b, bound := r.Steps[0].Bottleneck, ""
-		if i := slices.IndexFunc(b.Bounds, func(b judge.BoundShare) bool { return b.Held }); i >= 0 {
+		if i := slices.IndexFunc(b.Bounds, func(b result.BoundShare) bool { return b.Held }); i >= 0 {
 			bound = b.Bounds[i].Name
 			if !strings.HasPrefix(r.LoadLine.Binding, b.Bounds[i].What) || !strings.Contains(got.Stdout, "Bound in step 1: "+b.Bounds[i].What) {
 				t.Errorf("%s: %q is not what is told: %q\n%s", tt.why, bound, r.LoadLine.Binding, got.Stdout)
@@ -283,7 +283,7 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 		for _, reason := range r.Steps[0].Reasons {
 			reasons = append(reasons, reason.Reason)
 		}
-		known := slices.ContainsFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == tt.known })
+		known := slices.ContainsFunc(r.Diagnosis, func(d result.Diagnosis) bool { return d.Signature == tt.known })
 		if tt.reason != "" && !slices.Contains(reasons, tt.reason) || tt.known != "" && !known || r.Steps[0].Objects.NeverReady == 0 {
 			t.Errorf("%s: reasons %v, known failures %+v, objects %+v", tt.why, reasons, r.Diagnosis, r.Steps[0].Objects)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
@@ -76,7 +76,7 @@ func leavesNoVolumes(t *testing.T, p *harness.Program) {
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	results := make(map[string]judge.Result)
+	results := make(map[string]result.Result)
 	t.Run("ladders", func(t *testing.T) {
 		for _, multiplex := range []string{"true", "false"} {
 			t.Run(multiplex, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestVolumes(t *testing.T) {
 	if len(results) < 2 {
 		t.Skip("the ladders were not made")
 	}
-	last := func(multiplex string) judge.Step { return results[multiplex].Steps[1] }
+	last := func(multiplex string) result.Step { return results[multiplex].Steps[1] }
 	for multiplex, want := range map[string]float64{"true": 1, "false": 10} {
 		step := last(multiplex)
 		// The one that a process detaches itself from may be seen beside it.
@@ -354,7 +354,7 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 	begun := time.Now()
 	got := run.Wait()
 	step := p.Result(t, "one").Steps[0]
-	if got.Code != process.ExitBreached || time.Since(begun) > 2*time.Minute || !slices.ContainsFunc(step.Reasons, func(r judge.Reason) bool { return strings.Contains(r.Message, "glusterd did not answer") }) {
+	if got.Code != process.ExitBreached || time.Since(begun) > 2*time.Minute || !slices.ContainsFunc(step.Reasons, func(r result.Reason) bool { return strings.Contains(r.Message, "glusterd did not answer") }) {
 		t.Errorf("exit code %d after %v, reasons %+v\n%s%s", got.Code, time.Since(begun), step.Reasons, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)
@@ -365,7 +365,7 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 func TestVolumesToAHundred(t *testing.T) {
 	suite.Long(t, "it makes some six hundred volumes")
 	p := volumesProgram(t)
-	slopes := make(map[string]judge.Interval)
+	slopes := make(map[string]result.Interval)
 	for _, multiplex := range []string{"true", "false"} {
 		got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,25,40,55,70,85,100", "--hold", "2s", "--set", "maxBricksPerProcess=70", "--set", "multiplex="+multiplex, "--out", multiplex)
 		result := p.Result(t, multiplex)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -53,10 +52,9 @@ func (w *Window) Row() (WindowRow, error) {
 
 // WindowWriter writes windows.parquet, if there is any window.
 type WindowWriter struct {
+	table
 	dir  Dir
-	file *os.File
 	rows *parquet.GenericWriter[WindowRow]
-	err  error
 }
 
 // NewWindowWriter starts windows.parquet anew. The file takes its name once the
@@ -66,7 +64,7 @@ func NewWindowWriter(d Dir) *WindowWriter { return &WindowWriter{dir: d} }
 // Add appends a row. After the first failure rows are dropped; Close tells.
 func (w *WindowWriter) Add(row WindowRow) {
 	if w.err == nil && w.file == nil {
-		if w.file, w.err = os.Create(w.dir.Path("." + WindowsFile + ".part")); w.err == nil {
+		if w.table, w.err = newTable(w.dir, WindowsFile); w.err == nil {
 			w.rows = parquet.NewGenericWriter[WindowRow](w.file, parquet.Compression(&parquet.Zstd))
 		}
 	}
@@ -80,16 +78,7 @@ func (w *WindowWriter) Close() error {
 	if w.file == nil {
 		return w.err
 	}
-	err := cmp.Or(w.err, w.rows.Close(), w.file.Close())
-	if err == nil {
-		err = os.Rename(w.file.Name(), w.dir.Path(WindowsFile))
-	} else {
-		os.Remove(w.file.Name())
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", WindowsFile, err)
-	}
-	return nil
+	return w.finish(cmp.Or(w.err, w.rows.Close()))
 }
 
 // ReadWindows reads windows.parquet; none are no error.

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/net/html"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -198,10 +198,10 @@ func comparisons() map[string]compare.Comparison {
 
 // operands are two experiments that a comparison could be of.
 func operands() []*recorded.Operand {
-	r := judge.Result{
+	r := result.Result{
 		Experiment: "density", Workload: "node-density", Kind: "sweep", Command: "plimsoll sweep node-density --levels 60", Version: "v0.1.0", Verdict: slo.Pass, Why: "every level held",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
-		Steps:    []judge.Step{{Start: "2030-01-02T03:04:05.000000Z"}},
+		Steps:    []result.Step{{Start: "2030-01-02T03:04:05.000000Z"}},
 	}
 	e := &record.Environment{
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
@@ -34,12 +34,12 @@ func big(t testing.TB, n, steps int) record.Dir {
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "big", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready"}
+	r := result.Result{Schema: result.Schema, ObjectKind: pods(), Experiment: "big", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready"}
 	now := int64(0)
 	each := n / steps
 	for step := 1; step <= steps; step++ {
 		begin := now
-		latency := judge.Latencies{}
+		latency := result.Latencies{}
 		for i := range each {
 			now += int64(5000 * rng.ExpFloat64())
 			row := record.ObjectRow{
@@ -55,14 +55,14 @@ func big(t testing.TB, n, steps int) record.Dir {
 			rows.Add(row)
 		}
 		for _, m := range order[:7] {
-			latency[m] = judge.Latency{N: each}
+			latency[m] = result.Latency{N: each}
 		}
 		now += 10e6
 		wall := func(t int64) string {
 			return start.Add(time.Duration(t) * time.Microsecond).Format("2006-01-02T15:04:05.000000Z")
 		}
-		r.Steps = append(r.Steps, judge.Step{ID: step, Level: float64(step), LevelReached: float64(step), Purpose: record.PurposeSweep, Verdict: slo.Pass, FromEmpty: true,
-			Start: wall(begin), End: wall(now), Seconds: float64(now-begin) / 1e6, Objects: judge.Objects{Intended: each, Created: each, Ready: each}, Latency: latency})
+		r.Steps = append(r.Steps, result.Step{ID: step, Level: float64(step), LevelReached: float64(step), Purpose: record.PurposeSweep, Verdict: slo.Pass, FromEmpty: true,
+			Start: wall(begin), End: wall(now), Seconds: float64(now-begin) / 1e6, Objects: result.Objects{Intended: each, Created: each, Ready: each}, Latency: latency})
 	}
 	if err := rows.Close(); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -19,40 +19,40 @@ import (
 
 // brokenResult is a sweep whose second step failed, with troubles of its own
 // and some that the first one had too.
-func brokenResult() judge.Result {
+func brokenResult() result.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
 	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
-	probe := judge.Breach{
+	probe := result.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
-		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.StepProgress{Asked: 10, There: 2, Level: 0.5},
+		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: result.StepProgress{Asked: 10, There: 2, Level: 0.5},
 	}
-	held.Breaches = []judge.Breach{probe}
+	held.Breaches = []result.Breach{probe}
 	usual := probe
 	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
-	first := judge.Breach{
+	first := result.Breach{
 		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node had room for objects", Count: 1800, First: true,
-		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.StepProgress{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
+		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: result.StepProgress{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
-	missing := judge.Breach{
-		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not reach it", Value: figure(1800), Bound: figure(0),
-		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
+	missing := result.Breach{
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: result.BreachMissing, What: "all Ready: 1800 of 4000 did not reach it", Value: figure(1800), Bound: figure(0),
+		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: result.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
-	failed.Breaches = []judge.Breach{usual, first, missing}
-	failed.Logs = []judge.LogTail{
+	failed.Breaches = []result.Breach{usual, first, missing}
+	failed.Logs = []result.LogTail{
 		{Object: "ns/pod-3", Container: "app", Reason: "CrashLoopBackOff", Previous: true, Lines: []string{"starting", "<b>dial tcp 172.30.225.6:5432: i/o timeout</b>"}, Masked: 1},
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}
-	return judge.Result{
-		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breached, Why: "1 of 2 levels failed",
-		Steps: []judge.Step{held, failed}, Arrived: "Ready", Breaches: []judge.Breach{probe, usual, first, missing},
-		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breached}},
-		BrokeFirst: &judge.BrokeFirst{
+	return result.Result{
+		Schema: result.Schema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breached, Why: "1 of 2 levels failed",
+		Steps: []result.Step{held, failed}, Arrived: "Ready", Breaches: []result.Breach{probe, usual, first, missing},
+		Goals: []result.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breached}},
+		BrokeFirst: &result.BrokeFirst{
 			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
-			Conditions: &judge.Conditions{Time: first.Time, NormalStep: 1, Figures: []judge.Figure{
-				{Name: judge.FigurePending, Value: figure(300), Normal: figure(20), Ratio: figure(15)},
-				{Name: judge.FigureAPI, Unit: "s", Value: figure(0.012), Normal: figure(0.004), Ratio: figure(3)},
-				{Name: judge.FigureCPU + "kube-apiserver", Unit: "%", Normal: figure(41.25)},
+			Conditions: &result.Conditions{Time: first.Time, NormalStep: 1, Figures: []result.Figure{
+				{Name: result.FigurePending, Value: figure(300), Normal: figure(20), Ratio: figure(15)},
+				{Name: result.FigureAPI, Unit: "s", Value: figure(0.012), Normal: figure(0.004), Ratio: figure(3)},
+				{Name: result.FigureCPU + "kube-apiserver", Unit: "%", Normal: figure(41.25)},
 			}},
 		},
 	}
@@ -88,9 +88,9 @@ func TestTextOfWhatBroke(t *testing.T) {
 // The page tells of the step that decided first, and marks its first breach.
 func TestPageOfWhatBroke(t *testing.T) {
 	shown := view.Words()
-	mark := shown["mark"].(func(*judge.BrokeFirst, judge.Breach) string)
-	after := shown["after"].(func(judge.Step, judge.Breach) string)
-	then := shown["then"].(func(judge.StepProgress, string) string)
+	mark := shown["mark"].(func(*result.BrokeFirst, result.Breach) string)
+	after := shown["after"].(func(result.Step, result.Breach) string)
+	then := shown["then"].(func(result.StepProgress, string) string)
 	p := onPage(t, brokenResult()).Broke
 	if p.Lead != "In step 2, at 200 pods/node, the first breach came after 1.25 s: no node had room for objects." {
 		t.Errorf("lead %q", p.Lead)
@@ -128,7 +128,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 	for i := range r.Steps {
 		for j := range r.Steps[i].Breaches {
 			b := &r.Steps[i].Breaches[j]
-			*b = judge.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
+			*b = result.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
 		}
 	}
 	if p := onPage(t, r).Broke; p.Lead != "" || len(p.Steps) != 2 || then(p.Steps[0].Breaches[0].Load, "pods/node") != "no request yet" {
@@ -137,7 +137,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 }
 
 // onPage is the page of a result whose levels are pods of a node.
-func onPage(t *testing.T, r judge.Result) view.Page {
+func onPage(t *testing.T, r result.Result) view.Page {
 	t.Helper()
 	p, err := view.RunPage(view.Input{Recorded: chart.Recorded{Result: r, Plan: &plan.Plan{AsRun: &plan.AsRun{Unit: "pods/node"}}}})
 	if err != nil {

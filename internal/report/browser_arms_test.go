@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
@@ -48,7 +48,7 @@ func comparedPages(t *testing.T) map[string]string {
 	}
 	run := comparisons()["grid"]
 	verdict, why := run.Verdict()
-	write("run", pageIn(t, view.Input{Recorded: chart.Recorded{Result: judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}}))
+	write("run", pageIn(t, view.Input{Recorded: chart.Recorded{Result: result.Result{Schema: result.Schema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}}))
 	return list
 }
 

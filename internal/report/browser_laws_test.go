@@ -12,8 +12,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -22,7 +22,7 @@ import (
 
 // decades is a sweep over three decades, whose 99th percentile bends where both
 // axes are logarithmic.
-func decades() judge.Result {
+func decades() result.Result {
 	r := lawful(1, 3, 10, 30, 100, 300, 1000)
 	rng := rand.New(rand.NewPCG(7, 8))
 	for i := range r.Steps {
@@ -30,7 +30,7 @@ func decades() judge.Result {
 		l.P99 = figure(math.Pow(max(r.Steps[i].Level, 30)/30, 1.7) * math.Exp(0.03*rng.NormFloat64()))
 		r.Steps[i].Latency["Ready"] = l
 	}
-	r.Laws = findings.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
+	r.Laws = findings.LawsOf(result.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
 	return r
 }
 
@@ -42,10 +42,10 @@ func lawfulPages(t *testing.T) map[string]string {
 		u := hostileRun.Steps[i].Resources
 		u[hostile] = u["kube-apiserver"]
 	}
-	hostileRun.Laws = findings.LawsOf(judge.Spec{Axis: hostile, Unit: hostile, Kind: observe.Pods()}, hostileRun.Steps)
+	hostileRun.Laws = findings.LawsOf(result.Spec{Axis: hostile, Unit: hostile, Kind: observe.Pods()}, hostileRun.Steps)
 	list := make(map[string]string)
 	dir := t.TempDir()
-	for name, r := range map[string]judge.Result{
+	for name, r := range map[string]result.Result{
 		"sweep": lawful(5, 10, 20, 30, 40, 50, 60), "rate": rated(), "few": lawful(10, 20, 40), "decades": decades(), "hostile": hostileRun,
 	} {
 		list[name] = filepath.Join(dir, name+"-"+record.ReportFile)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/page"
@@ -25,8 +26,8 @@ import (
 // no lowest failing level where that is 0.
 func searched(params map[string]string, name string, level, failing float64) judge.Cell {
 	c := judge.Cell{Name: name, Dir: filepath.Join(record.CellsDir, name), Params: params}
-	c.Result = judge.Result{Schema: judge.ResultSchema, Experiment: "grid", Workload: "simulated", Kind: "limit", Verdict: slo.Pass, Arrived: "Ready", Fidelity: record.Fidelity{ControlPlane: record.Simulated}}
-	line := &judge.LoadLine{Axis: "density", Unit: "objects/place", Confirmations: 3, ConfirmationsAsked: 3, ConfirmationsMade: 3, Binding: "the places are full"}
+	c.Result = result.Result{Schema: result.Schema, Experiment: "grid", Workload: "simulated", Kind: "limit", Verdict: slo.Pass, Arrived: "Ready", Fidelity: record.Fidelity{ControlPlane: record.Simulated}}
+	line := &result.LoadLine{Axis: "density", Unit: "objects/place", Confirmations: 3, ConfirmationsAsked: 3, ConfirmationsMade: 3, Binding: "the places are full"}
 	if level > 0 {
 		line.Level = &level
 	} else {
@@ -41,7 +42,7 @@ func searched(params map[string]string, name string, level, failing float64) jud
 		verdict slo.Verdict
 	}{{level, slo.Pass}, {failing, slo.Breached}, {level, slo.Inconclusive}} {
 		if s.at > 0 {
-			c.Steps = append(c.Steps, judge.Step{ID: i + 1, Level: s.at, LevelReached: s.at, Purpose: "ramp", Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
+			c.Steps = append(c.Steps, result.Step{ID: i + 1, Level: s.at, LevelReached: s.at, Purpose: "ramp", Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
 		}
 	}
 	return c
@@ -51,16 +52,16 @@ func searched(params map[string]string, name string, level, failing float64) jud
 // p99 is 0.
 func swept(params map[string]string, name string, levels []float64, p99 ...float64) judge.Cell {
 	c := judge.Cell{Name: name, Dir: filepath.Join(record.CellsDir, name), Params: params}
-	c.Result = judge.Result{Schema: judge.ResultSchema, Experiment: "grid", Workload: "simulated", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready", ObjectKind: pods()}
+	c.Result = result.Result{Schema: result.Schema, Experiment: "grid", Workload: "simulated", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready", ObjectKind: pods()}
 	for i, v := range p99 {
 		p50, rate := v/10, 50.0
-		l := judge.Latency{N: 100, P50: &p50, P99: &v}
-		s := judge.Step{ID: i + 1, Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep", Verdict: slo.Pass, AchievedRate: &rate}
+		l := result.Latency{N: 100, P50: &p50, P99: &v}
+		s := result.Step{ID: i + 1, Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep", Verdict: slo.Pass, AchievedRate: &rate}
 		if v == 0 {
 			p50, l.P99, l.Censored = 0.003, nil, 2
 			s.Verdict, c.Verdict, c.ExitCode = slo.Breached, slo.Breached, 1
 		}
-		s.Latency = map[string]judge.Latency{"Ready": l}
+		s.Latency = map[string]result.Latency{"Ready": l}
 		c.Steps = append(c.Steps, s)
 	}
 	return c
@@ -216,7 +217,7 @@ func TestGridThroughput(t *testing.T) {
 			cells[i] = swept(map[string]string{"termination": value}, "termination="+value, []float64{40}, 0.01, 0.011, 0.012)
 			for k := range cells[i].Steps {
 				if c.bits > 0 {
-					cells[i].Steps[k].Requests = &judge.StreamRequests{BitsPerSecond: &c.bits}
+					cells[i].Steps[k].Requests = &result.StreamRequests{BitsPerSecond: &c.bits}
 				}
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -106,7 +106,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	in.Environment.Places.Facts[0].What, in.Environment.Places.Rows[0].First, in.Environment.Places.Rows[0].Values[2] = hostile, hostile, hostile
 	in.Result.Experiment, in.Result.Command, in.Result.Version, in.PlanText = hostile, hostile, hostile, hostile
 	in.Result.Warnings, in.Missing = record.Warnings{{Text: hostile, Places: []string{hostile}}}, []string{hostile}
-	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, judge.Usage{CPUSeconds: 1}
+	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, result.Usage{CPUSeconds: 1}
 	in.Result.Goals[0].Name = hostile
 	in.Result.LoadLine.Unit = hostile
 	page := pageIn(t, in)
@@ -269,7 +269,7 @@ func TestNoResultIsNoReport(t *testing.T) {
 	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a result: %v", err)
 	}
-	if err := dir.WriteJSON(record.ResultFile, judge.Result{Schema: "plimsoll/result/v99"}); err != nil {
+	if err := dir.WriteJSON(record.ResultFile, result.Result{Schema: "plimsoll/result/v99"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {
@@ -288,8 +288,8 @@ func TestFailedRequestsAreTold(t *testing.T) {
 		t.Errorf("none failed: %q", failed)
 	}
 	s := &in.Result.Steps[0]
-	s.APIRequests = judge.APIRequests{N: 30, Failed: 9}
-	s.Reasons = []judge.Reason{{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true}}
+	s.APIRequests = result.APIRequests{N: 30, Failed: 9}
+	s.Reasons = []result.Reason{{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true}}
 	var text strings.Builder
 	if err := Text(&text, in.Result, "d", false); err != nil {
 		t.Fatal(err)

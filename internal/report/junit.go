@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/report/text"
@@ -47,7 +48,7 @@ type (
 // comparison. A goal that did not hold is a failure, one that is not decided or
 // invalid an error, and one that the exit code does not follow is skipped, so
 // that the file fails where the exit code is not 0.
-func JUnit(w io.Writer, r judge.Result) error {
+func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{Name: r.Experiment}
 	s.time(r.Steps)
 	class := "plimsoll." + r.Workload
@@ -71,7 +72,7 @@ func JUnit(w io.Writer, r judge.Result) error {
 // GridJUnit is JUnit of a grid: a test for each cell.
 func GridJUnit(w io.Writer, g judge.Grid) error {
 	s := junitSuite{Name: g.Experiment}
-	var steps []judge.Step
+	var steps []result.Step
 	for _, c := range g.Cells {
 		steps = append(steps, c.Steps...)
 		said, out := c.Failed, ""
@@ -85,7 +86,7 @@ func GridJUnit(w io.Writer, g judge.Grid) error {
 }
 
 // time fills in when the suite began, and how long its steps took.
-func (s *junitSuite) time(steps []judge.Step) {
+func (s *junitSuite) time(steps []result.Step) {
 	seconds := 0.0
 	for _, step := range steps {
 		seconds += step.Seconds

@@ -7,33 +7,34 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
 // A JUnit file fails where the exit code is not 0: it has failures for what
 // did not hold, errors for what is not known, and skips what is not required.
 func TestJUnit(t *testing.T) {
-	goals := func(verdicts ...slo.Verdict) (list []judge.GoalResult) {
+	goals := func(verdicts ...slo.Verdict) (list []result.GoalResult) {
 		for i, v := range verdicts {
-			list = append(list, judge.GoalResult{Name: string(rune('a' + i)), SLO: []string{"Ready p99 <= 5s"}, Verdict: v, Why: "a < b & \x1b[31mred\xff"})
+			list = append(list, result.GoalResult{Name: string(rune('a' + i)), SLO: []string{"Ready p99 <= 5s"}, Verdict: v, Why: "a < b & \x1b[31mred\xff"})
 		}
 		return list
 	}
 	for _, c := range []struct {
 		why                        string
-		r                          judge.Result
+		r                          result.Result
 		tests, fail, errs, skipped int
 	}{
-		{"one goal held", judge.Result{Goals: goals(slo.Pass)}, 1, 0, 0, 0},
-		{"one failed", judge.Result{Goals: goals(slo.Breached)}, 1, 1, 0, 0},
-		{"one is not decided", judge.Result{Goals: goals(slo.Inconclusive)}, 1, 0, 1, 0},
-		{"one is invalid", judge.Result{Goals: goals(slo.Invalid)}, 1, 0, 1, 0},
-		{"a further goal failed", judge.Result{Goals: goals(slo.Pass, slo.Breached)}, 2, 0, 0, 1},
-		{"every goal is required", judge.Result{Require: "all", Goals: goals(slo.Pass, slo.Breached, slo.Inconclusive)}, 3, 1, 1, 0},
-		{"another goal is required", judge.Result{Require: "b", Goals: goals(slo.Breached, slo.Pass)}, 2, 0, 0, 1},
-		{"a comparison that is worse", judge.Result{Kind: "ab", ExitCode: 1, Verdict: "worse", Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 1, 0, 0},
-		{"a comparison that is not decided", judge.Result{Kind: "ab", ExitCode: 3, Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 0, 1, 0},
-		{"no goals at all", judge.Result{Kind: "limit", ExitCode: 3, Verdict: slo.Inconclusive}, 1, 0, 1, 0},
+		{"one goal held", result.Result{Goals: goals(slo.Pass)}, 1, 0, 0, 0},
+		{"one failed", result.Result{Goals: goals(slo.Breached)}, 1, 1, 0, 0},
+		{"one is not decided", result.Result{Goals: goals(slo.Inconclusive)}, 1, 0, 1, 0},
+		{"one is invalid", result.Result{Goals: goals(slo.Invalid)}, 1, 0, 1, 0},
+		{"a further goal failed", result.Result{Goals: goals(slo.Pass, slo.Breached)}, 2, 0, 0, 1},
+		{"every goal is required", result.Result{Require: "all", Goals: goals(slo.Pass, slo.Breached, slo.Inconclusive)}, 3, 1, 1, 0},
+		{"another goal is required", result.Result{Require: "b", Goals: goals(slo.Breached, slo.Pass)}, 2, 0, 0, 1},
+		{"a comparison that is worse", result.Result{Kind: "ab", ExitCode: 1, Verdict: "worse", Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 1, 0, 0},
+		{"a comparison that is not decided", result.Result{Kind: "ab", ExitCode: 3, Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 0, 1, 0},
+		{"no goals at all", result.Result{Kind: "limit", ExitCode: 3, Verdict: slo.Inconclusive}, 1, 0, 1, 0},
 	} {
 		var out bytes.Buffer
 		if err := JUnit(&out, c.r); err != nil {
@@ -64,8 +65,8 @@ func TestJUnit(t *testing.T) {
 func TestGridJUnit(t *testing.T) {
 	var out bytes.Buffer
 	g := judge.Grid{Cells: []judge.Cell{
-		{Name: "a", Result: judge.Result{Verdict: slo.Pass}}, {Name: "b", Result: judge.Result{Verdict: slo.Breached, ExitCode: 1}},
-		{Name: "c", Failed: "it was not run", Result: judge.Result{ExitCode: 3}},
+		{Name: "a", Result: result.Result{Verdict: slo.Pass}}, {Name: "b", Result: result.Result{Verdict: slo.Breached, ExitCode: 1}},
+		{Name: "c", Failed: "it was not run", Result: result.Result{ExitCode: 3}},
 	}}
 	if err := GridJUnit(&out, g); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -14,11 +14,11 @@ import (
 // Metrics stand in the text and on the page, with units and by their titles; one
 // that no step has has no column.
 func TestMetrics(t *testing.T) {
-	r := judge.Result{
-		Schema: judge.ResultSchema, Workload: "io-volumes", ObjectKind: &record.ObjectKind{There: "Complete", Metrics: []record.Metric{
+	r := result.Result{
+		Schema: result.Schema, Workload: "io-volumes", ObjectKind: &record.ObjectKind{There: "Complete", Metrics: []record.Metric{
 			{Name: "throughput", Unit: "B/s"}, {Name: "share of the drive", Unit: "%"}, {Name: "transactions", Unit: "/s"}, {Name: "spread", Title: "finish spread", Unit: "s"},
 		}},
-		Steps: []judge.Step{{ID: 1, LevelReached: 10, Metrics: map[string]float64{"throughput": 2 << 20, "spread": 0.25}}, {ID: 2, LevelReached: 20, Metrics: map[string]float64{"share of the drive": 31.4}}},
+		Steps: []result.Step{{ID: 1, LevelReached: 10, Metrics: map[string]float64{"throughput": 2 << 20, "spread": 0.25}}, {ID: 2, LevelReached: 20, Metrics: map[string]float64{"share of the drive": 31.4}}},
 	}
 	var text, page bytes.Buffer
 	if err := Text(&text, r, "run", false); err != nil {

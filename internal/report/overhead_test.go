@@ -5,22 +5,22 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 func TestOverheadInWords(t *testing.T) {
-	slope := func(v, lo, hi float64, from string) judge.Slope {
-		return judge.Slope{Interval: judge.Interval{Value: &v, Lo: &lo, Hi: &hi}, From: from, Points: 9}
+	slope := func(v, lo, hi float64, from string) result.Slope {
+		return result.Slope{Interval: result.Interval{Value: &v, Lo: &lo, Hi: &hi}, From: from, Points: 9}
 	}
-	o := &judge.Overhead{Steps: 4, Objects: 30, Costs: []judge.ObjectCost{
-		{Source: "kubelet", Memory: slope(1<<20, -1024, 1<<21, judge.FromSteps), Start: slope(0.043, 0.018, 0.068, judge.FromSteps), Stand: slope(0.0015, -0.0002, 0.003, judge.FromSteps)},
-		{Source: "runtime", Memory: judge.Slope{Unknown: "nobody saw it"}, Start: slope(0.065, 0.04, 0.09, judge.FromSteps), Stand: judge.Slope{Unknown: "there is 1 level"}},
+	o := &result.Overhead{Steps: 4, Objects: 30, Costs: []result.ObjectCost{
+		{Source: "kubelet", Memory: slope(1<<20, -1024, 1<<21, result.FromSteps), Start: slope(0.043, 0.018, 0.068, result.FromSteps), Stand: slope(0.0015, -0.0002, 0.003, result.FromSteps)},
+		{Source: "runtime", Memory: result.Slope{Unknown: "nobody saw it"}, Start: slope(0.065, 0.04, 0.09, result.FromSteps), Stand: result.Slope{Unknown: "there is 1 level"}},
 	}}
 	var b bytes.Buffer
-	says := func(o *judge.Overhead) {
+	says := func(o *result.Overhead) {
 		t.Helper()
 		b.Reset()
-		if err := Text(&b, judge.Result{ObjectKind: pods(), Overhead: o}, "d", false); err != nil {
+		if err := Text(&b, result.Result{ObjectKind: pods(), Overhead: o}, "d", false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,8 +38,8 @@ func TestOverheadInWords(t *testing.T) {
 	if strings.Contains(b.String(), "there is a law") {
 		t.Errorf("nothing here is told by levels:\n%s", b.String())
 	}
-	none := judge.Slope{Unknown: "3 pods started"}
-	says(&judge.Overhead{Costs: []judge.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}})
+	none := result.Slope{Unknown: "3 pods started"}
+	says(&result.Overhead{Costs: []result.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}})
 	if got := b.String(); !strings.Contains(got, "is not known:\n") || !strings.Contains(got, "memory is not known: 3 pods started") || strings.Contains(got, "kubelet") {
 		t.Errorf("where nothing is known it says\n%s", got)
 	}

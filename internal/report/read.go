@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
@@ -89,8 +90,8 @@ func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
 		return in, &NoResultError{string(dir), err}
 	}
-	if in.Result.Schema != judge.ResultSchema {
-		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, judge.ResultSchema)}
+	if in.Result.Schema != result.Schema {
+		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, result.Schema)}
 	}
 	if in.Result.ObjectKind == nil {
 		in.Result.ObjectKind = &before
@@ -109,7 +110,7 @@ func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
 	if in.Environment, err = upgrade.Environment(dir); err != nil {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
-	if slices.ContainsFunc(in.Result.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+	if slices.ContainsFunc(in.Result.Steps, func(s result.Step) bool { return s.Requests != nil }) {
 		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
 			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -88,7 +89,7 @@ func (s scene) make(t testing.TB) record.Dir {
 	if s.plain {
 		environment = record.Environment{}
 	}
-	b := judge.NewBuilder(judge.Spec{
+	b := judge.NewBuilder(result.Spec{
 		Experiment: "scene", Workload: s.name, Kind: observe.Pods(), ExperimentKind: s.kind, Command: "plimsoll " + s.kind + " " + s.name, Version: "v0",
 		Axis: s.axis, Unit: s.unit, Goals: goals, Milestones: milestones, Start: environment.Start,
 	})
@@ -312,7 +313,7 @@ func pods() *record.ObjectKind {
 }
 
 // Text writes the text of a result, HTML its page.
-func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
+func Text(w io.Writer, r result.Result, dir string, explain bool) error {
 	return text.Write(w, view.Run(r, dir, explain))
 }
 

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -22,25 +22,25 @@ import (
 func figure(x float64) *float64 { return &x }
 
 // stepAt is a step of a result, with the latency to Ready.
-func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o judge.Objects, p50, p99 *float64) judge.Step {
-	return judge.Step{
+func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o result.Objects, p50, p99 *float64) result.Step {
+	return result.Step{
 		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + words.Number(level),
 		FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm,
 		Objects: o, AchievedRate: figure(123.456), Seconds: 2,
-		Latency: judge.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
+		Latency: result.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
 		Start:   "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:07.000000Z",
 	}
 }
 
-func account(asked, there, never, lost int) judge.Objects {
-	return judge.Objects{Intended: asked, Created: asked, Ready: there, NeverReady: never, Lost: lost}
+func account(asked, there, never, lost int) result.Objects {
+	return result.Objects{Intended: asked, Created: asked, Ready: there, NeverReady: never, Lost: lost}
 }
 
 // cases are results of every kind of outcome.
-func cases() map[string]judge.Result {
+func cases() map[string]result.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
 	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
-	failed.Reasons = []judge.Reason{
+	failed.Reasons = []result.Reason{
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
 	}
@@ -50,39 +50,39 @@ func cases() map[string]judge.Result {
 	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not reach it", account(200, 0, 200, 0), nil, nil)
 	none.AchievedRate = nil
 
-	line := func(level, failing *float64, confirmed int, binding string) *judge.LoadLine {
-		l := &judge.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: level, LowestFailing: failing, Resolution: 1, Confirmations: confirmed, ConfirmationsAsked: 3, ConfirmationsMade: confirmed, Binding: binding}
+	line := func(level, failing *float64, confirmed int, binding string) *result.LoadLine {
+		l := &result.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: level, LowestFailing: failing, Resolution: 1, Confirmations: confirmed, ConfirmationsAsked: 3, ConfirmationsMade: confirmed, Binding: binding}
 		if confirmed > 0 {
 			l.PassProbability = 0.37
 		}
 		return l
 	}
-	result := func(verdict slo.Verdict, why string, l *judge.LoadLine, steps ...judge.Step) judge.Result {
-		return judge.Result{
-			Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "limit", Verdict: verdict, Why: why, LoadLine: l, Steps: steps, Arrived: "Ready",
-			Goals:    []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, LoadLine: l, Verdict: verdict, Why: why}},
+	judged := func(verdict slo.Verdict, why string, l *result.LoadLine, steps ...result.Step) result.Result {
+		return result.Result{
+			Schema: result.Schema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "limit", Verdict: verdict, Why: why, LoadLine: l, Steps: steps, Arrived: "Ready",
+			Goals:    []result.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, LoadLine: l, Verdict: verdict, Why: why}},
 			Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
 		}
 	}
-	list := map[string]judge.Result{
-		"confirmed":      result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
-		"nothing-failed": result(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
-		"first-fails":    result(slo.Breached, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
-		"bracket":        result(slo.Inconclusive, "the budget is spent", line(figure(100), figure(200), 0, "Too many pods on 20 of 20 nodes"), held, failed),
-		"at-least":       result(slo.Inconclusive, "the step at 200 decides nothing", line(figure(100), nil, 0, ""), held, open),
-		"nothing-known":  result(slo.Inconclusive, "the run was interrupted", line(nil, nil, 0, "")),
-		"invalid":        result(slo.Invalid, "plimsoll was the bottleneck at 100", line(nil, nil, 0, ""), invalid),
-		"sweep-held":     result(slo.Pass, "every level held", nil, held, confirmed),
-		"sweep-failed":   result(slo.Breached, "1 of 2 levels failed", nil, held, failed),
-		"sweep-open":     result(slo.Inconclusive, "1 of 2 levels is not decided", nil, held, open),
-		"sweep-invalid":  result(slo.Invalid, "1 of 1 levels is not valid", nil, invalid),
+	list := map[string]result.Result{
+		"confirmed":      judged(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
+		"nothing-failed": judged(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
+		"first-fails":    judged(slo.Breached, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
+		"bracket":        judged(slo.Inconclusive, "the budget is spent", line(figure(100), figure(200), 0, "Too many pods on 20 of 20 nodes"), held, failed),
+		"at-least":       judged(slo.Inconclusive, "the step at 200 decides nothing", line(figure(100), nil, 0, ""), held, open),
+		"nothing-known":  judged(slo.Inconclusive, "the run was interrupted", line(nil, nil, 0, "")),
+		"invalid":        judged(slo.Invalid, "plimsoll was the bottleneck at 100", line(nil, nil, 0, ""), invalid),
+		"sweep-held":     judged(slo.Pass, "every level held", nil, held, confirmed),
+		"sweep-failed":   judged(slo.Breached, "1 of 2 levels failed", nil, held, failed),
+		"sweep-open":     judged(slo.Inconclusive, "1 of 2 levels is not decided", nil, held, open),
+		"sweep-invalid":  judged(slo.Invalid, "1 of 1 levels is not valid", nil, invalid),
 	}
-	goals := result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
+	goals := judged(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
 	goals.Goals = append(goals.Goals,
-		judge.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
-		judge.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breached})
+		result.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
+		result.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breached})
 	goals.Warnings = record.Warnings{{Text: "a watch was cut", Count: 3, Steps: []int{1, 2}}}
-	goals.Diagnosis = []judge.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no room for more pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
+	goals.Diagnosis = []result.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no room for more pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
 		{Signature: "etcd-slow", Title: "etcd is too slow", Evidence: "once", Explanation: "So it is.", Remedy: "a better disk", Step: 1, Steps: []int{1}}}
 	goals.Ceilings = []record.Ceiling{{Name: "allocatablePods", What: "allocatable pods of the nodes", Class: record.CeilingHard, Level: new(110.0), Total: new(2200.0), Limit: new(2200.0), Used: new(0.0), Unit: "pods", Binds: true,
 		Reason: "Too many pods on 20 of 20 nodes", Sign: "Too many pods", From: "status.allocatable of the nodes"}, {Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: record.CeilingUnknown, Note: "the API does not tell"}}
@@ -92,8 +92,8 @@ func cases() map[string]judge.Result {
 	list["goals"] = goals
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
 	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
-	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin 5%, 2 runs each", nil, held, confirmed)
-	worse.Published = []judge.Published{
+	worse := judged(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin 5%, 2 runs each", nil, held, confirmed)
+	worse.Published = []result.Published{
 		{What: "largest Ready latency", Metric: "Ready max", Arm: "base", Unit: "s", Published: 183, Found: figure(1.7), At: figure(10), Source: "a study"},
 		{What: "its change", Metric: "Ready max", Arm: "slow", Unit: "%", Published: -0.126, Found: figure(0.1), Lo: figure(0.05), Hi: figure(0.15), At: figure(10), Source: "a study"},
 		{What: "what was not measured", Unit: "pods/node", Published: 2500, Source: "a \x1b[31mstudy"},
@@ -112,8 +112,8 @@ func cases() map[string]judge.Result {
 		}},
 	}
 	list["worse"] = worse
-	failed.Reasons = []judge.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
-	list["tolerated"] = result(slo.Pass, "100 held in 4 of 5 confirmations", tolerated, held, failed, confirmed)
+	failed.Reasons = []result.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
+	list["tolerated"] = judged(slo.Pass, "100 held in 4 of 5 confirmations", tolerated, held, failed, confirmed)
 	return list
 }
 
@@ -150,7 +150,7 @@ func TestHeadline(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want[name])
 		}
 	}
-	if got := view.Headline(judge.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
+	if got := view.Headline(result.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
 		t.Errorf("without a step: %q", got)
 	}
 }
@@ -184,16 +184,16 @@ func (errNoRoom) Error() string { return "no room" }
 
 // The sentence says what does not agree with it.
 func TestSentenceHidesNothing(t *testing.T) {
-	line := &judge.LoadLine{Unit: "pods/s", Level: figure(130), LowestFailing: figure(140), Confirmations: 3, ConfirmationsMade: 3, Mixed: []design.Mixed{{Level: 120, Passed: 3, Failed: 1}, {Level: 140, Passed: 1, Failed: 1}}}
+	line := &result.LoadLine{Unit: "pods/s", Level: figure(130), LowestFailing: figure(140), Confirmations: 3, ConfirmationsMade: 3, Mixed: []design.Mixed{{Level: 120, Passed: 3, Failed: 1}, {Level: 140, Passed: 1, Failed: 1}}}
 	for _, tt := range []struct {
 		why  string
-		r    judge.Result
+		r    result.Result
 		want string
 	}{
-		{"levels that went both ways", judge.Result{Workload: "w", Verdict: slo.Pass, LoadLine: line}, "; the steps do not agree: 120 held 3 of 4 times and 140 held 1 of 2 times."},
-		{"a goal beside the headline that breached", judge.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []judge.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Breached}}},
+		{"levels that went both ways", result.Result{Workload: "w", Verdict: slo.Pass, LoadLine: line}, "; the steps do not agree: 120 held 3 of 4 times and 140 held 1 of 2 times."},
+		{"a goal beside the headline that breached", result.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []result.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Breached}}},
 			"w held at every level by goal ready, but not by startup (breach): 2 of 2 levels were made."},
-		{"all goals", judge.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []judge.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Pass}}}, "w held at every level: 2 of 2 levels were made."},
+		{"all goals", result.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []result.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Pass}}}, "w held at every level: 2 of 2 levels were made."},
 	} {
 		if got := view.Sentence(tt.r); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
@@ -205,7 +205,7 @@ func TestSentenceHidesNothing(t *testing.T) {
 // columns, and says what was found.
 func TestAnExplanationFitsOnTwoScreens(t *testing.T) {
 	const lines, columns = 80, 100
-	var r judge.Result
+	var r result.Result
 	if err := record.Dir("../cli/testdata/kept/old-density").ReadJSON(record.ResultFile, &r); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/text"
@@ -49,7 +49,7 @@ func trendInput(n int) view.ComparisonInput {
 			}
 			t.Points = append(t.Points, p)
 			if w == 0 {
-				in.Operands = append(in.Operands, &recorded.Operand{Name: p.Name, Path: "runs/" + p.Name, Result: judge.Result{
+				in.Operands = append(in.Operands, &recorded.Operand{Name: p.Name, Path: "runs/" + p.Name, Result: result.Result{
 					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
 					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
 				}})

@@ -3,7 +3,7 @@ package run
 import (
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
@@ -36,7 +36,7 @@ func TestARecordSaysWhatItsObjectsAre(t *testing.T) {
 		if err := dir.WriteJSON(record.EnvironmentFile, e); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Judge(dir, Experiment{Design: levels, Spec: judge.Spec{Kind: record.ObjectKind{There: c.by}, Goals: goals(t, "there=all "+c.there)}})
+		r, err := Judge(dir, Experiment{Design: levels, Spec: result.Spec{Kind: record.ObjectKind{There: c.by}, Goals: goals(t, "there=all "+c.there)}})
 		if err != nil || r.Arrived != c.there || r.ExitCode != 0 {
 			t.Errorf("%s: there at %s, exit code %d (%s), %v", name, r.Arrived, r.ExitCode, r.Why, err)
 		}

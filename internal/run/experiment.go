@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -39,7 +39,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
 	return Experiment{
 		Plan: fingerprint,
-		Spec: judge.Spec{
+		Spec: result.Spec{
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, ExperimentKind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Require: p.Require, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
@@ -134,25 +134,25 @@ func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 }
 
 // publishedOf are the published figures as the judge takes them.
-func publishedOf(p *plan.Plan) ([]judge.PublishedSpec, error) {
-	var list []judge.PublishedSpec
+func publishedOf(p *plan.Plan) ([]result.PublishedSpec, error) {
+	var list []result.PublishedSpec
 	for _, f := range p.Published {
 		value, err := f.Number()
 		if err != nil {
 			return nil, fmt.Errorf("published figure %q: %w", f.What, err)
 		}
-		list = append(list, judge.PublishedSpec{What: f.What, Metric: f.Metric, Arm: f.Arm, Source: f.Source, Value: value, IsChange: f.Change != "", IsLine: f.Metric == plan.LineMetric})
+		list = append(list, result.PublishedSpec{What: f.What, Metric: f.Metric, Arm: f.Arm, Source: f.Source, Value: value, IsChange: f.Change != "", IsLine: f.Metric == plan.LineMetric})
 	}
 	return list, nil
 }
 
 // armsOf is what the judge needs of a comparison, nil for any other plan.
-func armsOf(p *plan.Plan) *judge.ArmsSpec {
+func armsOf(p *plan.Plan) *result.ArmsSpec {
 	if p.Kind != plan.AB || p.Primary == nil {
 		return nil
 	}
 	margin, _ := p.Primary.Share() // the plan is valid
-	a := &judge.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
+	a := &result.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
 	for _, arm := range p.Arms {
 		a.Names = append(a.Names, arm.Name)
 		a.Params[arm.Name] = make(map[string]string, len(arm.Params))

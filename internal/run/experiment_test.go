@@ -15,7 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -33,12 +34,12 @@ var suite = harness.New(os.Getenv)
 type watcher struct {
 	mu       sync.Mutex
 	statuses []engine.Status
-	steps    []judge.Step
+	steps    []result.Step
 	chosen   []design.Next
 	onStatus func(engine.Status)
 }
 
-func (w *watcher) Status(s engine.Status, live func() judge.Live) {
+func (w *watcher) Status(s engine.Status, live func() fold.Live) {
 	live()
 	w.mu.Lock()
 	w.statuses = append(w.statuses, s)
@@ -47,7 +48,7 @@ func (w *watcher) Status(s engine.Status, live func() judge.Live) {
 		w.onStatus(s)
 	}
 }
-func (w *watcher) Stepped(s judge.Step)                   { w.steps = append(w.steps, s) }
+func (w *watcher) Stepped(s result.Step)                  { w.steps = append(w.steps, s) }
 func (w *watcher) Event(record.Event)                     {}
 func (w *watcher) Chose(n design.Next, _ [][]design.Next) { w.chosen = append(w.chosen, n) }
 
@@ -85,7 +86,7 @@ func (tr trial) kind() record.ObjectKind {
 }
 
 // run makes the trial on a virtual clock and judges it from its record.
-func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.Dir, err error) {
+func (tr trial) run(t *testing.T) (r result.Result, w *watcher, dir record.Dir, err error) {
 	t.Helper()
 	if tr.goals == nil {
 		tr.goals = []string{"ready=all Ready"}
@@ -97,7 +98,7 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 		tr.options.Timeout, tr.options.Hold, tr.options.ShortHold = time.Minute, 10*time.Second, 2*time.Second
 	}
 	x := Experiment{
-		Spec:    judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: cmp.Or(tr.kindOfRun, "limit"), Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
+		Spec:    result.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: cmp.Or(tr.kindOfRun, "limit"), Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
 		Design:  tr.design,
 		Options: tr.options,
 		Budget:  tr.budget,
@@ -116,21 +117,21 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
 		})
 	})
-	result, replayErr := Replay(dir, x)
+	r, replayErr := Replay(dir, x)
 	if replayErr != nil {
 		t.Fatal(replayErr)
 	}
 	again, replayErr := Replay(dir, x)
-	if replayErr != nil || !reflect.DeepEqual(again, result) {
+	if replayErr != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("a second replay differs: %v", replayErr)
 	}
-	for _, s := range result.Steps {
+	for _, s := range r.Steps {
 		o := s.Account()
 		if o.Intended != o.Created+o.CreateFailed+o.Dropped || o.Created != o.Ready+o.NeverReady+o.Lost {
 			t.Errorf("step %d does not add up: %+v", s.ID, o)
 		}
 	}
-	return result, w, dir, err
+	return r, w, dir, err
 }
 
 var limit = design.Search{From: 20, Step: 20, Max: 250, Resolution: 1, Need: 3, Of: 3}
@@ -265,7 +266,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		if r.Verdict != slo.Pass || *r.LoadLine.Level != 50 {
 			t.Errorf("verdict %s (%s), line %v", r.Verdict, r.Why, *r.LoadLine.Level)
 		}
-		var guarded *judge.Step
+		var guarded *result.Step
 		for i := range r.Steps {
 			if r.Steps[i].Ending == record.EndGuard {
 				guarded = &r.Steps[i]

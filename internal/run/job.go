@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -46,7 +46,7 @@ type Job struct {
 	// Judged, if not nil, is told the result before the target is emptied, where
 	// that takes a while; what Run returns tells of the removal as well. Err is
 	// why the run was cut, nil where it was not.
-	Judged func(dir record.Dir, result *judge.Result, err error)
+	Judged func(dir record.Dir, result *result.Result, err error)
 
 	surveyed surveyed
 	session  system.Session
@@ -69,7 +69,7 @@ type surveyed struct {
 // It returns where the record lies, "" for nowhere, and the result, which is nil
 // when nothing was recorded or judged. A run that was cut has both a result and
 // an error.
-func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Result, err error) {
+func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Result, err error) {
 	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
 		return "", nil, err
 	}

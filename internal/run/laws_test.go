@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/system/simulated"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -26,7 +26,7 @@ func TestPlantedLawsAreFound(t *testing.T) {
 		if r.Laws == nil || r.Laws.Levels != 7 || len(r.Laws.LeftOut) != 0 {
 			t.Fatalf("fresh %v: the fit is based on %+v", fresh, r.Laws)
 		}
-		by := make(map[string]judge.Law)
+		by := make(map[string]result.Law)
 		for _, x := range r.Laws.List {
 			by[x.Name] = x
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -150,8 +151,8 @@ func TestAnOpenLoopThatIsCutInItsWarmUp(t *testing.T) {
 
 // script judges one step of an open loop at 100 a second, of a second, whose
 // requests are sent late by own, after having waited for a place.
-func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.Step {
-	b := judge.NewBuilder(judge.Spec{Kind: simulated.Objects(), Goals: goals(t, "ready=all Ready"), Milestones: []string{"Created", "Ready"}})
+func script(t *testing.T, own, waited time.Duration, more ...record.Body) result.Step {
+	b := judge.NewBuilder(result.Spec{Kind: simulated.Objects(), Goals: goals(t, "ready=all Ready"), Milestones: []string{"Created", "Ready"}})
 	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
 	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 	for i := range 100 {

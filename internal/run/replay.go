@@ -8,40 +8,41 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
 // windows.parquet and result.json anew.
-func Replay(dir record.Dir, x Experiment) (judge.Result, error) {
+func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
 	if err != nil {
-		return judge.Result{}, err
+		return result.Result{}, err
 	}
 	windows := record.NewWindowWriter(dir)
 	var rowErr error
-	result, err := judged(dir, x, rows.Add, func(s *judge.Step, w *record.Window) {
+	r, err := judged(dir, x, rows.Add, func(s *result.Step, w *record.Window) {
 		row, err := w.Row()
 		rowErr = cmp.Or(rowErr, err)
 		row.Step, row.Level, row.Arm, row.Replicate = int64(s.ID), s.Level, s.Arm, int64(s.Replicate)
 		windows.Add(row)
 	})
 	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
-		return judge.Result{}, err
+		return result.Result{}, err
 	}
-	err = dir.WriteJSON(record.ResultFile, &result)
-	return result, err
+	err = dir.WriteJSON(record.ResultFile, &r)
+	return r, err
 }
 
 // Judge judges a recorded run from its record alone and writes nothing.
-func Judge(dir record.Dir, x Experiment) (judge.Result, error) { return judged(dir, x, nil, nil) }
+func Judge(dir record.Dir, x Experiment) (result.Result, error) { return judged(dir, x, nil, nil) }
 
-func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows func(*judge.Step, *record.Window)) (judge.Result, error) {
+func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows func(*result.Step, *record.Window)) (result.Result, error) {
 	environment, err := upgrade.Environment(dir)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
-		return judge.Result{}, err
+		return result.Result{}, err
 	}
 	if missing {
 		environment = &record.Environment{Start: x.Spec.Start}
@@ -58,7 +59,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Forget()
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: fmt.Sprintf("%v: the steps that ended well before that are judged, as of a run that was cut off; a copy of the file may be whole", damaged)})
 	} else if err != nil {
-		return judge.Result{}, err
+		return result.Result{}, err
 	}
 	if missing {
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is not known"})
@@ -66,7 +67,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 	if history.Unknown > 0 {
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history has events of unknown kinds: they were skipped"})
 	}
-	result := builder.Finish(x.Design, environment.Fidelity, "")
-	findings.AddPredictions(&result, *environment)
-	return result, nil
+	r := builder.Finish(x.Design, environment.Fidelity, "")
+	findings.AddPredictions(&r, *environment)
+	return r, nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -41,7 +41,7 @@ func small() trial {
 
 func (tr trial) experiment(t *testing.T) Experiment {
 	return Experiment{
-		Spec:   judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
+		Spec:   result.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
 		Design: tr.design, Options: tr.options, Budget: tr.budget,
 	}
 }
@@ -69,7 +69,7 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 }
 
 // judged is the result of a record, by a replay that must be repeatable.
-func (tr trial) judged(t *testing.T, dir record.Dir) judge.Result {
+func (tr trial) judged(t *testing.T, dir record.Dir) result.Result {
 	t.Helper()
 	r, err := Replay(dir, tr.experiment(t))
 	if err != nil {
@@ -83,7 +83,7 @@ func (tr trial) judged(t *testing.T, dir record.Dir) judge.Result {
 }
 
 // outcomes are what the steps came to that were not cut, one a line.
-func outcomes(r judge.Result) []string {
+func outcomes(r result.Result) []string {
 	var list []string
 	for _, s := range r.Steps {
 		if s.Ending == record.EndInterrupted {
@@ -105,7 +105,7 @@ func unnumbered(why string) string {
 }
 
 // same compares a resumed run with an unbroken one.
-func same(t *testing.T, what string, got, want judge.Result) {
+func same(t *testing.T, what string, got, want result.Result) {
 	t.Helper()
 	if g, w := outcomes(got), outcomes(want); !reflect.DeepEqual(g, w) {
 		t.Errorf("%s: the steps are\n%s\nwant\n%s", what, strings.Join(g, "\n"), strings.Join(w, "\n"))

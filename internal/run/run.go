@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
@@ -17,7 +19,7 @@ import (
 
 // Experiment is what is to be run, all of it decided.
 type Experiment struct {
-	Spec    judge.Spec
+	Spec    result.Spec
 	Design  design.Design
 	Options engine.Options
 	// Budget bounds the run; once it is spent no further step begins, and the
@@ -47,9 +49,9 @@ const readingInterval = time.Second
 type Observer interface {
 	// Status is called several times a second; live sums up the latencies of
 	// the step under way, and is dear enough not to be called each time.
-	Status(status engine.Status, live func() judge.Live)
+	Status(status engine.Status, live func() fold.Live)
 	// Stepped is called after each step with its judgement.
-	Stepped(judge.Step)
+	Stepped(result.Step)
 	// Event is called with every event, in order, as it is recorded, and with
 	// the record locked: it must not put anything on record itself.
 	Event(record.Event)
@@ -215,22 +217,22 @@ func (j *liveJudge) ahead() [][]design.Next {
 	return j.builder.Ahead(j.design)
 }
 
-func (j *liveJudge) sum() judge.Live {
+func (j *liveJudge) sum() fold.Live {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.builder == nil {
-		return judge.Live{}
+		return fold.Live{}
 	}
 	return j.builder.Live()
 }
 
 // step is the judgement of a step that has ended.
-func (j *liveJudge) step(id int) (judge.Step, bool) {
+func (j *liveJudge) step(id int) (result.Step, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.builder.LastStep()
 	if s == nil || s.ID != id {
-		return judge.Step{}, false
+		return result.Step{}, false
 	}
 	return *s, true
 }

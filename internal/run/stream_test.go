@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -28,7 +28,7 @@ func streamed(plan simulated.Plan, levels ...float64) trial {
 func took(d time.Duration) dist.Dist { return dist.Dist{Shape: dist.Constant, A: d} }
 
 // only is the one step that a trial makes.
-func only(t *testing.T, tr trial) judge.Step {
+func only(t *testing.T, tr trial) result.Step {
 	t.Helper()
 	r, _, _, err := tr.run(t)
 	if err != nil {
@@ -111,7 +111,7 @@ func TestAStreamOmitsNothing(t *testing.T) {
 	if p99 := s.Latency["Responded"].P99; p99 == nil || *p99 < 0.69 || *p99 > 0.71 {
 		t.Errorf("p99 is %v, want 0.7", p99)
 	}
-	if b := s.Breaches; s.Verdict != slo.Breached || len(b) != 1 || b[0].Kind != judge.BreachLatency {
+	if b := s.Breaches; s.Verdict != slo.Breached || len(b) != 1 || b[0].Kind != result.BreachLatency {
 		t.Errorf("%s (%s), %+v", s.Verdict, s.VerdictWhy, b)
 	}
 }
@@ -176,22 +176,22 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		change  func(*trial)
 		verdict slo.Verdict
 		because string
-		is      func(r judge.StreamRequests) bool
+		is      func(r result.StreamRequests) bool
 	}{
 		{"every 50th fails", simulated.Plan{FailEvery: 50}, nil, slo.Breached, "errors < 1%: it was 2%",
-			func(r judge.StreamRequests) bool { return r.Failed["PlantedFailure"] == 600 && r.Done == 29_400 }},
+			func(r result.StreamRequests) bool { return r.Failed["PlantedFailure"] == 600 && r.Done == 29_400 }},
 		{"one in 200 fails: so few are allowed, and p99 does not fall on them", simulated.Plan{FailEvery: 200}, nil, slo.Pass, "",
-			func(r judge.StreamRequests) bool { return r.Failed["PlantedFailure"] == 150 }},
+			func(r result.StreamRequests) bool { return r.Failed["PlantedFailure"] == 150 }},
 		{"what is given up at its bound has failed", simulated.Plan{Latency: took(20 * time.Second)}, nil, slo.Breached, "Responded p99 <= 50ms: it was never reached",
-			func(r judge.StreamRequests) bool { return r.Failed[record.FailedTimeout] == 30_000 }},
+			func(r result.StreamRequests) bool { return r.Failed[record.FailedTimeout] == 30_000 }},
 		{"what becomes of the last is not known", simulated.Plan{LoseAfter: 34_000}, nil, slo.Inconclusive, "1000 requests",
-			func(r judge.StreamRequests) bool { return r.Lost == 1000 && r.Done == 29_000 }},
+			func(r result.StreamRequests) bool { return r.Lost == 1000 && r.Done == 29_000 }},
 		{"no place among those under way", simulated.Plan{Latency: took(20 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 10 }, slo.Invalid, "the load's own bound on requests under way was reached, which is not the target's: 30000 of 30000 arrivals waited for a place among 10, each of which took 20",
-			func(r judge.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
+			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
 		{"no place among those under way, which take longer than is allowed", simulated.Plan{Latency: took(80 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 40 }, slo.Breached, "achievedRate",
-			func(r judge.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
+			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
 		{"all must be done, and one is not", simulated.Plan{FailEvery: 34_000}, func(tr *trial) { tr.goals = []string{"all=all Responded"} }, slo.Breached, "1 request did not reach it",
-			func(r judge.StreamRequests) bool { return r.Done == 29_999 }},
+			func(r result.StreamRequests) bool { return r.Done == 29_999 }},
 	} {
 		tr := streamed(tt.plan, 1000)
 		if tt.change != nil {

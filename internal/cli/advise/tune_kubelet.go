@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -76,7 +76,7 @@ func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
-	var result judge.Result
+	var result result.Result
 	if err := json.Unmarshal(data, &result); err != nil {
 		return nil, process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %s is damaged: %w", file, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -29,7 +29,7 @@ func measuredRouter(params *host.Router, path string) error {
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
-	var result judge.Result
+	var result result.Result
 	if err := dir.ReadJSON(record.ResultFile, &result); err != nil {
 		return process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
 	}
@@ -75,7 +75,7 @@ func measuredRouter(params *host.Router, path string) error {
 // measuredRate is what one router was found to serve in a second: its load line,
 // or the highest rate of a step that its processor time bound. Any other rate is
 // what was asked for, or what something else allowed.
-func measuredRate(r judge.Result) (rate float64, how string, err error) {
+func measuredRate(r result.Result) (rate float64, how string, err error) {
 	if l := r.LoadLine; l != nil && l.Axis == "rate" {
 		if l.Level == nil || l.LowestFailing == nil || r.Verdict != slo.Pass {
 			return 0, "", fmt.Errorf("its load line is not confirmed (%s), or nothing failed above it", r.Verdict)

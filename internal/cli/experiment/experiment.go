@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -481,7 +481,7 @@ func (r *runner) show(f *experimentFlags) error {
 	p := r.p
 	said, shown := "", false
 	var showErr error
-	show := func(dir record.Dir, result *judge.Result, err error) {
+	show := func(dir record.Dir, result *result.Result, err error) {
 		if err != nil && !r.mild(err) && err.Error() != said {
 			said = err.Error()
 			p.Logf("plimsoll: %s\n", said)
@@ -492,7 +492,7 @@ func (r *runner) show(f *experimentFlags) error {
 			r.page(dir, f.output != "json")
 		}
 	}
-	dir, result, err := r.run(func(dir record.Dir, result *judge.Result, err error) {
+	dir, result, err := r.run(func(dir record.Dir, result *result.Result, err error) {
 		if f.output != "json" {
 			show(dir, result, err)
 		}
@@ -606,9 +606,9 @@ func (x *experimentCommand) flagOf(path string) string {
 }
 
 // showResult prints a result.
-func showResult(p *process.Process, r judge.Result, dir, format string, explain bool) error {
+func showResult(p *process.Process, r result.Result, dir, format string, explain bool) error {
 	document := struct {
-		judge.Result
+		result.Result
 		Record string `json:"record"` // where it lies
 	}{r, dir}
 	return showAs(p, format, document, func() error { return report.JUnit(p.Stdout, r) }, view.Run(r, dir, explain))

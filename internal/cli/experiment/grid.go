@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
@@ -190,7 +191,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	if !end.IsZero() {
 		r.plan.Budget = plan.Duration(max(end.Sub(g.p.Now()), time.Millisecond))
 	}
-	dir, result, err := r.run(func(record.Dir, *judge.Result, error) {})
+	dir, result, err := r.run(func(record.Dir, *result.Result, error) {})
 	g.consent, g.guards = r.consent, r.guards // an answer is for all cells, and guards are said once
 	if result == nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -72,7 +72,7 @@ func (r *runner) request() (system.Provider, system.Request, error) {
 // run makes the plan and returns where its record lies and its result, which is
 // nil when nothing was recorded. Judged is told of the result before the target
 // is emptied, where that takes a while.
-func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir, *judge.Result, error) {
+func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir, *result.Result, error) {
 	provider, request, err := r.request()
 	if err != nil {
 		return "", nil, err
@@ -91,7 +91,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	job := run.Job{
 		Request: request, Provider: provider, Command: process.CommandLine(r.p.Args), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
-		Judged: func(dir record.Dir, result *judge.Result, err error) {
+		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)
 			judged(dir, result, err)
 		},

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -23,7 +24,7 @@ type picture struct {
 	kind     record.ObjectKind
 	elapsed  time.Duration // since the run began to load
 	stopping bool          // it was interrupted
-	steps    []judge.Step  // that have ended
+	steps    []result.Step // that have ended
 	doing    *doing        // nil between steps
 	left     string        // of the whole run, "" where it is not known
 }
@@ -33,7 +34,7 @@ type doing struct {
 	engine.Status
 	elapsed time.Duration // of its stage
 	rate    *float64      // objects that become ready per second now, nil while not known
-	live    judge.Live
+	live    fold.Live
 }
 
 // draw is the picture in lines that fit so many columns and rows, 0 for no

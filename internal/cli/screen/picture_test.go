@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
@@ -21,17 +22,17 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func seconds(x float64) *float64 { return &x }
 
 // stepMade is a step that has ended.
-func stepMade(id int, arm string, level float64, verdict slo.Verdict, why string) judge.Step {
-	return judge.Step{
+func stepMade(id int, arm string, level float64, verdict slo.Verdict, why string) result.Step {
+	return result.Step{
 		ID: id, Arm: arm, Level: level, LevelReached: level, Purpose: record.PurposeRamp, Verdict: verdict, VerdictWhy: why,
-		Latency: judge.Latencies{"Ready": {P50: seconds(0.1), P99: seconds(1.25)}},
+		Latency: result.Latencies{"Ready": {P50: seconds(0.1), P99: seconds(1.25)}},
 	}
 }
 
 // pictures are runs of every kind at one moment.
 func pictures() map[string]picture {
 	pods := record.ObjectKind{Object: record.Noun{One: "pod", Many: "pods"}, There: "Ready"}
-	search := []judge.Step{
+	search := []result.Step{
 		stepMade(1, "", 50, slo.Pass, ""), stepMade(2, "", 100, slo.Pass, ""), stepMade(3, "", 150, slo.Breached, "all Ready: 800 of 3000 did not get there"),
 		stepMade(4, "", 110, slo.Inconclusive, "the state of 7 objects is not known"), stepMade(5, "", 110, slo.Pass, ""), stepMade(6, "", 110, slo.Pass, ""),
 	}
@@ -51,21 +52,21 @@ func pictures() map[string]picture {
 	arriving.Left, arriving.Late, arriving.Dropped = 45*time.Second, 12, 3
 	arm := status(engine.StageRaising, record.PurposeAB, 60)
 	arm.Arm = "crun"
-	live := judge.Live{There: 1100, P50: seconds(0.089), P99: seconds(0.288)}
-	of := func(steps []judge.Step, d *doing) picture {
+	live := fold.Live{There: 1100, P50: seconds(0.089), P99: seconds(0.288)}
+	of := func(steps []result.Step, d *doing) picture {
 		return picture{title: "limit node-density", unit: "pods/node", kind: pods, elapsed: 83 * time.Second, steps: steps, doing: d, left: "2 to 5 steps left with this one, about 25s to 1m10s"}
 	}
 	stopped := of(search, nil)
 	stopped.stopping, stopped.left = true, ""
 	first := of(nil, &doing{Status: status(engine.StageEmptying, record.PurposeRamp, 50), elapsed: 3 * time.Second})
 	first.left = ""
-	hostile := of([]judge.Step{stepMade(1, "", 50, slo.Breached, "\x1b[2J\x1b]0;owned\a日本語の長い説明がここに続いて行の終わりを越えていく、越えていく、越えていく\n\r\tend")}, nil)
+	hostile := of([]result.Step{stepMade(1, "", 50, slo.Breached, "\x1b[2J\x1b]0;owned\a日本語の長い説明がここに続いて行の終わりを越えていく、越えていく、越えていく\n\r\tend")}, nil)
 	return map[string]picture{
 		"raising":     of(search, &doing{Status: raising, elapsed: 5 * time.Second, rate: seconds(212.4), live: live}),
 		"waiting":     of(search, &doing{Status: waiting, elapsed: 28 * time.Second, rate: seconds(0), live: live}),
 		"holding":     of(search, &doing{Status: holding, elapsed: 4 * time.Second, live: live}),
 		"arriving":    of(search[:2], &doing{Status: arriving, elapsed: 15 * time.Second, rate: seconds(148.9), live: live}),
-		"arms":        of([]judge.Step{stepMade(1, "runc", 60, slo.Pass, ""), stepMade(2, "crun", 60, slo.Pass, ""), stepMade(3, "runc", 60, slo.Invalid, "this program was short of CPU")}, &doing{Status: arm, elapsed: 400 * time.Millisecond}),
+		"arms":        of([]result.Step{stepMade(1, "runc", 60, slo.Pass, ""), stepMade(2, "crun", 60, slo.Pass, ""), stepMade(3, "runc", 60, slo.Invalid, "this program was short of CPU")}, &doing{Status: arm, elapsed: 400 * time.Millisecond}),
 		"first":       first,
 		"interrupted": stopped,
 		"hostile":     hostile,

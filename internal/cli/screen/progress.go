@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -42,12 +43,12 @@ type Display struct {
 	ended    bool
 	Guards   string    // as they were said, "" for none
 	begun    time.Time // the first step
-	steps    []judge.Step
+	steps    []result.Step
 	forecast forecast
 	doing    bool // a step is under way
 	status   engine.Status
-	sum      func() judge.Live
-	live     judge.Live
+	sum      func() fold.Live
+	live     fold.Live
 	summed   time.Time // when live was taken last
 	sumTook  time.Duration
 	since    time.Time // start of the stage
@@ -82,12 +83,12 @@ func (g *Display) Start() {
 }
 
 // Status implements run.Observer.
-func (g *Display) Status(s engine.Status, sum func() judge.Live) {
+func (g *Display) Status(s engine.Status, sum func() fold.Live) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Console.Now()
 	if s.Step != g.status.Step {
-		g.live, g.rates = judge.Live{}, rates{}
+		g.live, g.rates = fold.Live{}, rates{}
 	}
 	if s.Step != g.status.Step || s.Stage != g.status.Stage {
 		g.since, g.shown = now, time.Time{}
@@ -168,7 +169,7 @@ func sentOf(s engine.Status) string {
 }
 
 // statusLine is a step's status in one line.
-func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Duration) string {
+func statusLine(s engine.Status, there string, live fold.Live, elapsed time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.Level))
 	switch s.Stage {
@@ -250,7 +251,7 @@ func GuardsText(guards plan.Guards, measures []record.Measure) string {
 }
 
 // Stepped implements run.Observer.
-func (g *Display) Stepped(s judge.Step) {
+func (g *Display) Stepped(s result.Step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.steps, g.doing, g.sum = append(g.steps, s), false, nil
@@ -265,7 +266,7 @@ func (g *Display) Stepped(s judge.Step) {
 }
 
 // stepLine is what became of a step, in one line.
-func (g *Display) stepLine(s judge.Step) string {
+func (g *Display) stepLine(s result.Step) string {
 	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.LevelReached), s.Verdict)
 	if s.Verdict != slo.Pass {
 		return text + ": " + s.VerdictWhy

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -18,7 +18,7 @@ func TestStagesThatLastAreTold(t *testing.T) {
 	now := time.Unix(0, 0)
 	g := &Display{Console: &Console{Stderr: &log, Now: func() time.Time { return now }}, Kind: record.ObjectKind{There: "Ready"}, Plan: &plan.Plan{}}
 	g.Chose(design.Next{Level: 10, Purpose: record.PurposeRamp}, nil)
-	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() judge.Live { return judge.Live{} })
+	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() fold.Live { return fold.Live{} })
 	for range 25 {
 		now = now.Add(time.Second)
 		g.tick()

@@ -3,14 +3,14 @@ package objects
 import (
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // zeroesBefore finds the time zero of each object in a table that was written
 // before it was a column: when its request was sent, or was wanted where requests
 // came by a schedule; its own creation for one that a controller made, which is
 // told by its slot.
-func (o *Table) zeroesBefore(steps []judge.Step) []int64 {
+func (o *Table) zeroesBefore(steps []result.Step) []int64 {
 	open := make(map[int64]bool)
 	for _, s := range steps {
 		if s.Open {

@@ -17,8 +17,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"golang.org/x/sync/errgroup"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -241,7 +241,7 @@ func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuff
 
 // Zeroes is the time zero of each object, from which its latencies count;
 // negative where it is not known.
-func (o *Table) Zeroes(steps []judge.Step) []int64 {
+func (o *Table) Zeroes(steps []result.Step) []int64 {
 	if zeroes := o.Numbers(ZeroColumn); zeroes != nil {
 		return zeroes
 	}
@@ -253,7 +253,7 @@ const ZeroColumn = "zero" + MicrosSuffix
 
 // Judged are the rows of the objects that each step is judged by: those that
 // it asked for, but for the warm-up where requests came by a schedule.
-func (o *Table) Judged(steps []judge.Step) map[int64][]int32 {
+func (o *Table) Judged(steps []result.Step) map[int64][]int32 {
 	rows := make(map[int64][]int32)
 	numbers := o.Numbers("step")
 	for from := 0; from < len(numbers); {
@@ -303,8 +303,8 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 // Samples are the distributions of a run's steps, by the step's ID, for a
 // comparison: of each milestone over all objects, and by component where there
 // are several. There is the milestone at which an object counts as there.
-func Samples(dir record.Dir, steps []judge.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
-	if slices.ContainsFunc(steps, func(s judge.Step) bool { return s.Requests != nil }) {
+func Samples(dir record.Dir, steps []result.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
+	if slices.ContainsFunc(steps, func(s result.Step) bool { return s.Requests != nil }) {
 		return streamSamples(dir, milestones, there)
 	}
 	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}
@@ -346,7 +346,7 @@ func Samples(dir record.Dir, steps []judge.Step, milestones []string, there stri
 
 // samplesOf are the distributions of one step, whose rows are given. Component
 // is nil where there are not several.
-func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
+func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
 	var samples []compare.MilestoneSample
 	parts := [][]int32{rows} // by the component's word
 	if component != nil {

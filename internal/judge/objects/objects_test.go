@@ -12,8 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -182,7 +182,7 @@ func TestReadOfColumnsAndOfWhatIsNone(t *testing.T) {
 }
 
 // slowSamples are Samples from the rows, one object at a time.
-func slowSamples(rows []record.ObjectRow, s judge.Step) []compare.MilestoneSample {
+func slowSamples(rows []record.ObjectRow, s result.Step) []compare.MilestoneSample {
 	var list []compare.MilestoneSample
 	for _, m := range milestones() {
 		l := s.Latency[m]
@@ -233,7 +233,7 @@ func TestSamples(t *testing.T) {
 			write = writtenBefore
 		}
 		rows := drawn(rng, 400)
-		var steps []judge.Step
+		var steps []result.Step
 		for id := 1; id <= 4; id++ {
 			n := 0
 			for _, r := range rows {
@@ -241,10 +241,10 @@ func TestSamples(t *testing.T) {
 					n++
 				}
 			}
-			s := judge.Step{ID: id, Latency: judge.Latencies{}}
+			s := result.Step{ID: id, Latency: result.Latencies{}}
 			for _, m := range milestones() {
 				// Some are late: they came after the step had been judged.
-				s.Latency[m] = judge.Latency{N: n, Censored: n / 3}
+				s.Latency[m] = result.Latency{N: n, Censored: n / 3}
 			}
 			steps = append(steps, s)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // ChangePoint is where a series of figures changes its level.
@@ -80,7 +82,7 @@ func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint,
 		if i+1 < len(found) {
 			end = found[i+1].At
 		}
-		found[i].Change = math.Expm1(mean(x[found[i].At:end]) - mean(x[begin:found[i].At]))
+		found[i].Change = math.Expm1(stat.Mean(x[found[i].At:end], nil) - stat.Mean(x[begin:found[i].At], nil))
 		begin = found[i].At
 	}
 	return found, nil
@@ -91,7 +93,7 @@ func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint,
 // out of the figures beside it.
 func clearerEnd(x []float64, i, j int) int {
 	squares := func(a, b, c int) float64 {
-		d := mean(x[a:b]) - mean(x[b:c])
+		d := stat.Mean(x[a:b], nil) - stat.Mean(x[b:c], nil)
 		return d * d * float64(b-a) * float64(c-b) / float64(c-a)
 	}
 	switch {
@@ -151,12 +153,4 @@ func bestStretch(x []float64) (i, j int, squares float64) {
 	}
 	// A stretch at the beginning is as good as the rest, at the end.
 	return i, j, squares
-}
-
-func mean(x []float64) float64 {
-	m := 0.0
-	for _, v := range x {
-		m += v / float64(len(x))
-	}
-	return m
 }

@@ -204,7 +204,7 @@ func (s kneeSearch) best() int {
 
 // gain is the largest share of what the line leaves that a knee accounts for.
 func (s kneeSearch) gain(left []float64) float64 {
-	all := sumSquares(left)
+	all := floats.Dot(left, left)
 	if all == 0 {
 		return 0
 	}
@@ -220,7 +220,8 @@ func (s kneeSearch) gain(left []float64) float64 {
 // good as the one that is seen.
 func (s kneeSearch) pValue(rng *rand.Rand) float64 {
 	// What rounding leaves of a perfect line is no bend.
-	if sumSquares(s.left) <= 1e-20*sumSquares(times(s.y, s.weight)) {
+	weighted := times(s.y, s.weight)
+	if floats.Dot(s.left, s.left) <= 1e-20*floats.Dot(weighted, weighted) {
 		return 1
 	}
 	return drawLots(s.left, rng, func(errors []float64) float64 {
@@ -238,7 +239,7 @@ func drawLots(residuals []float64, rng *rand.Rand, measure func([]float64) float
 	work, order := make([]float64, n), slices.Clone(residuals)
 	copy(work, residuals)
 	seen := measure(work) * (1 - 1e-12)
-	sd := math.Sqrt(sumSquares(residuals) / float64(n-2))
+	sd := math.Sqrt(floats.Dot(residuals, residuals) / float64(n-2))
 	permuted, drawn := 1, 1
 	for range kneeWays {
 		rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -269,7 +270,7 @@ func (s kneeSearch) pValueOfEither(logs kneeSearch, rng *rand.Rand) float64 {
 		rest[i] = logs.y[i] - height[i]
 	}
 	rest = without(rest, s.base)
-	if sumSquares(rest) <= 1e-20*float64(len(rest)) {
+	if floats.Dot(rest, rest) <= 1e-20*float64(len(rest)) {
 		return 1
 	}
 	left := make([]float64, len(rest))
@@ -280,7 +281,7 @@ func (s kneeSearch) pValueOfEither(logs kneeSearch, rng *rand.Rand) float64 {
 		}
 		takeAway(left, logs.base)
 		here := 1 / (1 - s.gain(errors))
-		there := sumSquares(errors) / (sumSquares(left) * (1 - logs.gain(left)))
+		there := floats.Dot(errors, errors) / (floats.Dot(left, left) * (1 - logs.gain(left)))
 		return max(here, there)
 	})
 }
@@ -309,7 +310,7 @@ func (s kneeSearch) coefs(c float64) []float64 {
 
 // fill says where the knee is, and what lies beside it.
 func (k *Knee) fill(s kneeSearch, confidence float64) {
-	all := sumSquares(s.left)
+	all := floats.Dot(s.left, s.left)
 	sums := make([]float64, len(s.at))
 	for i, h := range s.hinge {
 		g := floats.Dot(h, s.left)
@@ -345,7 +346,7 @@ func (k *Knee) fill(s kneeSearch, confidence float64) {
 		centred[i] = (x - s.x[0]) * (x - s.x[0]) * s.weight[i]
 	}
 	_, rest, ok := leastSquares([][]float64{s.weight, times(s.x, s.weight), centred}, times(s.y, s.weight))
-	k.Gradual = ok && sumSquares(rest) <= bound
+	k.Gradual = ok && floats.Dot(rest, rest) <= bound
 }
 
 // orthonormal makes two columns orthogonal and of length 1.
@@ -356,7 +357,7 @@ func orthonormal(a, b []float64) [][]float64 {
 
 // unit is a column made of length 1.
 func unit(v []float64) []float64 {
-	return floats.ScaleTo(make([]float64, len(v)), 1/math.Sqrt(sumSquares(v)), v)
+	return floats.ScaleTo(make([]float64, len(v)), 1/math.Sqrt(floats.Dot(v, v)), v)
 }
 
 // without is a column less what orthonormal ones tell of it. It is done twice:

@@ -123,14 +123,6 @@ func leastSquares(columns [][]float64, y []float64) (coefs, left []float64, ok b
 	return coefs, left, true
 }
 
-func sumSquares(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v * v
-	}
-	return sum
-}
-
 // profileBound is how large the sum of squares may become before a value of a
 // parameter lies outside its interval, where least is the smallest, of n
 // measurements and a law of p parameters (Bates and Watts, 1988, section 6.1).

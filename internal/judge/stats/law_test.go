@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 	"gonum.org/v1/gonum/stat/combin"
 )
@@ -621,7 +622,7 @@ func slowKnee(x, y []float64, places []float64) float64 {
 			bend[i] = max(x[i]-c, 0)
 		}
 		if _, left, ok := leastSquares([][]float64{ones, x, bend}, y); ok {
-			if s := sumSquares(left); s < least*(1-1e-9) {
+			if s := floats.Dot(left, left); s < least*(1-1e-9) {
 				least, at = s, c
 			}
 		}

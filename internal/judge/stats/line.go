@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Line is the linear law y = a + b x, with Student's intervals (least squares): of a quantity that each object adds its part to, such as memory.
@@ -54,7 +56,7 @@ func FitLine(x, y []float64, noise Noise, confidence float64) (Line, error) {
 			weight[i] = 1 / v
 		}
 	}
-	all, meanY := sumSquares(weight), 0.0
+	all, meanY := floats.Dot(weight, weight), 0.0
 	for i, w := range weight {
 		l.meanX += w * w * x[i] / all
 		meanY += w * w * y[i] / all
@@ -68,8 +70,8 @@ func FitLine(x, y []float64, noise Noise, confidence float64) (Line, error) {
 	if !ok {
 		return Line{}, fmt.Errorf("levels from %.10g to %.10g are too close for a line", a.Lowest, a.Highest)
 	}
-	l.mean, l.sxx = all, sumSquares(centred)
-	l.SD = math.Sqrt(sumSquares(left) / float64(a.N-2))
+	l.mean, l.sxx = all, floats.Dot(centred, centred)
+	l.SD = math.Sqrt(floats.Dot(left, left) / float64(a.N-2))
 	l.t = studentQuantile(1-(1-confidence)/2, float64(a.N-2))
 	l.Slope = l.around(coefs[1], 1/l.sxx)
 	l.Intercept = l.around(coefs[0]-coefs[1]*l.meanX, 1/l.mean+l.meanX*l.meanX/l.sxx)
@@ -115,7 +117,7 @@ func (l Line) At(level float64) (Estimate, error) {
 func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
 	l.BendP = 1
 	// What rounding leaves of a perfect line is no bend.
-	if sumSquares(left) <= 1e-24*sumSquares(weighted) {
+	if floats.Dot(left, left) <= 1e-24*floats.Dot(weighted, weighted) {
 		return
 	}
 	centred, square := make([]float64, len(x)), make([]float64, len(x))
@@ -146,11 +148,11 @@ func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
 	} else if far > 0 {
 		l.Bend = math.Inf(1)
 	}
-	gained := sumSquares(left) - sumSquares(rest)
+	gained := floats.Dot(left, left) - floats.Dot(rest, rest)
 	if gained <= 0 {
 		return
 	}
-	l.bendT = math.Sqrt(gained / (sumSquares(rest) / df))
+	l.bendT = math.Sqrt(gained / (floats.Dot(rest, rest) / df))
 	l.BendP = 2 * studentCDF(-l.bendT, df)
 	if l.BendP < bendAlpha && l.Bend > bendMatters && far > bendOfMean*math.Abs(meanY) {
 		way := "more and more slowly"

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // FitPlane fits y = a + b1 x1 + b2 x2 by least squares and gives b1 and b2 with
@@ -42,10 +44,10 @@ func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate
 		// The variance of a coefficient is that of the errors over what its column
 		// has beside the others' (Frisch, Waugh and Lovell).
 		_, alone, separate := leastSquares(slices.Delete(slices.Clone(columns), j, j+1), columns[j])
-		if !separate || sumSquares(alone) <= 1e-12*sumSquares(columns[j]) {
+		if !separate || floats.Dot(alone, alone) <= 1e-12*floats.Dot(columns[j], columns[j]) {
 			return nil, false
 		}
-		half := t * math.Sqrt(sumSquares(left)/df/sumSquares(alone))
+		half := t * math.Sqrt(floats.Dot(left, left)/df/floats.Dot(alone, alone))
 		list = append(list, Estimate{value, value - half, value + half})
 	}
 	return list, ok

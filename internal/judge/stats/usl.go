@@ -407,5 +407,5 @@ func solveSome(columns [][]float64, y []float64, in int, through []float64, valu
 			coefs[base] -= found[i] * through[j] / through[base]
 		}
 	}
-	return coefs, sumSquares(left), true
+	return coefs, floats.Dot(left, left), true
 }

@@ -76,7 +76,7 @@ func Environment(dir record.Dir) (*record.Environment, error) {
 	host.Placement = strings.Join(notes, "; ")
 	e.Facts = slices.Concat(host.Facts(e.Elsewhere), record.Versions(e.Host.Runtimes), e.cluster())
 	if lab := labOf(dir); lab != nil {
-		e.Facts = append(e.Facts, lab.facts()...)
+		e.Facts = append(e.Facts, lab.Facts()...)
 	}
 	e.Facts = record.OnRecord(e.Facts)
 	return &e.Environment, nil
@@ -88,25 +88,7 @@ func (e *environment) cluster() []record.Fact {
 	if c == nil {
 		return nil
 	}
-	list := []record.Fact{
-		{Name: "kubernetes", What: "version of the API server", Value: c.Server, Bearing: record.Refuses},
-		{Name: "nodes", What: "nodes that take the workload", Value: strconv.Itoa(len(c.Nodes)), Bearing: record.Refuses},
-		{Name: "nodes-skipped", What: "nodes that do not take the workload", Value: strconv.Itoa(c.Skipped), Bearing: record.Noted},
-	}
-	if e.ClockOffset != nil {
-		list = append(list, record.Fact{Name: "clock", What: "server's clock less plimsoll's, to within 1 s", Value: fmt.Sprintf("%+.1f", *e.ClockOffset), Unit: "s", Within: "1", Bearing: record.Noted})
-	}
-	e.Places = &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: []record.Fact{
-		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},
-		{Name: "node-shape:cpus", What: "allocatable processors", Unit: "CPUs", Bearing: record.Refuses},
-		{Name: "node-shape:memory", What: "allocatable memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
-		{Name: "kubelet", What: "version of the kubelet", Bearing: record.Refuses},
-		{Name: "runtime", What: "container runtime", Bearing: record.Refuses},
-		{Name: "os", What: "operating system", Bearing: record.Refuses},
-	}}
-	if e.Elsewhere { // else it is that of plimsoll's machine
-		e.Places.Facts = append(e.Places.Facts, record.Fact{Name: "kernel", What: "kernel of the node", Bearing: record.Refuses})
-	}
+	e.Places = &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: NodeFacts(!e.Elsewhere)}
 	slices.SortStableFunc(c.Nodes, func(a, b node) int { return strings.Compare(a.Name, b.Name) })
 	for _, n := range c.Nodes {
 		values := []string{
@@ -115,11 +97,44 @@ func (e *environment) cluster() []record.Fact {
 		}
 		e.Places.Add(n.Name, n.Fidelity, values[:len(e.Places.Facts)]...)
 	}
+	return ClusterFacts(c.Server, len(c.Nodes), c.Skipped, e.ClockOffset)
+}
+
+// ClusterFacts are what is known of a cluster as a whole.
+func ClusterFacts(server string, nodes, skipped int, clockOffset *float64) []record.Fact {
+	clock := ""
+	if clockOffset != nil {
+		clock = fmt.Sprintf("%+.1f", *clockOffset)
+	}
+	return []record.Fact{
+		{Name: "kubernetes", What: "version of the API server", Value: server, Bearing: record.Refuses},
+		{Name: "nodes", What: "nodes that take the workload", Value: strconv.Itoa(nodes), Bearing: record.Refuses},
+		{Name: "nodes-skipped", What: "nodes that do not take the workload", Value: strconv.Itoa(skipped), Bearing: record.Noted},
+		// Latencies are of one clock, whatever the other says.
+		{Name: "clock", What: "server's clock less plimsoll's, to within 1 s", Value: clock, Unit: "s", Within: "1", Bearing: record.Noted},
+	}
+}
+
+// NodeFacts are what is known of each node. In a lab its kernel is that of this
+// machine.
+func NodeFacts(inLab bool) []record.Fact {
+	list := []record.Fact{
+		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},
+		{Name: "node-shape:cpus", What: "allocatable processors", Unit: "CPUs", Bearing: record.Refuses},
+		// What firmware and kernel keep of it varies.
+		{Name: "node-shape:memory", What: "allocatable memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
+		{Name: "kubelet", What: "version of the kubelet", Bearing: record.Refuses},
+		{Name: "runtime", What: "container runtime", Bearing: record.Refuses},
+		{Name: "os", What: "operating system", Bearing: record.Refuses},
+	}
+	if !inLab {
+		list = append(list, record.Fact{Name: "kernel", What: "kernel of the node", Bearing: record.Refuses})
+	}
 	return list
 }
 
-// lab is what a plan says of a private lab.
-type lab struct {
+// Lab is what a plan says of a private lab.
+type Lab struct {
 	StartLatency  string            `yaml:"startLatency"`
 	Virt          map[string]string `yaml:"virt"`
 	TimeScale     float64           `yaml:"timeScale"`
@@ -129,10 +144,10 @@ type lab struct {
 }
 
 // labOf reads it from the plan as it was run, nil where there is none.
-func labOf(dir record.Dir) *lab {
+func labOf(dir record.Dir) *Lab {
 	var plan struct {
 		Target struct {
-			Lab *lab `yaml:"lab"`
+			Lab *Lab `yaml:"lab"`
 		} `yaml:"target"`
 	}
 	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
@@ -142,15 +157,18 @@ func labOf(dir record.Dir) *lab {
 	return plan.Target.Lab
 }
 
-func (l *lab) facts() []record.Fact {
+// Facts are what a lab was made with that its cluster does not show.
+func (l *Lab) Facts() []record.Fact {
 	latency, _ := dist.Parse(l.StartLatency) // a plan that was run is well-formed
 	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(latency.String(), "none"), Bearing: record.Refuses}}
 	if l.TimeScale != 0 {
 		said := fmt.Sprintf("scale %g", l.TimeScale)
-		separator := ", "
+		var planted []string
 		for _, key := range slices.Sorted(maps.Keys(l.Virt)) {
-			said += separator + key + "=" + l.Virt[key]
-			separator = ","
+			planted = append(planted, key+"="+l.Virt[key])
+		}
+		if len(planted) > 0 {
+			said += ", " + strings.Join(planted, ",")
 		}
 		if l.RealGuests > 0 {
 			said += fmt.Sprintf(", %d real guests", l.RealGuests)

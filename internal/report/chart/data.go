@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -21,7 +21,7 @@ import (
 
 // Recorded is what a run directory holds that charts are drawn from.
 type Recorded struct {
-	Result judge.Result
+	Result result.Result
 	// Plan is the plan as it was run, nil where there is none that can be read.
 	Plan *plan.Plan
 	// Environment is nil when the run ended before it had described one.
@@ -37,7 +37,7 @@ type Recorded struct {
 }
 
 // Kind is the kind of the objects of a result: zero where it does not say it.
-func Kind(r judge.Result) record.ObjectKind {
+func Kind(r result.Result) record.ObjectKind {
 	if r.ObjectKind == nil {
 		return record.ObjectKind{}
 	}
@@ -47,13 +47,13 @@ func Kind(r judge.Result) record.ObjectKind {
 // Data is what a page's charts are drawn from. Times are in seconds
 // since the start of the run unless a name says otherwise.
 type Data struct {
-	Result     judge.Result `json:"result"`
-	Axis       string       `json:"axis"`
-	Unit       string       `json:"unit"`
-	Arrived    string       `json:"arrived"`
-	CPUs       int          `json:"cpus"` // of the machine that this program ran on, 0 is not known
-	Milestones []string     `json:"milestones"`
-	Bounds     []Bound      `json:"bounds"`
+	Result     result.Result `json:"result"`
+	Axis       string        `json:"axis"`
+	Unit       string        `json:"unit"`
+	Arrived    string        `json:"arrived"`
+	CPUs       int           `json:"cpus"` // of the machine that this program ran on, 0 is not known
+	Milestones []string      `json:"milestones"`
+	Bounds     []Bound       `json:"bounds"`
 	// Times has the start and the end of each step.
 	Times [][2]float64 `json:"times"`
 	// Curves are distributions. Distribution has, by milestone, the index of
@@ -184,7 +184,7 @@ func milestonesOf(in Recorded) []string {
 }
 
 // boundsOf are the objectives on latencies.
-func boundsOf(r judge.Result) []Bound {
+func boundsOf(r result.Result) []Bound {
 	list := []Bound{}
 	for _, g := range r.Goals {
 		for _, text := range g.SLO {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
@@ -29,7 +30,7 @@ type cellData struct {
 	Params   map[string]string `json:"params"`
 	Verdict  slo.Verdict       `json:"verdict"` // "" where it was not run
 	Failed   string            `json:"failed,omitempty"`
-	LoadLine *judge.LoadLine   `json:"loadLine"`
+	LoadLine *result.LoadLine  `json:"loadLine"`
 	Levels   []judge.CellLevel `json:"levels"`
 	Steps    []cellStep        `json:"steps"`
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // Between is how far a moment lies behind another, both as result.json
@@ -53,7 +53,7 @@ const (
 )
 
 // StripOf is the strip of a step.
-func StripOf(s judge.Step) Strip {
+func StripOf(s result.Step) Strip {
 	took := Between(s.Start, s.End)
 	if !(took > 0) {
 		took = 1

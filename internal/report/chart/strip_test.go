@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // No two numbers of a strip lie on each other, as long as there are lanes.
 func TestStripsKeepNumbersApart(t *testing.T) {
-	s := judge.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: new(5.0)}
+	s := result.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: new(5.0)}
 	for i := range 15 {
-		s.Breaches = append(s.Breaches, judge.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
+		s.Breaches = append(s.Breaches, result.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
 	}
 	p := StripOf(s)
 	for i, a := range p.Marks {
@@ -27,7 +27,7 @@ func TestStripsKeepNumbersApart(t *testing.T) {
 	if p.Hold != 500 || p.HoldWidth != 486 {
 		t.Errorf("the hold lies from %v, %v wide", p.Hold, p.HoldWidth)
 	}
-	if broken := StripOf(judge.Step{Start: "x", Breaches: []judge.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
+	if broken := StripOf(result.Step{Start: "x", Breaches: []result.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
 		t.Errorf("times that cannot be read: %+v", broken)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
@@ -219,7 +219,7 @@ func TestPackedObjectsComeBack(t *testing.T) {
 }
 
 func TestBoundsOfGoals(t *testing.T) {
-	r := judge.Result{Goals: []judge.GoalResult{
+	r := result.Result{Goals: []result.GoalResult{
 		{Name: "a", SLO: []string{"all Ready", "Ready p99.9 <= 2s", "errors < 1%"}, Verdict: slo.Pass},
 		{Name: "b", SLO: []string{"all ContainersStarted within 500ms", "not an objective"}},
 	}}

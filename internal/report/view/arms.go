@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/report/chart"
@@ -49,7 +49,7 @@ type seriesPart struct {
 }
 
 // armsOfPage is the part of a comparison, nil where a result has none.
-func armsOfPage(r judge.Result, unit string) *armsPart {
+func armsOfPage(r result.Result, unit string) *armsPart {
 	c := r.Comparison
 	if c == nil {
 		return nil
@@ -225,7 +225,7 @@ func toneOf(verdict any) slo.Verdict {
 }
 
 // factsOfArms are the figures beside the headline of a comparison.
-func factsOfArms(r judge.Result) []fact {
+func factsOfArms(r result.Result) []fact {
 	c, l := r.Comparison, decidingLevel(r)
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
@@ -260,7 +260,7 @@ func factsOfArms(r judge.Result) []fact {
 
 // markOfArms is what stands in the mark of a comparison: the change that its
 // verdict stands on.
-func markOfArms(r judge.Result) (mark, unit string) {
+func markOfArms(r result.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {
 		if c.LinesDecide() && string(line.Verdict) == string(r.Verdict) && line.Change != nil {

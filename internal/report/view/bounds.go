@@ -6,13 +6,13 @@ import (
 	"math"
 	"slices"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
 // boundLines say what bound the steps, as far as it is known.
-func boundLines(r judge.Result) []string {
+func boundLines(r result.Result) []string {
 	type group struct {
 		what     string
 		steps    []int
@@ -24,7 +24,7 @@ func boundLines(r judge.Result) []string {
 		if s.Bottleneck == nil {
 			continue
 		}
-		held := slices.IndexFunc(s.Bottleneck.Bounds, func(b judge.BoundShare) bool { return b.Held })
+		held := slices.IndexFunc(s.Bottleneck.Bounds, func(b result.BoundShare) bool { return b.Held })
 		if held < 0 {
 			continue
 		}
@@ -63,10 +63,10 @@ func boundLines(r judge.Result) []string {
 
 // recordedLines tells how many requests were sent anew, and of the slowest single requests on record over all steps, and
 // of those that failed, a few of each.
-func recordedLines(r judge.Result) []string {
+func recordedLines(r result.Result) []string {
 	const few = 5
 	type one struct {
-		judge.RecordedRequest
+		result.RecordedRequest
 		step int
 	}
 	var done, failed []one

@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Steps that the same thing bound are told in one line, with what the answers
 // came to.
 func TestBoundLines(t *testing.T) {
-	step := func(id int, what string, bits float64) judge.Step {
-		bound := []judge.BoundShare{{What: "what is not used up"}, {What: what, Held: true}, {What: "what comes later", Held: true}}
-		return judge.Step{ID: id, Requests: &judge.StreamRequests{BitsPerSecond: &bits}, Bottleneck: &judge.Bottleneck{Bounds: bound}}
+	step := func(id int, what string, bits float64) result.Step {
+		bound := []result.BoundShare{{What: "what is not used up"}, {What: what, Held: true}, {What: "what comes later", Held: true}}
+		return result.Step{ID: id, Requests: &result.StreamRequests{BitsPerSecond: &bits}, Bottleneck: &result.Bottleneck{Bounds: bound}}
 	}
-	got := boundLines(judge.Result{Steps: []judge.Step{step(1, "the link", 1e9), step(2, "the link", 1.5e9), step(3, "a queue", 2e9), {ID: 4}}})
+	got := boundLines(result.Result{Steps: []result.Step{step(1, "the link", 1e9), step(2, "the link", 1.5e9), step(3, "a queue", 2e9), {ID: 4}}})
 	want := "Bound in steps 1, 2: the link; answers came to 1 to 1.5 Gbit/s|Bound in step 3: a queue; answers came to 2 Gbit/s"
 	if strings.Join(got, "|") != want {
 		t.Errorf("%q, want %q", got, want)
@@ -24,13 +25,13 @@ func TestBoundLines(t *testing.T) {
 
 // The slowest requests of all steps are told, and then those that failed.
 func TestRecordedLines(t *testing.T) {
-	one := func(seconds float64, failed string) judge.RecordedRequest {
-		return judge.RecordedRequest{Due: "2026-01-02T03:04:05.000006Z", Late: 0.0002, Seconds: seconds, Place: "a.test", Failed: failed, Retried: failed != ""}
+	one := func(seconds float64, failed string) result.RecordedRequest {
+		return result.RecordedRequest{Due: "2026-01-02T03:04:05.000006Z", Late: 0.0002, Seconds: seconds, Place: "a.test", Failed: failed, Retried: failed != ""}
 	}
-	step := func(id int, list ...judge.RecordedRequest) judge.Step {
-		return judge.Step{ID: id, Requests: &judge.StreamRequests{Recorded: list}}
+	step := func(id int, list ...result.RecordedRequest) result.Step {
+		return result.Step{ID: id, Requests: &result.StreamRequests{Recorded: list}}
 	}
-	got := recordedLines(judge.Result{Steps: []judge.Step{
+	got := recordedLines(result.Result{Steps: []result.Step{
 		step(1, one(0.5, ""), one(0.004, ""), one(0.003, ""), one(0.002, ""), one(2, "reset")), step(2, one(1, ""), one(0.001, "")), {ID: 3},
 	}})
 	want := []string{"step 2: 1.00 s", "step 1: 500 ms", "step 1: 4.00 ms", "step 1: 3.00 ms", "step 1: 2.00 ms"}

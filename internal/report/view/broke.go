@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -18,16 +18,16 @@ import (
 type brokePart struct {
 	Lead    string // in a sentence; "" where nothing decided
 	Says    string
-	Steps   []judge.Step // that have breaches, the one that decided first
-	HasLogs bool         // of failing objects
-	Normal  string       // what the conditions are compared with
+	Steps   []result.Step // that have breaches, the one that decided first
+	HasLogs bool          // of failing objects
+	Normal  string        // what the conditions are compared with
 	Figures Table
 }
 
 // brokeOf is nil where nothing broke and nothing was recognised.
-func brokeOf(r judge.Result, unit string) *brokePart {
-	p := &brokePart{Steps: slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Breaches) == 0 })}
-	p.HasLogs = slices.ContainsFunc(r.Steps, func(s judge.Step) bool { return len(s.Logs) > 0 })
+func brokeOf(r result.Result, unit string) *brokePart {
+	p := &brokePart{Steps: slices.DeleteFunc(slices.Clone(r.Steps), func(s result.Step) bool { return len(s.Breaches) == 0 })}
+	p.HasLogs = slices.ContainsFunc(r.Steps, func(s result.Step) bool { return len(s.Logs) > 0 })
 	if len(p.Steps) == 0 && len(r.Diagnosis) == 0 && !p.HasLogs {
 		return nil
 	}
@@ -45,22 +45,22 @@ func brokeOf(r judge.Result, unit string) *brokePart {
 	if first.Conditions != nil {
 		p.Normal, p.Figures = normalOf(r), conditionTable(first.Conditions.Figures)
 	}
-	if i := slices.IndexFunc(p.Steps, func(s judge.Step) bool { return s.ID == first.Step }); i > 0 {
+	if i := slices.IndexFunc(p.Steps, func(s result.Step) bool { return s.ID == first.Step }); i > 0 {
 		decided := p.Steps[i]
 		p.Steps = slices.Insert(slices.Delete(p.Steps, i, i+1), 0, decided)
 	}
 	return p
 }
 
-func stepOf(r judge.Result, id int) *judge.Step {
-	if i := slices.IndexFunc(r.Steps, func(s judge.Step) bool { return s.ID == id }); i >= 0 {
+func stepOf(r result.Result, id int) *result.Step {
+	if i := slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.ID == id }); i >= 0 {
 		return &r.Steps[i]
 	}
 	return nil
 }
 
 // markOf is what a breach is among those of its step.
-func markOf(first *judge.BrokeFirst, b judge.Breach) string {
+func markOf(first *result.BrokeFirst, b result.Breach) string {
 	switch {
 	case first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What:
 		return "first"
@@ -72,7 +72,7 @@ func markOf(first *judge.BrokeFirst, b judge.Breach) string {
 	return "seen"
 }
 
-func afterStart(s judge.Step, b judge.Breach) string {
+func afterStart(s result.Step, b result.Breach) string {
 	x := chart.Between(s.Start, b.Time)
 	if math.IsNaN(x) {
 		return "-"
@@ -80,7 +80,7 @@ func afterStart(s judge.Step, b judge.Breach) string {
 	return words.Seconds(max(x, 0))
 }
 
-func loadText(l judge.StepProgress, unit string) string {
+func loadText(l result.StepProgress, unit string) string {
 	if l.Backlog > 0 {
 		return fmt.Sprintf("%s behind, %s %s", words.Counted(l.Backlog, "request"), words.Number(l.Level), unit)
 	}
@@ -91,7 +91,7 @@ func loadText(l judge.StepProgress, unit string) string {
 }
 
 // normalOf says what the conditions are compared with.
-func normalOf(r judge.Result) string {
+func normalOf(r result.Result) string {
 	switch {
 	case r.BrokeFirst.Conditions.NormalStep > 0:
 		return fmt.Sprintf("normal is step %d while it was loaded", r.BrokeFirst.Conditions.NormalStep)
@@ -102,7 +102,7 @@ func normalOf(r judge.Result) string {
 }
 
 // conditionTable has conditions as they are shown.
-func conditionTable(list []judge.Figure) Table {
+func conditionTable(list []result.Figure) Table {
 	t := Table{"rrrr", [][]string{{"condition", "then", "normal", "ratio"}}}
 	for _, f := range list {
 		t.add(f.Name, figureText(f.Value, f.Unit), figureText(f.Normal, f.Unit), words.Known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) }))
@@ -111,15 +111,15 @@ func conditionTable(list []judge.Figure) Table {
 }
 
 // grewMost are the conditions that grew most, in their order.
-func grewMost(list []judge.Figure) []judge.Figure {
-	growth := func(f judge.Figure) float64 {
+func grewMost(list []result.Figure) []result.Figure {
+	growth := func(f result.Figure) float64 {
 		if f.Ratio == nil {
 			return 0
 		}
 		return *f.Ratio
 	}
-	most := slices.SortedStableFunc(slices.Values(list), func(a, b judge.Figure) int { return cmp.Compare(growth(b), growth(a)) })[:conditionsShown]
-	return slices.DeleteFunc(slices.Clone(list), func(f judge.Figure) bool { return !slices.Contains(most, f) })
+	most := slices.SortedStableFunc(slices.Values(list), func(a, b result.Figure) int { return cmp.Compare(growth(b), growth(a)) })[:conditionsShown]
+	return slices.DeleteFunc(slices.Clone(list), func(f result.Figure) bool { return !slices.Contains(most, f) })
 }
 
 // figureText is the figure of a condition.
@@ -135,7 +135,7 @@ func figureText(v *float64, unit string) string {
 }
 
 // broke says what broke first, and what that looks like.
-func broke(r judge.Result) (out Section) {
+func broke(r result.Result) (out Section) {
 	first := r.BrokeFirst
 	if first == nil {
 		return out
@@ -187,7 +187,7 @@ const (
 
 // unsaid is a text without the message that it ends with, where that is told as
 // the reason why objects were not ready.
-func unsaid(r judge.Result, text string) string {
+func unsaid(r result.Result, text string) string {
 	if steps := reasonsOf(r); len(steps) > 0 {
 		for _, reason := range steps[0].Reasons {
 			if cut, ok := strings.CutSuffix(text, ": "+reason.Message); ok && reason.Message != "" {
@@ -199,7 +199,7 @@ func unsaid(r judge.Result, text string) string {
 }
 
 // diagnosis says which failures were recognised.
-func diagnosis(r judge.Result) (s Section) {
+func diagnosis(r result.Result) (s Section) {
 	const most = 5 // are shown with what to do
 	var held []string
 	shown := 0
@@ -235,7 +235,7 @@ func moreSteps(steps []int) string {
 }
 
 // otherBreaches says what broke in the other steps: what broke in several, once.
-func otherBreaches(r judge.Result) (out Section) {
+func otherBreaches(r result.Result) (out Section) {
 	type group struct {
 		mark, what, first string
 		steps             []int

@@ -3,13 +3,13 @@ package view
 import (
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // What the conditions are compared with is said, also where it is nothing.
 func TestConditionsSayWhatIsNormal(t *testing.T) {
-	first := judge.Step{ID: 1}
-	r := judge.Result{Steps: []judge.Step{first, {ID: 2}}, BrokeFirst: &judge.BrokeFirst{Step: 1, Conditions: &judge.Conditions{}}}
+	first := result.Step{ID: 1}
+	r := result.Result{Steps: []result.Step{first, {ID: 2}}, BrokeFirst: &result.BrokeFirst{Step: 1, Conditions: &result.Conditions{}}}
 	if normal := normalOf(r); normal != "there is no baseline: this is the first step" {
 		t.Errorf("a first step that broke: %q", normal)
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -14,14 +14,14 @@ import (
 // would be where what is simulated passes faster.
 type labelTable struct {
 	Table
-	Step    judge.Step
+	Step    result.Step
 	What    string // the time
 	Label   string
 	LeftOut string // "" for nothing
 }
 
 // labelTables are those of all steps.
-func labelTables(r judge.Result) (list []labelTable) {
+func labelTables(r result.Result) (list []labelTable) {
 	things := chart.Kind(r).Object.Many
 	for _, s := range r.Steps {
 		for _, b := range s.Groups {
@@ -57,7 +57,7 @@ func spanOf(by record.GroupBy) string {
 }
 
 // labelSection has the times by label of the last step that has any.
-func labelSection(r judge.Result) (s Section) {
+func labelSection(r result.Result) (s Section) {
 	tables := labelTables(r)
 	for _, t := range tables {
 		if t.Step.ID != tables[len(tables)-1].Step.ID {
@@ -73,7 +73,7 @@ func labelSection(r judge.Result) (s Section) {
 }
 
 // scaled says that times are shown as they would be, "" where they pass as they do.
-func scaled(r judge.Result) string {
+func scaled(r result.Result) string {
 	if timeScale(r) == 1 {
 		return ""
 	}
@@ -82,7 +82,7 @@ func scaled(r judge.Result) string {
 
 // timeScale is how many times as long as it was measured what is simulated would
 // take, 1 where time passes as it does.
-func timeScale(r judge.Result) float64 {
+func timeScale(r result.Result) float64 {
 	if r.Fidelity.TimeScale > 0 {
 		return r.Fidelity.TimeScale
 	}
@@ -91,7 +91,7 @@ func timeScale(r judge.Result) float64 {
 
 // playedTable has the times of simulated parts as they would be; none where they
 // are as they were measured.
-func playedTable(r judge.Result) (t Table) {
+func playedTable(r result.Result) (t Table) {
 	if timeScale(r) == 1 {
 		return t
 	}
@@ -111,7 +111,7 @@ func playedTable(r judge.Result) (t Table) {
 }
 
 // playedSection has those times.
-func playedSection(r judge.Result) (s Section) {
+func playedSection(r result.Result) (s Section) {
 	if t := playedTable(r); t.Rows != nil {
 		s.Title = fmt.Sprintf("Times as they would be, %g times as long as they were measured (plimsoll's own share of them, too):", timeScale(r))
 		s.table(2, t)

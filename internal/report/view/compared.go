@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -55,7 +55,7 @@ func common(all [][]fidelityPart) (parts []fidelityPart, same bool) {
 	return parts, true
 }
 
-func (in ComparisonInput) result() judge.Result {
+func (in ComparisonInput) result() result.Result {
 	var workloads []string
 	for _, o := range in.Operands {
 		if !slices.Contains(workloads, o.Result.Workload) {
@@ -63,8 +63,8 @@ func (in ComparisonInput) result() judge.Result {
 		}
 	}
 	c := in.Comparison
-	return judge.Result{
-		Schema: judge.ResultSchema, Kind: "compare", Verdict: in.Verdict, Why: in.Why, Command: in.Command, Version: in.Version, Comparison: c, Warnings: in.Warnings,
+	return result.Result{
+		Schema: result.Schema, Kind: "compare", Verdict: in.Verdict, Why: in.Why, Command: in.Command, Version: in.Version, Comparison: c, Warnings: in.Warnings,
 		Experiment: fmt.Sprintf("%s against %s", strings.Join(armsOf(c), ", "), c.Baseline), Workload: strings.Join(workloads, ", "),
 	}
 }

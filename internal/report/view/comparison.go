@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
 // verdictOfArms is the verdict of a comparison in words.
-func verdictOfArms(r judge.Result) string {
+func verdictOfArms(r result.Result) string {
 	c := r.Comparison
 	who := words.And(armsOf(c))
 	if c.Refused != "" {
@@ -87,7 +87,7 @@ func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string
 
 // decidingLevel is the comparison at a level that the verdict stands on, nil
 // where there is none.
-func decidingLevel(r judge.Result) *compare.LevelComparison {
+func decidingLevel(r result.Result) *compare.LevelComparison {
 	if r.Comparison == nil {
 		return nil
 	}

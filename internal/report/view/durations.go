@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -16,15 +16,15 @@ const mostRequests = 10
 
 // requests says which requests the API server answered in the last step that tells
 // of it, the most frequent first.
-func requests(r judge.Result) (out Section) {
+func requests(r result.Result) (out Section) {
 	s := lastDurations(r)
-	list := slices.DeleteFunc(slices.Clone(s.Durations), func(d judge.HistogramSummary) bool { return d.Source != record.SourceRequests })
+	list := slices.DeleteFunc(slices.Clone(s.Durations), func(d result.HistogramSummary) bool { return d.Source != record.SourceRequests })
 	if len(list) == 0 {
 		return out
 	}
 	kind := chart.Kind(r)
 	made := s.Latency[kind.There].N
-	slices.SortStableFunc(list, func(a, b judge.HistogramSummary) int { return cmp.Compare(b.N, a.N) })
+	slices.SortStableFunc(list, func(a, b result.HistogramSummary) int { return cmp.Compare(b.N, a.N) })
 	out.Title = fmt.Sprintf("Requests in step %d, by the API server's own count, whoever made them:", s.ID)
 	t := Table{"lrrrl", [][]string{{"", "n", "per " + kind.Object.One, "mean", "p99"}}}
 	for _, d := range list[:min(len(list), mostRequests)] {
@@ -41,7 +41,7 @@ func requests(r judge.Result) (out Section) {
 	return out
 }
 
-func bucketText(b judge.Bucket) string {
+func bucketText(b result.Bucket) string {
 	switch {
 	case b.AtMost == nil && b.Above == 0:
 		return "-" // there are no buckets
@@ -53,7 +53,7 @@ func bucketText(b judge.Bucket) string {
 
 // lastDurations is the last step that tells how long work took, by what its target
 // publishes.
-func lastDurations(r judge.Result) (last judge.Step) {
+func lastDurations(r result.Result) (last result.Step) {
 	for _, s := range r.Steps {
 		if len(s.Durations) > 0 {
 			last = s
@@ -63,7 +63,7 @@ func lastDurations(r judge.Result) (last judge.Step) {
 }
 
 // durations says how long the other work took in that step.
-func durations(r judge.Result) (out Section) {
+func durations(r result.Result) (out Section) {
 	last := lastDurations(r)
 	t := Table{"llllll", [][]string{{"", "", "n", "mean", "p50", "p99"}}}
 	for _, d := range last.Durations {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -22,7 +23,7 @@ import (
 // compare, and the load line against what was varied. In tells the plan as it was
 // run.
 func GridPage(in Input, g judge.Grid) (Page, error) {
-	in.Result = judge.Result{
+	in.Result = result.Result{
 		Schema: g.Schema, Experiment: g.Experiment, Workload: g.Workload, Kind: "grid", Verdict: g.Verdict, Why: g.Why,
 		Command: g.Command, Version: g.Version, Warnings: gridWarnings(g),
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -14,7 +14,7 @@ import (
 // lawSection says what the steps along the axis tell together: a line for each law
 // that was found, and one for all curves without any. Unless explain says so, what
 // this program itself takes is left out.
-func lawSection(l *judge.Laws, explain bool) (s Section) {
+func lawSection(l *result.Laws, explain bool) (s Section) {
 	if l == nil {
 		return s
 	}
@@ -61,7 +61,7 @@ func lawSection(l *judge.Laws, explain bool) (s Section) {
 
 // noLaws says of how many curves no law was found and why in a few words, "" for
 // none.
-func noLaws(l *judge.Laws) string {
+func noLaws(l *result.Laws) string {
 	curves := 0
 	var whys []string
 	for _, x := range l.List {
@@ -81,7 +81,7 @@ func noLaws(l *judge.Laws) string {
 
 // refusal is why there is no law in a few words. That levels are too few has a
 // cause where steps were left out.
-func refusal(x judge.Law) string {
+func refusal(x result.Law) string {
 	causes := [][2]string{
 		{"the CPUs", "processors busy"}, {"it used less than", "too little CPU time to measure"}, {"ready", "objects that were never ready"},
 		{"the pace", "the pace was the bottleneck"}, {"it is not known", "not measured"}, {"keep memory", "too few levels"}, {"a fit needs", "too few levels"}, {"no trend", "no trend"},
@@ -101,18 +101,18 @@ func refusal(x judge.Law) string {
 }
 
 // lawsBasis says what the fit is based on, of which there must be one.
-func lawsBasis(l *judge.Laws) string {
+func lawsBasis(l *result.Laws) string {
 	return strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, words.Number(l.Lowest), words.Number(l.Highest), l.List[0].XUnit))
 }
 
 // perObject reports whether a law is of what objects take.
-func perObject(x judge.Law) bool {
-	return x.Of == judge.LawMemory || x.Of == judge.LawCPU || x.Of == judge.LawCount
+func perObject(x result.Law) bool {
+	return x.Of == result.LawMemory || x.Of == result.LawCPU || x.Of == result.LawCount
 }
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
-func lawSentence(x judge.Law) string {
+func lawSentence(x result.Law) string {
 	switch {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
 		return "no fit: without " + strings.Join(leftOut(x.LeftOut), "; ")
@@ -130,11 +130,11 @@ func lawSentence(x judge.Law) string {
 
 // figuresOf is what was measured at the lowest level and at the highest, "" where
 // that is nothing.
-func figuresOf(x judge.Law) string {
+func figuresOf(x result.Law) string {
 	if len(x.Points) == 0 {
 		return ""
 	}
-	at := func(a, b judge.LawPoint) int { return cmp.Compare(a.X, b.X) }
+	at := func(a, b result.LawPoint) int { return cmp.Compare(a.X, b.X) }
 	low, high := slices.MinFunc(x.Points, at), slices.MaxFunc(x.Points, at)
 	text := "; " + words.Quantity(low.Y, x.YUnit) + " at " + words.Short(low.X)
 	if high.X > low.X {
@@ -153,7 +153,7 @@ func oneOf(unit string) string {
 }
 
 // throughputSentence says how throughput goes along the axis.
-func throughputSentence(x judge.Law) string {
+func throughputSentence(x result.Law) string {
 	u := x.USL
 	if u.Peak != nil {
 		text := fmt.Sprintf("highest at %s %s %s: %s", words.Quantity(*u.Peak.Level.Value, ""), x.XUnit, words.Interval(u.Peak.Level, ""), words.WithInterval(u.Peak.Throughput, x.YUnit))
@@ -176,7 +176,7 @@ func throughputSentence(x judge.Law) string {
 
 // ends are the law's heights at the lowest level and at the highest that was
 // measured.
-func ends(x judge.Law) (first, last judge.CurvePoint, ok bool) {
+func ends(x result.Law) (first, last result.CurvePoint, ok bool) {
 	for _, c := range x.Curve {
 		if c.X < x.Lowest*(1-1e-6) {
 			continue
@@ -192,7 +192,7 @@ func ends(x judge.Law) (first, last judge.CurvePoint, ok bool) {
 }
 
 // kneeClause tells of a knee, "" where there is none.
-func kneeClause(x judge.Law) string {
+func kneeClause(x result.Law) string {
 	k := x.Knee
 	if k == nil || k.At.Value == nil {
 		return ""
@@ -205,7 +205,7 @@ func kneeClause(x judge.Law) string {
 }
 
 // latencySentence says how a latency, or a time, goes along the axis.
-func latencySentence(x judge.Law) string {
+func latencySentence(x result.Law) string {
 	slope := func(v float64) string {
 		sign := ""
 		if v >= 0 {
@@ -250,17 +250,17 @@ func latencySentence(x judge.Law) string {
 }
 
 // costSentence says what an object costs in memory or processors.
-func costSentence(x judge.Law) string {
+func costSentence(x result.Law) string {
 	l := x.Line
 	if l.Slope.Value == nil {
 		return "no slope"
 	}
 	unit := x.YUnit
-	if x.Of == judge.LawCPU {
+	if x.Of == result.LawCPU {
 		unit = "s" // processors by objects a second
 	}
 	per := "object"
-	if x.Of == judge.LawMemory && x.XUnit != "objects" {
+	if x.Of == result.LawMemory && x.XUnit != "objects" {
 		per = oneOf(x.XUnit) // of a stream, whose level is what is in place
 	}
 	text := fmt.Sprintf("no significant growth: %s per %s", words.Interval(l.Slope, unit), per)
@@ -274,7 +274,7 @@ func costSentence(x judge.Law) string {
 }
 
 // lawDetails is what more there is to a law.
-func lawDetails(x judge.Law) []string {
+func lawDetails(x result.Law) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if x.Levels > 0 {
@@ -305,7 +305,7 @@ func lawDetails(x judge.Law) []string {
 	}
 	if n := len(x.Curve); n > 0 && x.Curve[n-1].X > x.Highest {
 		c := x.Curve[n-1]
-		add("extrapolated to %s %s, twice the highest: %s", words.Short(c.X), x.XUnit, words.WithInterval(judge.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
+		add("extrapolated to %s %s, twice the highest: %s", words.Short(c.X), x.XUnit, words.WithInterval(result.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
 	}
 	for _, w := range x.Warnings {
 		add("%s", w)
@@ -317,7 +317,7 @@ func lawDetails(x judge.Law) []string {
 }
 
 // leftOut says which steps were left out for which reasons.
-func leftOut(list []judge.LeftOut) []string {
+func leftOut(list []result.LeftOut) []string {
 	var order []string
 	steps := make(map[string][]string)
 	for _, o := range list {
@@ -352,24 +352,24 @@ type lawGroup struct {
 }
 
 type lawView struct {
-	judge.Law
+	result.Law
 	Index int // among the laws of the result
 	Notes []string
 }
 
 // lawSays is what a law says as the page shows it.
-func lawSays(x judge.Law) string { return unbroken(words.Sentence(lawSentence(x))) }
+func lawSays(x result.Law) string { return unbroken(words.Sentence(lawSentence(x))) }
 
 // lawTitle is a law's name as a title. Those of processes stay as they are.
-func lawTitle(x judge.Law) string {
-	if x.Of == judge.LawThroughput || x.Of == judge.LawTime {
+func lawTitle(x result.Law) string {
+	if x.Of == result.LawThroughput || x.Of == result.LawTime {
 		return strings.TrimSuffix(words.Sentence(x.Name), ".")
 	}
 	return x.Name
 }
 
 // lawsOfPage is nil where there are no laws.
-func lawsOfPage(r judge.Result) *lawsPart {
+func lawsOfPage(r result.Result) *lawsPart {
 	l := r.Laws
 	if l == nil || len(l.List) == 0 {
 		return nil
@@ -379,10 +379,10 @@ func lawsOfPage(r judge.Result) *lawsPart {
 		of []string
 		lawGroup
 	}{
-		{of: []string{judge.LawThroughput, judge.LawLatency, judge.LawTime}, lawGroup: lawGroup{Title: "Rates and times"}},
-		{of: []string{judge.LawMemory}, lawGroup: lawGroup{Folds: true, Open: true, Title: "Memory of each process", Hint: "Peak resident memory of a step, against all objects in place."}},
-		{of: []string{judge.LawCount}, lawGroup: lawGroup{Folds: true, Title: "What objects take besides", Hint: "The most in a step, against all objects in place."}},
-		{of: []string{judge.LawCPU}, lawGroup: lawGroup{Folds: true, Title: "CPU of each process", Hint: "Processors kept busy over a step, against the objects that it asked for by the second."}},
+		{of: []string{result.LawThroughput, result.LawLatency, result.LawTime}, lawGroup: lawGroup{Title: "Rates and times"}},
+		{of: []string{result.LawMemory}, lawGroup: lawGroup{Folds: true, Open: true, Title: "Memory of each process", Hint: "Peak resident memory of a step, against all objects in place."}},
+		{of: []string{result.LawCount}, lawGroup: lawGroup{Folds: true, Title: "What objects take besides", Hint: "The most in a step, against all objects in place."}},
+		{of: []string{result.LawCPU}, lawGroup: lawGroup{Folds: true, Title: "CPU of each process", Hint: "Processors kept busy over a step, against the objects that it asked for by the second."}},
 	}
 	if p.None = noLaws(l); p.None != "" {
 		p.None = words.Sentence(p.None)

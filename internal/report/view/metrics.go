@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -12,7 +12,7 @@ import (
 
 // metricRows are the metrics of the steps, in the order in which their kind has
 // them, with a head; nil where no step has any.
-func metricRows(r judge.Result) [][]string {
+func metricRows(r result.Result) [][]string {
 	head := []string{"step", "level"}
 	if r.Comparison != nil {
 		head = append(head, "arm")
@@ -20,7 +20,7 @@ func metricRows(r judge.Result) [][]string {
 	first := len(head)
 	var metrics []record.Metric
 	for _, m := range chart.Kind(r).Metrics {
-		if slices.ContainsFunc(r.Steps, func(s judge.Step) bool { _, ok := s.Metrics[m.Name]; return ok }) {
+		if slices.ContainsFunc(r.Steps, func(s result.Step) bool { _, ok := s.Metrics[m.Name]; return ok }) {
 			metrics, head = append(metrics, m), append(head, m.Called())
 		}
 	}
@@ -43,7 +43,7 @@ func metricRows(r judge.Result) [][]string {
 }
 
 // metricsSection has the metrics of the steps.
-func metricsSection(r judge.Result) (s Section) {
+func metricsSection(r result.Result) (s Section) {
 	if rows := metricRows(r); rows != nil {
 		s.Title = "Metrics:"
 		s.table(2, figures(rows))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -18,7 +18,7 @@ type overheadTable struct {
 }
 
 // overheadOf is nil where nothing was measured of a real node.
-func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
+func overheadOf(o *result.Overhead, kind record.ObjectKind) *overheadTable {
 	if o == nil {
 		return nil
 	}
@@ -29,7 +29,7 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 	type gap struct{ what, why string }
 	var gaps []gap
 	of := make(map[gap][]string) // the sources that have it
-	say := func(source string, s judge.Slope, unit, what string) string {
+	say := func(source string, s result.Slope, unit, what string) string {
 		if s.Unknown != "" {
 			g := gap{what, s.Unknown}
 			if of[g] == nil {
@@ -42,9 +42,9 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 			return "unknown"
 		}
 		known = true
-		levels = levels || s.From == judge.FromLevels && unit == "B"
+		levels = levels || s.From == result.FromLevels && unit == "B"
 		if unit == "" { // thousandths
-			return words.WithInterval(judge.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}, unit)
+			return words.WithInterval(result.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}, unit)
 		}
 		return words.WithInterval(s.Interval, unit)
 	}
@@ -79,7 +79,7 @@ func thousand(x *float64) *float64 {
 }
 
 // overheadSection says what one object more costs.
-func overheadSection(r judge.Result) (s Section) {
+func overheadSection(r result.Result) (s Section) {
 	t := overheadOf(r.Overhead, chart.Kind(r))
 	if t == nil {
 		return s

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -36,13 +37,13 @@ type Page struct {
 	Kind            record.ObjectKind
 	Fidelity        []fidelityPart
 	Missing         []string
-	Reasons         []judge.Step // that have any, the one that decided first
-	Refused         bool         // some requests failed
-	HasUsage        bool         // of any process, or watch lag, or waits
-	Waits           []judge.Step // that say what their objects waited for
-	Open            bool         // requests came by a schedule
-	Stream          bool         // the load was a stream of requests
-	Thing, Things   string       // what one and several of what was asked for are called
+	Reasons         []result.Step // that have any, the one that decided first
+	Refused         bool          // some requests failed
+	HasUsage        bool          // of any process, or watch lag, or waits
+	Waits           []result.Step // that say what their objects waited for
+	Open            bool          // requests came by a schedule
+	Stream          bool          // the load was a stream of requests
+	Thing, Things   string        // what one and several of what was asked for are called
 	Machine         []fact
 	Places          *record.Places // nil for none
 	Metrics, Played Table
@@ -142,7 +143,7 @@ func pageOf(in Input, data chart.Data) Page {
 }
 
 // latencyTo is a step's latency to a milestone, nil for one that it has none to.
-func latencyTo(s judge.Step, milestone string) *judge.Latency {
+func latencyTo(s result.Step, milestone string) *result.Latency {
 	if l, ok := s.Latency[milestone]; ok {
 		return &l
 	}
@@ -166,7 +167,7 @@ func usedCPUs(used, seconds float64) string {
 }
 
 // factsOf are the figures beside the headline.
-func factsOf(r judge.Result, data chart.Data) []fact {
+func factsOf(r result.Result, data chart.Data) []fact {
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
 	if r.Comparison != nil {
@@ -214,8 +215,8 @@ func factsOf(r judge.Result, data chart.Data) []fact {
 
 // lineStep is the step that tells how it is at the load line: the last that
 // held at the highest level that did.
-func lineStep(r judge.Result) *judge.Step {
-	var best *judge.Step
+func lineStep(r result.Result) *result.Step {
+	var best *result.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Verdict != slo.Pass || r.LoadLine != nil && r.LoadLine.Level != nil && s.Level != *r.LoadLine.Level {
@@ -231,8 +232,8 @@ func lineStep(r judge.Result) *judge.Step {
 // decidingStep is the step of a sweep that its verdict stands on: the lowest that
 // failed, or the highest that held where none did. It is nil where the verdict
 // says neither.
-func decidingStep(r judge.Result) *judge.Step {
-	var best *judge.Step
+func decidingStep(r result.Result) *result.Step {
+	var best *result.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
@@ -246,17 +247,17 @@ func decidingStep(r judge.Result) *judge.Step {
 }
 
 // notReady are those that were not ready, whatever the cause.
-func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+func notReady(o result.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the steps that say why objects were not ready, the last first.
-func reasonsOf(r judge.Result) []judge.Step {
-	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
+func reasonsOf(r result.Result) []result.Step {
+	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s result.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)
 	return list
 }
 
 // shareOf is the share of a reason in percent of all that have one.
-func shareOf(reason judge.Reason, list []judge.Reason) int {
+func shareOf(reason result.Reason, list []result.Reason) int {
 	all := 0
 	for _, other := range list {
 		all += other.Count
@@ -265,7 +266,7 @@ func shareOf(reason judge.Reason, list []judge.Reason) int {
 }
 
 // Headline is the verdict in few words, for the head of a page.
-func Headline(r judge.Result, unit string) string {
+func Headline(r result.Result, unit string) string {
 	if r.Comparison != nil {
 		return r.Workload + ": " + verdictOfArms(r)
 	}
@@ -318,7 +319,7 @@ func Headline(r judge.Result, unit string) string {
 }
 
 // summary says more about the verdict than the headline, a sentence each.
-func summary(r judge.Result) []string {
+func summary(r result.Result) []string {
 	var list []string
 	add := func(text string) {
 		if text != "" {
@@ -337,8 +338,8 @@ func summary(r judge.Result) []string {
 }
 
 // thingsOf is what one and several of what a run asks for are called.
-func thingsOf(r judge.Result) (one, many string) {
-	if slices.ContainsFunc(r.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+func thingsOf(r result.Result) (one, many string) {
+	if slices.ContainsFunc(r.Steps, func(s result.Step) bool { return s.Requests != nil }) {
 		return "request", "requests"
 	}
 	kind := chart.Kind(r).Object

@@ -5,12 +5,12 @@ import (
 	"math"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
 // publishedNote says what a published figure beside a found one is worth.
-func publishedNote(r judge.Result) string {
+func publishedNote(r result.Result) string {
 	note := "Published figures are from other machines and do not affect the verdict."
 	if timeScale(r) != 1 {
 		note += fmt.Sprintf(" Times found here are shown as they would be: %g times as long as they were measured.", timeScale(r))
@@ -19,7 +19,7 @@ func publishedNote(r judge.Result) string {
 }
 
 // publishedTable has published figures beside those of the run.
-func publishedTable(r judge.Result) Table {
+func publishedTable(r result.Result) Table {
 	t := Table{"llll", [][]string{{"published figure", "published", "found here", "source"}}}
 	for _, f := range r.Published {
 		what := f.What
@@ -32,7 +32,7 @@ func publishedTable(r judge.Result) Table {
 }
 
 // published is that table with what it is worth.
-func published(r judge.Result) (s Section) {
+func published(r result.Result) (s Section) {
 	if len(r.Published) == 0 {
 		return s
 	}
@@ -43,7 +43,7 @@ func published(r judge.Result) (s Section) {
 }
 
 // foundFigure is what the run found, with its interval and its level.
-func foundFigure(f judge.Published) string {
+func foundFigure(f result.Published) string {
 	if f.Found == nil {
 		return "not measured"
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -19,7 +18,7 @@ import (
 // Run is what a terminal shows of a result: a table of the steps, what kept objects
 // from being ready, and the verdict in a sentence. Dir is where the record lies.
 // Explain adds why each level was chosen, and what broke in the other steps.
-func Run(r judge.Result, dir string, explain bool) []Section {
+func Run(r result.Result, dir string, explain bool) []Section {
 	var bounds Section
 	bounds.lines("", append(boundLines(r), recordedLines(r)...)...)
 	list := []Section{steps(r), metricsSection(r), playedSection(r), labelSection(r), bounds, backlogs(r, explain), reasons(r), broke(r), diagnosis(r)}
@@ -44,7 +43,7 @@ func Run(r judge.Result, dir string, explain bool) []Section {
 }
 
 // steps has a row for each step.
-func steps(r judge.Result) (s Section) {
+func steps(r result.Result) (s Section) {
 	if len(r.Steps) == 0 {
 		return s
 	}
@@ -90,9 +89,9 @@ func ofLimit(n, limit int) string {
 
 // failedRequests says in a sentence that requests failed, and at which level
 // most of them; "" where none did. Streams have an account of their own.
-func failedRequests(r judge.Result) string {
+func failedRequests(r result.Result) string {
 	failed, asked, steps := 0, 0, 0
-	var most *judge.Step
+	var most *result.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Requests != nil || s.APIRequests.Failed == 0 {
@@ -117,13 +116,13 @@ func failedRequests(r judge.Result) string {
 }
 
 // shareOfRequests is how many of a step's requests failed.
-func shareOfRequests(s judge.Step) string {
+func shareOfRequests(s result.Step) string {
 	return fmt.Sprintf("%d of %d", s.APIRequests.Failed, s.APIRequests.N)
 }
 
 // quantile is a quantile as it is shown. One that falls on objects that were never
 // ready is never.
-func quantile(l judge.Latency, v *float64) string {
+func quantile(l result.Latency, v *float64) string {
 	switch {
 	case v != nil:
 		return words.Seconds(*v)
@@ -135,7 +134,7 @@ func quantile(l judge.Latency, v *float64) string {
 
 // backlogs has the backlog over the hold of each step that has one, where all
 // is to be explained or some backlog was not steady.
-func backlogs(r judge.Result, explain bool) Section {
+func backlogs(r result.Result, explain bool) Section {
 	s := Section{Title: "Backlog: arrivals that were due and not done yet (in balance it is the mean latency times the rate):"}
 	whole := func(x float64) string { return fmt.Sprintf("%.0f", x) }
 	t := Table{"rrlrrrr", [][]string{{"step", "level", "over the hold", "first", "last", "in balance", "growth/s"}}}
@@ -159,7 +158,7 @@ func backlogs(r judge.Result, explain bool) Section {
 }
 
 // reasons says what kept objects from being ready in the last step that says it.
-func reasons(r judge.Result) (out Section) {
+func reasons(r result.Result) (out Section) {
 	const shown = 5
 	steps := reasonsOf(r)
 	if len(steps) == 0 {
@@ -171,7 +170,7 @@ func reasons(r judge.Result) (out Section) {
 	if s.Requests != nil {
 		title = things + " were not done"
 	}
-	if !slices.ContainsFunc(s.Reasons, func(x judge.Reason) bool { return !x.Requests }) {
+	if !slices.ContainsFunc(s.Reasons, func(x result.Reason) bool { return !x.Requests }) {
 		title = "requests failed"
 	}
 	out.Title = fmt.Sprintf("Why %s in step %d, at %s:", title, s.ID, words.Number(s.LevelReached))
@@ -192,7 +191,7 @@ func reasons(r judge.Result) (out Section) {
 }
 
 // why says why each level was chosen.
-func why(r judge.Result) Section {
+func why(r result.Result) Section {
 	out := Section{Title: "Why each level was chosen:"}
 	for _, s := range r.Steps {
 		hold, start, verdict := "short hold", "raised", string(s.Verdict)
@@ -213,7 +212,7 @@ func why(r judge.Result) Section {
 
 // goals says which goal is the headline, the further goals' lines, and which
 // of them the exit code follows. The headline's line is the sentence.
-func goals(r judge.Result) (s Section) {
+func goals(r result.Result) (s Section) {
 	if len(r.Goals) < 2 {
 		return s
 	}
@@ -229,7 +228,7 @@ func goals(r judge.Result) (s Section) {
 }
 
 // requiredSentence says which goals the exit code follows.
-func requiredSentence(r judge.Result) string {
+func requiredSentence(r result.Result) string {
 	switch {
 	case r.Comparison != nil:
 		return fmt.Sprintf("The exit code, %d, follows the comparison.", r.ExitCode)
@@ -242,7 +241,7 @@ func requiredSentence(r judge.Result) string {
 }
 
 // GoalSentence is the verdict of a goal, with its load line.
-func GoalSentence(g judge.GoalResult) string {
+func GoalSentence(g result.GoalResult) string {
 	if g.LoadLine == nil {
 		return string(g.Verdict) + ": " + g.Why
 	}
@@ -250,14 +249,14 @@ func GoalSentence(g judge.GoalResult) string {
 }
 
 // Sentence is the verdict in a sentence.
-func Sentence(r judge.Result) string {
+func Sentence(r result.Result) string {
 	if failed := failedRequests(r); failed != "" {
 		return verdictSentence(r) + " " + failed + "."
 	}
 	return verdictSentence(r)
 }
 
-func verdictSentence(r judge.Result) string {
+func verdictSentence(r result.Result) string {
 	if r.Comparison != nil {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
@@ -286,7 +285,7 @@ func verdictSentence(r judge.Result) string {
 	return fmt.Sprintf("%s: %s: %s.", r.Workload, r.Verdict, r.Why)
 }
 
-func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
+func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	var b strings.Builder
 	switch {
 	case verdict == slo.Breached && l.LowestFailing != nil:
@@ -329,7 +328,7 @@ func askedText(asked *float64) string {
 
 // confidenceSentence says what the confirmations of a line mean, with a space
 // before it; "" where they mean nothing.
-func confidenceSentence(l *judge.LoadLine, verdict slo.Verdict) string {
+func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	if verdict != slo.Pass || l.Confirmations == 0 {
 		return ""
 	}
@@ -339,7 +338,7 @@ func confidenceSentence(l *judge.LoadLine, verdict slo.Verdict) string {
 
 // confirmationsOf is how many confirmations decided, of which some may fail
 // where that is tolerated; as many as were asked for before any was made.
-func confirmationsOf(l *judge.LoadLine) int {
+func confirmationsOf(l *result.LoadLine) int {
 	return cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)
 }
 

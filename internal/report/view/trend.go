@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
@@ -120,7 +120,7 @@ func tickText(v float64, unit string) string {
 
 // trendPage is the page of trends.
 func trendPage(in ComparisonInput) (Page, error) {
-	r := judge.Result{Schema: judge.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
+	r := result.Result{Schema: result.Schema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
 	only := Input{Recorded: chart.Recorded{Result: r}}
 	data, err := chart.Of(only.Recorded)
 	data.Trends = in.Trends

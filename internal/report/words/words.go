@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // Rate is a rate per second with one digit after the point, - where it is not known.
@@ -150,7 +150,7 @@ func Quantity(x float64, unit string) string {
 }
 
 // Interval is the interval of a figure in brackets.
-func Interval(i judge.Interval, unit string) string {
+func Interval(i result.Interval, unit string) string {
 	end := func(v *float64) string {
 		if v == nil {
 			return "?"
@@ -161,7 +161,7 @@ func Interval(i judge.Interval, unit string) string {
 }
 
 // WithInterval is a figure with its interval, ? where it is not known.
-func WithInterval(i judge.Interval, unit string) string {
+func WithInterval(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "?"
 	}
@@ -240,7 +240,7 @@ func Noun(n int, word string) string {
 
 // PlusMinus is a figure with half the width of its interval, where it has one,
 // both with as many digits as the interval leaves.
-func PlusMinus(i judge.Interval, unit string) string {
+func PlusMinus(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "-"
 	}
@@ -263,7 +263,7 @@ func PlusMinus(i judge.Interval, unit string) string {
 
 // LatencyPlusMinus is that of a latency; one that was not reached in every run
 // has no mean.
-func LatencyPlusMinus(i judge.Interval) string {
+func LatencyPlusMinus(i result.Interval) string {
 	if i.Value == nil {
 		return "never"
 	}

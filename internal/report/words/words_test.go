@@ -3,7 +3,7 @@ package words
 import (
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 func TestFigures(t *testing.T) {
@@ -37,7 +37,7 @@ func TestPlusMinus(t *testing.T) {
 		{f(2001.5), f(2013.2), "", "2002 ± 12"},
 		{f(3 << 20), f(3.5 * (1 << 20)), "B", "3.00 ± 0.50 MiB"},
 	} {
-		if got := PlusMinus(judge.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {
+		if got := PlusMinus(result.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {
 			t.Errorf("%v up to %v: %q, want %q", tt.value, tt.hi, got, tt.want)
 		}
 	}

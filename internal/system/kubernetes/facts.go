@@ -1,8 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,53 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
 // declaredFacts are the facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
 	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
-	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all))
-}
-
-// clusterFacts are what is known of a cluster as a whole.
-func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []record.Fact {
-	clock := ""
-	if clockOffset != nil {
-		clock = fmt.Sprintf("%+.1f", *clockOffset)
-	}
-	return []record.Fact{
-		{Name: "kubernetes", What: "version of the API server", Value: server, Bearing: record.Refuses},
-		{Name: "nodes", What: "nodes that take the workload", Value: strconv.Itoa(nodes), Bearing: record.Refuses},
-		{Name: "nodes-skipped", What: "nodes that do not take the workload", Value: strconv.Itoa(skipped), Bearing: record.Noted},
-		// Latencies are of one clock, whatever the other says.
-		{Name: "clock", What: "server's clock less plimsoll's, to within 1 s", Value: clock, Unit: "s", Within: "1", Bearing: record.Noted},
-	}
-}
-
-// nodeFacts are what is known of each node. In a lab its kernel is that of this
-// machine.
-func nodeFacts(inLab bool) []record.Fact {
-	list := []record.Fact{
-		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},
-		{Name: "node-shape:cpus", What: "allocatable processors", Unit: "CPUs", Bearing: record.Refuses},
-		// What firmware and kernel keep of it varies.
-		{Name: "node-shape:memory", What: "allocatable memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
-		{Name: "kubelet", What: "version of the kubelet", Bearing: record.Refuses},
-		{Name: "runtime", What: "container runtime", Bearing: record.Refuses},
-		{Name: "os", What: "operating system", Bearing: record.Refuses},
-	}
-	if !inLab {
-		list = append(list, record.Fact{Name: "kernel", What: "kernel of the node", Bearing: record.Refuses})
-	}
-	return list
+	return slices.Concat(upgrade.ClusterFacts("", 0, 0, nil), upgrade.NodeFacts(false), labFacts(all))
 }
 
 // placesOf describes nodes.
 func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
-	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: nodeFacts(inLab)}
+	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: upgrade.NodeFacts(inLab)}
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
 		info, can := n.Status.NodeInfo, n.Status.Allocatable
 		values := []string{
@@ -70,23 +35,9 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 
 // labFacts are what a lab was made with that its cluster does not show.
 func labFacts(s lab.Spec) []record.Fact {
-	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(s.StartLatency.String(), "none"), Bearing: record.Refuses}}
+	l := upgrade.Lab{StartLatency: s.StartLatency.String(), Virt: s.Virt, RealGuests: s.RealGuests, RealNode: s.RealNode, PodCIDRPrefix: s.PodCIDRPrefix}
 	if s.HasVirt() {
-		said := fmt.Sprintf("scale %g", s.TimeScale)
-		if len(s.Virt) > 0 {
-			said += ", " + planted.List(s.Virt)
-		}
-		if s.RealGuests > 0 {
-			said += fmt.Sprintf(", %d real guests", s.RealGuests)
-		}
-		list = append(list, record.Fact{Name: "lab-virt", What: "what is planted in the lab's virtual machines, and their scale of time", Value: said, Bearing: record.Refuses})
+		l.TimeScale = s.TimeScale
 	}
-	if s.RealNode {
-		value := "default"
-		if s.PodCIDRPrefix != 0 {
-			value = fmt.Sprintf("/%d", s.PodCIDRPrefix)
-		}
-		list = append(list, record.Fact{Name: "pod-range", What: "prefix length of the pod addresses of the lab's real node", Value: value, Bearing: record.Refuses})
-	}
-	return list
+	return l.Facts()
 }

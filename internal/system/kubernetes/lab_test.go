@@ -21,7 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -219,13 +220,13 @@ type labRun struct {
 
 type statusObserver struct{ onStatus func(engine.Status) }
 
-func (o statusObserver) Status(s engine.Status, _ func() judge.Live) {
+func (o statusObserver) Status(s engine.Status, _ func() fold.Live) {
 	if o.onStatus != nil {
 		o.onStatus(s)
 	}
 }
 
-func (statusObserver) Stepped(judge.Step) {}
+func (statusObserver) Stepped(result.Step) {}
 
 func (statusObserver) Event(record.Event) {}
 
@@ -234,7 +235,7 @@ func (statusObserver) Chose(design.Next, [][]design.Next) {}
 // runs counts the runs of this process.
 var runs atomic.Int64
 
-func (r labRun) do(t *testing.T) (judge.Result, error) {
+func (r labRun) do(t *testing.T) (result.Result, error) {
 	t.Helper()
 	if r.n == 0 {
 		r.n = runs.Add(1)
@@ -267,7 +268,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		t.Fatal(err)
 	}
 	x := run.Experiment{
-		Spec:    judge.Spec{Experiment: "test", Workload: "test", Kind: observe.Pods(), ExperimentKind: "sweep", Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}},
+		Spec:    result.Spec{Experiment: "test", Workload: "test", Kind: observe.Pods(), ExperimentKind: "sweep", Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}},
 		Design:  design.Sweep{Levels: r.levels},
 		Options: engine.Options{MaxInFlight: 16, Timeout: time.Minute, Hold: r.hold, ShortHold: r.hold, Pace: r.pace},
 	}
@@ -328,7 +329,7 @@ func TestAllPodsAreAccountedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []judge.Objects{
+	want := []result.Objects{
 		{Intended: 100, Created: 100, Ready: 100},
 		{Intended: 200, Created: 200, Ready: 200},
 		{Intended: 450, Created: 450, Ready: 400, NeverReady: 50},
@@ -457,7 +458,7 @@ func TestACutWatchLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Objects != (judge.Objects{Intended: 300, Created: 300, Ready: 300}) || !passed(s.Verdict, s.VerdictWhy) {
+	if s.Objects != (result.Objects{Intended: 300, Created: 300, Ready: 300}) || !passed(s.Verdict, s.VerdictWhy) {
 		t.Errorf("%+v, %s (%s)", s.Objects, s.Verdict, s.VerdictWhy)
 	}
 	if !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
@@ -134,7 +135,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	if err != nil {
 		return env, err
 	}
-	env.Facts, env.Places = clusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
+	env.Facts, env.Places = upgrade.ClusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
 	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,

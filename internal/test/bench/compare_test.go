@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -72,7 +72,7 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 	rows, err := record.NewObjectWriter(dir, milestones)
 	must(err)
 	rng := rand.New(rand.NewPCG(1, uint64(1000*factor)))
-	r := judge.Result{Schema: judge.ResultSchema, Experiment: name, Workload: p.Workload, Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready", Version: "0.1.0"}
+	r := result.Result{Schema: result.Schema, Experiment: name, Workload: p.Workload, Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready", Version: "0.1.0"}
 	now := int64(0)
 	for step := 1; step <= runs; step++ {
 		times := make(map[string][]float64)
@@ -95,15 +95,15 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 			}
 			rows.Add(row)
 		}
-		s := judge.Step{
+		s := result.Step{
 			ID: step, Level: 500, LevelReached: 500, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true, Verdict: slo.Pass, Pace: "max",
-			Objects: judge.Objects{Intended: objects, Created: objects, Ready: objects}, Latency: judge.Latencies{},
+			Objects: result.Objects{Intended: objects, Created: objects, Ready: objects}, Latency: result.Latencies{},
 		}
 		for m, values := range times {
 			sample := stats.NewSample(values, 0)
 			at := func(q float64) *float64 { v := sample.Quantile(q); return &v }
 			mean := sample.Mean()
-			s.Latency[m] = judge.Latency{N: objects, P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: at(1), Mean: &mean}
+			s.Latency[m] = result.Latency{N: objects, P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: at(1), Mean: &mean}
 		}
 		r.Steps = append(r.Steps, s)
 		now += 60e6

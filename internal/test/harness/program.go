@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -93,9 +93,9 @@ func (p *Program) note(args []string, got Outcome) {
 }
 
 // Result is the result of the run that was recorded in a directory.
-func (p *Program) Result(t testing.TB, dir string) judge.Result {
+func (p *Program) Result(t testing.TB, dir string) result.Result {
 	t.Helper()
-	return read[judge.Result](t, p, dir, record.ResultFile)
+	return read[result.Result](t, p, dir, record.ResultFile)
 }
 
 // Environment is the environment of the run that was recorded in a directory.

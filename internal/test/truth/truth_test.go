@@ -19,6 +19,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -83,19 +85,19 @@ func add(what, planted, bound, found string, args ...any) {
 // quiet is an observer that looks away.
 type quiet struct{}
 
-func (quiet) Status(engine.Status, func() judge.Live) {}
-func (quiet) Stepped(judge.Step)                      {}
-func (quiet) Event(record.Event)                      {}
-func (quiet) Chose(design.Next, [][]design.Next)      {}
+func (quiet) Status(engine.Status, func() fold.Live) {}
+func (quiet) Stepped(result.Step)                    {}
+func (quiet) Event(record.Event)                     {}
+func (quiet) Chose(design.Next, [][]design.Next)     {}
 
 // search runs the whole loop on a planted target on a virtual clock.
-func search(t *testing.T, plan simulated.Plan, d design.Design, goal string, o engine.Options, seed uint64) judge.Result {
+func search(t *testing.T, plan simulated.Plan, d design.Design, goal string, o engine.Options, seed uint64) result.Result {
 	t.Helper()
-	return planted(t, plan, d, judge.Spec{Kind: simulated.Objects(), ExperimentKind: "limit"}, goal, o, seed)
+	return planted(t, plan, d, result.Spec{Kind: simulated.Objects(), ExperimentKind: "limit"}, goal, o, seed)
 }
 
 // planted runs any experiment on a planted target on a virtual clock.
-func planted(t *testing.T, plan simulated.Plan, d design.Design, spec judge.Spec, goal string, o engine.Options, seed uint64) judge.Result {
+func planted(t *testing.T, plan simulated.Plan, d design.Design, spec result.Spec, goal string, o engine.Options, seed uint64) result.Result {
 	t.Helper()
 	g, err := slo.ParseGoal(goal)
 	if err != nil {
@@ -224,13 +226,13 @@ func TestArmsThatAreTheSame(t *testing.T) {
 	const pairs, margin = 200, 0.0001
 	plan := objects()
 	plan.Latency = dist.Dist{Shape: dist.Lognormal, A: 300 * time.Millisecond, B: 2 * time.Second}
-	arms := &judge.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05}
+	arms := &result.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05}
 	wrong, found := 0, make(map[string]int)
 	for seed := range uint64(pairs) {
 		d := design.AB{Arms: arms.Names, Levels: []float64{3}, Repeat: 5, Seed: seed}
 		o := closed()
 		o.Hold = time.Second
-		r := planted(t, plan, d, judge.Spec{Kind: simulated.Objects(), ExperimentKind: "ab", Arms: arms}, "ready=all Ready", o, seed)
+		r := planted(t, plan, d, result.Spec{Kind: simulated.Objects(), ExperimentKind: "ab", Arms: arms}, "ready=all Ready", o, seed)
 		found[string(r.Verdict)]++
 		if r.Verdict == "better" || r.Verdict == "worse" {
 			wrong++
@@ -364,7 +366,7 @@ func rateLine(t *testing.T, p *harness.Program, quiet *harness.Quiet) float64 {
 
 // plantedDelays starts pods on 100 simulated nodes that delay each by a time of
 // its own, and says what is on record of them.
-func plantedDelays(t *testing.T, p *harness.Program, pods, pace int, out string) (judge.Result, []record.ObjectRow) {
+func plantedDelays(t *testing.T, p *harness.Program, pods, pace int, out string) (result.Result, []record.ObjectRow) {
 	t.Helper()
 	got := p.Run(t, "sweep", "node-density", "--lab-nodes", "100", "--levels", strconv.Itoa(pods/100), "--pace", strconv.Itoa(pace), "--hold", "1s",
 		"--lab-start-latency", "uniform:500ms,1.5s", "--slo", "all Ready", "--out", out, "-o", "json")
@@ -382,7 +384,7 @@ func plantedDelays(t *testing.T, p *harness.Program, pods, pace int, out string)
 func objectsOf(t *testing.T, dir record.Dir) []record.ObjectRow {
 	t.Helper()
 	var rows []record.ObjectRow
-	b := judge.NewBuilder(judge.Spec{Kind: simulated.Objects()})
+	b := judge.NewBuilder(result.Spec{Kind: simulated.Objects()})
 	b.Rows = func(r record.ObjectRow) { rows = append(rows, r) }
 	if _, err := record.ReadHistory(dir, func(e record.Event) error { b.Add(e); return nil }); err != nil {
 		t.Fatal(err)

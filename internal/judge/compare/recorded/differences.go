@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -363,7 +363,7 @@ func guards(p *plan.Plan) string {
 
 // guarded reports whether a guard ended a step.
 func (o *Operand) guarded() bool {
-	return slices.ContainsFunc(o.Result.Steps, func(s judge.Step) bool {
+	return slices.ContainsFunc(o.Result.Steps, func(s result.Step) bool {
 		return s.Ending == record.EndGuard && (o.Arm == "" || s.Arm == o.Arm)
 	})
 }

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -31,7 +31,7 @@ type Operand struct {
 	Path, Arm string
 
 	// Result is the experiment's own.
-	Result judge.Result
+	Result result.Result
 	// Environment is where it ran, nil where that is not on record.
 	Environment *record.Environment
 
@@ -71,8 +71,8 @@ func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	if err := dir.ReadJSON(record.ResultFile, &o.Result); err != nil {
 		return nil, err
 	}
-	if o.Result.Schema != judge.ResultSchema {
-		return nil, fmt.Errorf("read %s: schema %q, want %q", dir.Path(record.ResultFile), o.Result.Schema, judge.ResultSchema)
+	if o.Result.Schema != result.Schema {
+		return nil, fmt.Errorf("read %s: schema %q, want %q", dir.Path(record.ResultFile), o.Result.Schema, result.Schema)
 	}
 	var err error
 	if o.Environment, err = upgrade.Environment(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +199,7 @@ func (o *Operand) start() time.Time {
 // replicate is one step that may count as a run.
 type replicate struct {
 	compare.Run
-	step judge.Step
+	step result.Step
 	// on are the levels that it stands on, "" where it was made from empty.
 	on string
 }
@@ -210,7 +210,7 @@ type replicate struct {
 // Distributions says whether their samples are read too, which takes longer
 // than all else.
 func (o *Operand) runs(distributions bool) ([]replicate, error) {
-	var steps []judge.Step
+	var steps []result.Step
 	on := make(map[int]string)
 	stands := ""
 	for _, s := range o.Result.Steps {
@@ -247,7 +247,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 }
 
 // bracketOf is the load line of a goal, as a comparison takes it.
-func bracketOf(g judge.GoalResult) compare.Bracket {
+func bracketOf(g result.GoalResult) compare.Bracket {
 	l := g.LoadLine
 	b := compare.Bracket{Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(g.Verdict), Binding: l.Binding}
 	b.Confirmations = fmt.Sprintf("%d of %d", l.Confirmations, cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked))

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -152,8 +153,8 @@ func lineOfAll(list []*Operand) string {
 
 // lineOf is what became of a goal that has a load line, nil where there is
 // none.
-func (o *Operand) lineOf(goal string) *judge.GoalResult {
-	i := slices.IndexFunc(o.Result.Goals, func(g judge.GoalResult) bool { return g.Name == goal && g.LoadLine != nil })
+func (o *Operand) lineOf(goal string) *result.GoalResult {
+	i := slices.IndexFunc(o.Result.Goals, func(g result.GoalResult) bool { return g.Name == goal && g.LoadLine != nil })
 	if i < 0 {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -27,7 +27,7 @@ type fixture struct {
 	name        string
 	plan        plan.Plan
 	environment *record.Environment
-	result      judge.Result
+	result      result.Result
 	rows        []record.ObjectRow
 	files       string // fingerprint of the workload's
 }
@@ -67,7 +67,7 @@ func sweep(name string, seconds float64) *fixture {
 				{Name: "kubelet", Bearing: record.Refuses},
 			}},
 		},
-		result: judge.Result{Schema: judge.ResultSchema, Experiment: "x", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Version: "0.1.0", Arrived: "Ready"},
+		result: result.Result{Schema: result.Schema, Experiment: "x", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Version: "0.1.0", Arrived: "Ready"},
 	}
 	f.nodes([]string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"})
 	most := 110.0
@@ -106,7 +106,7 @@ func (f *fixture) nodes(values ...[]string) {
 }
 
 // step adds a step from empty.
-func (f *fixture) step(level, seconds float64) *judge.Step {
+func (f *fixture) step(level, seconds float64) *result.Step {
 	id := len(f.result.Steps) + 1
 	var times []float64
 	for i := range objectsOfRun {
@@ -121,11 +121,11 @@ func (f *fixture) step(level, seconds float64) *judge.Step {
 	s := stats.NewSample(times, 0)
 	at := func(q float64) *float64 { v := s.Quantile(q); return &v }
 	rate := 100.0
-	f.result.Steps = append(f.result.Steps, judge.Step{
+	f.result.Steps = append(f.result.Steps, result.Step{
 		ID: id, Level: level, LevelReached: level, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true, Verdict: slo.Pass, Pace: "max", OfferedRate: &rate, AchievedRate: &rate,
-		Objects:    judge.Objects{Intended: objectsOfRun, Created: objectsOfRun, Ready: objectsOfRun},
-		Latency:    judge.Latencies{"Ready": {N: objectsOfRun, P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: at(1), Mean: at(.5)}},
-		Bottleneck: &judge.Bottleneck{CPUs: 2, CPUBy: []judge.CPUShare{{Source: "others", Percent: 3}}},
+		Objects:    result.Objects{Intended: objectsOfRun, Created: objectsOfRun, Ready: objectsOfRun},
+		Latency:    result.Latencies{"Ready": {N: objectsOfRun, P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: at(1), Mean: at(.5)}},
+		Bottleneck: &result.Bottleneck{CPUs: 2, CPUBy: []result.CPUShare{{Source: "others", Percent: 3}}},
 	})
 	return &f.result.Steps[id-1]
 }
@@ -147,9 +147,9 @@ func (f *fixture) limit(level, failing float64) *fixture {
 	f.plan.Kind, f.plan.AsRun.Kind = plan.Limit, plan.Limit
 	f.plan.Axis.Levels = nil
 	f.plan.Axis.Search = &plan.Search{From: 10, Step: 10, Max: 200, Resolution: 1, Confirm: plan.Confirm{Need: 3, Of: 3}}
-	f.result.Goals = []judge.GoalResult{{
+	f.result.Goals = []result.GoalResult{{
 		Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Pass,
-		LoadLine: &judge.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: &level, LowestFailing: &failing, Resolution: 1, Confirmations: 3, ConfirmationsAsked: 3, ConfirmationsMade: 3, Binding: "Too many pods"},
+		LoadLine: &result.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: &level, LowestFailing: &failing, Resolution: 1, Confirmations: 3, ConfirmationsAsked: 3, ConfirmationsMade: 3, Binding: "Too many pods"},
 	}}
 	for i := range f.result.Steps {
 		f.result.Steps[i].Purpose = record.PurposeConfirm
@@ -312,7 +312,7 @@ func TestDifferences(t *testing.T) {
 		f.environment.Facts = machine().Facts(true)
 		f.plan.Target = strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 	}
-	steps := func(change func(*judge.Step)) func(*fixture) {
+	steps := func(change func(*result.Step)) func(*fixture) {
 		return func(f *fixture) {
 			for i := range f.result.Steps {
 				change(&f.result.Steps[i])
@@ -385,17 +385,17 @@ func TestDifferences(t *testing.T) {
 		{"a clock that was off", nil, func(f *fixture) { f.set("clock", "+3.0") }, "clock " + noted + " +0.2 s|+3.0 s"},
 		{"a clock as good as the other", nil, func(f *fixture) { f.set("clock", "+1.0") }, ""},
 		{"the time of day", nil, func(f *fixture) { f.environment.Start = start().Add(time.Hour) }, "time " + noted + " 2030-01-02 03:04:05|2030-01-02 04:04:05"},
-		{"a level that was not reached", nil, steps(func(s *judge.Step) { s.LevelReached = 9 }), "load " + refuses + " 10|9"},
-		{"what stood there before", nil, steps(func(s *judge.Step) { s.Objects.Intended = 30 }), "load " + refuses + " 40|30"},
-		{"another program on the machine", nil, steps(func(s *judge.Step) {
-			s.Bottleneck = &judge.Bottleneck{CPUs: 2, CPUBy: []judge.CPUShare{{Source: "others", Percent: 50}}}
+		{"a level that was not reached", nil, steps(func(s *result.Step) { s.LevelReached = 9 }), "load " + refuses + " 10|9"},
+		{"what stood there before", nil, steps(func(s *result.Step) { s.Objects.Intended = 30 }), "load " + refuses + " 40|30"},
+		{"another program on the machine", nil, steps(func(s *result.Step) {
+			s.Bottleneck = &result.Bottleneck{CPUs: 2, CPUBy: []result.CPUShare{{Source: "others", Percent: 50}}}
 		}), "others " + refuses + " 3%|50%"},
-		{"how fast a closed loop went", nil, steps(func(s *judge.Step) { rate := 50.0; s.OfferedRate = &rate }), ""},
+		{"how fast a closed loop went", nil, steps(func(s *result.Step) { rate := 50.0; s.OfferedRate = &rate }), ""},
 		{"how fast an open one was to go", func(f *fixture) {
 			for i := range f.result.Steps {
 				f.result.Steps[i].Open = true
 			}
-		}, steps(func(s *judge.Step) { rate := 50.0; s.OfferedRate = &rate }), "offered-rate " + noted + " 100|50"},
+		}, steps(func(s *result.Step) { rate := 50.0; s.OfferedRate = &rate }), "offered-rate " + noted + " 100|50"},
 		{"what is drawn", nil, func(f *fixture) { f.plan.Seed, f.plan.Name, f.plan.Budget = 9, "y", plan.Duration(time.Hour) }, ""},
 	} {
 		a, b := sweep("a", 1), sweep("b", 1)
