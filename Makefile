@@ -100,7 +100,7 @@ deps:
 # those that measure one at a time after all. No test is run again when it
 # fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
 # command that runs it again.
-GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
+GO_TEST := GOGC=400 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
 MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build

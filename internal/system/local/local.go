@@ -22,8 +22,11 @@ import (
 
 // FileSystem says which file systems directories are on.
 func FileSystem(dirs ...string) record.Fact {
-	mounts, _ := procfs.GetMounts() // without them it is not on record
 	var on []string
+	var mounts []*procfs.MountInfo
+	if len(dirs) > 0 { // else it is declared alone
+		mounts, _ = procfs.GetMounts() // without them it is not on record
+	}
 	for _, dir := range dirs {
 		var s unix.Stat_t
 		if unix.Stat(dir, &s) != nil {
