@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -134,6 +135,25 @@ func TestRouterRefusesBadInput(t *testing.T) {
 	}
 	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
+	}
+}
+
+// A goal may be about what is changed under load: each step of the axis routes adds
+// one by a reload, and tells once how long it took until it answered.
+func TestRoutesAreAnAxis(t *testing.T) {
+	t.Parallel()
+	p := routerProgram(t)
+	got := p.RunTo(t, "r", "sweep", "router", "--axis", "routes", "--levels", "5,20", "--hold", "4s", "--set", "clients=1", "--set", "termination=none+edge+reencrypt", "--set", "certificates=each",
+		"--slo", "Changed max <= 1h", "--slo", "errors <= 0%")
+	r := p.Result(t, "r")
+	if len(r.Steps) != 2 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	for _, s := range r.Steps {
+		took := s.Latency["Changed"]
+		if took.N != 1 || took.Max == nil || math.Abs(*took.Max-s.Metrics["change"]) > 0.01**took.Max || s.Requests.FailedAll() > 0 {
+			t.Errorf("step %d, %s: %+v, metrics %v, failed %v", s.ID, s.Verdict, took, s.Metrics, s.Requests.Failed)
+		}
 	}
 }
 

@@ -258,7 +258,7 @@ func TestExamplesOfTuneWork(t *testing.T) {
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}}}]}`)
 	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
-	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000}}`)
+	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000, "lowestFailing": 21500}}`)
 	tune := tuneCommandTree(t)
 	ran := 0
 	for _, c := range append(tune.Commands(), tune) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/room"
@@ -95,8 +99,23 @@ func middle(list []yield) yield {
 // benchSpan is how long a generator runs, in turn with the others, benchRounds times.
 const (
 	benchSpan   = 2 * time.Second
-	benchRounds = 5
+	benchRounds = 10
 )
+
+// paired reports the ratio of neighbours: its geometric mean, with the interval at
+// 95 % by Student's t of the logarithms.
+func paired(b *testing.B, name string, ratios []float64) {
+	logs := make([]float64, len(ratios))
+	for i, r := range ratios {
+		logs[i] = math.Log(r)
+	}
+	mean, deviation := stat.MeanStdDev(logs, nil)
+	n := float64(len(logs))
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975) * deviation / math.Sqrt(n)
+	b.ReportMetric(math.Exp(mean), name)
+	b.ReportMetric(math.Exp(mean-half), name+"-from")
+	b.ReportMetric(math.Exp(mean+half), name+"-to")
+}
 
 // ours loads the router with our generator.
 func ours(b *testing.B, s *deployment, connections float64) yield {
@@ -179,8 +198,8 @@ func (o *output) Write(p []byte) (int, error) { *o = append(*o, p...); return le
 
 // BenchmarkYardsticks measures the generator beside wrk and h2load on one
 // router, from the same processors, in turns: the machine is never quite the same.
-// The ratios are medians of those of neighbours, above 1 where ours gets more out
-// of a CPU second.
+// Ratios are of requests for each CPU second of the generator, above 1 where ours
+// gets more out of one.
 func BenchmarkYardsticks(b *testing.B) {
 	const connections = 40
 	n := strconv.Itoa(connections)
@@ -203,26 +222,37 @@ func BenchmarkYardsticks(b *testing.B) {
 			for range b.N {
 				var own, wrk, h2load []yield
 				var toWrk, toH2load []float64
-				for range benchRounds {
-					y := ours(b, s, connections)
-					own = append(own, y)
-					address, scheme := s.router.Secure, "https"
+				address, scheme := s.router.Secure, "https"
+				if x.name == "plain" {
+					address, scheme = s.router.Plain, "http"
+				}
+				for round := range benchRounds {
+					var y, w, h yield
+					turns := []func(){
+						func() { y = ours(b, s, connections) },
+						func() {
+							h = theirs(b, s, `(\d+) succeeded`, append([]string{"h2load", "-t1", "-c" + n, "-n" + x.asked, "--connect-to=" + address, scheme + "://" + host + "/"}, x.more...)...)
+						},
+					}
 					if x.name == "plain" {
-						address, scheme = s.router.Plain, "http"
-						w := theirs(b, s, `(\d+) requests in`, "wrk", "-t1", "-c"+n, "-d"+benchSpan.String(), "--latency", "-H", "Host: "+host, "http://"+address+"/")
+						turns = append(turns, func() {
+							w = theirs(b, s, `(\d+) requests in`, "wrk", "-t1", "-c"+n, "-d"+benchSpan.String(), "--latency", "-H", "Host: "+host, "http://"+address+"/")
+						})
+					}
+					for k := range turns { // each goes first as often as the others
+						turns[(k+round)%len(turns)]()
+					}
+					own, h2load, toH2load = append(own, y), append(h2load, h), append(toH2load, y.requests/y.cpu*h.cpu/h.requests)
+					if w.requests > 0 {
 						wrk, toWrk = append(wrk, w), append(toWrk, y.requests/y.cpu*w.cpu/w.requests)
 					}
-					h := theirs(b, s, `(\d+) succeeded`, append([]string{"h2load", "-t1", "-c" + n, "-n" + x.asked, "--connect-to=" + address, scheme + "://" + host + "/"}, x.more...)...)
-					h2load, toH2load = append(h2load, h), append(toH2load, y.requests/y.cpu*h.cpu/h.requests)
 				}
 				middle(own).report(b, "ours")
 				middle(h2load).report(b, "h2load")
-				slices.Sort(toH2load)
-				b.ReportMetric(toH2load[benchRounds/2], "ours/h2load")
+				paired(b, "ours/h2load", toH2load)
 				if len(wrk) > 0 {
 					middle(wrk).report(b, "wrk")
-					slices.Sort(toWrk)
-					b.ReportMetric(toWrk[benchRounds/2], "ours/wrk")
+					paired(b, "ours/wrk", toWrk)
 				}
 			}
 		})

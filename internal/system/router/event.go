@@ -61,6 +61,7 @@ func (i *instance) makeEvent(ctx context.Context, schedule system.Schedule) erro
 		return fmt.Errorf("make the event %s: %w", s.event, err)
 	}
 	i.rec.Emit(&record.Reading{Source: sourceChange, Values: values})
+	s.took.Store(int64(values["seconds"] * 1e6))
 	if late := i.rec.Clock.Now() - schedule.End(); late > 0 {
 		return &system.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
 	}
@@ -76,6 +77,20 @@ type changes struct {
 	config    haproxy.Config // that HAProxy runs with, and reloading guards
 
 	added, refused atomic.Int64 // routes, by churn
+	took           atomic.Int64 // microseconds of the event, until a window tells of it
+}
+
+// tell has a window tell of the event, once it has ended.
+func (c *changes) tell(w *record.Window) error {
+	took := c.took.Swap(0)
+	if took == 0 {
+		return nil
+	}
+	counts := record.NewCounts()
+	record.Count(counts, record.Micros(took))
+	h, err := record.HistogramOf(counts)
+	w.Histograms[changed] = h
+	return err
 }
 
 // make makes the event.

@@ -118,22 +118,26 @@ func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.load().Threads + 1))
 	defer uncollected()()
 
-	changed := make(chan error, 1)
+	made := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
-	go func() { changed <- i.makeEvent(ctx, schedule) }()
+	go func() { made <- i.makeEvent(ctx, schedule) }()
 	var beside sync.WaitGroup
 	beside.Go(func() { i.changes.churn(changing) })
 	beside.Go(func() { i.idlers.hold(changing) })
+	var told error
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) {
 		if how := s.proxy.Died(); how != "" {
 			blame(w, how)
+		}
+		if err := i.changes.tell(w); err != nil {
+			told = err
 		}
 		i.rec.Emit(w)
 	})
 	for _, x := range s.clients.Recorded() {
 		i.rec.Emit(&x)
 	}
-	err = errors.Join(err, <-changed)
+	err = errors.Join(err, told, <-made)
 	stop()
 	beside.Wait()
 	if n := s.clients.Counts().NoPort; n > 0 {

@@ -16,6 +16,10 @@ const (
 	axisRoutes      = "routes"
 )
 
+// changed is reached by the event of a step, from its begin on: a reload once the
+// new process serves, a route with its first right answer.
+const changed = "Changed"
+
 // Names of what is read of the parts, among the sources of samples.
 const (
 	sourceRouter  = "haproxy"
@@ -35,6 +39,7 @@ func requests() record.ObjectKind {
 		Object: record.Noun{One: "request", Many: "requests"},
 		Milestones: []record.Milestone{
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "router and its servers"},
+			{Name: changed, Owner: "HAProxy"},
 		},
 		There:        load.Response,
 		FreshPerStep: true,
