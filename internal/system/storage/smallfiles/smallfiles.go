@@ -174,7 +174,11 @@ func (w *worker) file(n int) string { return filepath.Join(w.dir, strconv.Itoa(n
 // any is one of its files.
 func (w *worker) any() string { return w.file(w.first + w.rng.IntN(w.beyond-w.first)) }
 
+// prepare begins from empty: a step before this may have left files.
 func (w *worker) prepare() error {
+	if err := os.RemoveAll(w.dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package smallfiles
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -93,5 +94,22 @@ func TestAFailureIsTold(t *testing.T) {
 	}
 	if err := Run(time.Now, strings.NewReader("{"), io.Discard); err == nil {
 		t.Error("half a specification is none")
+	}
+}
+
+// A step in a directory in which another has left its files works.
+func TestAStepAfterAnother(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for step := range 2 {
+		spec, err := json.Marshal(Spec{Dir: dir, Workers: 2, Files: 10, Size: 100, Every: 10 * time.Millisecond, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		// It ends because its output does, not because a file is there already.
+		if err := Run(time.Now, strings.NewReader(string(spec)), &stopped{&out, 0, 3}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("step %d: %v", step+1, err)
+		}
 	}
 }
