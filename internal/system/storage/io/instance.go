@@ -46,7 +46,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	if one.small == nil {
 		notes = []string{
 			"the IO is real and is made by fio; its latencies have fio's resolution, 1 part in 128 and at least 1 µs",
-			"latencies count from submission, also at a fixed rate: what waited before fio submitted it is in the achieved rate alone",
+			"fio counts latencies from submission; at a fixed rate what an IO waited before it, since it was due by fio's schedule, is added to them",
 		}
 	}
 	below := one.paths

@@ -49,11 +49,14 @@ type volume struct {
 	failed, why string
 	since       int
 
-	first, last fio.Report // before the first window, and as last read
-	next        int        // the window of the next report
-	held        uint64     // IOs of the hold
-	nanos       float64    // their latencies, summed up
-	longest     float64    // of them
+	first, last fio.Report    // before the first window, and as last read
+	next        int           // the window of the next report
+	lag         time.Duration // of reports: the least time from when fio began to their coming
+	line        *line         // of a rate that fio keeps to, else nil
+	idle        []int         // windows of the hold in which nothing was done
+	held        uint64        // IOs of the hold
+	nanos       float64       // their latencies, summed up
+	longest     float64       // of them
 	waits       waits
 }
 
@@ -63,18 +66,32 @@ type window struct {
 	places map[string]int
 }
 
-// side is what was done in one direction. Due is how many were to be.
+// of is what was done in one direction.
+func (w *window) of(name string) *side {
+	x := w.sides[name]
+	if x == nil {
+		x = &side{bins: make(fio.Bins)}
+		w.sides[name] = x
+	}
+	return x
+}
+
+// side is what was done in one direction.
 type side struct {
 	bins  fio.Bins
 	bytes int64
-	due   float64
 }
 
 const (
 	streamTick = 20 * time.Millisecond
 	// lateReport is how long after the end of a window reports of it are waited
-	// for, besides the time of two windows.
-	lateReport = 500 * time.Millisecond
+	// for, besides the time of two windows. An fio whose IO hangs reports nothing
+	// until it ends.
+	lateReport = 5 * time.Second
+	// leastHang is how late a report is that waited for an IO.
+	leastHang = 100 * time.Millisecond
+	// lastReport is how long after the last window they are.
+	lastReport = 500 * time.Millisecond
 	// The bounds of how long fio may take to complete what is under way.
 	leastEnding, mostEnding = 5 * time.Second, 30 * time.Second
 	// mostPlaces is for how many volumes windows say what each did.
@@ -97,6 +114,9 @@ func (l *load) stream(ctx context.Context, s system.Schedule) error {
 			v.proc.Take()
 			v.first, _ = v.proc.Last()
 			v.last = v.first
+			if l.sleeps() && l.raw == "" {
+				v.line = newLine(l.rates(v.n), l.settings.depth, v.first, uint64(v.n))
+			}
 			_ = v.proc.Watch(l.goesFirst()) // one that has ended failed
 		}
 	}
@@ -143,6 +163,7 @@ func (l *load) collect(s system.Schedule) {
 	for _, v := range l.running() {
 		ended := v.proc.Ended()
 		for _, r := range v.proc.Take() {
+			r.Ran = v.until(r.Ran, l.rec.Clock.Now())
 			l.add(v, r, s.Window)
 		}
 		if ended {
@@ -154,6 +175,20 @@ func (l *load) collect(s system.Schedule) {
 	}
 }
 
+// until is up to when a report counts that says for how long fio has run and has
+// come now. An fio whose IO hangs says so before it waits for that, and counts
+// after it.
+func (v *volume) until(ran time.Duration, now record.Micros) time.Duration {
+	lag := time.Duration(now)*time.Microsecond - ran
+	if v.lag == 0 || lag < v.lag {
+		v.lag = lag
+	}
+	if lag > v.lag+leastHang {
+		ran += lag - v.lag
+	}
+	return max(ran, v.last.Ran)
+}
+
 // add puts what a volume did since its last report into a window.
 func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	at := int(math.Round(float64(r.Ran-v.first.Ran)/float64(length))) - 1
@@ -161,31 +196,34 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	if at >= len(l.windows) {
 		return // after the last one
 	}
-	w := l.windows[at]
-	rates := l.rates(v.n)
+	took := make(map[string]fio.Bins)
 	before := v.last.Sides
 	for name, now := range r.Sides {
 		d := now.Bins.Since(before[name].Bins)
 		n := d.N()
-		rate := rates[name]
-		if n == 0 && rate == 0 {
+		if n == 0 {
 			continue
 		}
-		x := w.sides[name]
-		if x == nil {
-			x = &side{bins: make(fio.Bins)}
-			w.sides[name] = x
+		took[name] = d
+		l.windows[at].of(name).bytes += now.Bytes - before[name].Bytes
+		if v.line == nil {
+			l.windows[at].of(name).bins.Add(d)
+			l.windows[at].places[v.name] += int(n)
 		}
-		x.bins.Add(d)
-		x.bytes += now.Bytes - before[name].Bytes
-		x.due += rate * (r.Ran - v.last.Ran).Seconds()
-		w.places[v.name] += int(n)
 		if at >= l.warm {
 			v.held += n
 			for ns, k := range d {
 				v.nanos += float64(ns) * float64(k)
 				v.longest = max(v.longest, float64(ns))
 			}
+		}
+	}
+	if v.line != nil {
+		for _, x := range v.line.since(took, r.Ran) {
+			i := int((x.over - float64(v.first.Ran)) / float64(length))
+			w := l.windows[min(max(i, l.told), at)]
+			w.of(x.side).bins[int64(x.latency())]++
+			w.places[v.name]++
 		}
 	}
 	v.last, v.next = r, at+1
@@ -223,11 +261,16 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	l.told++
 	failed, alive := l.failures(s, i)
 	if len(w.sides) == 0 {
-		w.sides[l.main()] = &side{bins: make(fio.Bins)} // nothing was done
+		w.of(l.main()) // nothing was done
 	}
-	backlog := l.backlog(0, i+1)
+	for _, v := range l.volumes {
+		if i >= l.warm && v.proc != nil && w.places[v.name] == 0 && (v.failed == "" || i < v.since) {
+			v.idle = append(v.idle, i)
+		}
+	}
+	backlog := l.backlog(s, 0, i+1)
 	if dropped > 0 {
-		backlog = l.backlog(0, l.warm) // those that are dropped are waited for no more
+		backlog = l.backlog(s, 0, l.warm) // those that are dropped are waited for no more
 	}
 	for _, name := range fio.SidesInOrder() {
 		x := w.sides[name]
@@ -293,27 +336,50 @@ func (l *load) failures(s system.Schedule, i int) (failed map[string]int, alive 
 	return failed, alive
 }
 
+// due is how many IOs of each side the schedule wants done in some windows, but
+// for those of volumes that had failed.
+func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
+	sum := make(map[string]float64)
+	for _, v := range l.volumes {
+		until := to
+		if v.failed != "" {
+			until = min(to, v.since)
+		}
+		if until <= from {
+			continue
+		}
+		begin, _ := l.span(s, from)
+		_, end := l.span(s, until-1)
+		for name, rate := range l.rates(v.n) {
+			sum[name] += rate * (end - begin).Seconds()
+		}
+	}
+	return sum
+}
+
 // backlog is how many IOs were due in some windows and not done, beyond the one
 // of each kind that a volume may be at when it reports.
-func (l *load) backlog(from, to int) int {
-	kinds := make(map[string]bool)
+func (l *load) backlog(s system.Schedule, from, to int) int {
 	behind := 0.0
-	for _, w := range l.windows[from:to] {
-		for name, x := range w.sides {
-			if x.due > 0 {
-				kinds[name] = true
-				behind += x.due - float64(x.bins.N())
+	for name, due := range l.due(s, from, to) {
+		if due == 0 {
+			continue
+		}
+		behind += due - float64(len(l.volumes))
+		for _, w := range l.windows[from:to] {
+			if x := w.sides[name]; x != nil {
+				behind -= float64(x.bins.N())
 			}
 		}
 	}
-	return int(max(behind-float64(len(kinds)*len(l.volumes)), 0))
+	return int(max(behind, 0))
 }
 
 // finish ends the fios, and tells the last window and what the step came to.
 func (l *load) finish(ctx context.Context, s system.Schedule) error {
 	// The last reports are on their way.
 	last := len(l.windows)
-	_ = wait(ctx, 2*s.Window+lateReport, func() bool {
+	_ = wait(ctx, 2*s.Window+lastReport, func() bool {
 		l.collect(s)
 		return !slices.ContainsFunc(l.running(), func(v *volume) bool { return v.next < last })
 	})
@@ -346,11 +412,9 @@ func (l *load) finish(ctx context.Context, s system.Schedule) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	due, missing := 0.0, float64(l.backlog(l.warm, last))
-	for _, w := range l.windows[l.warm:] {
-		for _, x := range w.sides {
-			due += x.due
-		}
+	due, missing := 0.0, float64(l.backlog(s, l.warm, last))
+	for _, n := range l.due(s, l.warm, last) {
+		due += n
 	}
 	if missing <= achievedTolerated*due {
 		missing = 0

@@ -47,6 +47,9 @@ func TestWindowsAddUp(t *testing.T) {
 			sum := fio.Report{Sides: map[string]fio.Side{fio.Read: {Bins: fio.Bins{}}, fio.Write: {Bins: fio.Bins{}}}}
 			at := time.Duration(rng.IntN(1000)) * time.Millisecond
 			v.first.Ran, v.last.Ran = at, at
+			if rate > 0 {
+				v.line = newLine(l.rates(n), 1, v.first, 1)
+			}
 			for i := range seconds {
 				if at += time.Second; rng.IntN(4) == 0 && i < seconds-1 {
 					continue // a report that is skipped: the next one has it
@@ -59,7 +62,11 @@ func TestWindowsAddUp(t *testing.T) {
 					if rate == 0 {
 						k = uint64(rng.IntN(50))
 					}
-					bins[int64(1+rng.IntN(1e6))] += k
+					took := int64(1 + rng.IntN(1e6))
+					if done < 1 && rate > 0 {
+						took = int64(1e9 / (done * float64(rate))) // why it is half
+					}
+					bins[took] += k
 					slow += k
 					next.Sides[name] = fio.Side{Bins: bins, Bytes: x.Bytes + int64(k)*4096}
 				}
@@ -69,7 +76,7 @@ func TestWindowsAddUp(t *testing.T) {
 		}
 		missing := 0.0
 		if done < 1 && rate > 0 {
-			missing = float64(l.backlog(warm, seconds))
+			missing = float64(l.backlog(s, warm, seconds))
 		}
 		for l.told < seconds {
 			last := 0.0
