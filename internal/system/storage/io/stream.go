@@ -264,7 +264,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		w.of(l.main()) // nothing was done
 	}
 	for _, v := range l.volumes {
-		if i >= l.warm && v.proc != nil && w.places[v.name] == 0 && (v.failed == "" || i < v.since) {
+		if i >= l.warm && v.proc != nil && w.places[v.name] == 0 && (v.failed == "" || i < v.since) && l.expects(v, s.Window) {
 			v.idle = append(v.idle, i)
 		}
 	}
@@ -355,6 +355,19 @@ func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 		}
 	}
 	return sum
+}
+
+// leastExpected is of how many IOs that are due in a window one at least is done,
+// unless the volume stands.
+const leastExpected = 3
+
+// expects reports whether a window without an IO of a volume says that it stood.
+func (l *load) expects(v *volume, window time.Duration) bool {
+	due := 0.0
+	for _, rate := range l.rates(v.n) {
+		due += rate * window.Seconds()
+	}
+	return l.rate == 0 || due >= leastExpected
 }
 
 // backlog is how many IOs were due in some windows and not done, beyond the one
