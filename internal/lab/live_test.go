@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,18 +35,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// The tests of this file bring up labs. Most share one of 20 nodes.
+// The tests of this file bring up labs. TestOneLab has one of 20 nodes.
 const sharedNodes = 20
 
 var sharedSpec = Spec{Name: "shared", Shape: Shape{Nodes: sharedNodes, MaxPods: 37,
 	StartLatency: dist.Dist{Shape: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}}
-
-var shared struct {
-	once sync.Once
-	root string
-	lab  *Lab
-	err  error
-}
 
 // ownerOf is set in the process that TestPrivateLabs starts and kills, and
 // ownerOfReal besides if its lab has a real node.
@@ -72,19 +64,7 @@ func TestMain(m *testing.M) {
 			runtime.KeepAlive(l)
 		}
 	}
-	code := suite.Run(m, os.Stderr)
-	if shared.lab != nil {
-		if err := shared.lab.Down(context.Background()); err != nil {
-			fmt.Println(err)
-			code = 1
-		}
-		if entries, err := os.ReadDir(shared.root); err != nil || len(entries) > 0 {
-			fmt.Println("the shared lab left", entries, err)
-			code = 1
-		}
-		os.Remove(shared.root)
-	}
-	os.Exit(code)
+	os.Exit(suite.Run(m, os.Stderr))
 }
 
 // privateSpec is the lab of the process that is killed.
@@ -95,21 +75,35 @@ func privateSpec() Spec {
 	return Spec{Private: true, Shape: Shape{RealNode: true, NodeCPUs: 0.5, NodeMemory: 1 << 30, PodCIDRPrefix: 26}}
 }
 
-func sharedLab(t *testing.T) *Lab {
-	t.Helper()
-	binary := suite.Binary(t)
-	shared.once.Do(func() {
-		if shared.root, shared.err = os.MkdirTemp("", "plimsoll-lab-test"); shared.err != nil {
-			return
-		}
-		began := time.Now()
-		shared.lab, shared.err = Store{Root: filepath.Join(shared.root, "state"), Executable: binary}.Up(context.Background(), sharedSpec)
-		t.Logf("up with %d nodes in %v", sharedNodes, time.Since(began).Round(time.Millisecond))
-	})
-	if shared.err != nil {
-		t.Fatal(shared.err)
+// One lab is looked at, loaded and harmed, by one test after the other.
+func TestOneLab(t *testing.T) {
+	t.Parallel()
+	s := liveStore(t)
+	began := time.Now()
+	l, err := s.Up(t.Context(), sharedSpec)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return shared.lab
+	t.Logf("up with %d nodes in %v", sharedNodes, time.Since(began).Round(time.Millisecond))
+	for _, tt := range []struct {
+		what string
+		test func(*testing.T, *Lab)
+	}{
+		{"it is what was asked for", isWhatWasAskedFor},
+		{"nothing is reachable from outside", isNotReachableFromOutside},
+		{"components have an environment of their own", hasEnvironmentsOfItsOwn},
+		{"planted latencies", startsPodsAsPlanted},
+		{"annotated pods", startsPodsAsAnnotated},
+		{"restarts", restarts},
+		{"beside labs that break", standsBesideBrokenLabs},
+		{"components that break", showsBrokenComponents},
+	} {
+		t.Run(tt.what, func(t *testing.T) { tt.test(t, l) })
+	}
+	if err := l.Down(context.Background()); err != nil {
+		t.Error(err)
+	}
+	leavesNothing(t, s, "after all tests")
 }
 
 // store is a store of the test's own; whatever it leaves is a failure.
@@ -163,8 +157,7 @@ func stateOf(t *testing.T, l *Lab) Status {
 	return status
 }
 
-func TestLabIsWhatWasAskedFor(t *testing.T) {
-	l := sharedLab(t)
+func isWhatWasAskedFor(t *testing.T, l *Lab) {
 	client := user(t, l)
 	server, err := client.Discovery().ServerVersion()
 	if err != nil || server.GitVersion != "v1.36.3" || server.Major != "1" || server.Minor != "36" {
@@ -282,11 +275,10 @@ func parseSocket(t *testing.T, s string) netip.AddrPort {
 	return netip.AddrPortFrom(address.Unmap(), uint16(n))
 }
 
-func TestNothingIsReachableFromOutside(t *testing.T) {
+func isNotReachableFromOutside(t *testing.T, l *Lab) {
 	if got := parseSocket(t, "0100007F:1F90"); got != netip.MustParseAddrPort("127.0.0.1:8080") {
 		t.Fatalf("this test reads 127.0.0.1:8080 as %v", got)
 	}
-	l := sharedLab(t)
 	var found []int
 	for _, c := range stateOf(t, l).Components {
 		for _, s := range listeners(t, c.PID) {
@@ -305,8 +297,7 @@ func TestNothingIsReachableFromOutside(t *testing.T) {
 	}
 }
 
-func TestComponentsHaveAnEnvironmentOfTheirOwn(t *testing.T) {
-	l := sharedLab(t)
+func hasEnvironmentsOfItsOwn(t *testing.T, l *Lab) {
 	for _, c := range stateOf(t, l).Components {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID))
 		if err != nil {
@@ -417,8 +408,7 @@ func quantile(values []time.Duration, q float64) time.Duration {
 // Pods pass through what a kubelet reports, and become Ready when it was
 // planted. How much later is a matter of the machine, which 'make truth' looks
 // at: here none may be early, and those planted late come late.
-func TestPlantedLatencies(t *testing.T) {
-	l := sharedLab(t)
+func startsPodsAsPlanted(t *testing.T, l *Lab) {
 	client := user(t, l)
 	const namespace, pods = "planted", 200
 	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
@@ -553,8 +543,7 @@ func countLeases(t *testing.T, client kubernetes.Interface) (count func() (int, 
 
 // A pod's annotation overrides the lab's latency, and one that means
 // nothing is said to mean nothing.
-func TestAnnotatedPods(t *testing.T) {
-	l := sharedLab(t)
+func startsPodsAsAnnotated(t *testing.T, l *Lab) {
 	client := user(t, l)
 	annotated := func(value string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Annotations = map[string]string{StartLatencyAnnotation: value} }
@@ -598,8 +587,7 @@ func TestAnnotatedPods(t *testing.T) {
 
 // After a restart of any component the lab is well at once, and pods
 // start as before.
-func TestRestarts(t *testing.T) {
-	l := sharedLab(t)
+func restarts(t *testing.T, l *Lab) {
 	client := user(t, l)
 	for _, component := range ComponentNames() {
 		before := stateOf(t, l)
@@ -641,8 +629,7 @@ func TestRestarts(t *testing.T) {
 
 // Two labs side by side; one is destroyed in the ways that users find,
 // and the other does not notice. Meanwhile it renews its leases at its leisure.
-func TestBrokenLabs(t *testing.T) {
-	one := sharedLab(t)
+func standsBesideBrokenLabs(t *testing.T, one *Lab) {
 	s := liveStore(t)
 	leases := countLeases(t, user(t, one))
 	for _, tt := range []struct {
@@ -691,8 +678,7 @@ func TestBrokenLabs(t *testing.T) {
 
 // One component that is gone, or that hangs, makes the lab a broken one
 // and shows which it is.
-func TestBrokenComponents(t *testing.T) {
-	l := sharedLab(t)
+func showsBrokenComponents(t *testing.T, l *Lab) {
 	if err := kill(t, l, Scheduler); err != nil {
 		t.Fatal(err)
 	}
@@ -866,6 +852,7 @@ func TestAConfinedControlPlane(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
+	t.Parallel()
 	s := liveStore(t)
 	l, err := s.Up(t.Context(), Spec{Name: "confined", Shape: Shape{Nodes: 2, ControlPlaneCPUs: 0.5}})
 	if err != nil {
