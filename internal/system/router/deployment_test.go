@@ -66,7 +66,8 @@ func (x came) clean(t *testing.T, least int) {
 	}
 }
 
-const short = time.Second
+// short is enough for requests to be answered: how many are is not judged.
+const short = 500 * time.Millisecond
 
 func TestEveryTermination(t *testing.T) {
 	for _, termination := range []string{"none", "edge", "passthrough", "reencrypt"} {
@@ -125,6 +126,7 @@ func TestWhatARouterCanBe(t *testing.T) {
 }
 
 func TestSessionsAreResumed(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"1.2", "1.3"} {
 		for _, resumption := range []string{"true", "false"} {
 			s := running(t, map[string]string{"termination": "edge", "keepAlive": "false", "resumption": resumption, "routes": "1", "tlsVersion": version})
@@ -140,6 +142,7 @@ func TestSessionsAreResumed(t *testing.T) {
 // R11: a header beyond the buffer is refused, of a request with 400 and of an
 // answer with 502, and taken with a larger buffer.
 func TestOversizedHeaders(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		why    string
 		params map[string]string
@@ -166,6 +169,7 @@ func changing(s *deployment) *changes {
 }
 
 func TestAReloadLosesNoRequest(t *testing.T) {
+	t.Parallel()
 	for _, keep := range []string{"true", "false"} {
 		s := running(t, map[string]string{"event": "reload", "keepAlive": keep, "retry": "browser"})
 		x := loaded(t, s, 4, 2*time.Second, func() {
@@ -242,6 +246,7 @@ func TestWhoTookTheProcessor(t *testing.T) {
 }
 
 func TestARouteIsAddedUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][2]string{
 		{"route-reload", "none"}, {"route-runtime", "edge"},
 		{"route-reload", "edge"}, {"route-reload", "passthrough"}, {"route-runtime", "none"}, {"route-runtime", "passthrough"},
@@ -264,6 +269,7 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 // A route that gets another server costs no request, and the first right answer
 // is the new server's: until then the former one's come.
 func TestARouteIsChangedUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, termination := range []string{"passthrough", "none", "reencrypt"}[:suite.Size(1, 3)] {
 		s := running(t, map[string]string{"event": "route-change", "termination": termination, "routes": "1"})
 		change := func() map[string]float64 {
@@ -285,6 +291,7 @@ func TestARouteIsChangedUnderLoad(t *testing.T) {
 // Under churn of other routes a route that is added is answered, and so are all
 // others; no route of the churn is left but the last one.
 func TestRoutesChurn(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ event, termination, file, by string }{
 		{"route-runtime", "none", "http.map", "runtime"}, {"none", "passthrough", "tcp.map", "runtime"}, {"route-reload", "edge", "secure.map", "runtime"},
 		{"route-reload", "none", "http.map", "reload"},
@@ -314,6 +321,7 @@ func TestRoutesChurn(t *testing.T) {
 // With another server for each route, a killed one costs what was under way on it
 // and no more: HAProxy asks the other one.
 func TestAKilledServer(t *testing.T) {
+	t.Parallel()
 	s := running(t, map[string]string{"event": "kill-server", "servers": "2", "cookies": "false"})
 	x := loaded(t, s, 4, 2*time.Second, func() {
 		if _, err := changing(s).make(context.Background()); err != nil {
@@ -335,6 +343,7 @@ func TestAKilledServer(t *testing.T) {
 
 // What HAProxy tells of itself is what is going on.
 func TestWhatHAProxyTells(t *testing.T) {
+	t.Parallel()
 	s := running(t, map[string]string{"maxconn": "20"})
 	loaded(t, s, 10, short, func() {
 		info, err := s.proxy.Stats().Info()
@@ -360,6 +369,7 @@ func TestWhatHAProxyTells(t *testing.T) {
 
 // What HAProxy does not take is left in its listener's queue.
 func TestTheListenersQueue(t *testing.T) {
+	t.Parallel()
 	for _, termination := range []string{"none", "edge"} {
 		s := running(t, map[string]string{"maxconn": "4", "termination": termination})
 		address := s.router.Plain
@@ -421,6 +431,7 @@ func TestALinkIsFull(t *testing.T) {
 // HAProxy holds a buffer for each half-sent header, none for a connection that
 // is idle after a request, and serves others as before.
 func TestIdleConnections(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		termination, after string
 		least, most        int64 // bytes of each
