@@ -284,7 +284,7 @@ func TestMeasuredDelays(t *testing.T) {
 		pods, pace, distinct int
 		bound                bool
 	}
-	loads := []load{{200, 25, 150, false}}
+	loads := []load{{100, 25, 75, false}}
 	if strict {
 		line := rateLine(t, p, quiet)
 		add("load line of the rate axis (lab)", "", "found, for the delays' bound", "%g pods/s", line)
@@ -408,7 +408,7 @@ func peer(t *testing.T) string {
 // by its own doing: its run must say that it is worth nothing.
 func TestARunLimitedByTheToolIsInvalid(t *testing.T) {
 	p := suite.Program(t)
-	w := p.Start(t, "sweep", "node-density", "--axis", "rate", "--levels", "20", "--lab-nodes", "10", "--life", "3s", "--hold", "10s", "--out", "stopped", "-o", "json")
+	w := p.Start(t, "sweep", "node-density", "--axis", "rate", "--levels", "20", "--lab-nodes", "10", "--life", "3s", "--hold", "5s", "--out", "stopped", "-o", "json")
 	done := make(chan harness.Outcome, 1)
 	go func() { done <- w.Wait() }()
 	tick := time.NewTicker(300 * time.Millisecond)
