@@ -41,10 +41,10 @@ var suite = harness.New(os.Getenv)
 
 func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 
-// needLab is a lab of 10 nodes of 40 pods, which tests of this package share.
+// needLab is a lab of 4 nodes of 40 pods, which tests of this package share.
 func needLab(t *testing.T) *harness.Program {
 	t.Helper()
-	return suite.Lab(t, "--nodes", "10", "--max-pods", "40")
+	return suite.Lab(t, "--nodes", "4", "--max-pods", "40")
 }
 
 // proxy is a TCP proxy in front of the API server whose connections can be cut.
@@ -330,9 +330,9 @@ func TestAllPodsAreAccountedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []result.Objects{
-		{Intended: 100, Created: 100, Ready: 100},
-		{Intended: 200, Created: 200, Ready: 200},
-		{Intended: 450, Created: 450, Ready: 400, NeverReady: 50},
+		{Intended: 40, Created: 40, Ready: 40},
+		{Intended: 80, Created: 80, Ready: 80},
+		{Intended: 180, Created: 180, Ready: 160, NeverReady: 20},
 	}
 	for i, s := range r.Steps {
 		if s.Objects != want[i] {
@@ -343,14 +343,14 @@ func TestAllPodsAreAccountedFor(t *testing.T) {
 		}
 	}
 	full := r.Steps[2]
-	if len(full.Reasons) != 1 || full.Reasons[0].Reason != "Too many pods" || full.Reasons[0].Nodes != 10 || full.Reasons[0].NodesOf != 10 || full.Reasons[0].Count != 50 {
+	if len(full.Reasons) != 1 || full.Reasons[0].Reason != "Too many pods" || full.Reasons[0].Nodes != 4 || full.Reasons[0].NodesOf != 4 || full.Reasons[0].Count != 20 {
 		t.Errorf("reasons %+v", full.Reasons)
 	}
 	if full.Ending != record.EndStalled || *full.EffectiveLevel != 40 || full.PerNode.Min != 40 || full.PerNode.Max != 40 {
 		t.Errorf("ended %s, effective level %v, per node %+v", full.Ending, *full.EffectiveLevel, full.PerNode)
 	}
 	for _, m := range []string{"Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"} {
-		if got := r.Steps[0].Latency[m]; got.N != 100 || got.Censored != 0 || *got.P50 <= 0 || *got.P50 > 30 {
+		if got := r.Steps[0].Latency[m]; got.N != 40 || got.Censored != 0 || *got.P50 <= 0 || *got.P50 > 30 {
 			t.Errorf("%s: %+v", m, got)
 		}
 	}
@@ -362,17 +362,17 @@ func TestAllPodsAreAccountedFor(t *testing.T) {
 func TestPodsOfControllersAreAccountedFor(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
-	r, err := labRun{kubeconfig: l.Kubeconfig, template: deploymentTemplate, levels: []float64{3, 2}, hold: 300 * time.Millisecond}.do(t)
+	r, err := labRun{kubeconfig: l.Kubeconfig, template: deploymentTemplate, levels: []float64{6, 5}, hold: 300 * time.Millisecond}.do(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []int{30, 18} { // 20 pods are 6 iterations of 3, and 2 left over
+	for i, want := range []int{24, 18} { // 20 pods are 6 iterations of 3, and 2 left over
 		if s := r.Steps[i]; s.Objects.Intended != want || s.Objects.Ready != want || !passed(s.Verdict, s.VerdictWhy) {
 			t.Errorf("step %d: %+v %s (%s)", s.ID, s.Objects, s.Verdict, s.VerdictWhy)
 		}
 	}
-	if r.Steps[1].LevelReached != 1.8 {
-		t.Errorf("level reached %v, want 1.8: whole iterations only", r.Steps[1].LevelReached)
+	if r.Steps[1].LevelReached != 4.5 {
+		t.Errorf("level reached %v, want 4.5: whole iterations only", r.Steps[1].LevelReached)
 	}
 	leftNothing(t, l.Kubeconfig)
 }
@@ -403,12 +403,12 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 		list, err := typed.Pods("default").List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
 	})
-	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{5}}.do(t)
+	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{12}}.do(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Steps[0]; s.Objects.Intended != 30 || s.LevelReached != 5 || s.PerNode.Others != 20 {
-		t.Errorf("with 20 pods there already, level 5 on 10 nodes asked for %d more, reached %v, others %d", s.Objects.Intended, s.LevelReached, s.PerNode.Others)
+	if s := r.Steps[0]; s.Objects.Intended != 28 || s.LevelReached != 12 || s.PerNode.Others != 20 {
+		t.Errorf("with 20 pods there already, level 12 on 4 nodes asked for %d more, reached %v, others %d", s.Objects.Intended, s.LevelReached, s.PerNode.Others)
 	}
 	if left, err := typed.Pods("default").List(ctx, metav1.ListOptions{}); err != nil || len(left.Items) != 20 {
 		t.Errorf("%d of 20 pods that are not ours are left, %v", len(left.Items), err)
@@ -420,7 +420,7 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer typed.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-	_, err = labRun{kubeconfig: l.Kubeconfig, levels: []float64{5}, n: next}.do(t)
+	_, err = labRun{kubeconfig: l.Kubeconfig, levels: []float64{12}, n: next}.do(t)
 	var mistake *system.MistakeError
 	if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "not of this run") {
 		t.Errorf("a namespace that is not ours: %v", err)
@@ -452,13 +452,13 @@ func TestACutWatchLosesNothing(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
-	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{30}, pace: 150, hold: 300 * time.Millisecond,
+	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{40}, pace: 100, hold: 300 * time.Millisecond,
 		onStatus: whenRaising(60, p.cut)}.do(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Objects != (result.Objects{Intended: 300, Created: 300, Ready: 300}) || !passed(s.Verdict, s.VerdictWhy) {
+	if s.Objects != (result.Objects{Intended: 160, Created: 160, Ready: 160}) || !passed(s.Verdict, s.VerdictWhy) {
 		t.Errorf("%+v, %s (%s)", s.Objects, s.Verdict, s.VerdictWhy)
 	}
 	if !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
@@ -472,7 +472,7 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
 	var f freezer
-	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{20}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
+	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{40}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
 		open: func(c *Cluster, _ *prepared.Workload) {
 			c.client.Config.Dial = f.dial // of the streams alone
 			if err := c.client.RenewStream(); err != nil {
@@ -485,7 +485,7 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Objects.Intended != 200 || s.Objects.Ready != 200 || s.WatchLag.Unseen == 0 {
+	if s.Objects.Intended != 160 || s.Objects.Ready != 160 || s.WatchLag.Unseen == 0 {
 		t.Errorf("%+v, %s (%s), %+v\n%q", s.Objects, s.Verdict, s.VerdictWhy, s.WatchLag, r.Warnings)
 	}
 	if !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
@@ -498,8 +498,8 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
 	restarted := make(chan error, 1)
-	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{30}, pace: 150, hold: 500 * time.Millisecond,
-		onStatus: whenRaising(60, func() {
+	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{40}, pace: 75, hold: 500 * time.Millisecond,
+		onStatus: whenRaising(40, func() {
 			go func() { restarted <- l.Command("lab", "restart", "kube-apiserver", "--lab", l.Lab).Run() }()
 		})}.do(t)
 	if err != nil {
@@ -509,7 +509,7 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Objects.Intended != 300 || s.Objects.Ready+s.Objects.NeverReady != 300 || s.Objects.Lost != 0 || s.Objects.CreateFailed != 0 {
+	if s.Objects.Intended != 160 || s.Objects.Ready+s.Objects.NeverReady != 160 || s.Objects.Lost != 0 || s.Objects.CreateFailed != 0 {
 		t.Errorf("%+v, %s (%s)\n%q", s.Objects, s.Verdict, s.VerdictWhy, r.Warnings)
 	}
 	if !passed(s.Verdict, s.VerdictWhy) {
