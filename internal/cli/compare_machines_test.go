@@ -15,6 +15,7 @@ import (
 // from two machines are not compared unless it is said that the machine is what is
 // compared.
 func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
+	t.Parallel()
 	const cpus, kernel = `"cpus": 2,`, `"kernel": "6.18.44-fc-v657"`
 	for _, tt := range []struct {
 		why, of      string

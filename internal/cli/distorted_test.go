@@ -14,6 +14,7 @@ import (
 // A record is judged whatever its times are: the result is written with its
 // page, can be read, and all of its figures are finite.
 func TestKeptRecordsWithOtherTimesAreJudged(t *testing.T) {
+	t.Parallel()
 	const records = "testdata/records"
 	histories, err := filepath.Glob(filepath.Join(records, "*", record.HistoryFile))
 	if err != nil || len(histories) < 18 { // grids have theirs further down

@@ -56,6 +56,7 @@ func shown(dir string, args []string, got outcome) string {
 // written today; the others have a form before that. testdata/records holds the
 // records, testdata/kept what comes of them.
 func TestKeptRecords(t *testing.T) {
+	t.Parallel()
 	const records = 24
 	kept, err := os.ReadDir("testdata/records")
 	if err != nil || len(kept) < records {

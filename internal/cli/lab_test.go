@@ -289,6 +289,7 @@ func TestLabVerbs(t *testing.T) {
 
 // However it is interrupted, a lab that is coming up leaves nothing.
 func TestLabUpIsInterrupted(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		signal  syscall.Signal
 		code    int
@@ -329,7 +330,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 // What kubectl asks of a simulated pod is answered in words, by the API server.
 func TestASimulatedPodSaysWhatItIs(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, wideLab...)
 	typed, _ := labClient(t, p.Kubeconfig)
 	pods := typed.CoreV1().Pods("default")
 	pod := &corev1.Pod{

@@ -44,8 +44,8 @@ func steps(p *harness.Program, dir string) int {
 	})
 }
 
-// A run on a private lab is killed, goes on, is interrupted, goes on
-// again, and comes to the planted limit.
+// A run on a private lab is killed, and its lab with it, goes on, is interrupted,
+// goes on again, and comes to the planted limit.
 func TestAKilledRunIsResumed(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
@@ -55,6 +55,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Errorf("a run that is going on: exit code %d, %s", got.Code, got.Stderr)
 	}
 	w.Kill()
+	p.LeavesNoLab(t) // a private one dies with its run, and lab list removes what is left of it
 	made := steps(p, "r")
 
 	plan := filepath.Join(p.Dir, "r", record.ExperimentFile)

@@ -76,6 +76,7 @@ func drawFlags(random *rand.Rand, parameters string) (args []string) {
 func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 	t.Parallel()
 	read := map[string]int{}
+	var profiles []string // of tuned: one program reads them all, at the end
 	try := func(args []string) (wrote bool) {
 		line := "tune " + strings.Join(args, " ")
 		dir := filepath.Join(t.TempDir(), "written")
@@ -92,6 +93,10 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
+			}
+			if d.Name() == "tuned.conf" {
+				profiles = append(profiles, path)
+				return nil
 			}
 			reader, says := readWritten(t, path)
 			if read[reader]++; says != "" {
@@ -151,9 +156,38 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 			t.Errorf("tune %s: only %d of %d draws wrote files", name, wrote, draws)
 		}
 	}
+	if reader, says := tunedReads(profiles...); says != "" {
+		t.Errorf("%s: %s", reader, says)
+	} else {
+		read[reader] += len(profiles)
+	}
 	for _, reader := range slices.Sorted(maps.Keys(read)) {
 		t.Logf("%s: %d files", reader, read[reader])
 	}
+}
+
+// reads runs a program that reads files, and returns its name and what it says.
+func reads(name string, args ...string) (reader, says string) {
+	if _, err := exec.LookPath(name); err != nil {
+		return name + ", which is not here", ""
+	}
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		return name, fmt.Sprintf("%v\n%s", err, out)
+	}
+	return name, string(out)
+}
+
+// tunedReads opens profiles as tuned does.
+func tunedReads(paths ...string) (reader, says string) {
+	return reads("python3", append([]string{"-c", `import configparser, sys
+for path in sys.argv[1:]:
+    c = configparser.ConfigParser(delimiters=("=",), inline_comment_prefixes=("#",), strict=True)
+    c.optionxform = str
+    c.read(path)
+    assert c["main"]["include"] == "throughput-performance", (path, dict(c["main"]))
+    for key, value in c["sysctl"].items():
+        assert value.lstrip(">").replace("\t", " ").replace(" ", "").replace("-", "").replace(",", "").isdigit(), (path, key, value)`}, paths...)...)
 }
 
 // readWritten gives a file to the program or the types that read it, and
@@ -164,29 +198,11 @@ func readWritten(t *testing.T, path string) (reader, says string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(name string, args ...string) (string, string) {
-		if _, err := exec.LookPath(name); err != nil {
-			return name + ", which is not here", ""
-		}
-		out, err := exec.Command(name, args...).CombinedOutput()
-		if err != nil {
-			return name, fmt.Sprintf("%v\n%s", err, out)
-		}
-		return name, string(out)
-	}
 	switch base := filepath.Base(path); {
 	case strings.HasSuffix(base, ".sh"):
-		return run("sh", "-n", path)
-	case base == "tuned.conf": // as tuned opens it
-		return run("python3", "-c", `import configparser, sys
-c = configparser.ConfigParser(delimiters=("=",), inline_comment_prefixes=("#",), strict=True)
-c.optionxform = str
-c.read(sys.argv[1])
-assert c["main"]["include"] == "throughput-performance", dict(c["main"])
-for key, value in c["sysctl"].items():
-    assert value.lstrip(">").replace("\t", " ").replace(" ", "").replace("-", "").replace(",", "").isdigit(), (key, value)`, path)
+		return reads("sh", "-n", path)
 	case strings.HasSuffix(base, ".conf"):
-		reader, says = run("sysctl", "--dry-run", "-p", path)
+		reader, says = reads("sysctl", "--dry-run", "-p", path)
 		for line := range strings.Lines(says) {
 			// That module may not be loaded here.
 			if _, _, ok := strings.Cut(line, " = "); !ok && !strings.Contains(line, "nf_conntrack") || strings.Contains(line, "#") {
@@ -199,7 +215,7 @@ for key, value in c["sysctl"].items():
 		if err := os.WriteFile(rest, []byte("defaults\n  mode http\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\nfrontend a\n  bind 127.0.0.1:1\n  default_backend b\nbackend b\n  server s 127.0.0.1:1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		reader, says = run("haproxy", "-c", "-f", path, "-f", rest)
+		reader, says = reads("haproxy", "-c", "-f", path, "-f", rest)
 		if strings.Contains(says, "WARNING") || strings.Contains(says, "ALERT") || strings.Contains(says, "exit status") {
 			return reader, says
 		}

@@ -140,7 +140,7 @@ func TestWaysToMachines(t *testing.T) {
 // What cannot be there says so before any load.
 func TestClusterWithoutVirtualMachines(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, wideLab...)
 	got := p.Run(t, "sweep", "vm-boot-storm", "--lab", p.Lab, "--levels", "5")
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)

@@ -27,11 +27,13 @@ type Program struct {
 	// Lab is the name of the shared lab that the test has, and Kubeconfig the
 	// path of that lab's kubeconfig; "" without one.
 	Lab, Kubeconfig string
-	binary          string
-	suite           *Suite
-	mu              sync.Mutex
-	commands        strings.Builder // that were run, with what they printed
-	kept            bool            // what it left, since its test failed
+	// Env is what its commands find in their environment besides.
+	Env      []string
+	binary   string
+	suite    *Suite
+	mu       sync.Mutex
+	commands strings.Builder // that were run, with what they printed
+	kept     bool            // what it left, since its test failed
 }
 
 // Outcome is what a user sees of a command that has ended. Code is -1 when a
@@ -47,7 +49,7 @@ type Outcome struct {
 func (p *Program) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.binary, args...)
 	cmd.Dir = p.Dir
-	cmd.Env = append(cmd.Environ(), "XDG_STATE_HOME="+p.State, "KUBECONFIG=/nonexistent/kubeconfig")
+	cmd.Env = append(append(cmd.Environ(), "XDG_STATE_HOME="+p.State, "KUBECONFIG=/nonexistent/kubeconfig"), p.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
