@@ -143,7 +143,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 func TestRoutesAreAnAxis(t *testing.T) {
 	t.Parallel()
 	p := routerProgram(t)
-	got := p.RunTo(t, "r", "sweep", "router", "--axis", "routes", "--levels", "5,20", "--hold", "4s", "--set", "clients=1", "--set", "termination=none+edge+reencrypt", "--set", "certificates=each",
+	got := p.RunTo(t, "r", "sweep", "router", "--axis", "routes", "--levels", "5,20", "--hold", "4s", "--set", "clients=1", "--set", "termination=none+edge+reencrypt", "--set", "certificates=each", "--set", "retry=browser",
 		"--slo", "Changed max <= 1h", "--slo", "errors <= 0%")
 	r := p.Result(t, "r")
 	if len(r.Steps) != 2 {

@@ -251,7 +251,7 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 		{"route-reload", "none"}, {"route-runtime", "edge"},
 		{"route-reload", "edge"}, {"route-reload", "passthrough"}, {"route-runtime", "none"}, {"route-runtime", "passthrough"},
 	}[:suite.Size(2, 6)] {
-		s := running(t, map[string]string{"event": c[0], "termination": c[1]})
+		s := running(t, map[string]string{"event": c[0], "termination": c[1], "retry": "browser"})
 		var values map[string]float64
 		x := loaded(t, s, 2, 2*time.Second, func() {
 			var err error
@@ -271,7 +271,7 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 func TestARouteIsChangedUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, termination := range []string{"passthrough", "none", "reencrypt"}[:suite.Size(1, 3)] {
-		s := running(t, map[string]string{"event": "route-change", "termination": termination, "routes": "1"})
+		s := running(t, map[string]string{"event": "route-change", "termination": termination, "routes": "1", "retry": "browser"})
 		change := func() map[string]float64 {
 			values, err := changing(s).make(context.Background())
 			if err != nil {
@@ -296,7 +296,7 @@ func TestRoutesChurn(t *testing.T) {
 		{"route-runtime", "none", "http.map", "runtime"}, {"none", "passthrough", "tcp.map", "runtime"}, {"route-reload", "edge", "secure.map", "runtime"},
 		{"route-reload", "none", "http.map", "reload"},
 	}[:suite.Size(1, 4)] {
-		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50", "churnBy": c.by})
+		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50", "churnBy": c.by, "retry": "browser"})
 		under := changing(s)
 		ctx, stop := context.WithCancel(context.Background())
 		var churn sync.WaitGroup
