@@ -70,6 +70,39 @@ func measured(t *testing.T, args ...string) (dir string, got outcome) {
 	return dir, command(t, nil, append(args, "--out", dir)...)
 }
 
+// A pause is found in both loops: what a closed loop keeps from being sent is
+// counted as a schedule would have sent it.
+func TestAPauseIsFoundInBothLoops(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			why, pause string
+			code       int
+			says       string
+		}{
+			{"two whole windows", "600ms", process.ExitBreached, "nothing was answered for 0.4 s (2 windows)"},
+			{"less than two windows", "300ms", process.ExitBreached, "nothing was answered for 0.3"},
+			{"none", "0s", process.ExitHeld, ""},
+		} {
+			goal := []string{"--hold", "2s", "--set", "pause=" + tt.pause, "--slo", "Responded p99 <= 100ms"}
+			closed, got := measured(t, append([]string{"sweep", "simulated", "--axis", "clients", "--levels", "10"}, goal...)...)
+			if got.code != tt.code || strings.Contains(got.stdout+got.stderr, "a stall") != (tt.says != "") || !strings.Contains(got.stdout+got.stderr, tt.says) {
+				t.Errorf("%s: %+v", tt.why, got)
+			}
+			open, got := measured(t, append([]string{"sweep", "simulated", "--axis", "requests", "--levels", "1900"}, goal...)...)
+			if got.code != tt.code {
+				t.Errorf("%s, by a schedule: %+v", tt.why, got)
+			}
+			if tt.says == "" {
+				continue
+			}
+			with, scheduled := *resultIn(t, closed).Steps[0].Requests.Corrected["Responded"].P99, *resultIn(t, open).Steps[0].Latency["Responded"].P99
+			if with < 0.9*scheduled || with > 1.1*scheduled {
+				t.Errorf("%s: p99 is %.3f s corrected, and %.3f s by a schedule", tt.why, with, scheduled)
+			}
+		}
+	})
+}
+
 // The simulated target is whole: what is planted in it is found by the commands
 // that a user has, without a lab.
 func TestPlantedLimitsAreFound(t *testing.T) {

@@ -63,7 +63,7 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 // says why a run that was not finished ended, "" when it was.
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) result.Result {
 	b.close()
-	for _, w := range slices.Concat(findings.WarningsOf(b.steps), b.collector.Lasting()) {
+	for _, w := range slices.Concat(findings.WarningsOf(b.steps, b.spec.Kind.There), b.collector.Lasting()) {
 		b.Warn(w)
 	}
 	if !b.ended && stop == "" {

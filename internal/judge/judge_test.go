@@ -635,7 +635,7 @@ func TestAQuantileOfTooFewIsWarnedOf(t *testing.T) {
 			s.made(fmt.Sprint(i), 1)
 		}
 		s.end(record.EndHeld)
-		text := fmt.Sprint(findings.WarningsOf(s.steps))
+		text := fmt.Sprint(findings.WarningsOf(s.steps, s.spec.Kind.There))
 		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the maximum: p99 needs 100 objects, and there were fewer") {
 			t.Errorf("p99 of %d objects: warnings %q", n, text)
 		}

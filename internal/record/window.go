@@ -86,9 +86,12 @@ func NewCounts() *hdrhistogram.Histogram {
 }
 
 // Count adds a time to a histogram.
-func Count(h *hdrhistogram.Histogram, took Micros) {
+func Count(h *hdrhistogram.Histogram, took Micros) { CountMany(h, took, 1) }
+
+// CountMany counts n of one time.
+func CountMany(h *hdrhistogram.Histogram, took Micros, n int64) {
 	// It is within the bounds, which is all that can be wrong.
-	_ = h.RecordValue(min(max(int64(took), 0), histogramMost.Microseconds()))
+	_ = h.RecordValues(min(max(int64(took), 0), histogramMost.Microseconds()), n)
 }
 
 // HistogramOf encodes a histogram; one without counts, or nil, is "".

@@ -9,7 +9,7 @@ import (
 )
 
 // WarningsOf are what the reader must know of how the steps were judged.
-func WarningsOf(steps []*verdict.Judged) record.Warnings {
+func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 	var warnings record.Warnings
 	most := 0.0
 	var disturbed []int
@@ -36,6 +36,9 @@ func WarningsOf(steps []*verdict.Judged) record.Warnings {
 			})
 		}
 		if text := fold.StallOf(s.Backlog); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
+		}
+		if text := fold.StallsOf(s.Requests, there, s.Latency); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.Largest {

@@ -43,9 +43,12 @@ type Facts struct {
 	// What follows from all of this, once the step was measured.
 	outcomes []unitOutcome     // of the units
 	Samples  map[string]Sample // by milestone, of the step's own objects
-	Dropped  int               // requests of the step that were never sent
-	Achieved *float64          // in percent of the rate that was offered, nil is not known
-	Stood    []Standstill
+	// Corrected are those with the requests that a stall kept a closed loop from
+	// sending, nil where there was none.
+	Corrected map[string]stats.Sample
+	Dropped   int      // requests of the step that were never sent
+	Achieved  *float64 // in percent of the rate that was offered, nil is not known
+	Stood     []Standstill
 }
 
 // unit is one object that is asked for.

@@ -66,6 +66,14 @@ func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
 	return f.within(at)
 }
 
+// StalledAt is when the first stall of a stream was over.
+func (f Moments) StalledAt() record.Micros {
+	if f.Stream == nil || len(f.Stream.stood) == 0 {
+		return f.End
+	}
+	return f.within(f.Stream.stood[0].to)
+}
+
 // QuantileAt is when so many of the step's own objects were late that the
 // objective could no longer hold, and how many were in the end: of n objects
 // the quantile is the ceil(q n)-th smallest latency, so that it takes

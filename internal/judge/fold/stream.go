@@ -34,7 +34,8 @@ type Stream struct {
 	delay    *hdrhistogram.Histogram
 	// bounds are those whose exceeding is counted by window.
 	bounds []slo.SLO
-	Err    error // a histogram that could not be read
+	stood  []stall // once the step is over
+	Err    error   // a histogram that could not be read
 }
 
 // streamSeries is what a distribution of a stream is of.
@@ -50,6 +51,9 @@ type windowCounts struct {
 	told                                  bool // what was answered meanwhile
 	inFlight, backlog                     int
 	over                                  []int // of the bounds: how many that were done exceeded it
+	byPlace                               map[string]int
+	timeouts, refused                     int // requests that were given up at their bound, and that failed otherwise
+	histograms                            map[string]record.Histogram
 }
 
 // NewStream begins a step's stream, of which a hold is judged. Bounds are
@@ -80,7 +84,9 @@ func (s *Stream) Add(w *record.Window) {
 	counts := windowCounts{
 		from: w.From, to: w.To, warmUp: w.WarmUp, intended: w.Intended, done: w.Done, failed: w.FailedAll(), late: w.Late, dropped: w.Dropped,
 		answered: w.Done, answeredBytes: w.BytesIn, retried: w.Retried, inFlight: w.InFlight, backlog: w.Backlog, over: make([]int, len(s.bounds)),
+		byPlace: w.ByPlace, timeouts: w.Failed[record.FailedTimeout], histograms: w.Histograms,
 	}
+	counts.refused = counts.failed - counts.timeouts
 	if counts.told = w.ByClock; counts.told {
 		counts.answered, counts.answeredBytes = w.Answered, w.AnsweredBytes
 	}
@@ -185,6 +191,11 @@ func (s *Stream) Samples(there string) map[string]stats.Sample {
 
 // sample is the distribution of those of a milestone's series that are chosen.
 func (s *Stream) sample(milestone string, chosen func(streamSeries) bool, there string) stats.Sample {
+	return s.sampleWith(milestone, chosen, there, new([streamBatches]unsentBatch))
+}
+
+// sampleWith is sample with requests that were not sent.
+func (s *Stream) sampleWith(milestone string, chosen func(streamSeries) bool, there string, added *[streamBatches]unsentBatch) stats.Sample {
 	var batches []stats.Sample
 	var missing [streamBatches]int
 	if milestone == there {
@@ -201,7 +212,10 @@ func (s *Stream) sample(milestone string, chosen func(streamSeries) bool, there 
 				sum.Merge(list[i])
 			}
 		}
-		if x := sampleOf(sum, missing[i]); x.N() > 0 {
+		if added[i].counts != nil {
+			sum.Merge(added[i].counts)
+		}
+		if x := sampleOf(sum, missing[i]+added[i].censored); x.N() > 0 {
 			batches = append(batches, x)
 		}
 	}
@@ -259,8 +273,9 @@ func (s *Stream) fill(spec *result.Spec, f *Facts, step *Measured) {
 		}
 		f.Samples[name], step.Latency[name] = one, summarise(x)
 	}
+	s.fillStalls(spec, f)
 	own := sampleOf(s.delay, 0)
-	step.Arrivals = &result.Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: result.Finite(own.Quantile(0.99))}
+	step.Arrivals = &result.Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: result.Finite(own.Quantile(0.99)), OwnDelayMax: result.Finite(own.Max())}
 	step.Reasons = s.reasons()
 	s.account.Recorded = s.shown(spec)
 	for _, w := range s.windows {

@@ -208,6 +208,8 @@ type Arrivals struct {
 	// OwnDelayP99 is by how much the program itself sent later than it could
 	// have, in seconds; null where nothing was sent.
 	OwnDelayP99 *float64 `json:"ownDelayP99"`
+	// OwnDelayMax is the most of it, where single arrivals are not on record.
+	OwnDelayMax *float64 `json:"ownDelayMax,omitempty"`
 	// DeletionsPerSecond is how many objects went in the hold, by the second.
 	DeletionsPerSecond float64 `json:"deletionsPerSecond"`
 }
@@ -239,10 +241,25 @@ type StreamRequests struct {
 	// where it is not known.
 	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
 
+	// Stalls are the times of the hold in which nothing was answered.
+	Stalls []Stall `json:"stalls,omitempty"`
+	// Corrected are the latencies with the requests that stalls kept clients from
+	// sending; nil where there was no stall, or a schedule sent them anyway.
+	Corrected Latencies `json:"corrected,omitempty"`
+
 	// Recorded are single requests, where the target put some on record: those
 	// that took longest, first of those that were done and then of those that
 	// failed, at most recordedShown of each.
 	Recorded []RecordedRequest `json:"recorded,omitempty"`
+}
+
+// Stall is a time in which a stream's load was under way and nothing was answered:
+// at a place, or at all where Place is "".
+type Stall struct {
+	Place   string  `json:"place,omitempty"`
+	From    string  `json:"from"` // wall clock, to the window that it began in
+	Seconds float64 `json:"seconds"`
+	Windows int     `json:"windows"` // whole ones, 0 for a stall shorter than two
 }
 
 // RecordedRequest is a single request of a stream. Its answer took Seconds from

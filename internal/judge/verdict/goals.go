@@ -46,7 +46,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		// What was refused, or never came, is no matter of delay.
 	case len(on.broken) > 0 && bound != nil && bound.Generator:
 		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
-	case len(on.broken) > 0 && own != "":
+	case len(on.broken) > 0 && own != "" && !(adds && on.beyond):
 		return slo.Invalid, own // what decides nothing is not known, and not invalid
 	}
 	switch {
@@ -85,6 +85,7 @@ type breaks struct {
 	missing      bool   // it broke on objects that were not ready
 	refused      string // why requests failed, where it broke on those
 	sure         bool   // it broke on what no delay of the generator's explains
+	beyond       bool   // it broke by far more than the generator was late
 }
 
 // objectives judges a step by all objectives of a goal, and by what every goal
@@ -122,7 +123,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 			}
 			on.broken = append(on.broken, o.what)
 			on.missing = on.missing || o.missing
-			on.sure = on.sure || o.sure
+			on.sure, on.beyond = on.sure || o.sure, on.beyond || o.beyond
 			if o.kind == result.BreachErrors && f.Stream == nil {
 				on.refused = result.Refusal(c.Reasons)
 			}
@@ -183,6 +184,7 @@ type judgement struct {
 	value, bound *float64
 	missing      bool // it broke on objects that were not ready
 	sure         bool // it broke on what no delay explains
+	beyond       bool // it broke by far more than the delay
 	// Of a breach: its sort, how many objects or requests it is of, and when
 	// the objective could no longer hold.
 	kind  result.BreachKind
@@ -262,11 +264,43 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
 		}
 	}
-	if holds {
+	with, stalled := v.f.Corrected[s.Milestone]
+	switch {
+	case holds && stalled && !s.Op.Holds(with.Quantile(s.Q), bound):
+		// Those that a stall kept from being sent would have broken it.
+		sent := value
+		value = with.Quantile(s.Q)
+		return judgement{
+			verdict: slo.Breached, value: result.Finite(value), bound: &bound, kind: result.BreachLatency, count: with.N() - with.AtMost(bound), at: v.f.Moments().StalledAt(),
+			what: fmt.Sprintf("%s: it was %s of those that were sent, and %s with those that a stall kept from being sent", s, result.DurationText(sent, s.Within), result.DurationText(value, s.Within)),
+		}
+	case holds:
 		return passed()
 	}
 	at, count := v.f.Moments().QuantileAt(s, sample)
-	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), value: result.Finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: result.BreachLatency, count: count, at: at}
+	return judgement{
+		verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), value: result.Finite(value), bound: &bound,
+		missing: math.IsInf(value, 1), beyond: value-bound > delayWeight*v.mostDelay(), kind: result.BreachLatency, count: count, at: at,
+	}
+}
+
+// delayWeight is how many times the longest delay of the generator's own a latency
+// must exceed its bound by, that the delay does not explain it: it moves arrivals
+// together, which then wait for each other as well.
+const delayWeight = 10
+
+// mostDelay is by how much the generator itself was late at most, in seconds;
+// infinite where that is not known, or it gave up requests unsent.
+func (v *verdicts) mostDelay() float64 {
+	a := v.step.Arrivals
+	if a == nil || a.OwnDelayMax == nil || a.Dropped > 0 {
+		return math.Inf(1)
+	}
+	most := *a.OwnDelayMax
+	if d := v.step.OwnDelay; d != nil {
+		most = max(most, d.Max)
+	}
+	return most
 }
 
 // all judges all objects in place: whether they are there, and, of the

@@ -53,7 +53,6 @@ type volume struct {
 	next        int           // the window of the next report
 	lag         time.Duration // of reports: the least time from when fio began to their coming
 	line        *line         // of a rate that fio keeps to, else nil
-	idle        []int         // windows of the hold in which nothing was done
 	held        uint64        // IOs of the hold
 	nanos       float64       // their latencies, summed up
 	longest     float64       // of them
@@ -95,7 +94,7 @@ const (
 	// The bounds of how long fio may take to complete what is under way.
 	leastEnding, mostEnding = 5 * time.Second, 30 * time.Second
 	// mostPlaces is for how many volumes windows say what each did.
-	mostPlaces = 100
+	mostPlaces = 1000
 	// achievedTolerated is what may be missing of the due IOs before those count
 	// as never sent.
 	achievedTolerated = 0.01
@@ -263,11 +262,6 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	if len(w.sides) == 0 {
 		w.of(l.main()) // nothing was done
 	}
-	for _, v := range l.volumes {
-		if i >= l.warm && v.proc != nil && w.places[v.name] == 0 && (v.failed == "" || i < v.since) && l.expects(v, s.Window) {
-			v.idle = append(v.idle, i)
-		}
-	}
 	backlog := l.backlog(s, 0, i+1)
 	if dropped > 0 {
 		backlog = l.backlog(s, 0, l.warm) // those that are dropped are waited for no more
@@ -355,19 +349,6 @@ func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 		}
 	}
 	return sum
-}
-
-// leastExpected is of how many IOs that are due in a window one at least is done,
-// unless the volume stands.
-const leastExpected = 3
-
-// expects reports whether a window without an IO of a volume says that it stood.
-func (l *load) expects(v *volume, window time.Duration) bool {
-	due := 0.0
-	for _, rate := range l.rates(v.n) {
-		due += rate * window.Seconds()
-	}
-	return l.rate == 0 || due >= leastExpected
 }
 
 // backlog is how many IOs were due in some windows and not done, beyond the one

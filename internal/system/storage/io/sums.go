@@ -64,9 +64,6 @@ func (l *load) sumUp(s system.Schedule) {
 	}
 	byKind := make(map[string][]string)
 	for _, v := range l.volumes {
-		if len(v.idle) > 0 {
-			note("%s stalled: nothing was done in it in %d of %d windows, %v", v.name, len(v.idle), len(l.windows)-l.warm, time.Duration(len(v.idle))*s.Window)
-		}
 		if v.failed != "" {
 			byKind[v.failed] = append(byKind[v.failed], v.name+": "+v.why)
 		}
