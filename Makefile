@@ -28,7 +28,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 # Packages that share data between goroutines and do not link Kubernetes.
-CONCURRENT := ./internal/run ./internal/run/engine ./internal/record ./internal/judge/objects ./internal/judge/compare ./internal/proc ./internal/cli/screen ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/router/load
+CONCURRENT := ./internal/run ./internal/run/engine ./internal/record ./internal/judge/objects ./internal/judge/compare ./internal/proc ./internal/cli/screen ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/local/load
 
 .PHONY: build ui demo demo-real deps test test-long truth check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build

@@ -186,6 +186,7 @@ func TestDocumentedCommands(t *testing.T) {
 		args, _, _ := shell(strings.Replace(line, "bin/plimsoll", "./arguments", 1))
 		args = bytes.ReplaceAll(args, []byte(".kube/config\x00"), []byte("away\x00"))
 		args = bytes.ReplaceAll(args, []byte("\x00examples/"), []byte("\x00../../examples/"))
+		args = bytes.ReplaceAll(args, []byte("=examples/"), []byte("=../../examples/"))
 		env := map[string]string{"XDG_STATE_HOME": "/dev/null"}
 		if strings.Contains(line, "--lab default") {
 			env["XDG_STATE_HOME"] = withDefault

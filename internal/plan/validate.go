@@ -195,7 +195,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.params(w, "params", p.Params)
 	v.axis(w)
 	kind := w.KindOn(p.Axis.Name)
-	v.goals(w.Name, kind.Names())
+	v.goals(w.Name, kind.Names(), &kind.Place)
 	v.require()
 	v.comparison(w)
 	v.vary(w)
@@ -338,7 +338,9 @@ func (v *validator) levels(kind ExperimentKind) {
 // maxLevels is how many levels a search may choose from.
 const maxLevels = 1e9
 
-func (v *validator) goals(workloadName string, milestones []string) {
+// goals judges the goals of a plan. Places are the word for the target's places, nil
+// where that is not known.
+func (v *validator) goals(workloadName string, milestones []string, places *record.Noun) {
 	seen := make(map[string]bool)
 	for _, item := range v.plan.Goals {
 		path := strictyaml.Key("goals", item.Key)
@@ -361,6 +363,9 @@ func (v *validator) goals(workloadName string, milestones []string) {
 			}
 			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
 				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: %s has no milestone %q", text, workloadName, s.Milestone)
+			}
+			if places != nil && s.Form == slo.Failed && s.Places != places.Many {
+				v.Add(at, nearest.OneOf(s.Places, []string{places.Many}), "objective %q: %s has no %s", text, workloadName, s.Places)
 			}
 		}
 	}
@@ -515,7 +520,7 @@ func (p *Plan) checkRecorded() error {
 	if len(p.Goals) == 0 {
 		v.Add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
 	}
-	v.goals(p.Workload, run.Milestones)
+	v.goals(p.Workload, run.Milestones, nil)
 	v.require()
 	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {

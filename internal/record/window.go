@@ -44,6 +44,8 @@ type Window struct {
 	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
+	// FailedByPlace is how many failed at each place, where there are several.
+	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
 	// Histograms are of the times of those that were done, by the milestones of
 	// the kind, in microseconds. They count from the intended start (closed
 	// loop: from the start).

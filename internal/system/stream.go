@@ -197,6 +197,12 @@ func (w *Windows) End(intended, at record.Micros, x Outcome) {
 			o.Failed = make(map[string]int)
 		}
 		o.Failed[x.Failed]++
+		if x.Place != "" {
+			if o.FailedByPlace == nil {
+				o.FailedByPlace = make(map[string]int)
+			}
+			o.FailedByPlace[x.Place]++
+		}
 	default:
 		o.Done++
 		if x.Place != "" {

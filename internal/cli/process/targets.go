@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/http"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 	"plimsoll.dev/plimsoll/internal/system/router"
@@ -24,6 +25,7 @@ func Providers() []system.Provider {
 		virt.Provider{},
 		router.Provider{},
 		io.Provider{},
+		http.Provider{},
 		simulated.Provider{},
 		volumes.Provider{},
 	}

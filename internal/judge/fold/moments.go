@@ -66,6 +66,20 @@ func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
 	return f.within(at)
 }
 
+// PlacesFailedAt is when requests of a place that failed in the end first did.
+func (f Moments) PlacesFailedAt() record.Micros {
+	if f.Stream != nil {
+		for _, w := range f.Stream.windows {
+			for _, place := range f.Stream.account.PlacesFailed {
+				if w.failedByPlace[place] > 0 {
+					return f.within(w.from)
+				}
+			}
+		}
+	}
+	return f.End
+}
+
 // StalledAt is when the first stall of a stream was over.
 func (f Moments) StalledAt() record.Micros {
 	if f.Stream == nil || len(f.Stream.stood) == 0 {

@@ -78,18 +78,40 @@ func (s *Stream) spans() []windowCounts {
 		if n := len(list) - 1; n >= 0 && list[n].from == w.from {
 			x := &list[n]
 			x.answered, x.refused = x.answered+w.answered, x.refused+w.refused
-			x.byPlace = maps.Clone(x.byPlace)
-			for place, k := range w.byPlace {
-				if x.byPlace == nil {
-					x.byPlace = make(map[string]int)
-				}
-				x.byPlace[place] += k
-			}
+			x.byPlace, x.failedByPlace = sumOf(x.byPlace, w.byPlace), sumOf(x.failedByPlace, w.failedByPlace)
 			continue
 		}
 		list = append(list, w)
 	}
 	return list
+}
+
+// sumOf adds up counts.
+func sumOf(a, b map[string]int) map[string]int {
+	if len(a) == 0 {
+		return b
+	}
+	a = maps.Clone(a)
+	for key, n := range b {
+		a[key] += n
+	}
+	return a
+}
+
+// placesFailed are the places that had failed by the end of the hold, in order: in
+// the last window that tells of the place requests failed there, and none was done.
+func (s *Stream) placesFailed() []string {
+	failed := make(map[string]bool)
+	for _, w := range s.spans() {
+		for place := range w.failedByPlace {
+			failed[place] = w.byPlace[place] == 0
+		}
+		for place, n := range w.byPlace {
+			failed[place] = failed[place] && n == 0
+		}
+	}
+	maps.DeleteFunc(failed, func(_ string, f bool) bool { return !f })
+	return slices.Sorted(maps.Keys(failed))
 }
 
 // stallsOf are the longest runs of windows in which a count is 0 where the others

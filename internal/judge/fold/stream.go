@@ -51,7 +51,7 @@ type windowCounts struct {
 	told                                  bool // what was answered meanwhile
 	inFlight, backlog                     int
 	over                                  []int // of the bounds: how many that were done exceeded it
-	byPlace                               map[string]int
+	byPlace, failedByPlace                map[string]int
 	timeouts, refused                     int // requests that were given up at their bound, and that failed otherwise
 	histograms                            map[string]record.Histogram
 }
@@ -84,7 +84,7 @@ func (s *Stream) Add(w *record.Window) {
 	counts := windowCounts{
 		from: w.From, to: w.To, warmUp: w.WarmUp, intended: w.Intended, done: w.Done, failed: w.FailedAll(), late: w.Late, dropped: w.Dropped,
 		answered: w.Done, answeredBytes: w.BytesIn, retried: w.Retried, inFlight: w.InFlight, backlog: w.Backlog, over: make([]int, len(s.bounds)),
-		byPlace: w.ByPlace, timeouts: w.Failed[record.FailedTimeout], histograms: w.Histograms,
+		byPlace: w.ByPlace, failedByPlace: w.FailedByPlace, timeouts: w.Failed[record.FailedTimeout], histograms: w.Histograms,
 	}
 	counts.refused = counts.failed - counts.timeouts
 	if counts.told = w.ByClock; counts.told {
@@ -107,6 +107,12 @@ func (s *Stream) Add(w *record.Window) {
 			a.ByPlace = make(map[string]int)
 		}
 		a.ByPlace[place] += n
+	}
+	for place, n := range w.FailedByPlace {
+		if a.FailedByPlace == nil {
+			a.FailedByPlace = make(map[string]int)
+		}
+		a.FailedByPlace[place] += n
 	}
 	if s.first == Never {
 		s.first = w.From
@@ -273,6 +279,7 @@ func (s *Stream) fill(spec *result.Spec, f *Facts, step *Measured) {
 		}
 		f.Samples[name], step.Latency[name] = one, summarise(x)
 	}
+	s.account.PlacesFailed = s.placesFailed()
 	s.fillStalls(spec, f)
 	own := sampleOf(s.delay, 0)
 	step.Arrivals = &result.Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: result.Finite(own.Quantile(0.99)), OwnDelayMax: result.Finite(own.Max())}

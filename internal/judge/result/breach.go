@@ -40,6 +40,7 @@ const (
 	BreachErrors    BreachKind = "errors"    // requests failed
 	BreachAchieved  BreachKind = "achieved"  // fewer became ready a second than was asked for
 	BreachNotSteady BreachKind = "notSteady" // the backlog grew throughout the hold
+	BreachPlaces    BreachKind = "places"    // places failed, such as volumes
 	BreachReplaced  BreachKind = "replaced"  // objects took the place of others
 	BreachGuard     BreachKind = "guard"     // a guard stopped the load
 

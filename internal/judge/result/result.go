@@ -235,6 +235,11 @@ type StreamRequests struct {
 	Lost     int            `json:"lost"`    // what became of them is not known
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty"`
+	// FailedByPlace is how many failed at each place.
+	FailedByPlace map[string]int `json:"failedByPlace,omitempty"`
+	// PlacesFailed are those at which requests failed at the end of the hold and
+	// none was done.
+	PlacesFailed []string `json:"placesFailed,omitempty"`
 	// Retried is how often one of them was sent anew.
 	Retried int `json:"retried,omitempty"`
 	// BitsPerSecond is what the answers came to in the hold, heads included; null

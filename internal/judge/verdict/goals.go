@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,7 +113,15 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		on.broken = append(on.broken, b.What)
 		c.addBreach([]string{g.Name}, b)
 	}
-	for _, s := range g.SLOs {
+	slos := g.SLOs
+	if c.Requests != nil && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
+		// A place that is dead weighs next to nothing among requests that come one
+		// after the other: none may be, unless the goal says otherwise.
+		if s, err := slo.Parse(cmp.Or(v.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
+			slos = append(slices.Clip(slos), s)
+		}
+	}
+	for _, s := range slos {
 		o := v.objective(s)
 		switch o.verdict {
 		case slo.Breached:
@@ -225,6 +234,20 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o.sure = s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent)
 		o.kind, o.count, o.at = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
 		return o
+	case slo.Failed:
+		if c.Requests == nil {
+			return inconclusive("%s: only loads of requests tell which failed", s)
+		}
+		list := c.Requests.PlacesFailed
+		n, bound := float64(len(list)), float64(s.Count)
+		if s.Op.Holds(n, bound) {
+			return passed()
+		}
+		what := fmt.Sprintf("%s: %d failed: %s", s, len(list), strings.Join(list[:min(len(list), 3)], ", "))
+		if more := len(list) - 3; more > 0 {
+			what += fmt.Sprintf(" and %d more", more)
+		}
+		return judgement{verdict: slo.Breached, what: what, value: &n, bound: &bound, sure: true, kind: result.BreachPlaces, count: len(list), at: f.Moments().PlacesFailedAt()}
 	default: // slo.Achieved
 		if f.Achieved == nil {
 			return inconclusive("%s: the rate is not known", s)

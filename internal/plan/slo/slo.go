@@ -19,6 +19,7 @@ const (
 	Errors               // errors OP N%
 	Achieved             // achieved OP N%
 	Retried              // retried OP N%
+	Failed               // PLACES failed OP N
 )
 
 // Op compares what was measured (on its left) with the bound.
@@ -56,6 +57,8 @@ type SLO struct {
 	Op        Op            // of every form but All
 	Within    time.Duration // the bound of Quantile and All; 0 with All is the step timeout
 	Percent   float64       // the bound of Errors, Achieved and Retried
+	Places    string        // of Failed: the word for several of the target's places
+	Count     int           // the bound of Failed
 	text      string
 }
 
@@ -70,7 +73,7 @@ type Goal struct {
 }
 
 // Grammar says what Parse accepts, for help and error texts.
-const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N%   (OP is <, <=, > or >=)`
+const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N   (OP is <, <=, > or >=)`
 
 // figureGrammar is a figure of a milestone's latencies, as an objective bounds
 // it and arms are compared by it.
@@ -81,6 +84,7 @@ var (
 	figure   = regexp.MustCompile(`^` + figureGrammar + `$`)
 	quantile = regexp.MustCompile(`^` + figureGrammar + `\s*` + operator + `\s*(\S+)$`)
 	all      = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
+	failed   = regexp.MustCompile(`^([a-z]+)\s+failed\s*(<=|<)\s*([0-9]{1,9})$`)
 	percent  = regexp.MustCompile(`^(errors|achieved|retried)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
 )
 
@@ -145,6 +149,13 @@ func Parse(text string) (SLO, error) {
 		s.Op = Op(m[2])
 		s.Percent, _ = strconv.ParseFloat(m[3], 64)
 		return s, checkPercent(t, s)
+	}
+	if m := failed.FindStringSubmatch(t); m != nil {
+		s.Form, s.Places, s.Op = Failed, m[1], Op(m[2])
+		if s.Count, _ = strconv.Atoi(m[3]); s.Count == 0 && s.Op == Less {
+			return s, fmt.Errorf("objective %q: no count is < 0: write <=", t)
+		}
+		return s, nil
 	}
 	return s, fmt.Errorf("objective %q is not understood: want %s", t, Grammar)
 }

@@ -234,6 +234,8 @@ func (v *validator) goals(path string, goals strictyaml.Ordered[[]string], kind 
 				v.Fail(strictyaml.Index(path, i), "%v", err)
 			} else if s.Milestone != "" {
 				v.milestone(strictyaml.Index(path, i), s.Milestone, kind)
+			} else if s.Form == slo.Failed && s.Places != kind.Place.Many {
+				v.Fail(strictyaml.Index(path, i), "objective %q: there are no %s", text, s.Places)
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -24,8 +23,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
@@ -124,7 +123,6 @@ func ours(b *testing.B, s *deployment, connections float64) yield {
 		b.Fatal(err)
 	}
 	defer undo()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.placement.generator) + 1))
 	clock := record.StartClock(time.Now)
 	g := load.New(s.load(), clock.Now, 1)
 	before, err := proc.Read(os.Getpid())

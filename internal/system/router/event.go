@@ -12,9 +12,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/backend"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
 )
 
 // event is a change that is made in the middle of each hold.

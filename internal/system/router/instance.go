@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"runtime/debug"
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
@@ -14,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
 // instance is what the engine loads: each step has a router of its own, so that
@@ -114,10 +112,6 @@ func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 	if axis := i.Plan.Axis.Name; axis == axisIdle || axis == axisRoutes {
 		schedule.Value = float64(s.settings.clients)
 	}
-	// One more than make requests: they hold theirs all the while.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.load().Threads + 1))
-	defer uncollected()()
-
 	made := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
 	go func() { made <- i.makeEvent(ctx, schedule) }()
@@ -153,21 +147,6 @@ func blame(w *record.Window, how string) {
 			w.Failed[how] += n
 			delete(w.Failed, kind)
 		}
-	}
-}
-
-// leastMemory is from how much memory on garbage is collected during a stream.
-const leastMemory = 1 << 30
-
-// uncollected collects garbage now, and none until the returned function is
-// called, unless it comes to much. At real-time priority a thread that collects
-// runs for tens of milliseconds, and the one that sends is late by them.
-func uncollected() (undo func()) {
-	runtime.GC()
-	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(leastMemory)
-	return func() {
-		debug.SetMemoryLimit(limit)
-		debug.SetGCPercent(percent)
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
 // The axes that a router can be raised along.

@@ -10,8 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
 )
 
 // gauges are what the last readings counted, of which the next ones tell the

@@ -42,6 +42,7 @@ func operations() record.ObjectKind {
 	}
 	return record.ObjectKind{
 		Object:     record.Noun{One: "IO", Many: "IOs"},
+		Place:      record.Noun{One: "volume", Many: "volumes"},
 		Milestones: []record.Milestone{{Name: complete, Owner: "storage"}},
 		There:      complete,
 		Generator:  "fio",

@@ -258,7 +258,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	i := l.told
 	w := l.windows[i]
 	l.told++
-	failed, alive := l.failures(s, i)
+	failed, at, alive := l.failures(s, i)
 	if len(w.sides) == 0 {
 		w.of(l.main()) // nothing was done
 	}
@@ -271,7 +271,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		if x == nil {
 			continue
 		}
-		out := &record.Window{Component: name, WarmUp: i < l.warm, Done: int(x.bins.N()), Failed: failed, Backlog: backlog}
+		out := &record.Window{Component: name, WarmUp: i < l.warm, Done: int(x.bins.N()), Failed: failed, FailedByPlace: at, Backlog: backlog}
 		out.From, out.To = l.span(s, i)
 		out.Sent = out.Done + out.FailedAll()
 		out.Intended = out.Sent
@@ -281,7 +281,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		} else {
 			out.InFlight = alive * l.settings.depth
 		}
-		failed, alive, dropped = nil, 0, 0 // of the first component
+		failed, at, alive, dropped = nil, nil, 0, 0 // of the first component
 		if name == fio.Read {
 			out.BytesIn = x.bytes
 		} else {
@@ -305,10 +305,10 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	return nil
 }
 
-// failures counts, by kind, what failed in a window: of each volume that had
-// failed by then as many as it was to do, or would have had under way. Alive is
-// how many volumes had not.
-func (l *load) failures(s system.Schedule, i int) (failed map[string]int, alive int) {
+// failures counts, by kind and by volume, what failed in a window: of each volume
+// that had failed by then as many as it was to do, or would have had under way.
+// Alive is how many volumes had not.
+func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, alive int) {
 	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
 		failed = map[string]int{"pgbench ended": 1}
 	}
@@ -318,16 +318,20 @@ func (l *load) failures(s system.Schedule, i int) (failed map[string]int, alive 
 			if failed == nil {
 				failed = make(map[string]int)
 			}
+			if at == nil {
+				at = make(map[string]int)
+			}
 			n := l.settings.depth
 			if l.rate > 0 {
 				n = int(math.Round(float64(l.rate) / float64(len(l.volumes)) * s.Window.Seconds()))
 			}
 			failed[v.failed] += max(n, 1)
+			at[v.name] += max(n, 1)
 		case v.proc != nil && !v.over:
 			alive++
 		}
 	}
-	return failed, alive
+	return failed, at, alive
 }
 
 // due is how many IOs of each side the schedule wants done in some windows, but

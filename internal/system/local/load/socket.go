@@ -64,7 +64,7 @@ func (c *conn) connect() error {
 	if c.wrong != nil {
 		return c.wrong
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(c.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,7 @@ func (c *conn) connect() error {
 			return err
 		}
 	}
-	peer := c.peer // which the call writes to
-	err = unix.Connect(fd, &peer)
+	err = unix.Connect(fd, c.peer())
 	if err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
 		return err
 	}

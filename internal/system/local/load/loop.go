@@ -202,6 +202,12 @@ func (c *conn) closedLoop() {
 			c.pause(record.MicrosOf(fruitlessPause))
 			continue
 		}
+		if p := c.plan.Pace; p > 0 {
+			if left := c.intended + record.Micros(c.Value/p*1e6) - c.last; left > 0 {
+				c.pause(left)
+				continue
+			}
+		}
 		// Requests go out together: whoever takes them is woken once.
 		c.waits, c.later = 0, append(c.later, c)
 		c.yield()

@@ -124,8 +124,8 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func TestHostsAreDrawnByWeight(t *testing.T) {
-	hosts := []Host{{"a.x", 1}, {"b.x", 5}, {"c.x", 0.5}, {"d.x", 3.5}}
-	c, rng := newChooser(hosts), rand.New(rand.NewPCG(1, 2))
+	hosts := []Host{{Name: "a.x", Weight: 1}, {Name: "b.x", Weight: 5}, {Name: "c.x", Weight: 0.5}, {Name: "d.x", Weight: 3.5}}
+	c, rng := newChooser(weightsOf(hosts, func(h Host) float64 { return h.Weight })), rand.New(rand.NewPCG(1, 2))
 	const n = 200_000
 	counts := make([]float64, len(hosts))
 	for range n {

@@ -8,25 +8,45 @@ import (
 type Host struct {
 	Name   string
 	Weight float64 // above 0
+	// Requests are what is asked of it; none leaves it to the plan.
+	Requests []Request
 }
 
-// chooser draws hosts by weight in constant time: an alias table (Walker 1977,
+// Request is what is asked of a host, and how often beside its other requests.
+type Request struct {
+	Method, Path string
+	Fields       [][2]string // of the head, by name, besides those that every request has
+	Body         []byte
+	Weight       float64 // above 0
+	Status       int     // that the answer must have, 0 for 200
+}
+
+// weightsOf are the weights of what is chosen from.
+func weightsOf[T any](list []T, weight func(T) float64) []float64 {
+	weights := make([]float64, len(list))
+	for i, x := range list {
+		weights[i] = weight(x)
+	}
+	return weights
+}
+
+// chooser draws hosts, or their requests, by weight in constant time: an alias table (Walker 1977,
 // in Vose's form).
 type chooser struct {
 	keep  []float64 // with this probability the column's own host, else its alias
 	alias []int32
 }
 
-func newChooser(hosts []Host) chooser {
-	n := len(hosts)
+func newChooser(weights []float64) chooser {
+	n := len(weights)
 	c := chooser{make([]float64, n), make([]int32, n)}
 	sum := 0.0
-	for _, h := range hosts {
-		sum += h.Weight
+	for _, w := range weights {
+		sum += w
 	}
 	var small, large []int32
-	for i, h := range hosts {
-		c.keep[i] = h.Weight * float64(n) / sum
+	for i, w := range weights {
+		c.keep[i] = w * float64(n) / sum
 		if c.keep[i] < 1 {
 			small = append(small, int32(i))
 		} else {
@@ -48,9 +68,9 @@ func newChooser(hosts []Host) chooser {
 	return c
 }
 
-// draw draws a host's index.
+// draw draws an index, 0 of none.
 func (c *chooser) draw(rng *rand.Rand) int {
-	if len(c.keep) == 1 {
+	if len(c.keep) <= 1 {
 		return 0
 	}
 	x := rng.Float64() * float64(len(c.keep))

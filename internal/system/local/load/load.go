@@ -1,11 +1,15 @@
 package load
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,7 +44,7 @@ const (
 
 // Plan is what requests are like. A Plan is not changed once it is in use.
 type Plan struct {
-	Address string // IPv4 address and port that connections go to
+	Address string // IP address and port that connections go to
 	// TLS is nil for plain text. The name of the server is the request's host.
 	TLS *tls.Config
 	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
@@ -52,7 +56,7 @@ type Plan struct {
 	Header int // bytes of a header besides the usual ones
 	Body   int // bytes of body that are sent
 	// Size is how many bytes of body an answer must have, and Want how it must
-	// begin.
+	// begin. Method to Want are for hosts without requests of their own.
 	Size int64
 	Want []byte
 	// Close opens a connection for each request.
@@ -65,11 +69,13 @@ type Plan struct {
 	// it to the system. A port of each can be used once for each destination
 	// until the system forgets it.
 	Sources []net.IP
+	// Pace is how many requests a second a closed loop makes at most, 0 for no
+	// bound.
+	Pace float64
 	// Random draws the arrivals of an open loop as of many independent users.
 	Random bool
 	// Threads is how many threads make requests, at least one: no more than there
-	// are processors for them. GOMAXPROCS must be more, for they stay at work
-	// while they wait.
+	// are processors for them, for they stay at work while they wait.
 	Threads int
 	// Record is how many of the slowest requests of a stream's hold, and of those
 	// that failed, Recorded tells.
@@ -90,10 +96,12 @@ type Counts struct {
 // Generator makes streams.
 type Generator struct {
 	plan     Plan
-	requests [][]byte      // for each host
+	requests [][]request   // for each host
+	choosers []chooser     // likewise, of its requests
 	configs  []*tls.Config // for each host, none for plain text
 	chooser  chooser
-	peer     unix.SockaddrInet4
+	family   int // of the address
+	peer     func() unix.Sockaddr
 	wrong    error // with the address
 	now      func() record.Micros
 	seed     uint64
@@ -112,17 +120,34 @@ type progress struct {
 
 // New makes a generator.
 func New(p Plan, now func() record.Micros, seed uint64) *Generator {
-	g := &Generator{plan: p, chooser: newChooser(p.Hosts), now: now, seed: seed}
-	if peer, err := netip.ParseAddrPort(p.Address); err != nil || !peer.Addr().Is4() {
-		g.wrong = fmt.Errorf("connect to %s: not an IPv4 address and a port", p.Address)
-	} else {
-		g.peer = unix.SockaddrInet4{Port: int(peer.Port()), Addr: peer.Addr().As4()}
+	g := &Generator{plan: p, chooser: newChooser(weightsOf(p.Hosts, func(h Host) float64 { return h.Weight })), now: now, seed: seed}
+	peer, err := netip.ParseAddrPort(p.Address)
+	// A call writes to its address, so that each has one of its own.
+	switch {
+	case err != nil:
+		g.wrong = fmt.Errorf("connect to %s: not an address and a port", p.Address)
+	case peer.Addr().Unmap().Is4():
+		g.family, g.peer = unix.AF_INET, func() unix.Sockaddr {
+			return &unix.SockaddrInet4{Port: int(peer.Port()), Addr: peer.Addr().Unmap().As4()}
+		}
+	default:
+		g.family, g.peer = unix.AF_INET6, func() unix.Sockaddr { return &unix.SockaddrInet6{Port: int(peer.Port()), Addr: peer.Addr().As16()} }
 	}
 	for _, h := range p.Hosts {
-		g.requests = append(g.requests, requestOf(p, h.Name))
+		var list []request
+		for _, r := range h.Requests {
+			list = append(list, requestOf(p, h.Name, r, -1, nil))
+		}
+		if len(list) == 0 {
+			list = []request{requestOf(p, h.Name, p.own(), p.Size, p.Want)}
+		}
+		g.requests, g.choosers = append(g.requests, list), append(g.choosers, newChooser(weightsOf(h.Requests, func(r Request) float64 { return r.Weight })))
 		if p.TLS != nil {
 			config := p.TLS.Clone()
 			config.ServerName = h.Name
+			if name, _, err := net.SplitHostPort(h.Name); err == nil {
+				config.ServerName = name
+			}
 			if p.HTTP2 {
 				config.NextProtos = []string{http2.NextProtoTLS}
 			}
@@ -132,21 +157,46 @@ func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	return g
 }
 
-// requestOf is the text of a request.
-func requestOf(p Plan, host string) []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: plimsoll\r\nAccept: */*\r\n", p.Method, p.Path, host)
+// own is the request of hosts that have none of their own.
+func (p Plan) own() Request {
+	r := Request{Method: p.Method, Path: p.Path, Body: bytes.Repeat([]byte{'b'}, p.Body)}
 	if p.Header > 0 {
-		fmt.Fprintf(&b, "X-Load: %s\r\n", strings.Repeat("h", p.Header))
+		r.Fields = append(r.Fields, [2]string{"X-Load", strings.Repeat("h", p.Header)})
 	}
 	if p.Body > 0 {
-		fmt.Fprintf(&b, "Content-Type: application/octet-stream\r\nContent-Length: %d\r\n", p.Body)
+		r.Fields = append(r.Fields, [2]string{"Content-Type", "application/octet-stream"})
+	}
+	return r
+}
+
+// request is one as it is sent, and what its answer must be like.
+type request struct {
+	Request
+	text []byte // by HTTP/1.1
+	size int64  // of the answer's body, -1 for any
+	want []byte // how that begins
+}
+
+func requestOf(p Plan, host string, r Request, size int64, want []byte) request {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", r.Method, r.Path, host)
+	usual := slices.DeleteFunc([][2]string{{"User-Agent", "plimsoll"}, {"Accept", "*/*"}}, func(f [2]string) bool {
+		return slices.ContainsFunc(r.Fields, func(x [2]string) bool { return strings.EqualFold(x[0], f[0]) })
+	})
+	r.Fields = append(usual, r.Fields...)
+	for _, f := range r.Fields {
+		fmt.Fprintf(&b, "%s: %s\r\n", f[0], f[1])
+	}
+	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(r.Body))
 	}
 	if p.Close {
 		b.WriteString("Connection: close\r\n")
 	}
-	b.WriteString("\r\n" + strings.Repeat("b", p.Body))
-	return []byte(b.String())
+	b.WriteString("\r\n")
+	b.Write(r.Body)
+	r.Status = cmp.Or(r.Status, 200)
+	return request{r, b.Bytes(), size, want}
 }
 
 // Counts tells what happened to connections so far.
@@ -186,6 +236,9 @@ const (
 // Run makes a stream and returns once all is known of its requests, or once
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
+	// One more than make requests: they hold theirs all the while.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(g.plan.Threads, 1) + 1))
+	defer uncollected()()
 	p := &g.progress
 	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight} {
 		n.Store(0)
@@ -265,4 +318,19 @@ func (g *Generator) Recorded() []record.Request {
 func (s *stream) stop(after time.Duration) {
 	s.abortAt.Store(int64(s.now() + record.MicrosOf(after)))
 	s.cut.Store(true)
+}
+
+// leastMemory is from how much memory on garbage is collected during a stream.
+const leastMemory = 1 << 30
+
+// uncollected collects garbage now, and none until the returned function is
+// called, unless it comes to much. At real-time priority a thread that collects
+// runs for tens of milliseconds, and the one that sends is late by them.
+func uncollected() (undo func()) {
+	runtime.GC()
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(leastMemory)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
 }

@@ -44,6 +44,7 @@ type conn struct {
 	times    map[string]record.Micros
 
 	host     int
+	asked    *request
 	answered int // requests on this connection
 	// fruitless is how many requests in a row could not even connect.
 	fruitless int
@@ -68,8 +69,9 @@ func (c *conn) begin(intended record.Micros) {
 		// A connection of TLS was opened for its host.
 		c.host = c.chooser.draw(c.rng)
 	}
+	c.asked = &c.requests[c.host][c.choosers[c.host].draw(c.rng)]
 	clear(c.times)
-	c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
+	c.answer.Reset(c.asked.want, c.asked.Method == "HEAD")
 }
 
 // mostRetries is how often a request is sent anew that was not taken in.
@@ -95,7 +97,7 @@ func (c *conn) transact() system.Outcome {
 		before, kept := c.put, c.answered > 0
 		if c.framed != nil {
 			err = c.exchange()
-		} else if _, err = c.wire.Write(c.requests[c.host]); err == nil {
+		} else if _, err = c.wire.Write(c.asked.text); err == nil {
 			err = c.read()
 		}
 		if kept && isClosed(err) && c.put == before {
@@ -116,7 +118,7 @@ func (c *conn) again(err error, kept bool) bool {
 	case errors.Is(err, errNotTaken):
 		return true
 	}
-	return c.plan.Retry && kept && c.retries == 0 && c.plan.Method != "POST" && !c.answer.Started() && isClosed(err)
+	return c.plan.Retry && kept && c.retries == 0 && c.asked.Method != "POST" && !c.answer.Started() && isClosed(err)
 }
 
 // outcome is what became of the request after err, or says that it is to be made
@@ -130,21 +132,21 @@ func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 		if again = c.again(err, kept); again {
 			c.retries++
 			c.Generator.retried.Add(1)
-			c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
+			c.answer.Reset(c.asked.want, c.asked.Method == "HEAD")
 			return x, true
 		}
 		c.bound = 0
-		return system.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.requests[c.host]))}, false
+		return system.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.asked.text))}, false
 	}
 	c.bound = 0
 	c.tick()
 	c.answered++
 	a := &c.answer
-	x = system.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.requests[c.host]))}
+	x = system.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.asked.text))}
 	switch {
-	case a.Status != 200:
+	case a.Status != c.asked.Status:
 		x.Failed = FailedStatus + strconv.Itoa(a.Status)
-	case a.Wrong || a.Body != c.plan.Size && c.plan.Method != "HEAD":
+	case a.Wrong || c.asked.size >= 0 && a.Body != c.asked.size && c.asked.Method != "HEAD":
 		x.Failed = FailedBody
 	default:
 		c.times[Response] = c.last - c.intended

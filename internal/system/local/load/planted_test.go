@@ -20,8 +20,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/system/router/load"
 )
 
 // fault is what a planted server does with a request in place of answering it.

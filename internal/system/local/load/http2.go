@@ -80,14 +80,14 @@ func (c *conn) exchange() error {
 	f.status, f.streamWindow = 0, f.initial
 	f.block.Reset()
 	headers := []hpack.HeaderField{
-		{Name: ":method", Value: c.plan.Method}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: c.plan.Hosts[c.host].Name},
-		{Name: ":path", Value: c.plan.Path}, {Name: "user-agent", Value: "plimsoll"}, {Name: "accept", Value: "*/*"},
+		{Name: ":method", Value: c.asked.Method}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: c.plan.Hosts[c.host].Name},
+		{Name: ":path", Value: c.asked.Path},
 	}
-	if c.plan.Header > 0 {
-		headers = append(headers, hpack.HeaderField{Name: "x-load", Value: strings.Repeat("h", c.plan.Header)})
+	for _, f := range c.asked.Fields {
+		headers = append(headers, hpack.HeaderField{Name: strings.ToLower(f[0]), Value: f[1]})
 	}
-	if c.plan.Body > 0 {
-		headers = append(headers, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(c.plan.Body)})
+	if len(c.asked.Body) > 0 {
+		headers = append(headers, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(c.asked.Body))})
 	}
 	for _, h := range headers {
 		_ = f.encoder.WriteField(h)
@@ -95,16 +95,17 @@ func (c *conn) exchange() error {
 	for first := true; first || f.block.Len() > 0; first = false {
 		part := f.block.Next(int(f.frame))
 		if ends := f.block.Len() == 0; first {
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.stream, BlockFragment: part, EndStream: c.plan.Body == 0, EndHeaders: ends})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.stream, BlockFragment: part, EndStream: len(c.asked.Body) == 0, EndHeaders: ends})
 		} else {
 			_ = f.WriteContinuation(f.stream, ends, part)
 		}
 	}
-	left := int64(c.plan.Body)
+	left := int64(len(c.asked.Body))
 	for c.answer.state != complete {
 		if n := min(left, f.window, f.streamWindow, f.frame); n > 0 {
 			left, f.window, f.streamWindow = left-n, f.window-n, f.streamWindow-n
-			_ = f.WriteData(f.stream, left == 0, bytes.Repeat([]byte{'b'}, int(n)))
+			at := int64(len(c.asked.Body)) - left - n
+			_ = f.WriteData(f.stream, left == 0, c.asked.Body[at:at+n])
 			continue
 		}
 		if err := f.flush(); err != nil {

@@ -1,0 +1,269 @@
+package http
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+)
+
+// The axes that a server can be raised along.
+const (
+	axisConnections = "connections"
+	axisRate        = "rate"
+)
+
+// Names of what is read, among the sources of samples.
+const (
+	sourceLoad    = "generator"
+	sourceMachine = "machine" // as usage.SourceMachine
+)
+
+// name is the target's name.
+const name = "http"
+
+// requests are the kind of what a server is loaded with.
+func requests() record.ObjectKind {
+	return record.ObjectKind{
+		Object: record.Noun{One: "request", Many: "requests"},
+		Milestones: []record.Milestone{
+			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "server"},
+		},
+		There:    load.Response,
+		Measures: []record.Measure{{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Metrics:  []record.Metric{record.AchievedRate("requests answered per second")},
+		Bounds:   []record.Bound{{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true}},
+	}
+}
+
+// listFact tells what was asked for.
+func listFact(digest string) record.Fact {
+	return record.Fact{Name: "requests", What: "what was asked for, by its digest", Value: digest, Bearing: record.Refuses}
+}
+
+// Provider opens servers that are not ours.
+type Provider struct{}
+
+// Declare implements system.Provider.
+func (Provider) Declare() workload.Target {
+	kind := requests()
+	return workload.Target{Name: name, Kind: kind, Axes: map[string]workload.TargetAxis{
+		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+	}, Facts: []record.Fact{listFact("")}, Takes: map[string]string{"yes": "load the server without asking", "ignore-health": "load it though a request failed before the load"}}
+}
+
+// Needs implements system.Provider: it runs no program.
+func (Provider) Needs() []proc.Program { return nil }
+
+// Outline implements system.Provider: nothing is made there, but for what the
+// requests make.
+func (Provider) Outline(r system.Request) ([]system.Change, error) {
+	if r.Workload == nil {
+		return []system.Change{}, nil
+	}
+	s := &session{Session: local.Session{Request: r}}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	return []system.Change{{Action: system.ChangeIt, What: s.extent() + ": whatever these requests change there"}}, nil
+}
+
+// Open implements system.Provider.
+func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+	s := &session{Session: local.Session{Request: r}}
+	if r.Workload == nil {
+		return nil, system.Mistakef("name a workload: plimsoll check http --set server=URL", "which server is not said")
+	}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	return s, s.server.find(ctx)
+}
+
+// session is a server, for one run.
+type session struct {
+	local.Session
+	server server
+	arms   map[string]settings
+	most   float64 // requests a second, in any arm
+}
+
+// settings are what one arm's requests are like.
+type settings struct {
+	plan        load.Plan
+	connections int
+	digest      string
+}
+
+// read reads what the plan says. Nothing is asked of the server.
+func (s *session) read() error {
+	s.arms = make(map[string]settings)
+	return s.EachArm(func(arm string, given map[string]string) error {
+		p, err := s.Resolve(given)
+		if err != nil {
+			return err
+		}
+		server, err := parseServer(p.Get("server"))
+		if err != nil {
+			return err
+		}
+		if arm != "" && server.String() != s.server.String() {
+			return system.ParamMistake("server", "compare two runs: plimsoll compare", "an arm cannot be another server than the one that is confirmed, %s", s.server)
+		}
+		s.server = server
+		one, err := settingsOf(p, server, s.Host)
+		if err != nil {
+			return err
+		}
+		if s.Plan.Axis.Name == axisRate {
+			for _, level := range s.Plan.Levels() {
+				if level > one.plan.Pace {
+					return system.ParamMistake("maxRate", "a higher one, if the server may be loaded so: --set maxRate="+strconv.FormatFloat(level, 'g', -1, 64),
+						"the plan goes up to %g requests/s, and the server is asked for %g at most", level, one.plan.Pace)
+				}
+			}
+		}
+		s.most = max(s.most, one.plan.Pace)
+		s.arms[arm] = one
+		return nil
+	})
+}
+
+// settingsOf checks what parameters say.
+func settingsOf(p workload.Params, at server, host system.Host) (settings, error) {
+	one := settings{connections: int(p.Int("connections"))}
+	hosts, err := readList(p.Get("urls"), at.name)
+	if err != nil {
+		return one, err
+	}
+	one.digest = digest(hosts)
+	one.plan = load.Plan{
+		Hosts: hosts, Close: !p.Flag("keepAlive"), Retry: p.Get("retry") == "browser", Random: p.Get("arrivals") == "random",
+		HTTP2: p.Get("http") == "2", Pace: float64(p.Int("maxRate")), Record: int(p.Int("recordRequests")),
+	}
+	if one.plan.HTTP2 && !at.secure {
+		return one, system.ParamMistake("http", "server=https://...", "HTTP/2 is spoken by TLS alone, and the server is %s", at)
+	}
+	if !at.secure {
+		return one, nil
+	}
+	one.plan.TLS = &tls.Config{InsecureSkipVerify: !p.Flag("verify"), Time: host.Now} //nolint:gosec // the user says so
+	if file := p.Get("ca"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return one, system.ParamMistake("ca", "give a file of certificates in PEM", "%w", err)
+		}
+		one.plan.TLS.RootCAs = x509.NewCertPool()
+		if !one.plan.TLS.RootCAs.AppendCertsFromPEM(text) {
+			return one, system.ParamMistake("ca", "give a file of certificates in PEM", "%s has no certificate", file)
+		}
+	}
+	if p.Flag("resumption") {
+		one.plan.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(2 * len(hosts))
+	}
+	return one, nil
+}
+
+// extent says what is asked of the server.
+func (s *session) extent() string {
+	n := 0
+	for _, h := range s.arms[""].plan.Hosts {
+		n += len(h.Requests)
+	}
+	return fmt.Sprintf("%s, with %s, at most %g a second", s.server, record.Noun{One: "request", Many: "requests"}.Count(n), s.most)
+}
+
+// Consent implements system.Session: the server is not ours.
+func (s *session) Consent(context.Context) (*system.Consent, error) {
+	c := &system.Consent{System: s.extent() + " (" + s.server.address + ")", Why: "is not a server of plimsoll's"}
+	for _, h := range s.arms[""].plan.Hosts {
+		for _, r := range h.Requests {
+			if r.Method != "GET" && r.Method != "HEAD" && r.Method != "OPTIONS" {
+				c.Warnings = append(c.Warnings, fmt.Sprintf("%s %s may change what the server holds", r.Method, r.Path))
+			}
+		}
+	}
+	if n := len(c.Warnings); n > 3 {
+		c.Warnings = append(c.Warnings[:3], fmt.Sprintf("and %d more requests that may", n-3))
+	}
+	return c, nil
+}
+
+// Sweep implements system.Session: nothing was made.
+func (*session) Sweep(context.Context) error { return nil }
+
+// Prepare implements system.Session.
+func (s *session) Prepare(context.Context) error {
+	for name, one := range s.arms {
+		one.plan.Address = s.server.address
+		one.plan.Threads = max(1, len(s.cpus())/2)
+		s.arms[name] = one
+	}
+	return nil
+}
+
+// cpus are the processors that this program may use.
+func (*session) cpus() []int {
+	list, _ := proc.Processors(0) // none known is one
+	return list
+}
+
+// probed is how many of the requests are tried before the load.
+const probed = 20
+
+// Survey implements system.Session: requests that change nothing are tried once.
+func (s *session) Survey(_ context.Context, _ bool) (system.Survey, error) {
+	found := system.Survey{Target: s.naming(), Server: s.server.String(), Kind: requests(), Findings: []record.HealthFinding{}}
+	one, left := s.arms[""], probed
+	one.plan.Address = s.server.address
+	clock := record.StartClock(s.Now)
+	for _, h := range one.plan.Hosts {
+		for _, r := range h.Requests {
+			if left--; left < 0 || r.Method != "GET" && r.Method != "HEAD" {
+				continue
+			}
+			p := one.plan
+			p.Hosts = []load.Host{{Name: h.Name, Weight: 1, Requests: []load.Request{r}}}
+			if failed := load.NewOne(p, clock.Now).Ask(probeBound); failed != "" {
+				found.Findings = append(found.Findings, record.HealthFinding{
+					Severity: record.SeverityError, What: r.Method + " " + h.Name + r.Path, Text: "the request failed before any load: " + failed, Stops: true,
+					Hint: "say in the list of urls which status the answer has",
+				})
+			}
+		}
+	}
+	return found, nil
+}
+
+func (s *session) naming() record.TargetNaming {
+	return record.TargetNaming{Kind: name, Name: s.server.String()}
+}
+
+// Bounds implements system.Session: a server that is not ours is guarded.
+func (s *session) Bounds() system.Bounds {
+	most := 1
+	for _, one := range s.arms {
+		most = max(most, one.connections)
+	}
+	return system.Bounds{
+		Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most,
+		Guards: plan.Guards{system.MeasureRequestErrors: plan.Bound{Value: mostErrors, Percent: true}},
+	}
+}
+
+// Target implements system.Session.
+func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
+}
