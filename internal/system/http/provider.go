@@ -126,6 +126,9 @@ func (s *session) read() error {
 			return err
 		}
 		if s.Plan.Axis.Name == axisRate {
+			if one.plan.Streams > 1 {
+				return system.ParamMistake("streams", "the axis connections", "a schedule sends each request on a connection that has none under way")
+			}
 			for _, level := range s.Plan.Levels() {
 				if level > one.plan.Pace {
 					return system.ParamMistake("maxRate", "a higher one, if the server may be loaded so: --set maxRate="+strconv.FormatFloat(level, 'g', -1, 64),
@@ -149,7 +152,13 @@ func settingsOf(p workload.Params, at server, host system.Host) (settings, error
 	one.digest = digest(hosts)
 	one.plan = load.Plan{
 		Hosts: hosts, Close: !p.Flag("keepAlive"), Retry: p.Get("retry") == "browser", Random: p.Get("arrivals") == "random",
-		HTTP2: p.Get("http") == "2", Pace: float64(p.Int("maxRate")), Record: int(p.Int("recordRequests")),
+		HTTP2: p.Get("http") == "2", Streams: int(p.Int("streams")), Pace: float64(p.Int("maxRate")), Record: int(p.Int("recordRequests")),
+	}
+	if n := one.plan.Streams; n > load.MostStreams {
+		return one, system.ParamMistake("streams", "", "a connection has at most %d requests under way, not %d", load.MostStreams, n)
+	}
+	if one.plan.Streams > 1 && (!one.plan.HTTP2 || one.plan.Close) {
+		return one, system.ParamMistake("streams", "http=2 and keepAlive=true", "only connections of HTTP/2 that are kept take %d requests at once", one.plan.Streams)
 	}
 	if one.plan.HTTP2 && !at.secure {
 		return one, system.ParamMistake("http", "server=https://...", "HTTP/2 is spoken by TLS alone, and the server is %s", at)

@@ -263,7 +263,7 @@ func (x *server) kill() error {
 func (s *deployment) load() load.Plan {
 	p := load.Plan{
 		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
-		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Retry: s.retry, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
+		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Retry: s.retry, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2, Streams: s.streams,
 		Threads: len(s.placement.generator), Record: s.recorded,
 	}
 	if p.Threads == 0 {

@@ -142,6 +142,9 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		}
 		return system.Lacking(err, ", or give its path: --set haproxy=PATH")
 	}
+	if s.Plan.Axis.Name == axisRate && one.streams > 1 {
+		return system.ParamMistake("streams", "the axis connections", "a schedule sends each request on a connection that has none under way")
+	}
 	if s.Plan.Axis.Name == axisConnections {
 		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {
 			return err

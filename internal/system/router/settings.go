@@ -48,6 +48,7 @@ type settings struct {
 	connections int  // at most, of an open loop
 	random      bool
 	work        time.Duration
+	streams     int // requests at once on each connection of HTTP/2
 	recorded    int // requests of a step, of the slowest and of those that failed
 
 	servers int           // of each route
@@ -122,7 +123,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
 		method: p.Get("method"), close: !p.Flag("keepAlive"), retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
-		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
+		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")), streams: int(p.Int("streams")),
 	}
 	if text := p.Get("link"); text != "" {
 		r, rateErr := param.ParseRate(text)
@@ -219,6 +220,10 @@ func (s settings) passes() bool { return s.router.Termination == haproxy.Passthr
 // fit checks that what parameters say goes together.
 func (s settings) fit() error {
 	switch {
+	case s.streams > load.MostStreams:
+		return system.ParamMistake("streams", "", "a connection has at most %d requests under way, not %d", load.MostStreams, s.streams)
+	case s.streams > 1 && (!s.router.HTTP2 || s.close):
+		return system.ParamMistake("streams", "http=2 and keepAlive=true", "only connections of HTTP/2 that are kept take %d requests at once", s.streams)
 	case s.recorded > mostRecorded:
 		return system.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
 	case s.churned > mostChurn:

@@ -264,3 +264,18 @@ func TestFailuresAreTold(t *testing.T) {
 		t.Errorf("a file that is not there: %q (%s)", kind, why)
 	}
 }
+
+// What was not as it was written is told by fio's own lines, as 3.33 prints them.
+func TestAMismatchIsPlaced(t *testing.T) {
+	for _, tt := range []struct{ why, lines, want string }{
+		{"no such line", "fio: pid=1, err=84/file:io_u.c:1876\n", ""},
+		{"a header", "verify: bad magic header 0, wanted acca at file /v/data offset 8192, length 4096 (requested block: offset=8192, length=4096)\nfio: pid=1, err=84/file:io_u.c\n",
+			"1 block of 4096 bytes was not what was written, the first in /v/data at offset 8192; fio looked no further"},
+		{"two blocks, one told twice", "crc32c: verify failed at file /v/data offset 4096, length 4096 (requested block: offset=4096, length=4096)\ncrc32c: verify failed at file /v/data offset 4096, length 4096\ncrc32c: verify failed at file /v/data offset 0, length 4096\n",
+			"2 blocks of 4096 bytes were not what was written, the first in /v/data at offset 4096; fio looked no further"},
+	} {
+		if got := mismatch(strings.Split(tt.lines, "\n")); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}

@@ -165,7 +165,7 @@ func (p *Process) Failure(asked bool) (kind, why string) {
 	status, _ := p.State().Sys().(syscall.WaitStatus)
 	switch e := syscall.Errno(p.last.Errno); {
 	case e == syscall.EILSEQ:
-		return FailedVerify, text
+		return FailedVerify, cmp.Or(mismatch(p.tail.Lines()), text)
 	case e == syscall.ENOSPC || e == syscall.EDQUOT:
 		return FailedFull, text
 	case e != 0 && e != syscall.EINTR:
@@ -180,6 +180,30 @@ func (p *Process) Failure(asked bool) (kind, why string) {
 		return FailedEnded, cmp.Or(text, fmt.Sprintf("fio ended with code %d", status.ExitStatus()))
 	}
 	return "", ""
+}
+
+var mismatched = regexp.MustCompile(`at file (\S+) offset (\d+), length (\d+)`)
+
+// mismatch says where data was not what was written, by what fio printed, "" where
+// it does not tell.
+func mismatch(lines []string) string {
+	blocks := make(map[string]bool)
+	first, length := "", ""
+	for _, line := range lines {
+		if m := mismatched.FindStringSubmatch(line); m != nil {
+			if blocks[m[1]+" "+m[2]] = true; first == "" {
+				first, length = fmt.Sprintf("%s at offset %s", m[1], m[2]), m[3]
+			}
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	many, was := "1 block", "was"
+	if n := len(blocks); n > 1 {
+		many, was = fmt.Sprintf("%d blocks", n), "were"
+	}
+	return fmt.Sprintf("%s of %s bytes %s not what was written, the first in %s; fio looked no further", many, length, was, first)
 }
 
 // besideThreads are the threads of a fio that do no IO, the first ones: its main

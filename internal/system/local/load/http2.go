@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// framed is a connection of HTTP/2 with at most one request under way.
+// framed is a connection of HTTP/2.
 type framed struct {
 	*http2.Framer
 	wire    io.Writer
@@ -21,15 +22,30 @@ type framed struct {
 	encoder *hpack.Encoder
 	decoder *hpack.Decoder
 	block   bytes.Buffer // a request's headers
-	stream  uint32
-	status  int
-	away    bool // it takes no more requests
+	last    uint32       // stream that was begun
+	streams []*exchange  // under way
+	status  int          // of the block of headers that is read
+	away    bool         // it takes no more requests
+	within  int64        // bytes read of a frame that is not whole
 
-	// What the other side takes: bytes of the connection and of a stream, and at
+	// What the other side takes: streams at once, bytes of the connection, and at
 	// the begin of a stream, and of a frame.
-	window, streamWindow, initial, frame int64
-	taken                                uint32 // bytes of the connection that were not given back
+	most                   uint32
+	window, initial, frame int64
+	taken                  uint32 // bytes of the connection that were not given back
 }
+
+// exchange is a request on a stream, and its answer.
+type exchange struct {
+	stream uint32
+	body   []byte // that is not sent yet
+	window int64  // bytes that the other side takes
+	answer *Answer
+	err    error // how it ended, beside the connection
+}
+
+// over reports whether nothing more is to come.
+func (x *exchange) over() bool { return x.err != nil || x.answer.state == complete }
 
 const (
 	// firstWindow is what a connection takes at first, RFC 9113 6.9.2.
@@ -42,8 +58,8 @@ const (
 
 // newFramed begins HTTP/2 on a connection.
 func newFramed(wire io.ReadWriter) *framed {
-	f := &framed{wire: wire, window: firstWindow, initial: firstWindow, frame: 16 << 10, stream: ^uint32(0)}
-	f.Framer = http2.NewFramer(&f.out, wire)
+	f := &framed{wire: wire, window: firstWindow, initial: firstWindow, frame: 16 << 10, last: ^uint32(0), most: ^uint32(0)}
+	f.Framer = http2.NewFramer(&f.out, counted{wire, &f.within})
 	f.SetReuseFrames()
 	f.encoder = hpack.NewEncoder(&f.block)
 	f.decoder = hpack.NewDecoder(4096, func(h hpack.HeaderField) {
@@ -56,6 +72,19 @@ func newFramed(wire io.ReadWriter) *framed {
 	_ = f.WriteSettings(http2.Setting{ID: http2.SettingEnablePush}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: wide})
 	_ = f.WriteWindowUpdate(0, wide-firstWindow)
 	return f
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n *int64
+}
+
+// Read implements io.Reader.
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	*c.n += int64(n)
+	return n, err
 }
 
 // flush sends what is not sent yet.
@@ -72,12 +101,11 @@ func (f *framed) flush() error {
 // connection.
 var errStream = errors.New("the stream was refused")
 
-// exchange makes the request under way by HTTP/2, and tells of the answer as if it
-// had been read.
-func (c *conn) exchange() error {
-	f := c.framed
-	f.stream += 2
-	f.status, f.streamWindow = 0, f.initial
+// begin sends the client's request on a stream of its own.
+func (f *framed) begin(c *conn) *exchange {
+	f.last += 2
+	x := &exchange{stream: f.last, body: c.asked.Body, window: f.initial, answer: &c.answer}
+	f.streams = append(f.streams, x)
 	f.block.Reset()
 	headers := []hpack.HeaderField{
 		{Name: ":method", Value: c.asked.Method}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: c.plan.Hosts[c.host].Name},
@@ -86,8 +114,8 @@ func (c *conn) exchange() error {
 	for _, f := range c.asked.Fields {
 		headers = append(headers, hpack.HeaderField{Name: strings.ToLower(f[0]), Value: f[1]})
 	}
-	if len(c.asked.Body) > 0 {
-		headers = append(headers, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(c.asked.Body))})
+	if len(x.body) > 0 {
+		headers = append(headers, hpack.HeaderField{Name: "content-length", Value: strconv.Itoa(len(x.body))})
 	}
 	for _, h := range headers {
 		_ = f.encoder.WriteField(h)
@@ -95,98 +123,151 @@ func (c *conn) exchange() error {
 	for first := true; first || f.block.Len() > 0; first = false {
 		part := f.block.Next(int(f.frame))
 		if ends := f.block.Len() == 0; first {
-			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.stream, BlockFragment: part, EndStream: len(c.asked.Body) == 0, EndHeaders: ends})
+			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: x.stream, BlockFragment: part, EndStream: len(x.body) == 0, EndHeaders: ends})
 		} else {
-			_ = f.WriteContinuation(f.stream, ends, part)
+			_ = f.WriteContinuation(x.stream, ends, part)
 		}
 	}
-	left := int64(len(c.asked.Body))
-	for c.answer.state != complete {
-		if n := min(left, f.window, f.streamWindow, f.frame); n > 0 {
-			left, f.window, f.streamWindow = left-n, f.window-n, f.streamWindow-n
-			at := int64(len(c.asked.Body)) - left - n
-			_ = f.WriteData(f.stream, left == 0, c.asked.Body[at:at+n])
-			continue
+	return x
+}
+
+// full reports whether the connection takes no further stream now, and used
+// whether it never will.
+func (f *framed) full() bool { return uint32(len(f.streams)) >= f.most || f.used() }
+
+func (f *framed) used() bool { return f.away || f.last >= mostStream-2 && f.last != ^uint32(0) }
+
+// end forgets an exchange that is over. What of its body nobody wants any more is
+// not sent.
+func (f *framed) end(x *exchange) {
+	if len(x.body) > 0 || !x.over() {
+		_ = f.WriteRSTStream(x.stream, http2.ErrCodeCancel)
+	}
+	f.streams = slices.DeleteFunc(f.streams, func(y *exchange) bool { return y == x })
+}
+
+// advance sends what is to be sent, and takes in the next frame.
+func (f *framed) advance() error {
+	for _, x := range f.streams {
+		for !x.over() {
+			n := min(int64(len(x.body)), f.window, x.window, f.frame)
+			if n <= 0 {
+				break
+			}
+			f.window, x.window = f.window-n, x.window-n
+			_ = f.WriteData(x.stream, n == int64(len(x.body)), x.body[:n])
+			x.body = x.body[n:]
 		}
-		if err := f.flush(); err != nil {
-			return err
-		}
-		frame, err := f.ReadFrame()
-		if err == nil {
-			err = f.take(frame, &c.answer)
-		}
-		if err != nil {
+	}
+	if err := f.flush(); err != nil {
+		return err
+	}
+	f.within = 0
+	frame, err := f.ReadFrame()
+	if err != nil {
+		return err
+	}
+	return f.take(frame)
+}
+
+// exchange makes the request under way by HTTP/2, and tells of the answer as if it
+// had been read.
+func (c *conn) exchange() error {
+	f := c.framed
+	x := f.begin(c)
+	for !x.over() {
+		if err := f.advance(); err != nil {
 			return err
 		}
 	}
-	c.answer.Close = f.away || left > 0 || f.stream >= mostStream-2
+	c.answer.Close = len(x.body) > 0 || f.used()
+	f.end(x)
+	if x.err != nil {
+		return x.err
+	}
 	return f.flush()
 }
 
-// take takes in a frame.
-func (f *framed) take(frame http2.Frame, a *Answer) error {
+// take takes in a frame. An error is one of the connection.
+func (f *framed) take(frame http2.Frame) error {
 	h := frame.Header()
-	ours := h.StreamID == f.stream
-	a.started = a.started || ours
+	var x *exchange // nil for a stream that is none of ours
+	if i := slices.IndexFunc(f.streams, func(x *exchange) bool { return x.stream == h.StreamID }); i >= 0 {
+		x = f.streams[i]
+		x.answer.started = true
+	}
 	switch frame := frame.(type) {
 	case *http2.HeadersFrame:
-		return f.headers(a, ours, frame.HeaderBlockFragment(), frame.HeadersEnded(), frame.StreamEnded())
+		return f.headers(x, frame.HeaderBlockFragment(), frame.HeadersEnded(), frame.StreamEnded())
 	case *http2.DataFrame:
-		if ours {
-			a.body(frame.Data())
+		if x != nil {
+			x.answer.body(frame.Data())
 		}
 		if f.taken += h.Length; f.taken >= wide/2 {
 			_ = f.WriteWindowUpdate(0, f.taken)
 			f.taken = 0
 		}
-		if ours && frame.StreamEnded() {
-			a.state = complete
+		if x != nil && frame.StreamEnded() {
+			x.answer.state = complete
 		}
 	case *http2.SettingsFrame:
-		if frame.IsAck() {
-			return nil
-		}
-		_ = frame.ForeachSetting(func(s http2.Setting) error {
-			switch s.ID {
-			case http2.SettingInitialWindowSize:
-				f.streamWindow += int64(s.Val) - f.initial
-				f.initial = int64(s.Val)
-			case http2.SettingMaxFrameSize:
-				f.frame = int64(s.Val)
-			case http2.SettingHeaderTableSize:
-				f.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
-			}
-			return nil
-		})
-		return f.WriteSettingsAck()
+		return f.settings(frame)
 	case *http2.PingFrame:
 		if !frame.IsAck() {
 			return f.WritePing(true, frame.Data)
 		}
 	case *http2.WindowUpdateFrame:
-		switch h.StreamID {
-		case 0:
+		if h.StreamID == 0 {
 			f.window += int64(frame.Increment)
-		case f.stream:
-			f.streamWindow += int64(frame.Increment)
+		} else if x != nil {
+			x.window += int64(frame.Increment)
 		}
 	case *http2.GoAwayFrame:
-		if f.away = true; frame.LastStreamID < f.stream {
-			return fmt.Errorf("the connection takes no more requests: %w: %w", errNotTaken, io.EOF)
+		f.away = true
+		for _, x := range f.streams {
+			if frame.LastStreamID < x.stream && !x.over() {
+				x.err = fmt.Errorf("the connection takes no more requests: %w: %w", errNotTaken, io.EOF)
+			}
 		}
 	case *http2.RSTStreamFrame:
 		switch {
-		case ours && frame.ErrCode == http2.ErrCodeRefusedStream:
-			return fmt.Errorf("%w: %w", errStream, errNotTaken)
-		case ours:
-			return fmt.Errorf("the answer ends with %v: %w", frame.ErrCode, syscall.ECONNRESET)
+		case x == nil || x.over():
+		case frame.ErrCode == http2.ErrCodeRefusedStream:
+			x.err = fmt.Errorf("%w: %w", errStream, errNotTaken)
+		default:
+			x.err = fmt.Errorf("the answer ends with %v: %w", frame.ErrCode, syscall.ECONNRESET)
 		}
 	}
 	return nil
 }
 
+// settings takes in what the other side takes.
+func (f *framed) settings(frame *http2.SettingsFrame) error {
+	if frame.IsAck() {
+		return nil
+	}
+	_ = frame.ForeachSetting(func(s http2.Setting) error {
+		switch s.ID {
+		case http2.SettingInitialWindowSize:
+			for _, x := range f.streams {
+				x.window += int64(s.Val) - f.initial
+			}
+			f.initial = int64(s.Val)
+		case http2.SettingMaxFrameSize:
+			f.frame = int64(s.Val)
+		case http2.SettingHeaderTableSize:
+			f.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
+		case http2.SettingMaxConcurrentStreams:
+			f.most = max(s.Val, 1)
+		}
+		return nil
+	})
+	return f.WriteSettingsAck()
+}
+
 // headers takes in a block of headers, of which more frames may follow.
-func (f *framed) headers(a *Answer, ours bool, part []byte, ended, last bool) error {
+func (f *framed) headers(x *exchange, part []byte, ended, last bool) error {
+	f.status = 0
 	for {
 		if _, err := f.decoder.Write(part); err != nil {
 			return fmt.Errorf("%w: %w", errAnswer, err)
@@ -207,11 +288,11 @@ func (f *framed) headers(a *Answer, ours bool, part []byte, ended, last bool) er
 	if err := f.decoder.Close(); err != nil {
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	}
-	if ours && f.status >= 200 {
-		a.Status = f.status
+	if x != nil && f.status >= 200 {
+		x.answer.Status = f.status
 	}
-	if ours && last {
-		a.state = complete
+	if x != nil && last {
+		x.answer.state = complete
 	}
 	return nil
 }

@@ -48,13 +48,14 @@ type Plan struct {
 	// TLS is nil for plain text. The name of the server is the request's host.
 	TLS *tls.Config
 	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
-	// connection, as by HTTP/1.1.
-	HTTP2  bool
-	Hosts  []Host
-	Method string
-	Path   string
-	Header int // bytes of a header besides the usual ones
-	Body   int // bytes of body that are sent
+	// connection, as by HTTP/1.1, or in a closed loop Streams of them.
+	HTTP2   bool
+	Streams int // at most MostStreams
+	Hosts   []Host
+	Method  string
+	Path    string
+	Header  int // bytes of a header besides the usual ones
+	Body    int // bytes of body that are sent
 	// Size is how many bytes of body an answer must have, and Want how it must
 	// begin. Method to Want are for hosts without requests of their own.
 	Size int64

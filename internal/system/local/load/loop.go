@@ -95,7 +95,11 @@ func (l *loop) run() (err error) {
 		}
 		l.noted[l.n].Store(int64(now))
 		for range min(batch, clients-len(l.conns)) {
-			l.newConn((*conn).closedLoop).resume()
+			live := (*conn).closedLoop
+			if l.plan.Streams > 1 {
+				live = (*conn).manyStreams
+			}
+			l.newConn(live).resume()
 		}
 		l.expire(l.last)
 		if len(l.conns) < clients || len(l.later) > 0 {

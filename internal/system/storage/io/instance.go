@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -147,8 +150,14 @@ const (
 	startBound = time.Minute
 	// endBound is how long one that is killed may take to end.
 	endBound = 5 * time.Second
-	// driveTime is for how long the drive is measured by itself.
-	driveTime = 1500 * time.Millisecond
+	// driveTime is for how long the drive is measured by itself at most, and
+	// driveTick how often.
+	driveTime = 10 * time.Second
+	driveTick = time.Second
+	// driveSteady is by how much the rates of its last driveTicks may differ: what
+	// caches take at first is no rate of a drive.
+	driveSteady = 0.1
+	driveTicks  = 3
 	// driveDepth bounds the depth at which it is.
 	driveDepth = 64
 	// linkTime is for how long the link to the volumes is.
@@ -325,36 +334,60 @@ func (l *load) measureDrive(ctx context.Context) error {
 	if l.raw != "" {
 		job.Pattern, job.Depth = "readwrite", driveDepth
 	}
-	do := func(job fio.Job, bound time.Duration) (fio.Report, error) {
-		p, err := fio.Start(here.command(l.binary.Path, fio.Args(0)...), here.start)
+	var rates []float64
+	do := func(job fio.Job, bound time.Duration) error {
+		p, err := fio.Start(here.command(l.binary.Path, fio.Args(driveTick)...), here.start)
 		if err == nil {
 			err = p.Feed(job.Text())
 		}
+		rates = nil
 		if err == nil {
-			err = wait(ctx, bound, p.Ended)
+			var last fio.Report
+			err = wait(ctx, bound, func() bool {
+				for _, r := range p.Take() {
+					if long := r.Ran - last.Ran; long > driveTick/2 {
+						rates, last = append(rates, float64(bytesOf(r)-bytesOf(last))/long.Seconds()), r
+					}
+				}
+				return p.Ended() || !job.Fill && steady(rates) > 0
+			})
 			p.Interrupt()
 			_ = wait(context.Background(), endBound, p.Ended)
 			p.KillAll()
 		}
 		if err != nil {
-			return fio.Report{}, fmt.Errorf("measure the drive: %w", err)
+			return fmt.Errorf("measure the drive: %w", err)
 		}
-		r, _ := p.Last()
-		return r, nil
+		return nil
 	}
 	if job.Reads() {
 		fill := job
 		fill.Fill = true
-		if _, err := do(fill, fillBound); err != nil {
+		if err := do(fill, fillBound); err != nil {
 			return err
 		}
 	}
-	r, err := do(job, driveTime)
-	if err != nil || r.Ran == 0 {
+	if err := do(job, driveTime); err != nil {
 		return err
 	}
-	l.alone = float64(r.Sides[fio.Read].Bytes+r.Sides[fio.Write].Bytes) / r.Ran.Seconds()
+	l.alone = steady(rates)
 	return nil
+}
+
+// bytesOf is what a report has read and written.
+func bytesOf(r fio.Report) int64 { return r.Sides[fio.Read].Bytes + r.Sides[fio.Write].Bytes }
+
+// steady is the rate that the last of several rates agree on, 0 where they do not:
+// it is not known then.
+func steady(rates []float64) float64 {
+	if len(rates) <= driveTicks { // the first one has the start in it
+		return 0
+	}
+	last := rates[len(rates)-driveTicks:]
+	if low, high := slices.Min(last), slices.Max(last); low <= 0 || high > low*(1+driveSteady) {
+		return 0
+	}
+	return stat.Mean(last, nil)
 }
 
 // Progress implements system.Target.

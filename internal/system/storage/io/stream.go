@@ -198,6 +198,9 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	took := make(map[string]fio.Bins)
 	before := v.last.Sides
 	for name, now := range r.Sides {
+		if name == fio.Read && l.job.Verify && !l.job.Reads() {
+			continue // what reads back what was written is no load
+		}
 		d := now.Bins.Since(before[name].Bins)
 		n := d.N()
 		if n == 0 {

@@ -106,3 +106,23 @@ func TestWindowsAddUp(t *testing.T) {
 		}
 	}
 }
+
+// A drive's own rate is told where it is steady: a cache that fills is none.
+func TestARateThatIsSteady(t *testing.T) {
+	for _, tt := range []struct {
+		why   string
+		rates []float64
+		want  float64
+	}{
+		{"nothing", nil, 0},
+		{"too short", []float64{100, 100, 100}, 0},
+		{"steady after its start", []float64{10, 100, 102, 98}, 100},
+		{"a cache takes it at first", []float64{900, 900, 400, 100}, 0},
+		{"and the drive later", []float64{900, 900, 400, 100, 100, 100}, 100},
+		{"nothing was done", []float64{0, 0, 0, 0}, 0},
+	} {
+		if got := steady(tt.rates); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.why, got, tt.want)
+		}
+	}
+}

@@ -267,7 +267,7 @@ func (r *running) explain(err error) string {
 // process is short of files where it has none for another brick.
 func short(first *gluster.Server) string {
 	text := ""
-	if open, limit, err := first.OpenFiles(); err == nil && open+brickFiles > limit {
+	if open, limit, err := first.OpenFiles(); err == nil && limit > 0 && open+brickFiles > limit { // else there is no process
 		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
 	}
 	if free, freeErr := first.FreeBytes(); freeErr == nil && free < leastFree {
