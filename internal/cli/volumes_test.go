@@ -111,7 +111,7 @@ func TestVolumes(t *testing.T) {
 			t.Errorf("multiplex %s: %+v, %+v", multiplex, step.Objects, step.Latency)
 		}
 	}
-	on, off := last("true").Resources["bricks"].PeakRSSBytes, last("false").Resources["bricks"].PeakRSSBytes
+	on, off := last("true").Resources["bricks"].PeakPSSBytes, last("false").Resources["bricks"].PeakPSSBytes
 	if 2*on > off || on < 10<<20 {
 		t.Errorf("10 bricks take %d MiB with multiplexing and %d MiB without", on>>20, off>>20)
 	}

@@ -1,6 +1,6 @@
 // The raw data as CSV (RFC 4180), made when they are asked for.
 
-import { curveOf, things, type Comparison, type Grid, type Run } from './data'
+import { curveOf, memoryAtStart, things, type Comparison, type Grid, type Run } from './data'
 import { html } from './dom'
 import { count } from './format'
 
@@ -83,7 +83,7 @@ function* reasons(run: Run): Iterable<Cell[]> {
 
 function* resources(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'process', 'cpu_s', 'of_s', 'memory_most_bytes', 'memory_start_bytes']
-  for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources)) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakRSSBytes, u.startRSSBytes]
+  for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources)) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakPSSBytes ?? u.peakRSSBytes, memoryAtStart(u)]
 }
 
 function* metrics(c: Comparison): Iterable<Cell[]> {

@@ -77,7 +77,7 @@ export interface Step {
   open?: boolean
   arrivals?: { warmUp: number; judged: number; late: number; dropped: number; ownDelayP99: number | null; deletionsPerSecond: number } | null
   bottleneck?: { waits: { from: string; to: string; for: string; mean: number; p99: number; share: number }[] | null; cpus?: number; cpuBusy: number | null } | null
-  resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
+  resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number; peakPSSBytes?: number; startPSSBytes?: number }>
 }
 
 // Times by the values of a label: internal/judge/group.go writes it.
@@ -335,6 +335,11 @@ export interface Curve {
   x: number[]
   y: number[]
   took: number
+}
+
+// What a process held at the start, what several share counted once.
+export function memoryAtStart(u: Step['resources'][string]): number {
+  return u.peakPSSBytes === undefined ? u.startRSSBytes : (u.startPSSBytes ?? 0)
 }
 
 export function curveOf(raw: RawCurve): Curve {

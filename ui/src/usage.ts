@@ -2,7 +2,7 @@
 // of one scale, one above the other, so that no colour is needed.
 
 import { scaleLinear } from 'd3-scale'
-import type { Run, Step } from './data'
+import { memoryAtStart, type Run, type Step } from './data'
 import { html, svg } from './dom'
 import { bytes, count, number, percent, quantile, seconds, tick } from './format'
 import { canvas, frame, titled, yAxis, type Drawing, type Mark } from './frame'
@@ -20,7 +20,7 @@ export function usage(run: Run, lag: HTMLElement, waits: HTMLElement, cpu: HTMLE
     const u = s.resources[source]
     return u && s.seconds > 0 ? u.cpuSeconds / s.seconds : undefined
   }, (v) => `${number(Number(v.toPrecision(2)))}`, (s, source) => [['CPU time', seconds(s.resources[source]!.cpuSeconds)], ['of', seconds(s.seconds)]], together(run))
-  rows(run, memory, 'Memory, at most', sources, (s, source) => s.resources[source]?.peakRSSBytes, bytes, (s, source) => [['at the start', bytes(s.resources[source]!.startRSSBytes)]], '')
+  rows(run, memory, 'Memory, at most', sources, (s, source) => s.resources[source]?.peakPSSBytes ?? s.resources[source]?.peakRSSBytes, bytes, (s, source) => [['at the start', bytes(memoryAtStart(s.resources[source]!))]], '')
 }
 
 const wayOf = (w: { from: string; to: string; for: string }) => `${w.from} → ${w.to} (${w.for})`

@@ -95,7 +95,7 @@ func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 			}
 			u := s.Resources[source]
 			costs = append(costs, cluster.ComponentCost{
-				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakRSSBytes),
+				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakMemory()),
 				From: fmt.Sprintf("step %d of %s%s", s.ID, path, verdict),
 			})
 		}

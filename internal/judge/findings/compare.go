@@ -60,7 +60,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	}
 	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 		u := s.Resources[source]
-		cpu, peak, start := u.CPUSeconds, float64(u.PeakRSSBytes), float64(u.StartRSSBytes)
+		cpu, peak, start := u.CPUSeconds, float64(u.PeakMemory()), float64(u.StartMemory())
 		growth := peak - start
 		use := []compare.Figure{{Kind: compare.KindCPU, Value: &cpu}, {Kind: compare.KindMemory, Value: &peak, Start: &start}, {Kind: compare.KindGrowth, Value: &growth, Start: &start}}
 		for i, m := range record.UseOf(source, "") {

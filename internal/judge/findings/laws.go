@@ -425,7 +425,7 @@ func (d *lawDraft) fitOwn(spec result.Spec, steps []lawStep, noise stats.Noise, 
 
 // memoryLaw is that of the most memory of a process.
 func memoryLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
-	return inPlaceLaw(spec, steps, source+" memory", result.LawMemory, "B", func(s lawStep) float64 { return float64(s.Resources[source].PeakRSSBytes) })
+	return inPlaceLaw(spec, steps, source+" memory", result.LawMemory, "B", func(s lawStep) float64 { return float64(s.Resources[source].PeakMemory()) })
 }
 
 // inPlaceLaw is that of the most of something that objects take as long as they

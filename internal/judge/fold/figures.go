@@ -113,8 +113,8 @@ func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
 		}
 	}
 	for source, u := range c.Resources {
-		if u.PeakRSSBytes > 0 {
-			figures[signature.FigureMemory+source] = float64(u.PeakRSSBytes)
+		if u.PeakMemory() > 0 {
+			figures[signature.FigureMemory+source] = float64(u.PeakMemory())
 		}
 	}
 	for _, n := range f.services {

@@ -346,11 +346,25 @@ type Usage struct {
 	// seconds; null where the step was shorter than half of that.
 	PeakCPUs *float64 `json:"peakCPUs"`
 	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
-	// difference. Of many processes of one program, memory that they share
-	// counts once (PSS). That of a real node's parts is what cannot be dropped: without
+	// difference. That of a real node's parts is what cannot be dropped: without
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
+	// PeakPSSBytes and StartPSSBytes are of many processes of one program: memory
+	// that they share counts once. They are 0 for one process.
+	PeakPSSBytes  int64 `json:"peakPSSBytes,omitempty"`
+	StartPSSBytes int64 `json:"startPSSBytes,omitempty"`
+}
+
+// PeakMemory is the most memory that was held, what processes share counted once.
+func (u Usage) PeakMemory() int64 { return cmp.Or(u.PeakPSSBytes, u.PeakRSSBytes) }
+
+// StartMemory is that at the start of the step.
+func (u Usage) StartMemory() int64 {
+	if u.PeakPSSBytes > 0 {
+		return u.StartPSSBytes
+	}
+	return u.StartRSSBytes
 }
 
 // Cost is what this program itself used for the whole run.

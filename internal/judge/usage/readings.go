@@ -13,6 +13,10 @@ type used struct {
 	cpu          float64 // seconds since it was started
 	rss, peak    float64 // bytes; rss is below 0 where it is not known
 	okCPU, okRSS bool
+	// Of many processes of one program rss is their proportional share, and
+	// resident their sum.
+	shares   bool
+	resident float64
 }
 
 func usedBy(r *record.Reading) used {
@@ -21,7 +25,8 @@ func usedBy(r *record.Reading) used {
 	u.rss, u.okRSS = reading(r, "rssBytes")
 	// Of many processes of one program, what they share counts once.
 	if shares, ok := reading(r, "pssBytes"); ok {
-		u.rss, u.okRSS = shares, true
+		u.rss, u.okRSS, u.shares = shares, true, true
+		u.resident, _ = reading(r, "residentBytes")
 	}
 	// Where the system has the peak between two readings, that counts.
 	u.peak, _ = reading(r, "peakBytes")
@@ -66,9 +71,12 @@ type StepUsage struct {
 	cpu       float64 // the counter, as last read
 	Used      float64
 	rss, peak float64 // as first read, and the most
-	CPUs      int     // of the machine
-	from      record.Micros
-	Span      float64 // seconds between the first reading and the last
+	// shares says that these are proportional; resident and mostResident are not.
+	shares                 bool
+	resident, mostResident float64
+	CPUs                   int // of the machine
+	from                   record.Micros
+	Span                   float64 // seconds between the first reading and the last
 }
 
 // CPUPoint is what a process had used since the step's first reading.
@@ -123,14 +131,14 @@ func (c *Readings) Add(t record.Micros, r *record.Reading) {
 	u, ok := c.Usage[r.Source]
 	if !ok {
 		cpus, _ := reading(r, "cpus")
-		c.Usage[r.Source] = &StepUsage{cpu: now.cpu, rss: now.rss, peak: now.peak, CPUs: int(cpus), from: t}
+		c.Usage[r.Source] = &StepUsage{cpu: now.cpu, rss: now.rss, peak: now.peak, shares: now.shares, resident: now.resident, mostResident: now.resident, CPUs: int(cpus), from: t}
 		if now.okCPU {
 			c.CPU[r.Source] = append(c.CPU[r.Source], CPUPoint{t, 0, held})
 		}
 		return
 	}
 	u.Span = (t - u.from).Seconds()
-	u.peak = max(u.peak, now.peak)
+	u.peak, u.mostResident = max(u.peak, now.peak), max(u.mostResident, now.resident)
 	if !now.okCPU {
 		return
 	}
@@ -319,7 +327,7 @@ func (c *OwnCost) AddStep(requested int, used map[string]result.Usage) {
 	c.Objects += requested
 	if self, ok := used[SourceSelf]; ok {
 		c.LoadCPUSeconds = result.Round(c.LoadCPUSeconds+self.CPUSeconds, 6)
-		c.LoadPeakMemoryBytes = max(c.LoadPeakMemoryBytes, self.PeakRSSBytes)
+		c.LoadPeakMemoryBytes = max(c.LoadPeakMemoryBytes, self.PeakMemory())
 	}
 }
 
@@ -331,6 +339,10 @@ func (c *Readings) Resources() map[string]result.Usage {
 			continue // it is no process
 		}
 		use := result.Usage{CPUSeconds: result.Round(u.Used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
+		if u.shares {
+			use.PeakPSSBytes, use.StartPSSBytes = use.PeakRSSBytes, use.StartRSSBytes
+			use.PeakRSSBytes, use.StartRSSBytes = int64(u.mostResident), int64(u.resident)
+		}
 		if percent, ok := PeakCPU(c.CPU[source]); ok {
 			use.PeakCPUs = result.Significant(percent / 100)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -138,14 +139,30 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 // removeBound is how long a removal may take.
 const removeBound = time.Minute
 
-// RemoveBounded removes a directory whose file system may hang.
-func RemoveBounded(dir string) error {
+// RemoveBounded removes a directory whose file system may hang. Another process
+// does it, which is left alone after a minute: a thread of this one that waits in
+// the kernel would keep it from ending.
+func RemoveBounded(dir string) error { return removeWithin(dir, removeBound) }
+
+func removeWithin(dir string, bound time.Duration) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var said strings.Builder
+	cmd := exec.Command("rm", "-rf", "--", dir)
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("remove %s: %w", dir, err)
+	}
 	done := make(chan error, 1)
-	go func() { done <- os.RemoveAll(dir) }()
+	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
-		return err
-	case <-time.After(removeBound):
-		return fmt.Errorf("%s is not removed after %v", dir, removeBound)
+		if err != nil {
+			return fmt.Errorf("remove %s: %w: %s", dir, err, strings.TrimSpace(said.String()))
+		}
+		return nil
+	case <-time.After(bound):
+		return fmt.Errorf("%s is not removed after %v: its file system does not answer; process %d removes it once it does", dir, bound, cmd.Process.Pid)
 	}
 }
