@@ -4,6 +4,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -72,6 +73,7 @@ func TestAServerOfOnesOwn(t *testing.T) {
 		server := httptest.NewUnstartedServer(handler)
 		server.Listener.Close()
 		server.Listener = l
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
 		if server.EnableHTTP2 = tt.proto == "HTTP/2.0"; tt.proto == "HTTP/2.0" || tt.why == "TLS" {
 			server.StartTLS()
 			ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -79,8 +79,8 @@ func TestAPauseIsFoundInBothLoops(t *testing.T) {
 			code       int
 			says       string
 		}{
-			{"two whole windows", "600ms", process.ExitBreached, "nothing was answered for 0.4 s (2 windows)"},
-			{"less than two windows", "300ms", process.ExitBreached, "nothing was answered for 0.3"},
+			{"two whole windows", "600ms", process.ExitBreached, "nothing was answered for 0.60"},
+			{"less than two windows", "300ms", process.ExitBreached, "nothing was answered for 0.30"},
 			{"none", "0s", process.ExitHeld, ""},
 		} {
 			goal := []string{"--hold", "2s", "--set", "pause=" + tt.pause, "--slo", "Responded p99 <= 100ms"}

@@ -147,7 +147,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit router --life 5s", []string{"--life: the axis connections removes nothing as it ages"}, "the life of what another target does not make"},
 		{"limit router --lab-nodes 5", []string{"--lab-nodes belongs to the targets kubernetes and kubevirt, and router loads the target router", "hint: leave it out"}, "a flag of another target"},
 		{"check router --lab l", []string{"--lab belongs to the targets kubernetes and kubevirt, and router loads the target router"}, "another target to look at"},
-		{"sweep simulated --levels 1 --yes", []string{"--yes belongs to the targets kubernetes and kubevirt, and simulated loads the target simulated"}, "consent to what nobody is asked for"},
+		{"sweep simulated --levels 1 --yes", []string{"--yes belongs to the targets kubernetes, kubevirt and http, and simulated loads the target simulated"}, "consent to what nobody is asked for"},
 		{"limit node-density -o jsn", []string{`did you mean "json"?`}, "an output format"},
 		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
 		{"sweep node-density --levels 10,x", []string{`"x" is not a number`}, "a level"},

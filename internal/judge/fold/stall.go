@@ -21,6 +21,9 @@ const (
 	// mostDelays is in how many parts the requests that one slow request kept from
 	// being sent are counted at most.
 	mostDelays = 1000
+	// lateWindows is by how many windows a stall may be longer than those in which
+	// nothing was answered: what was done before is told late by some targets.
+	lateWindows = 4
 	// briefShare is the part of what is expected in a request's time that must be
 	// missing around it, to call that time a stall and not one slow request.
 	briefShare = 0.75
@@ -32,7 +35,7 @@ type stall struct {
 	place    string
 	from, to record.Micros // whole windows
 	windows  int           // in which nothing was answered
-	length   record.Micros // where it is shorter than the windows that it lies in
+	length   record.Micros // where it is known better than by whole windows
 }
 
 // lasted is how long a stall was at least.
@@ -207,6 +210,25 @@ func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 	}
 }
 
+// lengthen gives a stall of a closed loop the length of the longest request that it
+// held up, which shows the parts of windows as well in which nothing was answered.
+func (s *Stream) lengthen(x *stall, there string) error {
+	for _, w := range s.windows {
+		length := w.to - w.from
+		if w.warmUp || w.from >= x.to+length || w.to+length <= x.from {
+			continue
+		}
+		counts, err := w.histograms[there].Counts()
+		if err != nil {
+			return err
+		}
+		if most := record.Micros(counts.Max()); most > max(x.length, x.to-x.from) && most <= x.to-x.from+lateWindows*length {
+			x.length = most
+		}
+	}
+	return nil
+}
+
 // briefStall is the longest time in which a closed loop answered next to nothing,
 // though no whole window: a request took so long, and meanwhile most of what is
 // expected in its time was not answered. It is nil where there was none.
@@ -267,6 +289,12 @@ func (s *Stream) fillStalls(spec *result.Spec, f *Facts) {
 		brief, err := s.briefStall(there)
 		if s.Err = cmp.Or(s.Err, err); len(stalls) == 0 && brief != nil {
 			stalls = append(stalls, *brief)
+		}
+	}
+	for i := range stalls {
+		if x := &stalls[i]; !f.head.Open && x.length == 0 {
+			err := s.lengthen(x, there)
+			s.Err = cmp.Or(s.Err, err)
 		}
 	}
 	own := f.readings.OwnDelay

@@ -295,7 +295,8 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 		value = with.Quantile(s.Q)
 		return judgement{
 			verdict: slo.Breached, value: result.Finite(value), bound: &bound, kind: result.BreachLatency, count: with.N() - with.AtMost(bound), at: v.f.Moments().StalledAt(),
-			what: fmt.Sprintf("%s: it was %s of those that were sent, and %s with those that a stall kept from being sent", s, result.DurationText(sent, s.Within), result.DurationText(value, s.Within)),
+			beyond: value-bound > delayWeight*v.mostDelay(),
+			what:   fmt.Sprintf("%s: it was %s of those that were sent, and %s with those that a stall kept from being sent", s, result.DurationText(sent, s.Within), result.DurationText(value, s.Within)),
 		}
 	case holds:
 		return passed()

@@ -238,7 +238,7 @@ const (
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
 	// One more than make requests: they hold theirs all the while.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(g.plan.Threads, 1) + 1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), max(g.plan.Threads, 1)+1)))
 	defer uncollected()()
 	p := &g.progress
 	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight} {
