@@ -57,6 +57,12 @@ const (
 // address is one of the system's own addresses: of the loopback interface, or of
 // its link.
 func (s *deployment) address(n int) string {
+	switch {
+	case s.ipv6 && s.rate > 0:
+		return fmt.Sprintf("2001:2:0:%x%02x::%x", s.network[1], s.network[2], n)
+	case s.ipv6:
+		return net.IPv6loopback.String()
+	}
 	return fmt.Sprintf("%d.%d.%d.%d", s.network[0], s.network[1], s.network[2], n)
 }
 
@@ -83,7 +89,7 @@ func (s *deployment) draw() error {
 }
 
 // connect makes the link to the system, if there is to be one. Its network is of
-// those that are set aside for measurements (RFC 2544).
+// those that are set aside for measurements (RFC 2544, RFC 5180 for IPv6).
 func (s *deployment) connect() error {
 	if s.rate == 0 {
 		return nil
@@ -110,7 +116,7 @@ func (s *deployment) within(call func() error) error {
 // free is a port of an address that nobody listens on.
 func (s *deployment) free(address string) (found string, err error) {
 	err = s.within(func() error {
-		l, err := net.Listen("tcp4", address+":0")
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 		if err != nil {
 			return fmt.Errorf("find a free port: %w", err)
 		}

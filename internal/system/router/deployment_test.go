@@ -106,6 +106,8 @@ func TestWhatARouterCanBe(t *testing.T) {
 		{"two threads on any processor", map[string]string{"threads": "2", "pinning": "none"}},
 		{"pages of an nginx", map[string]string{"backend": "nginx"}},
 		{"pages of an nginx by TLS", map[string]string{"backend": "nginx", "termination": "reencrypt", "cookies": "false", "servers": "2"}},
+		{"a link by IPv6", map[string]string{"link": "1Gbit", "ip": "6", "keepAlive": "false", "termination": "edge"}},
+		{"IPv6", map[string]string{"ip": "6", "keepAlive": "false", "idle": "3"}},
 		{"a link", map[string]string{"link": "1Gbit", "keepAlive": "false", "termination": "edge"}},
 		{"pages of 1 MiB", map[string]string{"pageSize": "1MiB"}},
 		{"a page of a byte", map[string]string{"pageSize": "1B"}},
@@ -370,8 +372,8 @@ func TestWhatHAProxyTells(t *testing.T) {
 // What HAProxy does not take is left in its listener's queue.
 func TestTheListenersQueue(t *testing.T) {
 	t.Parallel()
-	for _, termination := range []string{"none", "edge"} {
-		s := running(t, map[string]string{"maxconn": "4", "termination": termination})
+	for termination, ip := range map[string]string{"none": "6", "edge": "4"} {
+		s := running(t, map[string]string{"maxconn": "4", "termination": termination, "ip": ip})
 		address := s.router.Plain
 		if termination == "edge" {
 			address = s.router.Secure
@@ -380,7 +382,7 @@ func TestTheListenersQueue(t *testing.T) {
 			t.Errorf("%s, without load: %d of %d wait, %v", termination, waiting, most, err)
 		}
 		for range 7 { // which say nothing
-			conn, err := net.Dial("tcp4", address)
+			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}

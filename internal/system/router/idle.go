@@ -75,7 +75,7 @@ func (s *idlers) hold(ctx context.Context) {
 func (s *idlers) open(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, askedWithin)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("hold an idle connection: %w", err)
 	}

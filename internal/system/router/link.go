@@ -23,7 +23,7 @@ type link struct {
 }
 
 const (
-	linkBits = 24
+	linkBits, linkBits6 = 24, 64
 	// A bucket takes what the link carries in a millisecond, and no less than
 	// three frames; the queue before it what it carries in ten, and some frames.
 	leastBucket = 3 * 1514
@@ -78,8 +78,12 @@ func connect(name string, rate float64, addresses ...string) error {
 		return fmt.Errorf("find %s: %w", name, err)
 	}
 	for _, a := range addresses {
-		to := &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(linkBits, 32)}
-		if err := netlink.AddrAdd(end, &netlink.Addr{IPNet: to}); err != nil {
+		to := netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(linkBits, 32)}}
+		if to.IP.To4() == nil {
+			// Else the kernel asks for a second whether another end has the address.
+			to.Mask, to.Flags = net.CIDRMask(linkBits6, 128), unix.IFA_F_NODAD
+		}
+		if err := netlink.AddrAdd(end, &to); err != nil {
 			return fmt.Errorf("give %s the address %s: %w", name, a, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -21,6 +22,9 @@ func accepting(address string) (waiting, most int, err error) {
 	const listening = 1 << 10
 	var ask [56]byte
 	ask[0], ask[1] = unix.AF_INET, unix.IPPROTO_TCP
+	if at.Addr().Is6() {
+		ask[0] = unix.AF_INET6
+	}
 	binary.NativeEndian.PutUint32(ask[4:], listening)
 	binary.BigEndian.PutUint16(ask[8:], at.Port())
 	request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
@@ -32,7 +36,7 @@ func accepting(address string) (waiting, most int, err error) {
 	found := false
 	for _, a := range answers {
 		// struct inet_diag_msg, the address after four bytes and two ports.
-		if len(a) < 64 || binary.BigEndian.Uint16(a[4:]) != at.Port() || at.Addr() != netip.AddrFrom4([4]byte(a[8:12])) {
+		if len(a) < 64 || binary.BigEndian.Uint16(a[4:]) != at.Port() || !bytes.HasPrefix(a[8:24], at.Addr().AsSlice()) {
 			continue
 		}
 		found = true

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"slices"
@@ -44,6 +45,7 @@ type settings struct {
 	method      string
 	body        int
 	close       bool
+	ipv6        bool // between clients and the router
 	retry       bool // as browsers do
 	connections int  // at most, of an open loop
 	random      bool
@@ -121,7 +123,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 			OfferHTTP2: p.Get("serverHTTP") == "auto" && p.Get("backend") == "ours", Heavy: p.Get("openshift") == "4.11", Redirects: p.Get("insecure") == "redirect",
 		},
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
-		method: p.Get("method"), close: !p.Flag("keepAlive"), retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
+		method: p.Get("method"), close: !p.Flag("keepAlive"), ipv6: p.Get("ip") == "6", retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")), streams: int(p.Int("streams")),
 	}
@@ -183,6 +185,13 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
 		return s, err
+	}
+	if s.ipv6 {
+		l, err := net.Listen("tcp", net.JoinHostPort(net.IPv6loopback.String(), "0"))
+		if err != nil {
+			return s, system.ParamMistake("ip", "ip=4, or switch IPv6 on (sysctl net.ipv6.conf.lo.disable_ipv6=0)", "this machine has no IPv6: %w", err)
+		}
+		l.Close()
 	}
 	if file := p.Get("template"); file != "" {
 		text, err := os.ReadFile(file)

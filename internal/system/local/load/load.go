@@ -128,12 +128,11 @@ func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	case err != nil:
 		g.wrong = fmt.Errorf("connect to %s: not an address and a port", p.Address)
 	case peer.Addr().Unmap().Is4():
-		g.family, g.peer = unix.AF_INET, func() unix.Sockaddr {
-			return &unix.SockaddrInet4{Port: int(peer.Port()), Addr: peer.Addr().Unmap().As4()}
-		}
+		g.family = unix.AF_INET
 	default:
-		g.family, g.peer = unix.AF_INET6, func() unix.Sockaddr { return &unix.SockaddrInet6{Port: int(peer.Port()), Addr: peer.Addr().As16()} }
+		g.family = unix.AF_INET6
 	}
+	g.peer = func() unix.Sockaddr { return sockaddr(peer.Addr().AsSlice(), int(peer.Port())) }
 	for _, h := range p.Hosts {
 		var list []request
 		for _, r := range h.Requests {

@@ -72,7 +72,7 @@ func (c *conn) connect() error {
 	c.opens++
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // without it answers are later
 	if n := len(c.plan.Sources); n > 0 {
-		from := &unix.SockaddrInet4{Addr: [4]byte(c.plan.Sources[int(c.source.Add(1))%n].To4())}
+		from := sockaddr(c.plan.Sources[int(c.source.Add(1))%n], 0)
 		// The port is chosen when the connection is made, so that one can serve for
 		// many destinations; without it there are fewer ports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
@@ -174,3 +174,11 @@ func (s socket) Write(p []byte) (written int, err error) {
 
 // SetWriteDeadline implements net.Conn. There is one bound, that of the request.
 func (socket) SetWriteDeadline(time.Time) error { return nil }
+
+// sockaddr is an address of either family as calls take it.
+func sockaddr(ip net.IP, port int) unix.Sockaddr {
+	if four := ip.To4(); four != nil {
+		return &unix.SockaddrInet4{Port: port, Addr: [4]byte(four)}
+	}
+	return &unix.SockaddrInet6{Port: port, Addr: [16]byte(ip)}
+}
