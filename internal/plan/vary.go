@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -68,6 +69,12 @@ func (p *Plan) OfCell(c Cell) (*Plan, error) {
 	of := *p
 	of.Vary, of.positions = nil, nil
 	of.Name += "-" + c.Name
+	if of.Seed != 0 {
+		// Cells that shared their chance would be the more alike by it.
+		own := fnv.New64a()
+		fmt.Fprintf(own, "%d %s", p.Seed, c.Name)
+		of.Seed = max(own.Sum64(), 1)
+	}
 	of.Params = maps.Clone(p.Params)
 	for key, value := range c.Values {
 		if in, _, is := strings.Cut(key, "."); is { // no parameter's name has a dot

@@ -23,7 +23,8 @@ type Plan struct {
 	Limit int
 	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all
 	// fills fail, by a logistic curve of that width in levels. A fill that
-	// fails leaves one object per hundred not ready. Width 0 plants none.
+	// fails leaves one object per hundred not ready, of its own at least one.
+	// Width 0 plants none.
 	SoftAt, SoftWidth float64
 	// Flaky is the probability that one object of a fill is never ready,
 	// whatever the level.
@@ -66,6 +67,9 @@ type Plan struct {
 	Generator      float64
 }
 
+// failedOf is of how many objects one is never ready in a fill that fails.
+const failedOf = 100
+
 // What the objects reach and are told of.
 const (
 	created = "Created"
@@ -98,6 +102,7 @@ type Target struct {
 	cpu      float64 // seconds that the objects of all time have cost
 	progress system.Progress
 	bad      bool // this fill fails
+	badAt    int  // which object of each hundred is never ready then
 	badOne   int  // this object of the fill is never ready, -1 for none
 	timers   []*time.Timer
 	blind    bool
@@ -160,7 +165,9 @@ func (t *Target) Raise(_ context.Context, asked system.Level) (system.Batch, err
 	// Whether this fill fails is drawn as the level is approached.
 	if t.plan.SoftWidth > 0 {
 		p := 1 / (1 + math.Exp(-(level-t.plan.SoftAt)/t.plan.SoftWidth))
-		t.bad = t.bad || t.rng.Float64() < p
+		if bad := t.rng.Float64() < p; bad && !t.bad && n > 0 {
+			t.bad, t.badAt = true, (first+t.rng.IntN(min(n, failedOf)))%failedOf
+		}
 	}
 	if t.badOne < 0 && n > 0 && t.rng.Float64() < t.plan.Flaky {
 		t.badOne = first + t.rng.IntN(n)
@@ -243,7 +250,7 @@ func (t *Target) after(d time.Duration, object string, f func()) {
 func (t *Target) land(i int, place string, delay time.Duration) {
 	object := name(i)
 	t.emit(&record.Object{Object: object, Milestone: placed, Node: place})
-	if i == t.badOne || t.bad && i%100 == 0 {
+	if i == t.badOne || t.bad && i%failedOf == t.badAt {
 		t.progress.Failed++
 		t.emit(&record.State{Object: object, Reason: plantedFailure, Message: "planted: this object is never ready", Failed: true})
 		return
