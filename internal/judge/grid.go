@@ -120,8 +120,11 @@ type CapacityPoint struct {
 	LowestFailing *float64 `json:"lowestFailing"`
 	Binding       string   `json:"binding"`
 	// Gain is by how many percent the line grows for each percent that the value
-	// grows from here to the next, within the bounds that the brackets leave.
+	// grows from here to the next, by the intervals of both lines. It is of confirmed
+	// lines alone.
 	Gain *result.Interval `json:"gain"`
+
+	line compare.Bracket
 }
 
 // littleGain is the gain below which what is varied does not bind: half of it
@@ -220,7 +223,7 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
 		pair.Why = "one of them has no result"
 		return []Pair{pair}
 	case a.LoadLine != nil && b.LoadLine != nil:
-		line := compare.Line(a.Name, b.Name, bracketOf(a), bracketOf(b), a.LoadLine.Unit, g.Margin)
+		line := compare.Line(a.Name, b.Name, a.LoadLine.Bracket(a.Verdict), b.LoadLine.Bracket(b.Verdict), a.LoadLine.Unit, g.Margin)
 		pair.Line, pair.Verdict, pair.Why = &line, line.Verdict, line.Why
 		return []Pair{pair}
 	case g.Metric == "":
@@ -313,15 +316,6 @@ func meanOf(figures []float64, runs int) result.Interval {
 	return result.Interval{Value: result.Finite(e.Value), Lo: result.Finite(e.Lo), Hi: result.Finite(e.Hi)}
 }
 
-// bracketOf is a cell's load line as comparisons take it.
-func bracketOf(c *Cell) compare.Bracket {
-	l := c.LoadLine
-	return compare.Bracket{
-		Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(c.Verdict), Binding: l.Binding,
-		Confirmations: fmt.Sprintf("%d of %d", l.Confirmations, l.ConfirmationsMade),
-	}
-}
-
 // capacityCurve is the load line along a key whose values are numbers, nil for
 // any other.
 func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
@@ -332,7 +326,10 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 			return nil
 		}
 		curve.Unit = c.LoadLine.Unit
-		curve.Curve = append(curve.Curve, CapacityPoint{Value: x, Cell: c.Name, Level: c.LoadLine.Level, LowestFailing: c.LoadLine.LowestFailing, Binding: c.LoadLine.Binding})
+		curve.Curve = append(curve.Curve, CapacityPoint{
+			Value: x, Cell: c.Name, Level: c.LoadLine.Level, LowestFailing: c.LoadLine.LowestFailing, Binding: c.LoadLine.Binding,
+			line: c.LoadLine.Bracket(c.Verdict),
+		})
 	}
 	if len(curve.Curve) < 2 {
 		return nil
@@ -343,8 +340,8 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	var x, y []float64 // as logarithms
 	for i := range curve.Curve {
 		p := &curve.Curve[i]
-		if p.Level != nil && p.LowestFailing != nil { // else the line may lie anywhere above
-			x, y = append(x, math.Log(p.Value)), append(y, math.Log(*p.Level))
+		if e := p.line.Estimate; e != nil && p.confirmed() && p.LowestFailing != nil { // else the line may lie anywhere above
+			x, y = append(x, math.Log(p.Value)), append(y, math.Log(*e))
 		}
 		if i == 0 {
 			continue
@@ -361,20 +358,24 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	return &curve
 }
 
-// gainOf is the elasticity of the line from one value to the next, nil where a
-// line is not known, or neither has an end.
+// confirmed reports whether the point's line was confirmed.
+func (p CapacityPoint) confirmed() bool {
+	return p.line.Verdict == string(slo.Pass) && p.Level != nil && *p.Level > 0
+}
+
+// gainOf is the elasticity of the line from one value to the next, by their
+// intervals; nil where one of the lines was not confirmed, or nothing failed.
 func gainOf(a, b CapacityPoint) *result.Interval {
-	if a.Level == nil || b.Level == nil || *a.Level <= 0 || *b.Level <= 0 || a.LowestFailing == nil && b.LowestFailing == nil {
+	if !a.confirmed() || !b.confirmed() || a.LowestFailing == nil && b.LowestFailing == nil {
 		return nil
 	}
+	l := compare.Line("", "", a.line, b.line, "", 0)
 	step := math.Log(b.Value / a.Value)
-	of := func(from, to float64) *float64 { return result.Finite(math.Log(to/from) / step) }
-	gain := &result.Interval{Value: of(*a.Level, *b.Level)}
-	if a.LowestFailing != nil {
-		gain.Lo = of(*a.LowestFailing, *b.Level)
+	of := func(change *float64) *float64 {
+		if change == nil {
+			return nil
+		}
+		return result.Finite(math.Log1p(*change) / step)
 	}
-	if b.LowestFailing != nil {
-		gain.Hi = of(*a.Level, *b.LowestFailing)
-	}
-	return gain
+	return &result.Interval{Value: of(l.Change), Lo: of(l.Lo), Hi: of(l.Hi)}
 }

@@ -140,6 +140,10 @@ const (
 	PurposeAB      Purpose = "ab"      // one replicate of an arm
 )
 
+// Confirms reports whether a step of the purpose counts for or against the
+// confirmation of its level.
+func (p Purpose) Confirms() bool { return p == PurposeConfirm || p == PurposeUpper }
+
 // StepEvent marks a moment of one level's step. All fields but Phase are given at
 // the start; Reached is given again when it is known, Ending at the end.
 type StepEvent struct {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -8,9 +9,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Line compares the load line of an arm with that of the baseline by their
-// brackets. The true limit of each lies from its level, which was confirmed, to
-// below the lowest level that failed; more is better.
+// Line compares the load line of an arm with that of the baseline by the intervals
+// in which they lie; more is better. An exact line lies from its level, which was
+// confirmed, to below the lowest level that failed.
 func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineComparison {
 	c := LineComparison{Unit: unit, Baseline: a, Arm: b, Verdict: stats.Undecided}
 	for _, side := range []struct {
@@ -25,11 +26,11 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	loA, hiA, okA := a.bounds()
 	loB, hiB, okB := b.bounds()
 	if !okA || !okB {
-		c.Why = "one of the load lines has no bracket"
+		c.Why = "where one of the load lines lies is not known"
 		return c
 	}
-	if loA > 0 && b.Level != nil {
-		c.Change = finite(loB/loA - 1)
+	if from, to := cmp.Or(a.Estimate, a.Level), cmp.Or(b.Estimate, b.Level); from != nil && to != nil && *from > 0 {
+		c.Change = finite(*to / *from - 1)
 	}
 	// Binary fractions must not decide: 21/20-1 is more than 0.05 by 4e-17.
 	lo, hi := rounded(loB/hiA-1), rounded(hiB/loA-1)
@@ -44,9 +45,17 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	if c.Hi != nil {
 		upTo = "to " + percent(hi)
 	}
-	c.Why = fmt.Sprintf("%s; within the brackets the change is %s %s, margin %s (bounds of the searches, not a confidence interval)", moved, percent(lo), upTo, share(margin))
-	if c.Verdict == stats.Undecided {
+	within := "by the intervals of both lines"
+	if a.inBracket() && b.inBracket() {
+		within = "within the brackets"
+	}
+	c.Why = fmt.Sprintf("%s; %s the change is %s %s, margin %s", moved, within, percent(lo), upTo, share(margin))
+	switch {
+	case c.Verdict != stats.Undecided:
+	case a.inBracket() && b.inBracket() || a.LowestFailing == nil || b.LowestFailing == nil || a.Level == nil || b.Level == nil:
 		c.Why += "; " + narrower(baseline, arm, a, b, margin)
+	default:
+		c.Why += "; more confirmations (--confirm 6/6) narrow the intervals"
 	}
 	return c
 }
@@ -64,18 +73,22 @@ func (c *LineComparison) Withdraw(why string) {
 	c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why
 }
 
-// bounds are where the true limit lies: from lo to below hi, which is +Inf
-// where nothing failed. Where the first level failed it is above 0.
+// bounds are where the line lies: from lo to below hi, which is +Inf where nothing
+// failed. Where the first level failed it is above 0.
 func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	hi = math.Inf(1)
-	if b.LowestFailing != nil {
-		hi = *b.LowestFailing
+	if x := cmp.Or(b.High, b.LowestFailing); x != nil && b.LowestFailing != nil {
+		hi = *x
 	}
-	if b.Level != nil {
-		lo = *b.Level
+	if x := cmp.Or(b.Low, b.Level); x != nil && b.Level != nil {
+		lo = *x
 	}
 	return lo, hi, b.Level != nil || b.LowestFailing != nil
 }
+
+// inBracket reports whether no more is known of the line than its bracket, or need
+// be.
+func (b Bracket) inBracket() bool { return b.Exact || b.Low == nil && b.High == nil }
 
 // String is the bracket in a phrase.
 func (b Bracket) String(unit string) string {
@@ -87,7 +100,10 @@ func (b Bracket) String(unit string) string {
 	case b.LowestFailing == nil:
 		return fmt.Sprintf("%g %s or more", *b.Level, unit)
 	}
-	return fmt.Sprintf("%g %s (fails at %g)", *b.Level, unit, *b.LowestFailing)
+	if b.inBracket() || b.Low == nil || b.High == nil {
+		return fmt.Sprintf("%g %s (fails at %g)", *b.Level, unit, *b.LowestFailing)
+	}
+	return fmt.Sprintf("%g %s (95 %% interval %.4g to %.4g)", *b.Level, unit, *b.Low, *b.High)
 }
 
 // narrower says which searches would decide: of brackets that are too wide the

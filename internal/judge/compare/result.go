@@ -60,17 +60,16 @@ const (
 	BearingNoted      = string(record.Noted)
 )
 
-// LineComparison compares two load lines of one goal, where more is better.
-// Each true limit lies from Level to below LowestFailing, so the change lies in
-// an interval too: no confidence goes with it, it is what the brackets leave
-// open.
+// LineComparison compares two load lines of one goal, where more is better. Each
+// lies in its interval, at 95 %, so the change lies in one too: two lines whose
+// intervals overlap are neither better nor worse.
 type LineComparison struct {
 	Goal     string        `json:"goal"`
 	Axis     string        `json:"axis"`
 	Unit     string        `json:"unit"`
 	Baseline Bracket       `json:"baseline"`
 	Arm      Bracket       `json:"arm"`
-	Change   *float64      `json:"change"` // of the confirmed levels
+	Change   *float64      `json:"change"` // of the estimates
 	Lo       *float64      `json:"lo"`
 	Hi       *float64      `json:"hi"` // null: without bound
 	Verdict  stats.Verdict `json:"verdict"`
@@ -83,6 +82,12 @@ type Bracket struct {
 	LowestFailing *float64 `json:"lowestFailing"`
 	Verdict       string   `json:"verdict"`
 	Confirmations string   `json:"confirmations"` // "3 of 3"
+	// Estimate and Low to High are where the line lies, as of a result's load line;
+	// Exact says that this is the bracket, by an exact refusal.
+	Estimate *float64 `json:"estimate"`
+	Low      *float64 `json:"low"`
+	High     *float64 `json:"high"`
+	Exact    bool     `json:"exact,omitempty"`
 	Binding       string   `json:"binding"`
 }
 

@@ -2,13 +2,14 @@ package findings
 
 import (
 	"cmp"
+	"math"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
-	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // otherThan is what was asked for where that is not what was made, else nil.
@@ -30,31 +31,78 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
 	line.LevelAsked, line.LowestFailingAsked = otherThan(o.LineAsked, o.Line), otherThan(o.FailingAsked, o.LowestFailing)
+	steps = slices.DeleteFunc(slices.Clone(steps), func(x *verdict.Judged) bool { return x.Again || !x.Goals[goal].Decided() })
 	setPassProbability(line, steps, goal)
-	if o.LowestFailing == nil {
-		return line
-	}
-	// The last step at the failing level decided: it was made from empty.
-	for i := len(steps) - 1; i >= 0; i-- {
-		step := steps[i]
-		if step.Level == *o.FailingAsked && step.Goals[goal] == slo.Breached {
-			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.Binding[goal]
-			break
-		}
+	setEstimate(line, steps, goal)
+	if x := decidingStep(steps, result.GoalResult{Name: goal, LoadLine: line}); x != nil && o.LowestFailing != nil {
+		line.EffectiveLevel, line.Binding = x.EffectiveLevel, x.Binding[goal]
 	}
 	return line
 }
 
-// setPassProbability states what the confirmations of a line mean.
+// setPassProbability states what the steps at a line's level mean: all that were
+// made from empty and held as long as those that confirm it, whatever for. The
+// search chose that level among some: each of them is allowed for.
 func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	if line.Level == nil {
 		return
 	}
+	passed, made := 0, 0
 	for _, s := range steps {
-		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
-		if s.Level == *cmp.Or(line.LevelAsked, line.Level) && whole && s.Goals[goal].Decided() {
+		if s.Level != *cmp.Or(line.LevelAsked, line.Level) || !s.FromEmpty || !s.FullHold {
+			continue
+		}
+		made++
+		if s.Goals[goal] == slo.Pass {
+			passed++
+		}
+		if s.Purpose.Confirms() {
 			line.ConfirmationsMade++
 		}
 	}
-	line.PassProbability = result.Round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, result.Confidence), 2)
+	const doubt = (1 - result.Confidence) / design.Candidates
+	line.PassProbability = result.Round(stats.PassProbability(passed, made, 1-doubt), 2)
+}
+
+// partly is how much a step tells that was not made from empty, or held for a
+// part of the hold, beside one that was.
+const partly = 0.75
+
+// setEstimate estimates the level at which half of the steps hold. Where what
+// failed was refused for want of a place everywhere, and no step disagrees, the line
+// is exact, and lies in its bracket.
+func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
+	var trials []stats.Trial
+	line.Exact = line.Level != nil && line.LowestFailing != nil && line.Confirmations >= line.ConfirmationsAsked
+	for _, s := range steps {
+		t := stats.Trial{Level: s.LevelReached, Passed: s.Goals[goal] == slo.Pass, Weight: partly}
+		if s.FromEmpty && s.FullHold {
+			t.Weight = 1
+		}
+		trials = append(trials, t)
+		switch {
+		case line.Level == nil || line.LowestFailing == nil:
+		case t.Passed && t.Level >= *line.LowestFailing, !t.Passed && t.Level <= *line.Level, !t.Passed && t.Level == *line.LowestFailing && !s.Exact:
+			line.Exact = false
+		}
+	}
+	if line.Exact {
+		line.Estimate, line.Interval = line.Level, &result.Range{Lo: line.Level, Hi: line.LowestFailing}
+		return
+	}
+	e, ok := stats.FindCrossing(trials, result.Confidence)
+	if !ok {
+		return
+	}
+	if line.Level != nil {
+		e.Lo = min(e.Lo, *line.Level)
+	}
+	if line.LowestFailing != nil {
+		e.Hi = max(e.Hi, *line.LowestFailing)
+	}
+	e.Value = min(max(e.Value, e.Lo), e.Hi)
+	if line.LowestFailing == nil || math.IsInf(e.Hi, 1) {
+		e.Value = math.NaN() // it lies anywhere above
+	}
+	line.Estimate, line.Interval = result.Significant(e.Value), &result.Range{Lo: result.Significant(e.Lo), Hi: result.Significant(e.Hi)}
 }

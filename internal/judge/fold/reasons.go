@@ -30,6 +30,7 @@ type reasonGroup struct {
 	// and how often each of them came.
 	found, of int
 	messages  map[string]int
+	unplaced  bool // there was no place for them
 }
 
 func (g *reasonGroup) add(certain bool) {
@@ -107,11 +108,13 @@ func (r *reasons) add(u *unit) *reasonGroup {
 			g := r.group(eventKey{counts[0].Reason, ""})
 			g.found, g.of = max(g.found, counts[0].Nodes), max(g.of, of)
 			g.messages[key.message]++
+			g.unplaced = true
 			return g
 		}
 	}
 	key.message = normalise(key.message, name)
 	g := r.group(key)
+	g.unplaced = key.reason == r.spec.Kind.Unplaced && key.reason != ""
 	if node >= 0 {
 		g.nodes[node] = true
 	}
@@ -157,7 +160,7 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 func (r *reasons) grouped() []result.Reason {
 	list := make([]result.Reason, 0, len(r.groups))
 	for key, g := range r.groups {
-		reason := result.Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, Certain: g.certain}
+		reason := result.Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, Certain: g.certain, Nowhere: g.unplaced && g.found == g.of}
 		if g.of > 0 {
 			reason.Nodes, reason.NodesOf = g.found, g.of
 			most := 0

@@ -73,6 +73,8 @@ type Reason struct {
 	Requests bool `json:"requests,omitempty"`
 
 	Certain int `json:"-"` // of Count, those whose state is known
+	// Nowhere says that all places refused them.
+	Nowhere bool `json:"-"`
 }
 
 // On says on how many places the reason was found, such as "on 2 of 3 nodes",

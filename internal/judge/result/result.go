@@ -3,6 +3,7 @@ package result
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
@@ -74,9 +75,17 @@ type LoadLine struct {
 	Confirmations      int `json:"confirmations"`
 	ConfirmationsAsked int `json:"confirmationsAsked"`
 	ConfirmationsMade  int `json:"confirmationsMade"`
-	// PassProbability is what the confirmations mean: a further step at this
-	// level passes with at least this probability, at 95 % confidence.
+	// PassProbability is what the steps at this level mean that were made from
+	// empty with the whole hold: a further one passes with at least this
+	// probability, at 95 % confidence for all levels that might have been named.
 	PassProbability float64 `json:"passProbability"`
+	// Estimate is the level at which half of such steps hold, and Interval where
+	// it lies, by all steps: see stats.FindCrossing. Exact says that what failed
+	// was refused by every place: the interval is the bracket then. An end is null
+	// where nothing bounds it, and the estimate where nothing failed.
+	Estimate *float64 `json:"estimate"`
+	Interval *Range   `json:"interval"`
+	Exact    bool     `json:"exact,omitempty"`
 	// Binding is what the goal broke on at the lowest failing level: the most
 	// frequent reason that kept objects from being ready, or the objective
 	// or guard that was breached. Empty when nothing failed.
@@ -86,6 +95,24 @@ type LoadLine struct {
 	EffectiveLevel *float64 `json:"effectiveLevel"`
 	// Mixed are the levels at which steps do not agree.
 	Mixed []design.Mixed `json:"mixed,omitempty"`
+}
+
+// Bracket is the line as a comparison takes it, of a goal with a verdict.
+func (l *LoadLine) Bracket(v slo.Verdict) compare.Bracket {
+	b := compare.Bracket{
+		Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(v), Binding: l.Binding, Estimate: l.Estimate, Exact: l.Exact,
+		Confirmations: fmt.Sprintf("%d of %d", l.Confirmations, cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)),
+	}
+	if x := l.Interval; x != nil {
+		b.Low, b.High = x.Lo, x.Hi
+	}
+	return b
+}
+
+// Range is where a figure lies, from Lo to Hi; null is without bound.
+type Range struct {
+	Lo *float64 `json:"lo"`
+	Hi *float64 `json:"hi"`
 }
 
 // FailingAsked is the level that was asked for to make the lowest failing one;

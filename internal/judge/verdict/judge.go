@@ -15,6 +15,9 @@ type Judged struct {
 	Largest []string
 	// Stood is how long all writes stood still at most, in seconds.
 	Stood float64
+	// Exact says that whatever was not ready was refused for want of a place at
+	// every place, which no chance decides.
+	Exact bool
 	// Where it is the first step, it tells what is normal: how often each
 	// trouble was seen, and its figures.
 	sightings map[result.BreachKind]int
@@ -39,6 +42,7 @@ func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *J
 			s.Verdict, s.VerdictWhy = verdict, why
 		}
 	}
+	s.Exact = len(s.Reasons) == 1 && s.Reasons[0].Nowhere && s.Reasons[0].Certain == s.Account().Intended-s.Account().Ready
 	s.orderBreaches(spec, f, first)
 	s.describe(f, first)
 	return s

@@ -14,6 +14,10 @@ import (
 // it or above it, before the search says that it cannot decide.
 const maxMoves = 3
 
+// Candidates is among how many levels the confirmed one can have been chosen: the
+// first candidate, and those that it may be given up for.
+const Candidates = 1 + 2*maxMoves
+
 // Search looks for the load line: the highest level that holds, confirmed.
 //
 // Ramp and bracket only propose a candidate; steps made whole from empty
@@ -261,7 +265,7 @@ func (r *search) decided(k int) (Made, bool) {
 // confirmations: whole, from empty, and not the one that proposed the level.
 func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	for _, m := range r.seen[k] {
-		if !m.FromEmpty || !m.Full || m.Purpose != record.PurposeConfirm && m.Purpose != record.PurposeUpper {
+		if !m.FromEmpty || !m.Full || !m.Purpose.Confirms() {
 			continue
 		}
 		switch m.Verdict {

@@ -184,6 +184,9 @@ func factsOf(r result.Result, data chart.Data) []fact {
 			if l.Confirmations > 0 && l.PassProbability > 0 {
 				note = fmt.Sprintf("a further run passes with a probability of at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
 			}
+			if at, within := estimateOf(l); at != "" {
+				add("95 % interval of the line", within, "half of the runs hold at "+at)
+			}
 			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}
 	}

@@ -332,8 +332,21 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	if verdict != slo.Pass || l.Confirmations == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
-		l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
+	text := fmt.Sprintf(" (A further run there passes with a probability of at least %.0f %%, at 95 %% confidence.", 100*l.PassProbability)
+	if at, within := estimateOf(l); at != "" {
+		text += fmt.Sprintf(" Half of the runs hold at %s, 95 %% interval %s.", at, within)
+	}
+	return text + ")"
+}
+
+// estimateOf says where half of the runs hold, and in what interval that lies; ""
+// where it is not known, or exact.
+func estimateOf(l *result.LoadLine) (at, within string) {
+	x := l.Interval
+	if l.Estimate == nil || x == nil || x.Lo == nil || x.Hi == nil || l.Exact {
+		return "", ""
+	}
+	return fmt.Sprintf("%.4g %s", *l.Estimate, l.Unit), fmt.Sprintf("%.4g to %.4g", *x.Lo, *x.Hi)
 }
 
 // confirmationsOf is how many confirmations decided, of which some may fail

@@ -14,7 +14,7 @@ func linesOf(a, b *Operand, margin float64) []compare.LineComparison {
 		if g.LoadLine == nil || h == nil {
 			continue
 		}
-		line := compare.Line(a.Name, b.Name, bracketOf(g), bracketOf(*h), g.LoadLine.Unit, margin)
+		line := compare.Line(a.Name, b.Name, g.LoadLine.Bracket(g.Verdict), h.LoadLine.Bracket(h.Verdict), g.LoadLine.Unit, margin)
 		line.Goal, line.Axis = g.Name, g.LoadLine.Axis
 		if !slices.Equal(g.SLO, h.SLO) {
 			line.Withdraw("its objectives differ")

@@ -1,7 +1,6 @@
 package recorded
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -244,14 +243,6 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 		list = append(list, r)
 	}
 	return list, nil
-}
-
-// bracketOf is the load line of a goal, as a comparison takes it.
-func bracketOf(g result.GoalResult) compare.Bracket {
-	l := g.LoadLine
-	b := compare.Bracket{Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(g.Verdict), Binding: l.Binding}
-	b.Confirmations = fmt.Sprintf("%d of %d", l.Confirmations, cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked))
-	return b
 }
 
 // invalid is how many of the replicates were invalid.
