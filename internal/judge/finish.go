@@ -19,7 +19,7 @@ import (
 func (b *Builder) Made(goal string) []design.Made {
 	made := make([]design.Made, 0, len(b.steps))
 	for _, s := range b.steps {
-		if s.Again {
+		if s.Again || b.tooShort(s) && !s.Goals[goal].Decided() {
 			continue
 		}
 		m := design.Made{Level: s.Level, Reached: s.LevelReached, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
@@ -35,6 +35,9 @@ func (b *Builder) Made(goal string) []design.Made {
 // first, or done once no goal needs one. Stop, if not empty, says why no
 // further step can be made.
 func (b *Builder) NextStep(d design.Design, stop string) design.Next {
+	if n := len(b.steps) - 1; n >= 0 && stop == "" && b.tooShort(b.steps[n]) {
+		return b.longer(b.steps[n])
+	}
 	var last design.Next
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
@@ -47,6 +50,21 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	}
 	last.Done = true // without any goal nothing can be found out
 	return last
+}
+
+// tooShort reports whether a step is to be made again with a longer hold: that its
+// backlog grows is all that is not decided.
+func (b *Builder) tooShort(s *verdict.Judged) bool {
+	return !s.Again && s.Backlog != nil && s.Backlog.Undecided && s.Hold < b.spec.HoldMax && s.Verdict == slo.Inconclusive && s.Ending == record.EndHeld
+}
+
+// longer is such a step again, with twice the hold at most.
+func (b *Builder) longer(s *verdict.Judged) design.Next {
+	hold := min(2*s.Hold, b.spec.HoldMax)
+	return design.Next{
+		Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: true, Full: s.FullHold, Hold: hold.Duration(),
+		Why: fmt.Sprintf("%.10g again with a hold of %s: one of %s does not tell whether the backlog grows", s.LevelReached, hold.Duration(), s.Hold.Duration()),
+	}
 }
 
 // Ahead predicts the steps that are left, the next one included, as design.Ahead

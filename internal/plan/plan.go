@@ -49,7 +49,10 @@ type Plan struct {
 	Seed   uint64                       `yaml:"seed,omitempty"`
 	Pace   Pace                         `yaml:"pace,omitempty"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
-	Hold        Duration                     `yaml:"hold,omitempty"`
+	Hold Duration `yaml:"hold,omitempty"`
+	// HoldMax is the longest hold of a step that is made again because its hold was
+	// too short to tell whether its backlog grows; 0 is five holds.
+	HoldMax     Duration                     `yaml:"holdMax,omitempty"`
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
 	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`

@@ -174,7 +174,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -491,6 +491,7 @@ func TestValidatePlanOfFlags(t *testing.T) {
 		{"a level that is no number", func(p *Plan) { p.Axis.Level = &nan }, "axis.level: NaN is not a level: want a number above 0"},
 		{"a search without an end", func(p *Plan) { p.Axis.Search = &Search{Max: math.Inf(1)} },
 			"axis.search.max: +Inf is not a level: want a number above 0\naxis.search.resolution: the resolution 1 leaves more levels between 50 and +Inf than can be told apart"},
+		{"a longest hold below the hold", func(p *Plan) { p.Hold, p.HoldMax = Duration(2*time.Second), Duration(time.Second) }, "holdMax: the longest hold, 1s, is shorter than the hold, 2s (leave it out for five holds)"},
 		{"a negative hold", func(p *Plan) { p.Hold = Duration(-time.Second) }, "hold: the hold -1s is negative"},
 		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: the budget -1s is negative"},
 		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: the step timeout is not above 0"},

@@ -477,6 +477,9 @@ func (v *validator) rest() {
 	if p.Hold < 0 {
 		v.Add("hold", "", "the hold %s is negative", time.Duration(p.Hold))
 	}
+	if p.HoldMax != 0 && p.HoldMax < p.Hold {
+		v.Add("holdMax", "leave it out for five holds", "the longest hold, %s, is shorter than the hold, %s", time.Duration(p.HoldMax), time.Duration(p.Hold))
+	}
 	if p.Budget < 0 {
 		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,10 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 	if err != nil {
 		return Experiment{}, err
 	}
+	resolution := 0.0
+	if s := p.Axis.Search; s != nil {
+		resolution = s.Resolution
+	}
 	// Where nothing better is on record; else it is zero, and not known.
 	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
 	return Experiment{
@@ -43,6 +48,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, ExperimentKind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Require: p.Require, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
+			Resolution: resolution, HoldMax: record.MicrosOf(time.Duration(cmp.Or(p.HoldMax, holdsMost*p.Hold))),
 			Arms: armsOf(p), Published: published, Signatures: signature.Merge(signatures, p.Signatures), FreshLab: p.Renews(),
 		},
 		Design: p.Design(),
@@ -65,6 +71,9 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 }
 
 const (
+	// holdsMost is how many holds a step is held for at most where the plan does not
+	// say.
+	holdsMost = 5
 	// leastOpenHold is the least hold of a step whose requests come by a
 	// schedule, unless the whole one is shorter: over a few seconds the rate
 	// that is ready is mostly chance.

@@ -151,7 +151,7 @@ func TestAPlantedLimitIsFound(t *testing.T) {
 	if r.Verdict != slo.Pass || r.ExitCode != 0 || *line.Level != 110 || *line.LowestFailing != 111 || line.Confirmations != 3 || *line.EffectiveLevel != 110 {
 		t.Errorf("verdict %s (%s), line %+v", r.Verdict, r.Why, line)
 	}
-	if line.Binding != "Unschedulable: the places are full" || line.PassProbability != 0.37 {
+	if line.Binding != "Unschedulable: the places are full" || line.PassProbability != 0.19 || !line.Exact {
 		t.Errorf("binding %q, pass probability %v", line.Binding, line.PassProbability)
 	}
 	if len(w.steps) != len(r.Steps) || len(w.chosen) != len(r.Steps) || len(w.statuses) == 0 {

@@ -125,7 +125,8 @@ func TestObjectsOfAnOpenLoopThatNeverGetThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Verdict != slo.Breached || s.Objects.NeverReady != 12 || s.Objects.Ready != 1188 || s.Ending != record.EndTimeout {
+	// One in a hundred, and one besides where the two are not the same object.
+	if n := s.Objects.NeverReady; s.Verdict != slo.Breached || n != 12 && n != 13 || s.Objects.Ready != 1200-n || s.Ending != record.EndTimeout {
 		t.Errorf("%s (%s), ended %s, %+v", s.Verdict, s.VerdictWhy, s.Ending, s.Objects)
 	}
 }

@@ -97,7 +97,7 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	switch {
 	case n.Done:
 		return &ContradictionError{fmt.Sprintf("step %d is on record at %g (%s), but by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
-	case n.Level != s.Level || n.Purpose != s.Purpose:
+	case n.Level != s.Level || n.Purpose != s.Purpose || n.Hold > 0 && record.MicrosOf(n.Hold) != s.Hold:
 		return &ContradictionError{fmt.Sprintf("step %d is on record at %g (%s), but by the plan it is at %g (%s)", id, s.Level, s.Purpose, n.Level, n.Purpose)}
 	}
 	return nil

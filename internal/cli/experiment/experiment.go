@@ -88,6 +88,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	}
 	flags.StringVar(&f.pace, "pace", "", "requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.HoldMax), "hold-max", 0, "longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)")
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
 	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")

@@ -88,7 +88,7 @@ type Bracket struct {
 	Low      *float64 `json:"low"`
 	High     *float64 `json:"high"`
 	Exact    bool     `json:"exact,omitempty"`
-	Binding       string   `json:"binding"`
+	Binding  string   `json:"binding"`
 }
 
 // LevelComparison compares one arm with the baseline at one level.

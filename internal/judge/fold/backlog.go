@@ -3,6 +3,7 @@ package fold
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -12,21 +13,17 @@ import (
 
 const (
 	backlogBatches = 20
-	// SteadyRise is how much of the hold's arrivals a backlog may rise by, in
-	// percent.
-	SteadyRise = 5.0
+	// steadyShare is by what part of the arrivals a backlog may grow.
+	steadyShare = 0.01
 	// leastRise is how many arrivals a backlog must rise by to be told from its
 	// own steps: in a short hold with few arrivals, one of them that is slow
-	// makes a slope that is more than steadyRise of them.
+	// makes a slope that is more than what is tolerated.
 	leastRise = 3.0
-	// throughout is the part of the hold, from its start, in which a backlog
-	// that grows throughout must grow as well.
-	throughout = 0.75
 )
 
 // backlogOf is the backlog over the hold of an open step, nil where the hold was
 // not made whole.
-func backlogOf(f *Facts, arrivals int) *result.Backlog {
+func backlogOf(spec *result.Spec, f *Facts, arrivals int) *result.Backlog {
 	from, to := f.held()
 	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
 		return nil
@@ -43,7 +40,7 @@ func backlogOf(f *Facts, arrivals int) *result.Backlog {
 			}
 		}
 	}
-	return newBacklog(batchMeans(changes, from, to), to-from, arrivals)
+	return newBacklog(batchMeans(changes, from, to), to-from, arrivals, steadyGrowth(spec, arrivals, to-from))
 }
 
 // change is by how many a backlog changes at a time.
@@ -77,43 +74,115 @@ func batchMeans(changes []change, from, to record.Micros) []float64 {
 	return means
 }
 
-// newBacklog judges the means of a backlog over a hold with so many arrivals.
-func newBacklog(means []float64, hold record.Micros, arrivals int) *result.Backlog {
+// newBacklog judges the means of a backlog over a hold with so many arrivals. What
+// the slope may be, to hold, is tolerated a second.
+func newBacklog(means []float64, hold record.Micros, arrivals int, tolerated float64) *result.Backlog {
 	b := &result.Backlog{Means: means}
-	each := hold.Seconds() / float64(len(means))
-	whole, ok := risingSlope(means, each)
+	seconds := hold.Seconds()
+	each := seconds / float64(len(means))
+	slope, ok := drift(means, each)
 	if !ok {
 		return b
 	}
-	b.Slope = result.Interval{Value: result.Finite(whole.Value), Lo: result.Finite(whole.Lo), Hi: result.Finite(whole.Hi)}
-	rise := whole.Value * hold.Seconds()
-	b.Rise = result.Round(100*rise/float64(arrivals), 2)
-	if whole.Lo <= 0 || b.Rise <= SteadyRise || rise < leastRise {
-		return b
+	tolerated = max(tolerated, leastRise/seconds)
+	b.Slope = result.Interval{Value: result.Finite(slope.Value), Lo: result.Finite(slope.Lo), Hi: result.Finite(slope.Hi)}
+	b.Tolerated = result.Digits(tolerated)
+	b.Rise = result.Round(100*slope.Value*seconds/float64(arrivals), 2)
+	before := beforeStall(means, stallSize*math.Sqrt(2*float64(arrivals)/float64(len(means))))
+	switch {
+	case slope.Hi <= tolerated:
+	case before > 0:
+		early, ok := drift(means[:before], each)
+		b.Growing = ok && early.Lo > tolerated
+		b.Stalled = !b.Growing
+	case slope.Lo > tolerated:
+		b.Growing = true
+	default:
+		b.Undecided = true
 	}
-	early, ok := risingSlope(means[:int(throughout*float64(len(means)))], each)
-	b.Growing = ok && early.Lo > 0
-	b.Stalled = !b.Growing
 	return b
 }
 
-// risingSlope is by how much means grow a second, each of so many seconds; not
-// known of too few.
-func risingSlope(means []float64, each float64) (stats.Estimate, bool) {
+// drift is by how much means grow a second, each of so many seconds; not known of
+// too few. The interval allows for a backlog that goes on from what it was: the
+// residuals of the line go together as those of a first-order autoregression, whose
+// coefficient is taken for no less than it seems, corrected for their number
+// (Marriott and Pope, 1954).
+func drift(means []float64, each float64) (stats.Estimate, bool) {
 	x := make([]float64, len(means))
 	for i := range x {
 		x[i] = float64(i) * each
 	}
-	l, err := stats.FitLine(x, means, stats.Absolute, result.Confidence)
-	return l.Slope, err == nil
+	l, err := stats.FitLine(x, means, stats.Absolute, driftConfidence)
+	if err != nil {
+		return stats.Estimate{}, false
+	}
+	n := float64(len(means))
+	squares, lagged, before := 0.0, 0.0, 0.0
+	for i, y := range means {
+		r := y - l.Intercept.Value - l.Slope.Value*x[i]
+		squares, lagged, before = squares+r*r, lagged+r*before, r
+	}
+	if squares == 0 {
+		return l.Slope, true
+	}
+	rho := lagged / squares
+	rho = min(max(rho+(2+4*rho)/n, 0), mostRho)
+	wider := math.Sqrt((1 + rho) / (1 - rho))
+	half := (l.Slope.Hi - l.Slope.Value) * wider
+	return stats.Estimate{Value: l.Slope.Value, Lo: l.Slope.Value - half, Hi: l.Slope.Value + half}, true
 }
+
+// driftConfidence is that of the interval: a step that is not decided is made again
+// with a longer hold, so that there are several chances to be wrong.
+const driftConfidence = 0.995
+
+// mostRho keeps the interval of a backlog that goes wholly by what it was finite.
+const mostRho = 0.9
+
+// beforeStall is how many of the means came before the backlog rose once, by most of
+// what it varies and at least by a size, within a part of the hold, and has fallen
+// since or had no time to; 0 where that is not what it did.
+func beforeStall(means []float64, size float64) int {
+	n := len(means)
+	least, most := slices.Min(means), slices.Max(means)
+	bound := least + stallShare*(most-least)
+	first := slices.IndexFunc(means, func(y float64) bool { return y > bound })
+	last := first
+	for last >= 0 && last < n && means[last] > bound {
+		last++
+	}
+	if first < 2 || slices.ContainsFunc(means[last:], func(y float64) bool { return y > bound }) {
+		return 0
+	}
+	peak, start := first+slices.Index(means[first:last], most), first
+	for start > 0 && means[start]-means[start-1] > stallStep*(most-least) {
+		start--
+	}
+	if start < 2 || float64(peak-start) > max(2, stallLength*float64(n)) || most-means[start] < max(2*stallShare*(most-least), size) {
+		return 0
+	}
+	return start + 1
+}
+
+const (
+	// stallShare is the part of what a backlog varies above which a stall has brought
+	// it, stallStep the least part by which it rises from one mean to the next
+	// meanwhile, and stallLength the part of the hold within which it does.
+	stallShare  = 0.4
+	stallStep   = 0.1
+	stallLength = 0.3
+	// stallSize is how many times what arrivals and departures at random make of it
+	// within a mean a stall makes.
+	stallSize = 5.0
+)
 
 // backlog is the backlog of a stream over its hold: that at the end of each
 // period that is judged, in batches where there are more. It is nil where too
 // few are on record. The windows that several components have of one period have
 // the same backlog. Where it fell because arrivals were given up, and not because
 // they were done, they had waited until then.
-func (s *Stream) backlog() *result.Backlog {
+func (s *Stream) backlog(spec *result.Spec) *result.Backlog {
 	var means []float64
 	arrivals, before := 0, 0
 	for i := 0; i < len(s.windows); {
@@ -138,15 +207,29 @@ func (s *Stream) backlog() *result.Backlog {
 	if len(means) == 0 || arrivals == 0 {
 		return nil
 	}
-	return newBacklog(means, s.hold, arrivals)
+	return newBacklog(means, s.hold, arrivals, steadyGrowth(spec, arrivals, s.hold))
 }
 
-// StallOf says what a backlog that rose at the end of the hold alone is, "" for
-// any other.
+// StallOf says what a backlog that rose once, and not throughout the hold, is; ""
+// for any other.
 func StallOf(b *result.Backlog) string {
 	if b == nil || !b.Stalled {
 		return ""
 	}
-	at := int(throughout * float64(len(b.Means)))
-	return fmt.Sprintf("the backlog rose from %.0f to %.0f in the last quarter of the hold and not before: a stall, and no trend", b.Means[at-1], b.Means[len(b.Means)-1])
+	at := slices.Index(b.Means, slices.Max(b.Means))
+	text := fmt.Sprintf("the backlog rose once, to %.0f", b.Means[at])
+	if last := b.Means[len(b.Means)-1]; at < len(b.Means)-1 {
+		text += fmt.Sprintf(", and fell to %.0f by the end of the hold", last)
+	}
+	return text + ": a stall, and no trend"
+}
+
+// steadyGrowth is by how many a second a backlog may grow in a step that holds: by
+// the resolution of the search or a part of the arrivals, whichever is less.
+func steadyGrowth(spec *result.Spec, arrivals int, hold record.Micros) float64 {
+	most := steadyShare * float64(arrivals) / hold.Seconds()
+	if spec.Resolution > 0 {
+		most = min(most, spec.Resolution)
+	}
+	return most
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -62,9 +63,9 @@ func TestABacklogThatGrows(t *testing.T) {
 				return 900
 			}
 			return 20
-		}, false, false},
+		}, false, true},
 	} {
-		b := newBacklog(means(c.at), 60e6, 6000)
+		b := newBacklog(means(c.at), 60e6, 6000, 5)
 		if b.Growing != c.growing || b.Stalled != c.stalled || (StallOf(b) != "") != c.stalled {
 			t.Errorf("%s: %+v", c.why, b)
 		}
@@ -78,13 +79,13 @@ func TestABacklogOfAFewArrivals(t *testing.T) {
 	for i := range means {
 		means[i] = 0.07 * float64(i) // 1.4 in all, of 8
 	}
-	if b := newBacklog(means, 2e6, 8); b.Growing || b.Stalled {
+	if b := newBacklog(means, 2e6, 8, 0.04); b.Growing || b.Stalled {
 		t.Errorf("a rise by one arrival is called a trend: %+v", b)
 	}
 	for i := range means {
 		means[i] *= 3
 	}
-	if b := newBacklog(means, 2e6, 24); !b.Growing {
+	if b := newBacklog(means, 2e6, 24, 0.12); !b.Growing {
 		t.Errorf("a rise by four is not: %+v", b)
 	}
 }
@@ -107,7 +108,7 @@ func TestABacklogInBalanceIsSteady(t *testing.T) {
 			free = max(free, float64(changes[i].at)) + rng.ExpFloat64()*1e6/110
 			changes = append(changes, change{record.Micros(free), -1})
 		}
-		if b := newBacklog(batchMeans(changes, 10e6, 70e6), 60e6, 6000); b.Growing {
+		if b := newBacklog(batchMeans(changes, 10e6, 70e6), 60e6, 6000, 1); b.Growing {
 			wrong++
 		}
 	}
@@ -131,7 +132,7 @@ func TestABacklogThatIsGivenUp(t *testing.T) {
 			w.Intended, w.Late, w.Dropped = 10, 0, 0 // of the first one
 		}
 	}
-	b := s.backlog()
+	b := s.backlog(new(result.Spec))
 	if want := []float64{100, 200, 300, 400, 500, 600, 700, 800, 900, 900}; !slices.Equal(b.Means, want) || !b.Growing {
 		t.Errorf("%v, want %v; it grows: %v", b.Means, want, b.Growing)
 	}

@@ -15,8 +15,9 @@ type Measured struct {
 	result.Step
 	Message   string // why it was cut
 	Guarded   bool   // a guard stopped its load
-	Requested int    // objects that its own requests on record ask for
-	Asked     int    // objects that it is judged by
+	Hold      record.Micros
+	Requested int // objects that its own requests on record ask for
+	Asked     int // objects that it is judged by
 	Hits      []signature.Hit
 	Parts     map[string][]Part // of a comparison, by milestone
 	// Others is what other programs used of the CPUs, in percent; 0 where that
@@ -26,7 +27,7 @@ type Measured struct {
 
 // measure measures a step by its facts.
 func measure(spec *result.Spec, f *Facts) *Measured {
-	s := &Measured{Step: f.head, Message: f.message, Guarded: len(f.Guards) > 0, Requested: f.asked, Asked: len(f.units)}
+	s := &Measured{Step: f.head, Message: f.message, Guarded: len(f.Guards) > 0, Hold: f.hold, Requested: f.asked, Asked: len(f.units)}
 	s.Start, s.End, s.Seconds = spec.Wall(f.Start), spec.Wall(f.End), (f.End - f.Start).Seconds()
 	if f.Reached != Never {
 		s.ReachSeconds = new((f.Reached - f.Start).Seconds())
@@ -51,7 +52,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f, s.Arrivals)
-		s.Backlog = backlogOf(f, s.Arrivals.Judged)
+		s.Backlog = backlogOf(spec, f, s.Arrivals.Judged)
 	} else {
 		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f)
 	}

@@ -294,7 +294,7 @@ func (s *Stream) fill(spec *result.Spec, f *Facts, step *Measured) {
 	}
 	step.OfferedRate = rate(s.account.Intended, to-from)
 	if f.head.Open {
-		step.Backlog = s.backlog()
+		step.Backlog = s.backlog(spec)
 	}
 	done, bytes := f.answered()
 	step.AchievedRate = rate(done, to-from)

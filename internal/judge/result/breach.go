@@ -21,11 +21,16 @@ type Backlog struct {
 	// Balance is the mean latency times the achieved rate: what the backlog is
 	// on average where nothing grows (Little's law). Null where it is not known.
 	Balance *float64 `json:"balance"`
-	// Growing says that it grew throughout the hold, and Stalled that it rose in
-	// a part of the hold alone, at its end: what was offered was not too much
-	// all the time.
-	Growing bool `json:"growing,omitempty"`
-	Stalled bool `json:"stalled,omitempty"`
+	// Tolerated is by how many a second it may grow in a step that holds: the
+	// resolution of the search or 1 % of the arrivals, whichever is less, and 3
+	// over the hold at least.
+	Tolerated float64 `json:"tolerated"`
+	// Growing says that it grew by more throughout the hold, Stalled that it rose
+	// once instead, and Undecided that the hold was too short to tell whether it
+	// grew by more.
+	Growing   bool `json:"growing,omitempty"`
+	Stalled   bool `json:"stalled,omitempty"`
+	Undecided bool `json:"undecided,omitempty"`
 }
 
 // BreachKind is the sort of trouble that a Breach is.

@@ -22,6 +22,11 @@ type Spec struct {
 	// the kind that the run's objects reach, in their order.
 	Kind       record.ObjectKind
 	Milestones []string
+	// Resolution is that of a search, 0 for any other experiment.
+	Resolution float64
+	// HoldMax is the longest hold of a step that is made again because its hold was
+	// too short to tell whether its backlog grows; 0 makes none again.
+	HoldMax record.Micros
 	// Arms are those of a comparison; nil for any other experiment.
 	Arms *ArmsSpec
 	// FreshLab says that each step from empty has a lab made for it.

@@ -5,6 +5,7 @@ package design
 
 import (
 	"fmt"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -34,8 +35,9 @@ type Next struct {
 	Arm       string // of a comparison, and which of its runs
 	Replicate int
 	Purpose   record.Purpose
-	FromEmpty bool // empty the target first
-	Full      bool // hold for the full hold; a short one will do otherwise
+	FromEmpty bool          // empty the target first
+	Full      bool          // hold for the full hold; a short one will do otherwise
+	Hold      time.Duration // where it is neither, 0 where it is
 	Why       string
 	// Once done:
 	Outcome Outcome

@@ -119,6 +119,9 @@ func (e *Engine) pace() string {
 }
 
 func (r *run) hold() time.Duration {
+	if r.Hold > 0 {
+		return r.Hold
+	}
 	if r.Full {
 		return r.options.Hold
 	}
