@@ -1,6 +1,9 @@
 package proc
 
-import "runtime"
+import (
+	"runtime"
+	"syscall"
+)
 
 // Tie starts processes that die with this one, whatever ends it: from one
 // operating system thread that lives as long as the Tie does. The kernel sends a
@@ -11,13 +14,32 @@ type Tie struct{ calls chan func() }
 // NewTie makes a Tie, which must be closed.
 func NewTie() *Tie {
 	t := &Tie{make(chan func())}
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		for call := range t.calls {
-			call()
-		}
-	}()
+	go t.run()
 	return t
+}
+
+func (t *Tie) run() {
+	runtime.LockOSThread() // the thread ends with the goroutine, as it is not unlocked
+	if syscall.Gettid() == syscall.Getpid() {
+		// Go never ends the process's first thread. While it is held here, a
+		// goroutine that begins runs on another one.
+		held := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(held)
+			t.serve()
+		}()
+		<-held
+		runtime.UnlockOSThread()
+		return
+	}
+	t.serve()
+}
+
+func (t *Tie) serve() {
+	for call := range t.calls {
+		call()
+	}
 }
 
 // Do calls a function on the thread, such as one that enters a namespace and
