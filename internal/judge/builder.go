@@ -5,6 +5,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -16,6 +17,8 @@ type Builder struct {
 
 	spec      result.Spec
 	collector *fold.Collector
+	// sequential judges a comparison that goes on until it is decided, nil any other.
+	sequential *stats.Sequential
 
 	steps    []*verdict.Judged
 	stray    []result.Breach // guards outside of any step
@@ -30,6 +33,9 @@ type Builder struct {
 // NewBuilder makes a Builder for one run.
 func NewBuilder(spec result.Spec) *Builder {
 	b := &Builder{spec: spec}
+	if a := spec.Arms; a != nil && a.Until {
+		b.sequential = &stats.Sequential{Least: a.Least, Most: a.Most, Alpha: a.Alpha, Among: a.Among, Margin: a.Margin, NotWorse: a.NotWorse}
+	}
 	var err error
 	if b.collector, err = fold.NewCollector(&b.spec, &b.Tables); err != nil {
 		b.Warn(record.Warning{Kind: record.WarningSignatures, Text: err.Error()})

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
@@ -38,6 +39,7 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	if n := len(b.steps) - 1; n >= 0 && stop == "" && b.tooShort(b.steps[n]) {
 		return b.longer(b.steps[n])
 	}
+	d = b.without(d)
 	var last design.Next
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
@@ -50,6 +52,23 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	}
 	last.Done = true // without any goal nothing can be found out
 	return last
+}
+
+// without is a comparison that goes on until it is decided without the arms that are.
+func (b *Builder) without(d design.Design) design.Design {
+	if ab, ok := d.(design.AB); ok && b.sequential != nil {
+		ab.Left = findings.LeftOf(*b.spec.Arms, b.sequential, b.spec.Kind, b.collector.Milestones(), b.steps)
+		return ab
+	}
+	return d
+}
+
+// endOf is how a comparison ended that a stop ended, if it is not empty.
+func endOf(stop string) stats.End {
+	if stop == "" || strings.Contains(stop, record.BudgetSpent) {
+		return stats.OutOfBudget
+	}
+	return stats.Interrupted
 }
 
 // tooShort reports whether a step is to be made again with a longer hold: that its
@@ -74,7 +93,7 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 	for i, g := range b.spec.Goals {
 		made[i] = b.Made(g.Name)
 	}
-	return design.Ahead(d, made)
+	return design.Ahead(b.without(d), made)
 }
 
 // Finish judges the run. It may be called once, after the last event. A stop
@@ -95,6 +114,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		// A design that is not done although the run says so was cut.
 		stop = b.endWhy
 	}
+	d = b.without(d)
 	kind := b.spec.Kind
 	kind.Measures, kind.Troubles, kind.Bounds = nil, nil, nil
 	if by := kind.GroupBy; by != nil {
@@ -140,7 +160,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Require = b.spec.Require
 	r.ExitCode = exitCodeOf(required(&r))
 	if b.spec.Arms != nil {
-		putComparison(&r, findings.ComparisonOf(*b.spec.Arms, b.spec.Kind, b.collector.Milestones(), b.steps), stop)
+		putComparison(&r, findings.ComparisonOf(*b.spec.Arms, b.sequential, endOf(stop), b.spec.Kind, b.collector.Milestones(), b.steps), stop)
 	}
 	r.Published = findings.PublishedFigures(&b.spec, b.collector.Milestones(), r)
 	r.Laws = findings.LawsOf(b.spec, r.Steps)
@@ -212,7 +232,14 @@ func ExitCodeOfArms(v stats.Verdict) int {
 func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 	r.Comparison = c
 	verdict, why := c.Verdict()
-	if stop != "" && verdict != stats.Worse {
+	sequential := len(c.Levels) > 0 && !slices.ContainsFunc(c.Levels, func(l compare.LevelComparison) bool { return l.Sequential == nil })
+	switch {
+	case stop == "":
+	case sequential:
+		why += "; " + stop
+	default:
+		// Fewer runs than were fixed before decide nothing: when to stop would
+		// depend on what was seen.
 		verdict, why = stats.Undecided, why+"; "+stop
 	}
 	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)

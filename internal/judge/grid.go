@@ -165,11 +165,17 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 			cells[i].Levels = levelsOf(&cells[i], metric)
 		}
 	}
+	pairs := 0 // better and worse allow for their number
+	for i := range vary {
+		for _, group := range g.alongKey(i) {
+			pairs += len(group) * (len(group) - 1) / 2
+		}
+	}
 	for i, v := range vary {
 		for _, group := range g.alongKey(i) {
 			for a := range group {
 				for b := a + 1; b < len(group); b++ {
-					g.Pairs = append(g.Pairs, g.compare(v.Key, group[a], group[b], alpha)...)
+					g.Pairs = append(g.Pairs, g.compare(v.Key, group[a], group[b], alpha, pairs)...)
 				}
 			}
 			if curve := capacityCurve(v.Key, vary, group); curve != nil {
@@ -215,8 +221,8 @@ func (g *Grid) alongKey(i int) [][]*Cell {
 	return groups
 }
 
-// compare compares two cells.
-func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
+// compare compares two cells, one of so many pairs.
+func (g *Grid) compare(key string, a, b *Cell, alpha float64, pairs int) []Pair {
 	pair := Pair{Key: key, Baseline: a.Name, Arm: b.Name, Verdict: stats.Undecided}
 	switch {
 	case a.Failed != "" || b.Failed != "":
@@ -230,14 +236,14 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
 		return nil
 	}
 	runs := append(a.Runs(), b.Runs()...)
-	spec := compare.Spec{Baseline: a.Name, Arms: []string{b.Name}, Metric: g.Metric, Margin: g.Margin, Alpha: alpha, Paired: true}
-	var pairs []Pair
+	spec := compare.Spec{Baseline: a.Name, Arms: []string{b.Name}, Metric: g.Metric, Margin: g.Margin, Alpha: alpha, Paired: true, Among: pairs * max(len(a.Levels), 1)}
+	var list []Pair
 	for _, l := range compare.Runs(spec, runs).Levels {
 		p := pair
 		p.Level, p.Verdict, p.Why, p.Figure = &l.Level, l.Verdict, l.Why, &l.Primary
-		pairs = append(pairs, p)
+		list = append(list, p)
 	}
-	return pairs
+	return list
 }
 
 // Runs are the steps of a cell, in their order, as a comparison takes the runs

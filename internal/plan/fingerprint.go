@@ -14,7 +14,7 @@ import (
 func (p *Plan) Fingerprint() (string, error) {
 	said := p.normalised()
 	text, err := json.Marshal([]any{
-		said.Workload, said.Params, said.Target.String(), said.Axis.Name, said.Axis.Life, said.Arms, said.Repeat, said.Seed,
+		said.Workload, said.Params, said.Target.String(), said.Axis.Name, said.Axis.Life, said.Arms, said.Repeat.Most, said.Seed,
 		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,
 	})
 	if err != nil {

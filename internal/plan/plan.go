@@ -44,10 +44,13 @@ type Plan struct {
 	Arms   []Arm          `yaml:"arms,omitempty"`
 	// Vary are values by key; each combination is a search or a sweep of its
 	// own. See Cells.
-	Vary   strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
-	Repeat int                          `yaml:"repeat,omitempty"`
-	Seed   uint64                       `yaml:"seed,omitempty"`
-	Pace   Pace                         `yaml:"pace,omitempty"`
+	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
+	// Repeat is how often a sweep makes all levels, or how many blocks a comparison
+	// has, and Until what ends one of a range of blocks before the most.
+	Repeat Repeat `yaml:"repeat,omitempty"`
+	Until  Until  `yaml:"until,omitempty"`
+	Seed   uint64 `yaml:"seed,omitempty"`
+	Pace   Pace   `yaml:"pace,omitempty"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
 	Hold Duration `yaml:"hold,omitempty"`
 	// HoldMax is the longest hold of a step that is made again because its hold was
@@ -211,6 +214,58 @@ func (c Confirm) MarshalText() ([]byte, error) {
 	}
 	return fmt.Appendf(nil, "%d/%d", c.Need, c.Of), nil
 }
+
+// Repeat is a number of repetitions, or a range of them. The zero value is not given.
+type Repeat struct{ Least, Most int }
+
+// Times is a number of repetitions that is fixed.
+func Times(n int) Repeat { return Repeat{n, n} }
+
+// Fixed reports whether the number is known before.
+func (r Repeat) Fixed() bool { return r.Least == r.Most }
+
+// UnmarshalText reads "5" or "4..30".
+func (r *Repeat) UnmarshalText(text []byte) error {
+	least, most, both := strings.Cut(string(text), "..")
+	n, err := strconv.Atoi(strings.TrimSpace(least))
+	m := n
+	if err == nil && both {
+		m, err = strconv.Atoi(strings.TrimSpace(most))
+	}
+	if err != nil || both && m <= n {
+		return fmt.Errorf("%q is not a number of repetitions: want N, or a range such as 4..30", text)
+	}
+	*r = Repeat{n, m}
+	return nil
+}
+
+// MarshalYAML writes what UnmarshalText reads: one number as the number that it is.
+func (r Repeat) MarshalYAML() (any, error) {
+	if r.Fixed() {
+		return r.Most, nil
+	}
+	return r.String(), nil
+}
+
+// String is as UnmarshalText reads it.
+func (r Repeat) String() string {
+	if r.Fixed() {
+		return strconv.Itoa(r.Most)
+	}
+	return fmt.Sprintf("%d..%d", r.Least, r.Most)
+}
+
+// Until says what ends a comparison of a range of blocks before the most of them.
+type Until string
+
+// What ends one.
+const (
+	// UntilDecided goes on until an arm is better, worse or equivalent, or has no
+	// chance to be.
+	UntilDecided Until = "decided"
+	// UntilNotWorse ends as well once an arm is not worse.
+	UntilNotWorse Until = "notWorse"
+)
 
 // Pace bounds requests per second. The zero value is not given, Max is no
 // bound but that of requests in flight.

@@ -174,7 +174,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, until, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -185,7 +185,8 @@ func TestParseProblems(t *testing.T) {
 		{"a word for a number", head + "axis: {level: ten}\n", `f.yaml:3:15: axis.level: wants a number, found the text "ten"`},
 		{"a number in quotes", head + "axis: {level: \"10\"}\n", `f.yaml:3:15: axis.level: wants a number, found the text "10" (remove the quotes)`},
 		{"an infinite level", head + "axis: {search: {from: .inf}}\n", "f.yaml:3:23: axis.search.from: wants a number, found the number .inf"},
-		{"half a repetition", head + "repeat: 1.5\n", "f.yaml:3:9: repeat: wants a whole number, found the number 1.5"},
+		{"half a repetition", head + "repeat: 1.5\n", `f.yaml:3:9: repeat: "1.5" is not a number of repetitions: want N, or a range such as 4..30`},
+		{"a range that ends before it begins", head + "repeat: 30..4\n", `f.yaml:3:9: repeat: "30..4" is not a number of repetitions: want N, or a range such as 4..30`},
 		{"a negative seed", head + "seed: -1\n", "f.yaml:3:7: seed: wants a whole number that is not negative, found the number -1"},
 		{"goals as a list", head + "goals: [all Ready]\n", "f.yaml:3:8: goals: wants a mapping, found a list"},
 		{"a goal's objective not in a list", head + "goals: {ready: all Ready}\n", `f.yaml:3:16: goals.ready: wants a list, found the text "all Ready"`},
@@ -280,7 +281,7 @@ func TestDefault(t *testing.T) {
 			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit,
 			Target:      raw(t, "lab: {nodes: 10, maxPods: 110}"),
 			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
-			StepTimeout: Duration(5 * time.Minute), Hold: Duration(10 * time.Second), Repeat: 1, Fresh: FreshObjects, Goals: w.Goals,
+			StepTimeout: Duration(5 * time.Minute), Hold: Duration(10 * time.Second), Repeat: Times(1), Fresh: FreshObjects, Goals: w.Goals,
 		}
 		change(&p)
 		return p
@@ -300,10 +301,10 @@ func TestDefault(t *testing.T) {
 		{"one level is no search", "axis: {level: 60}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Level = Run, nil, &level })},
 		{"arms without a level are run where a search begins", "arms: [{name: a}]\n", want(func(p *Plan) {
 			start := 50.0
-			p.Kind, p.Axis.Search, p.Axis.Level, p.Arms, p.Repeat, p.Primary = AB, nil, &start, []Arm{{Name: "a"}}, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
+			p.Kind, p.Axis.Search, p.Axis.Level, p.Arms, p.Repeat, p.Until, p.Primary = AB, nil, &start, []Arm{{Name: "a"}}, Repeat{4, 30}, UntilDecided, &Primary{"ContainersStarted p50", "5%", 0.05}
 		})},
 		{"arms may be searched, and the search is filled in", "arms: [{name: a}]\naxis: {search: {from: 20}}\n", want(func(p *Plan) {
-			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Primary = AB, []Arm{{Name: "a"}}, 20, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
+			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Until, p.Primary = AB, []Arm{{Name: "a"}}, 20, Repeat{4, 30}, UntilDecided, &Primary{"ContainersStarted p50", "5%", 0.05}
 		})},
 		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
 			p.Axis.Name, p.Axis.Life, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
@@ -319,7 +320,7 @@ func TestDefault(t *testing.T) {
 		{"a target that cannot be read is left to be judged", "target: {labs: 7}\n", want(func(p *Plan) { p.Target = raw(t, "labs: 7") })},
 		{"a zero that is said is not filled in", "repeat: 0\nstepTimeout: 0s\ntarget: {lab: {nodes: 0, maxPods: 0}}\naxis: {search: {from: 0, step: 0, max: 0, resolution: 0}}\n",
 			want(func(p *Plan) {
-				p.Repeat, p.StepTimeout, p.Target, p.Axis.Search = 0, 0, raw(t, "lab: {nodes: 0, maxPods: 0}"), &Search{Confirm: Confirm{3, 3}}
+				p.Repeat, p.StepTimeout, p.Target, p.Axis.Search = Repeat{}, 0, raw(t, "lab: {nodes: 0, maxPods: 0}"), &Search{Confirm: Confirm{3, 3}}
 			})},
 		{"a hold of nothing is the workload's own", "hold: 0s\n", want(func(*Plan) {})},
 		{"pace, seed, budget and guards are the target's or the run's to choose", "seed: 0\nbudget: 0s\n", want(func(*Plan) {})},
@@ -421,6 +422,10 @@ func TestValidate(t *testing.T) {
 				"f.yaml:6:10: arms[2].name: there are two arms \"a\" (give one of them another name)"},
 		{"repetitions of nothing compared", "repeat: 5\n", "f.yaml:3:9: repeat: only a sweep and a comparison of arms are repeated (leave it out)"},
 		{"no repetition", "repeat: 0\n", "f.yaml:3:9: repeat: 0 is not a number of repetitions: want at least 1"},
+		{"a sweep that goes on", "axis: {levels: [5]}\nrepeat: 4..30\nuntil: decided\n", "f.yaml:4:9: repeat: only a comparison of arms goes on until it is decided (give one number)\nf.yaml:5:8: until: only a comparison of arms goes on until it is decided (leave it out)"},
+		{"a number of blocks has no other end", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nrepeat: 5\nuntil: decided\n", "f.yaml:6:8: until: repeat: 5 is how many blocks there are, whatever they show (give a range, such as repeat: 4..30)"},
+		{"another end", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nuntil: bored\n", `f.yaml:5:8: until: unknown end "bored" (allowed: decided, notWorse)`},
+		{"one block tells nothing", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nrepeat: 1..4\n", "f.yaml:5:9: repeat: 1..4 is not a range of blocks: want 2 at least and 1000 at most (for example repeat: 4..30)"},
 		{"a metric where nothing is compared", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\n", "f.yaml:3:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"},
 	} {
 		p := parsed(t, head+c.text)
@@ -553,7 +558,8 @@ params: {image: "", namespacesPer: 1000}
 target: {lab: {nodes: 0, realNode: true, maxPods: 250}}   # or {kubeconfig: F, context: C} or {labName: N}
 axis: {name: pods-per-node, search: {from: 20, step: 20, max: 250, resolution: 1, confirm: 3}}   # or levels: [..] or level: 60
 arms: [{name: runc, params: {runtimeClass: runc}}, {name: crun, params: {runtimeClass: crun}}]
-repeat: 5
+repeat: 4..30
+until: notWorse
 seed: 1
 pace: max
 hold: 10s
@@ -573,7 +579,7 @@ func TestFullExample(t *testing.T) {
 		Target: raw(t, "lab: {nodes: 0, realNode: true, maxPods: 250}"),
 		Axis:   Axis{Name: "pods-per-node", Search: &Search{20, 20, 250, 1, Confirm{3, 3}}},
 		Arms:   []Arm{{"runc", Params{"runtimeClass": "runc"}}, {"crun", Params{"runtimeClass": "crun"}}},
-		Repeat: 5, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
+		Repeat: Repeat{4, 30}, Until: UntilNotWorse, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
 		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
 	}
@@ -595,11 +601,12 @@ func TestFullExample(t *testing.T) {
 	p = parsed(t, advised)
 	p.Default(w)
 	unsupported = "f.yaml:8:9: repeat: only a sweep and a comparison of arms are repeated (leave it out)\n" +
-		"f.yaml:15:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"
+		"f.yaml:9:8: until: only a comparison of arms goes on until it is decided (leave it out)\n" +
+		"f.yaml:16:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"
 	if got := text(p.Validate(w)); got != unsupported {
 		t.Errorf("got %s\nwant %s", got, unsupported)
 	}
-	p = parsed(t, strings.NewReplacer("repeat:", "# repeat:", "primary:", "# primary:").Replace(advised))
+	p = parsed(t, strings.NewReplacer("repeat:", "# repeat:", "until:", "# until:", "primary:", "# primary:").Replace(advised))
 	if p.Default(w); p.Validate(w) != nil {
 		t.Errorf("without what is not supported: %v", p.Validate(w))
 	}

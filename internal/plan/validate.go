@@ -23,7 +23,6 @@ import (
 // What holds where a plan says nothing.
 const (
 	defaultConfirm = 3
-	defaultRepeat  = 5
 	defaultMargin  = "5%"
 	defaultAlpha   = 0.05
 )
@@ -69,12 +68,15 @@ func (p *Plan) Default(w *workload.Workload) {
 	if isOpen(p, "repeat", p.Repeat) {
 		switch {
 		case p.Kind == AB:
-			p.Repeat = defaultRepeat
+			p.Repeat = defaultRange()
 		case p.Kind == Sweep && sweepOpen:
-			p.Repeat = max(axis.Sweep.Repeat, 1)
+			p.Repeat = Times(max(axis.Sweep.Repeat, 1))
 		default:
-			p.Repeat = 1
+			p.Repeat = Times(1)
 		}
+	}
+	if p.Kind == AB && !p.Repeat.Fixed() && isOpen(p, "until", p.Until) {
+		p.Until = UntilDecided
 	}
 	if p.Kind == AB || p.Kind == Sweep && (len(p.Vary) > 0 || p.Primary != nil) {
 		p.defaultPrimary(cmp.Or(axis.Primary, w.Primary))
@@ -84,6 +86,30 @@ func (p *Plan) Default(w *workload.Workload) {
 		if len(axis.Goals) > 0 {
 			p.Goals = slices.Clone(axis.Goals)
 		}
+	}
+}
+
+// defaultRange is how many blocks a comparison has that does not say it.
+func defaultRange() Repeat { return Repeat{4, 30} }
+
+// mostBlocks bounds a comparison that goes on until it is decided.
+const mostBlocks = 1000
+
+// repeat checks how often all is repeated, and until when.
+func (v *validator) repeat() {
+	p := v.plan
+	switch r := p.Repeat; {
+	case r.Fixed() && r.Most < 1:
+		v.Add("repeat", "", "%d is not a number of repetitions: want at least 1", r.Most)
+	case !r.Fixed() && (r.Least < 2 || r.Most > mostBlocks):
+		v.Add("repeat", "for example repeat: 4..30", "%s is not a range of blocks: want 2 at least and %d at most", r, mostBlocks)
+	}
+	switch {
+	case p.Until == "" || p.Kind != AB:
+	case p.Until != UntilDecided && p.Until != UntilNotWorse:
+		v.Add("until", "", "unknown end %q (allowed: %s, %s)", p.Until, UntilDecided, UntilNotWorse)
+	case p.Repeat.Fixed():
+		v.Add("until", "give a range, such as repeat: 4..30", "repeat: %s is how many blocks there are, whatever they show", p.Repeat)
 	}
 }
 
@@ -402,16 +428,20 @@ func (v *validator) comparison(w *workload.Workload) {
 			v.Add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
 		}
 	} else {
-		if p.Repeat > 1 && p.Kind != Sweep {
+		switch {
+		case p.Repeat.Most > 1 && p.Kind != Sweep:
 			v.Add("repeat", "leave it out", "only a sweep and a comparison of arms are repeated")
+		case !p.Repeat.Fixed():
+			v.Add("repeat", "give one number", "only a comparison of arms goes on until it is decided")
+		}
+		if p.Until != "" {
+			v.Add("until", "leave it out", "only a comparison of arms goes on until it is decided")
 		}
 		if p.Primary != nil && p.Kind != Sweep {
 			v.Add("primary", "leave it out", "only a sweep and a comparison of arms have a primary metric")
 		}
 	}
-	if p.Repeat < 1 {
-		v.Add("repeat", "", "%d is not a number of repetitions: want at least 1", p.Repeat)
-	}
+	v.repeat()
 	seen := make(map[string]bool)
 	for i, arm := range p.Arms {
 		path := strictyaml.Index("arms", i)
@@ -557,13 +587,13 @@ func (p *Plan) Design() design.Design {
 	}
 	switch {
 	case p.Kind == AB:
-		ab := design.AB{Levels: levels, Repeat: p.Repeat, Seed: p.Seed}
+		ab := design.AB{Levels: levels, Repeat: p.Repeat.Most, Seed: p.Seed}
 		for _, arm := range p.Arms {
 			ab.Arms = append(ab.Arms, arm.Name)
 		}
 		return ab
 	case len(levels) > 0:
-		return design.Sweep{Levels: levels, Repeat: p.Repeat}
+		return design.Sweep{Levels: levels, Repeat: p.Repeat.Most}
 	}
 	s := p.Axis.Search
 	return design.Search{From: s.From, Step: s.Step, Max: s.Max, Resolution: s.Resolution, Need: s.Confirm.Need, Of: s.Confirm.Of}

@@ -54,9 +54,9 @@ func (p *Plan) Cells() []Cell {
 // then meets all of them alike.
 func (p *Plan) Rounds() [][]int {
 	n := len(p.Cells())
-	rounds := make([][]int, max(p.Repeat, 1))
+	rounds := make([][]int, max(p.Repeat.Most, 1))
 	for i := range rounds {
-		if rounds[i] = rand.New(rand.NewPCG(p.Seed, uint64(i+1))).Perm(n); p.Kind != Sweep || p.Repeat < 2 {
+		if rounds[i] = rand.New(rand.NewPCG(p.Seed, uint64(i+1))).Perm(n); p.Kind != Sweep || p.Repeat.Most < 2 {
 			slices.Sort(rounds[i])
 		}
 	}

@@ -89,6 +89,9 @@ type Sink interface{ Append(Event) }
 // Phase is a moment in the life of a run or of a step.
 type Phase string
 
+// BudgetSpent is why a run ended whose time was over: its Message has it.
+const BudgetSpent = "the budget is spent"
+
 // Moments of a run (start, resume, end) and of a step (all but resume).
 const (
 	PhaseStart   Phase = "start"   // the target is about to be changed

@@ -162,6 +162,8 @@ func armsOf(p *plan.Plan) *result.ArmsSpec {
 	}
 	margin, _ := p.Primary.Share() // the plan is valid
 	a := &result.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
+	a.Until, a.NotWorse, a.Least, a.Most = !p.Repeat.Fixed(), p.Until == plan.UntilNotWorse, p.Repeat.Least, p.Repeat.Most
+	a.Among = max(len(p.Arms)-1, 1) * max(len(p.Axis.Levels), 1)
 	for _, arm := range p.Arms {
 		a.Names = append(a.Names, arm.Name)
 		a.Params[arm.Name] = make(map[string]string, len(arm.Params))

@@ -61,7 +61,7 @@ type Observer interface {
 }
 
 // ErrBudget is why a run ends early whose budget is spent.
-var ErrBudget = errors.New("the budget is spent")
+var ErrBudget = errors.New(record.BudgetSpent)
 
 // Run makes the experiment on the target that open makes and leaves its record
 // in dir. Soft ends the load, hard everything that is slow. The result is that

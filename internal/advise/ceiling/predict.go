@@ -15,6 +15,9 @@ type Outcome struct {
 	// failed, and Message what the cluster said of it in its own words.
 	Binding string
 	Message string
+	// Held is how many of the Made steps at the lowest failing level held all the
+	// same.
+	Held, Made int
 }
 
 // Agreement says how a prediction and an outcome fit together.
@@ -83,7 +86,9 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	case o.LowestFailing == nil:
 		p.Agreement, found = NotReached, found+", and nothing above that was tried"
 	case o.Level == nil:
-		p.Agreement, found = NoneHeld, bound(found)+", and no level held"
+		if p.Agreement, found = NoneHeld, bound(found); o.Held == 0 {
+			found += ", and no level held"
+		}
 	case same:
 		p.Agreement, found = AsPredicted, found+", bound by the same"
 	default:
@@ -101,6 +106,8 @@ func ofScheduler(sign string) bool {
 
 func foundText(o Outcome, unit string) string {
 	switch {
+	case o.Level == nil && o.Held > 0:
+		return fmt.Sprintf("found that %s %s failed in %d of %d steps", number(*o.LowestFailing), unit, o.Made-o.Held, o.Made)
 	case o.Level == nil:
 		return fmt.Sprintf("found that %s %s already fails", number(*o.LowestFailing), unit)
 	case o.LowestFailing == nil:

@@ -28,6 +28,10 @@ judged by the interval of its relative change over the blocks. "No difference
 found" does not mean equal: if the runs cannot tell, the verdict is inconclusive,
 with the number of further runs that would decide.
 
+Blocks are made until better, worse or equivalent is decided, or has no chance to
+be: the verdict is looked at after 4, 6, 9, 13, 20 and 30 of them, and its interval
+allows for all looks. --repeat N makes N blocks, whatever they show.
+
 The exit code is 0 for better, equivalent and notWorse, 1 for worse, 3 for
 inconclusive, 4 if the program itself was the bottleneck.`,
 		Example: `  plimsoll ab node-density --arm base: --arm links:serviceLinks=true --level 60
@@ -50,6 +54,7 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 				x.levels(given, "for example --level 60", "--level")
 			}
 			x.plan.Primary = &primary
+			x.text("repeat", f.repeat, &x.plan.Repeat)
 			return x.run(p, stop)
 		},
 	}
@@ -58,7 +63,8 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 	flags.StringArrayVar(&arms, "arm", nil, "an arm: `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
 	flags.StringVar(&level, "level", "", "the level at which the arms are run (default the first level of a search)")
 	flags.StringVar(&f.levels, "levels", "", "several levels, separated by commas")
-	flags.IntVar(&f.plan.Repeat, "repeat", 5, "runs of each arm at each level")
+	flags.StringVar(&f.repeat, "repeat", "", "runs of each arm at each level: `N`, or a range A..B that ends once --until is met (default 4..30)")
+	flags.StringVar((*string)(&f.plan.Until), "until", "", "what ends a range of runs: `decided`, or notWorse (default decided)")
 	flags.StringVar(&primary.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max` or one of the workload's metrics (default the workload's)")
 	flags.StringVar(&primary.Margin, "margin", "5%", "relative change that still counts as the same")
 	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")

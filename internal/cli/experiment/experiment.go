@@ -60,7 +60,7 @@ type experimentFlags struct {
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
-	confirm          string
+	confirm, repeat  string
 	levels           string
 	slos, goals, set []string
 	vary             []string
@@ -184,13 +184,14 @@ all.`,
 			if f.levels != "" {
 				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			}
+			x.text("repeat", f.repeat, &x.plan.Repeat)
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
 	f.addRequire(cmd)
 	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
-	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
+	cmd.Flags().StringVar(&f.repeat, "repeat", "", "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
 }
 
@@ -570,6 +571,7 @@ func hintInFlags(hint string) string {
 		{"for example levels: [50, 100]", "for example --levels 50,100"},
 		{"for example level: 60", "for example --level 60"},
 		{"give level or levels", "give --level or --levels"},
+		{"give a range, such as repeat: 4..30", "give a range, such as --repeat 4..30"},
 		{"keep one of search, levels and level", "keep one of --levels and --level"},
 		{"leave out the target, or say objects", "leave out the target, or say --fresh objects"},
 		{"for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "for example --arm a:image=x --arm b:image=y"},
@@ -578,7 +580,10 @@ func hintInFlags(hint string) string {
 			return h.flags
 		}
 	}
-	return strings.Replace(hint, "for example confirm: ", "for example --confirm ", 1)
+	for _, key := range []string{"for example confirm: ", "for example repeat: "} {
+		hint = strings.Replace(hint, key, strings.Replace(strings.TrimSuffix(key, ": "), "example ", "example --", 1)+" ", 1)
+	}
+	return hint
 }
 
 // flagOf is the flag that fills in a part of a plan, with a colon; "" if none
@@ -590,8 +595,8 @@ func (x *experimentCommand) flagOf(path string) string {
 	for _, f := range [...]struct{ path, flag string }{
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
-		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"until", "--until"}, {"fresh", "--fresh"},
+		{"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "

@@ -185,7 +185,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 		of.AsRun = nil
 		r.plan, r.out, r.past = of, path, nil
 	}
-	if g.plan.Kind != plan.Sweep || g.plan.Repeat < 2 {
+	if g.plan.Kind != plan.Sweep || g.plan.Repeat.Most < 2 {
 		r.steps = 0
 	}
 	if !end.IsZero() {
@@ -197,7 +197,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 		return err
 	}
 	r.page(dir, false)
-	if !g.quiet && (r.steps == 0 || round+1 == g.plan.Repeat) {
+	if !g.quiet && (r.steps == 0 || round+1 == g.plan.Repeat.Most) {
 		g.p.Logf("  %s\n", view.Sentence(*result))
 	}
 	return err

@@ -275,7 +275,7 @@ func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 		text = fmt.Sprintf("%g %s", *a.Level, unit)
 	}
 	if len(p.Arms) > 0 {
-		text += fmt.Sprintf(", %d arms, %d runs of each", len(p.Arms), p.Repeat)
+		text += fmt.Sprintf(", %d arms, %s runs of each", len(p.Arms), p.Repeat)
 	}
 	return text
 }

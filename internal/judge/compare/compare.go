@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -24,6 +25,13 @@ type Spec struct {
 	Alpha  float64
 	// Paired says that runs with the same Block were made side by side.
 	Paired bool
+	// Among is how many comparisons are made together; 0 is those of this one's
+	// levels and arms.
+	Among int
+	// Sequential judges one that goes on until it is decided, nil one of a fixed
+	// number of runs, and End says how it ended.
+	Sequential *stats.Sequential
+	End        stats.End
 }
 
 // Run is one run of an arm at one level.
@@ -76,7 +84,13 @@ func Runs(spec Spec, runs []Run) Comparison {
 		levels[i] = r.Level
 	}
 	slices.Sort(levels)
-	for _, level := range slices.Compact(levels) {
+	levels = slices.Compact(levels)
+	spec.Among = cmp.Or(spec.Among, len(levels)*len(spec.Arms))
+	if spec.Sequential != nil {
+		spec.Among = max(spec.Sequential.Among, 1)
+	}
+	c.Among = spec.Among
+	for _, level := range levels {
 		for _, arm := range spec.Arms {
 			c.Levels = append(c.Levels, compareLevel(spec, runs, level, arm))
 		}
@@ -132,12 +146,37 @@ func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excl
 }
 
 // change is the relative change of a figure from one side to the other.
-func (s sides) change(a, b []float64) (stats.Change, error) {
+func (s sides) change(a, b []float64) (stats.Change, error) { return s.changeAt(a, b, s.spec.Alpha) }
+
+func (s sides) changeAt(a, b []float64, alpha float64) (stats.Change, error) {
 	if s.spec.Paired {
-		return stats.CompareBlocks(a, b, 1-s.spec.Alpha)
+		return stats.CompareBlocks(a, b, 1-alpha)
 	}
-	return stats.CompareApart(a, b, 1-s.spec.Alpha)
+	return stats.CompareApart(a, b, 1-alpha)
 }
+
+// unequal takes back a verdict where the runs that do not count differ by arm: those
+// that are left may be the better ones.
+func (c *LevelComparison) unequal(runs []Run, spec Spec) {
+	var out, all [2]int
+	for _, r := range runs {
+		side := slices.Index([]string{spec.Baseline, c.Arm}, r.Arm)
+		if r.Level != c.Level || side < 0 {
+			continue
+		}
+		if all[side]++; r.LeftOut != "" {
+			out[side]++
+		}
+	}
+	if spec.Paired && stats.Fisher(out[0], all[0], out[1], all[1]) < leftOutAlike {
+		c.Verdict, c.Why = stats.Undecided, fmt.Sprintf("%d of %d runs of %s do not count, and %d of %d of %s: what is left of them cannot be compared; %s",
+			out[1], all[1], c.Arm, out[0], all[0], spec.Baseline, c.Why)
+	}
+}
+
+// leftOutAlike is the probability below which runs do not count by chance alone more
+// often in one arm.
+const leftOutAlike = 0.05
 
 func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelComparison {
 	s, excluded := selectRuns(spec, runs, level, arm)
@@ -147,6 +186,7 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 	}
 	c.figures(s)
 	c.series(s)
+	c.unequal(runs, spec)
 	if x := c.SeriesOf(spec.Metric); x != nil {
 		c.Distance, c.Superiority, c.PermutationP = x.Distance, x.Superiority, x.PermutationP
 	}
@@ -320,29 +360,124 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 		}
 		return
 	}
-	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
-	if len(s.a) != len(s.b) {
-		runs = fmt.Sprintf("%d and %d runs", len(s.a), len(s.b))
+	strict, rest := change, ""
+	if spec.Sequential != nil {
+		rest = c.sequential(s, lessIsWorse)
+	} else {
+		strict, rest = c.fixed(s, lessIsWorse, change)
 	}
-	c.Verdict = change.Judge(spec.Margin, lessIsWorse)
-	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s",
-		c.Primary.Called(), percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
 	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
 	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
-		c.Why = fmt.Sprintf("%s of those that were ready, but %s", c.Why, who)
+		c.Why = fmt.Sprintf("%s of those that were ready, but %s%s", c.Why, who, rest)
 		c.Verdict = stats.Undecided
 		return
 	}
-	if c.Verdict != stats.Undecided {
+	c.Why += rest
+	if c.Verdict != stats.Undecided || c.Sequential != nil {
 		return
 	}
-	c.MoreRuns = change.MoreBlocks(spec.Margin, 1-spec.Alpha, lessIsWorse, maxMoreRuns)
+	confidence := 1 - spec.Alpha/float64(spec.Among)
+	c.MoreRuns = strict.MoreBlocks(spec.Margin, confidence, lessIsWorse, maxMoreRuns)
 	if c.MoreRuns < 0 {
 		c.Why += fmt.Sprintf("; even %d more runs of each arm would probably not decide: the change is about as large as the margin", maxMoreRuns)
 	} else {
 		c.Why += fmt.Sprintf("; about %d more runs of each arm would probably decide", c.MoreRuns)
 	}
-	c.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
+	c.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s, four times out of five", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, confidence)))
+}
+
+// fixed is the verdict of a number of runs that was fixed before, and what else is to
+// be said of it.
+func (c *LevelComparison) fixed(s sides, lessIsWorse bool, change stats.Change) (strict stats.Change, rest string) {
+	spec := s.spec
+	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
+	if len(s.a) != len(s.b) {
+		runs = fmt.Sprintf("%d and %d runs", len(s.a), len(s.b))
+	}
+	strict = change
+	if spec.Among > 1 {
+		strict, _ = s.changeAt(valuesOf(c.Primary.Baseline), valuesOf(c.Primary.Arm), spec.Alpha/float64(spec.Among)) // change had no error
+	}
+	c.Verdict = stats.JudgeTogether(change, strict, spec.Margin, lessIsWorse)
+	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s", c.Primary.Called(), percent(change.D),
+		100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
+	return strict, c.together(spec, strict)
+}
+
+// together says by what interval better and worse are found where several
+// comparisons are made.
+func (c *LevelComparison) together(spec Spec, strict stats.Change) string {
+	if spec.Among < 2 {
+		return ""
+	}
+	c.StrictLo, c.StrictHi = finite(strict.Lo), finite(strict.Hi)
+	return fmt.Sprintf("; one of %d comparisons: better and worse by the %.4g%% interval, %s to %s",
+		spec.Among, 100*(1-spec.Alpha/float64(spec.Among)), percent(strict.Lo), percent(strict.Hi))
+}
+
+// sequential is the verdict of runs that are made until it is decided, and what else
+// is to be said of it.
+func (c *LevelComparison) sequential(s sides, lessIsWorse bool) (rest string) {
+	spec := s.spec
+	g, err := spec.Sequential.Judge(valuesOf(c.Primary.Baseline), valuesOf(c.Primary.Arm), lessIsWorse, spec.End)
+	if err != nil {
+		c.Verdict, c.Why = stats.Undecided, err.Error()
+		return ""
+	}
+	c.Sequential = &Sequential{Blocks: g.Blocks, Most: spec.Sequential.Most, Bound: finite(g.Bound), Unbiased: finite(g.Unbiased), SignFlip: finite(g.SignFlip), Predicted: finite(g.Predicted), Done: g.Done, Futile: g.Futile}
+	c.Verdict = g.Verdict
+	c.Primary.Change, c.Primary.Lo, c.Primary.Hi = finite(g.Change.D), finite(g.Change.Lo), finite(g.Change.Hi)
+	c.Why = fmt.Sprintf("after %d of at most %d blocks %s changed by %s, repeated %g%% interval %s to %s (valid at every look), margin %s",
+		g.Blocks, spec.Sequential.Most, c.Primary.Called(), percent(g.Change.D), 100*(1-spec.Alpha), percent(g.Change.Lo), percent(g.Change.Hi), share(spec.Margin))
+	rest = c.together(spec, g.Strict)
+	decided := c.Verdict == stats.Better || c.Verdict == stats.Worse
+	if decided && math.Abs(g.Unbiased-g.Change.D) >= worthSaying {
+		rest += fmt.Sprintf("; allowing for the early end, about %s", percent(g.Unbiased))
+	}
+	switch strict := g.Strict.Judge(spec.Margin, lessIsWorse); {
+	case decided:
+	case strict == stats.Better || strict == stats.Worse:
+		rest += fmt.Sprintf("; by the signs of the blocks alone it may be chance (p = %.2g)", g.SignFlip)
+	case g.Futile:
+		rest += fmt.Sprintf("; all %d blocks would decide with a probability of %.2g%% only", spec.Sequential.Most, 100*g.Predicted)
+	}
+	return rest
+}
+
+// worthSaying is the least difference of an unbiased change that readers are told
+// of: what is shown has a tenth of a percent.
+const worthSaying = 0.001
+
+// Left are the arms of a comparison that goes on which are decided, or have no chance
+// to be, by what the blocks so far show.
+func Left(spec Spec, runs []Run) map[design.Pair]bool {
+	left, seen := make(map[design.Pair]bool), make(map[design.Pair]bool)
+	for _, r := range runs {
+		pair := design.Pair{Arm: r.Arm, Level: r.Level}
+		if r.Arm == spec.Baseline || seen[pair] {
+			continue
+		}
+		seen[pair] = true
+		s, _ := selectRuns(spec, runs, r.Level, r.Arm)
+		var a, b []float64
+		less := false
+		for i := range s.a {
+			from, to := s.a[i].figure(spec.Metric), s.b[i].figure(spec.Metric)
+			a, b, less = append(a, orNaN(from.Value)), append(b, orNaN(to.Value)), from.LessIsWorse
+		}
+		if g, err := spec.Sequential.Judge(a, b, less, stats.Scheduled); err == nil && g.Done {
+			left[pair] = true
+		}
+	}
+	return left
+}
+
+func valuesOf(list []*float64) []float64 {
+	values := make([]float64, len(list))
+	for i, v := range list {
+		values[i] = orNaN(v)
+	}
+	return values
 }
 
 // misleads warns of a series of which one percentile does not say it all.

@@ -18,6 +18,9 @@ type Comparison struct {
 	// Paired says that runs were made side by side in blocks; else they were
 	// made apart, and what changed with time is in the difference.
 	Paired bool `json:"paired"`
+	// Among is how many comparisons are made together: better and worse are found
+	// at Alpha by so many.
+	Among int `json:"among"`
 	// Refused says why nothing is decided: the two are not comparable. Empty
 	// where they are.
 	Refused string `json:"refused,omitempty"`
@@ -103,10 +106,16 @@ type LevelComparison struct {
 	MoreRuns int `json:"moreRuns"`
 	// Runs is how many runs of the baseline and of the arm count, and Excluded
 	// says which do not, and why.
-	Runs     [2]int     `json:"runs"`
-	Excluded []string   `json:"excluded"`
-	Primary  Compared   `json:"primary"`
-	Others   []Compared `json:"others"` // descriptive
+	Runs     [2]int   `json:"runs"`
+	Excluded []string `json:"excluded"`
+	Primary  Compared `json:"primary"`
+	// StrictLo and StrictHi are the interval by which better and worse are found
+	// where several comparisons are made; else it is the primary metric's.
+	StrictLo *float64 `json:"strictLo,omitempty"`
+	StrictHi *float64 `json:"strictHi,omitempty"`
+	// Sequential is of a comparison that goes on until it is decided.
+	Sequential *Sequential `json:"sequential,omitempty"`
+	Others     []Compared  `json:"others"` // descriptive
 	// Distance, Superiority and PermutationP are those of the deciding
 	// metric's milestone over all components; see SeriesComparison.
 	Distance     *float64 `json:"distance"`
@@ -115,6 +124,23 @@ type LevelComparison struct {
 	// Series compares whole distributions, by milestone and component.
 	Series   []SeriesComparison `json:"series"`
 	Warnings record.Warnings    `json:"warnings"`
+}
+
+// Sequential is the look at a comparison that goes on until it is decided. The
+// interval of the primary metric is then the repeated one, valid at every look.
+type Sequential struct {
+	Blocks int `json:"blocks"` // that count, of at most Most
+	Most   int `json:"most"`
+	// Bound is by how many standard errors the interval reaches from the mean.
+	Bound *float64 `json:"bound"`
+	// Unbiased is the change that is as likely to be found so far out as not.
+	Unbiased *float64 `json:"unbiased"`
+	// SignFlip is the p-value of the blocks' signs, and Predicted the probability
+	// that the last look decides; null before they count.
+	SignFlip  *float64 `json:"signFlip"`
+	Predicted *float64 `json:"predicted"`
+	Done      bool     `json:"done"`   // no further block is made
+	Futile    bool     `json:"futile"` // for they would not decide
 }
 
 // Compared is one metric in the runs of two arms: block by block where they

@@ -7,7 +7,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -71,8 +73,27 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	return r
 }
 
-// compare compares the arms of a comparison whose steps were made.
-func ComparisonOf(spec result.ArmsSpec, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) *compare.Comparison {
+// specOf is a comparison of arms as it is judged.
+func specOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End) compare.Spec {
+	return compare.Spec{
+		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
+		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true, Sequential: sequential, End: end,
+	}
+}
+
+// LeftOf are the arms that need no further run, of a comparison that goes on until it
+// is decided.
+func LeftOf(spec result.ArmsSpec, sequential *stats.Sequential, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) map[design.Pair]bool {
+	runs := make([]compare.Run, len(steps))
+	for i, s := range steps {
+		runs[i] = RunOf(s.Step, kind, milestones, nil)
+	}
+	return compare.Left(specOf(spec, sequential, stats.Scheduled), runs)
+}
+
+// ComparisonOf compares the arms of a comparison whose steps were made; sequential
+// is nil where their number was fixed.
+func ComparisonOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) *compare.Comparison {
 	var runs []compare.Run
 	for _, s := range steps {
 		var samples []compare.MilestoneSample
@@ -83,9 +104,6 @@ func ComparisonOf(spec result.ArmsSpec, kind record.ObjectKind, milestones []str
 		}
 		runs = append(runs, RunOf(s.Step, kind, milestones, samples))
 	}
-	c := compare.Runs(compare.Spec{
-		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
-		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
-	}, runs)
+	c := compare.Runs(specOf(spec, sequential, end), runs)
 	return &c
 }

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"cmp"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -42,6 +43,12 @@ func outcomeOf(r *result.Result) ceiling.Outcome {
 		o = outcomeOfSteps(r)
 	}
 	for _, s := range r.Steps {
+		if failing(s) && s.Verdict.Decided() {
+			o.Made++
+			if s.Verdict == slo.Pass {
+				o.Held++
+			}
+		}
 		// The last one at the level decided: it was made from empty.
 		if failing(s) && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
 			o.Message = s.Reasons[0].Message
@@ -58,7 +65,14 @@ func outcomeOfSteps(r *result.Result) (o ceiling.Outcome) {
 	steps := r.Steps
 	for i := range steps {
 		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {
-			o.LowestFailing, o.Binding = &s.LevelReached, cmp.Or(result.Binding(&kind, s.Reasons), s.VerdictWhy)
+			o.LowestFailing, o.Binding = &s.LevelReached, s.VerdictWhy
+			// What kept objects from being ready names the cause only where that is
+			// what the step broke on.
+			if slices.ContainsFunc(r.Breaches, func(b result.Breach) bool {
+				return b.Step == s.ID && b.Decided && (b.Kind == result.BreachMissing || b.Kind == result.BreachErrors)
+			}) {
+				o.Binding = cmp.Or(result.Binding(&kind, s.Reasons), s.VerdictWhy)
+			}
 		}
 	}
 	for i := range steps {

@@ -53,6 +53,11 @@ type ArmsSpec struct {
 	Metric string
 	Margin float64 // 0.05 is 5 %
 	Alpha  float64
+	// Until says that blocks are made until the arms are decided, Least and Most of
+	// them, or, with NotWorse, until they are not worse; Among is how many
+	// comparisons are made together.
+	Until, NotWorse    bool
+	Least, Most, Among int
 }
 
 // PublishedSpec is a figure that somebody has published: times in seconds,

@@ -35,6 +35,11 @@ type Change struct {
 	df float64 // degrees of freedom
 }
 
+// leastSpread is the least standard deviation of the logarithms that a comparison
+// allows for, a thousandth: a few figures that happen to agree do not show that the
+// next one will.
+const leastSpread = 0.001
+
 // ErrFewBlocks says that an interval needs at least two blocks of runs.
 var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
 
@@ -61,6 +66,7 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 		return Change{}, err
 	}
 	mean, sd := stat.MeanStdDev(floats.SubTo(make([]float64, n), lb, la), nil)
+	sd = max(sd, leastSpread)
 	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
 	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
 }
@@ -82,13 +88,13 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	}
 	ma, sa := stat.MeanStdDev(la, nil)
 	mb, sb := stat.MeanStdDev(lb, nil)
+	// The spread of a difference is that of both.
+	sa, sb = max(sa, leastSpread/math.Sqrt2), max(sb, leastSpread/math.Sqrt2)
 	va, vb := sa*sa/float64(len(a)), sb*sb/float64(len(b))
 	n := min(len(a), len(b))
-	c := Change{Blocks: n, D: math.Expm1(mb - ma), SD: math.Sqrt((va + vb) * float64(n)), df: 1}
-	if va+vb > 0 {
-		// Welch and Satterthwaite's degrees of freedom.
-		c.df = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-	}
+	c := Change{Blocks: n, D: math.Expm1(mb - ma), SD: math.Sqrt((va + vb) * float64(n))}
+	// Welch and Satterthwaite's degrees of freedom.
+	c.df = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
 	half := studentQuantile(1-(1-confidence)/2, c.df) * math.Sqrt(va+vb)
 	c.Lo, c.Hi = math.Expm1(mb-ma-half), math.Expm1(mb-ma+half)
 	return c, nil
@@ -144,14 +150,20 @@ func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int 
 	return -1
 }
 
+// Power is the probability with which Detectable changes are found.
+const Power = 0.8
+
 // Detectable is the smallest relative change that so many blocks with such a
-// spread would find beyond the margin with a probability of about a half.
+// spread would find beyond the margin four times out of five. What that takes
+// beyond half of the interval is taken from Student's distribution about 0, which is
+// close to the noncentral one.
 func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
 	}
-	half := studentQuantile(1-(1-confidence)/2, float64(blocks-1)) * sd / math.Sqrt(float64(blocks))
-	return math.Expm1(math.Log1p(margin) + half)
+	df := float64(blocks - 1)
+	errors := studentQuantile(1-(1-confidence)/2, df) + studentQuantile(Power, df)
+	return math.Expm1(math.Log1p(margin) + errors*sd/math.Sqrt(float64(blocks)))
 }
 
 // studentQuantile is the quantile of Student's distribution with df degrees of
@@ -246,12 +258,6 @@ func FalseDiscovery(p []float64) []float64 {
 func (c Change) P() float64 {
 	if c.Blocks < 2 {
 		return math.NaN()
-	}
-	if c.SD == 0 {
-		if c.D == 0 {
-			return 1
-		}
-		return 0
 	}
 	t := math.Abs(math.Log1p(c.D)) / (c.SD / math.Sqrt(float64(c.Blocks)))
 	return 2 * (1 - studentCDF(t, c.df))

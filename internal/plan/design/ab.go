@@ -3,6 +3,7 @@ package design
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -10,13 +11,31 @@ import (
 
 // AB makes each arm's run at each level, Repeat times over. A block is one run
 // of every arm at one level, one after the other in an order that Seed draws:
-// what changes with time then meets all arms alike. Every run begins from
-// empty.
+// what changes with time then meets all arms alike. Of four blocks two have the
+// order of the other two reversed: what changes steadily cancels out. Every run
+// begins from empty.
 type AB struct {
 	Arms   []string // the first is the baseline
 	Levels []float64
-	Repeat int // blocks at each level
+	Repeat int // blocks at each level, at most
 	Seed   uint64
+	// Left are the arms that are decided: they have no further run, and the
+	// baseline has none at a level at which no other arm has one.
+	Left map[Pair]bool
+}
+
+// Pair is an arm, against the baseline, at a level.
+type Pair struct {
+	Arm   string
+	Level float64
+}
+
+// left reports whether an arm has no further run at a level.
+func (d AB) left(arm string, level float64) bool {
+	if arm != d.Arms[0] {
+		return d.Left[Pair{arm, level}]
+	}
+	return len(d.Arms) > 1 && !slices.ContainsFunc(d.Arms[1:], func(other string) bool { return !d.Left[Pair{other, level}] })
 }
 
 // maxInvalid is how often a run that says nothing of the target is made again.
@@ -50,7 +69,7 @@ func (d AB) Next(made []Made, stop string) Next {
 					done++
 					continue
 				}
-				if next != nil {
+				if next != nil || d.left(arm, level) {
 					continue
 				}
 				next = &Next{
@@ -66,7 +85,11 @@ func (d AB) Next(made []Made, stop string) Next {
 	if next != nil && stop == "" {
 		return *next
 	}
-	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %d runs were made", done, all)}
+	most := ""
+	if len(d.Left) > 0 {
+		most = "at most "
+	}
+	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %s%d runs were made", done, most, all)}
 	if next != nil {
 		o.Verdict = slo.Inconclusive
 		o.Why += ": " + stop
@@ -76,10 +99,15 @@ func (d AB) Next(made []Made, stop string) Next {
 
 // order is the order of the arms in a block.
 func (d AB) order(replicate, level int) []string {
-	rng := rand.New(rand.NewPCG(d.Seed, uint64(replicate)<<32|uint64(level)))
-	order := make([]string, len(d.Arms))
-	for i, k := range rng.Perm(len(d.Arms)) {
-		order[i] = d.Arms[k]
+	const four = 4
+	rng := rand.New(rand.NewPCG(d.Seed, uint64((replicate-1)/four)<<32|uint64(level)))
+	var orders [four][]string
+	for i := 0; i < four; i += 2 {
+		for _, k := range rng.Perm(len(d.Arms)) {
+			orders[i] = append(orders[i], d.Arms[k])
+		}
+		orders[i+1] = slices.Clone(orders[i])
+		slices.Reverse(orders[i+1])
 	}
-	return order
+	return orders[rng.Perm(four)[(replicate-1)%four]]
 }

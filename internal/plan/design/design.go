@@ -102,10 +102,11 @@ func (s Sweep) Next(made []Made, stop string) Next {
 		Purpose:   record.PurposeSweep,
 		FromEmpty: s.Fresh || needsEmpty(made, level),
 		Full:      true,
-		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)+1, s.steps()),
+		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)%len(s.Levels)+1, len(s.Levels)),
 	}
 	if s.Repeat > 1 {
 		next.Replicate = len(made)/len(s.Levels) + 1
+		next.Why += fmt.Sprintf(", time %d of %d", next.Replicate, s.Repeat)
 	}
 	return next
 }
@@ -115,6 +116,9 @@ func (s Sweep) steps() int { return len(s.Levels) * max(s.Repeat, 1) }
 
 func (s Sweep) outcome(made []Made, stop string) Outcome {
 	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %d levels were made", len(made), s.steps())}
+	if s.Repeat > 1 {
+		o.Why = fmt.Sprintf("%d of %d steps were made, at %d levels", len(made), s.steps(), len(s.Levels))
+	}
 	for _, m := range made {
 		switch m.Verdict {
 		case slo.Pass:

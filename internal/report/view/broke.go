@@ -98,7 +98,7 @@ func normalOf(r result.Result) string {
 	case r.BrokeFirst.Step == r.Steps[0].ID:
 		return "there is no baseline: this is the first step"
 	}
-	return "there is no baseline: the first step did not hold"
+	return "there is no baseline: the first step did not pass"
 }
 
 // conditionTable has conditions as they are shown.

@@ -276,10 +276,14 @@ func verdictSentence(r result.Result) string {
 		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
-		for _, s := range r.Steps {
-			if s.Verdict == slo.Breached {
-				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, words.Number(s.LevelReached), s.VerdictWhy)
+		var lowest *result.Step
+		for i, s := range r.Steps {
+			if s.Verdict == slo.Breached && (lowest == nil || s.LevelReached < lowest.LevelReached) {
+				lowest = &r.Steps[i]
 			}
+		}
+		if lowest != nil {
+			return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, words.Number(lowest.LevelReached), lowest.VerdictWhy)
 		}
 	}
 	return fmt.Sprintf("%s: %s: %s.", r.Workload, r.Verdict, r.Why)

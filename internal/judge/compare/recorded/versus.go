@@ -114,6 +114,13 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 		return out, err
 	}
 	spec.Margin, spec.Alpha = out.bounds(o, a, b)
+	if r := a.plan.Repeat; paired && !r.Fixed() && a.plan.Kind == plan.AB {
+		spec.Sequential = &stats.Sequential{
+			Least: r.Least, Most: r.Most, Alpha: spec.Alpha, Margin: spec.Margin, NotWorse: a.plan.Until == plan.UntilNotWorse,
+			Among: max(len(a.plan.Arms)-1, 1) * max(len(a.plan.Axis.Levels), 1),
+		}
+		spec.End = stats.Interrupted // what came of the rest is not asked for
+	}
 
 	sameAxis := a.SameAxis(b)
 	var lines []compare.LineComparison
