@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
@@ -28,8 +29,13 @@ type Trend struct {
 	// for in a series that is too short; Why says so, or what was found.
 	Changes []TrendChange `json:"changes"`
 	Alpha   float64       `json:"alpha"`
-	Seed    uint64        `json:"seed"`
-	Why     string        `json:"why"`
+	// Mean is that of the points since the last change, with an interval at 1-Alpha
+	// that stays valid however often the trend is looked at and extended.
+	Mean *float64 `json:"mean"`
+	Lo   *float64 `json:"lo"`
+	Hi   *float64 `json:"hi"`
+	Seed uint64   `json:"seed"`
+	Why  string   `json:"why"`
 }
 
 // Called is what readers see the metric as.
@@ -66,6 +72,25 @@ type TrendChange struct {
 	P float64 `json:"p"`
 }
 
+// setMean says what the figures since the last change come to.
+func (t *Trend) setMean(values []float64, changed bool) {
+	logs := make([]float64, len(values))
+	for i, v := range values {
+		logs[i] = math.Log(v)
+	}
+	e := stats.AnyTime(logs, 1-t.Alpha)
+	t.Mean, t.Lo, t.Hi = finite(math.Exp(e.Value)), finite(math.Exp(e.Lo)), finite(math.Exp(e.Hi))
+	if t.Mean == nil || math.IsInf(e.Lo, 0) {
+		t.Lo, t.Hi = nil, nil
+		return
+	}
+	what := "mean"
+	if changed {
+		what = "mean since then"
+	}
+	t.Why += fmt.Sprintf("; %s %.4g, %g%% interval %.4g to %.4g, valid however often it is extended", what, *t.Mean, 100*(1-t.Alpha), *t.Lo, *t.Hi)
+}
+
 // FindChanges looks for where the figure changes its level. Points without a
 // value are passed over.
 func (t *Trend) FindChanges(alpha float64, seed uint64) {
@@ -78,6 +103,11 @@ func (t *Trend) FindChanges(alpha float64, seed uint64) {
 		}
 	}
 	found, err := stats.ChangePoints(values, alpha, seed)
+	since := 0
+	if n := len(found); n > 0 {
+		since = found[n-1].At
+	}
+	defer t.setMean(values[since:], since > 0)
 	switch {
 	case errors.Is(err, stats.ErrFewForChange):
 		t.Why = fmt.Sprintf("no search for change points: %d experiments have the metric, %d are needed", len(values), stats.ChangeNeeds)

@@ -161,7 +161,12 @@ func (d *lawDraft) addPoint(step int, x, y float64) {
 
 // test takes back a fit that no test supports: the figures stay.
 func (d *lawDraft) test() {
-	if d.USL == nil && d.Line == nil || d.Knee != nil || d.USL != nil && d.USL.Peak != nil {
+	if d.USL == nil && d.Line == nil {
+		return
+	}
+	d.testPeak()
+	if d.Knee != nil || d.USL != nil && d.USL.Peak != nil {
+		d.warnOrder()
 		return
 	}
 	p := stats.RankP(d.x, d.y, lawSeed)
@@ -169,14 +174,38 @@ func (d *lawDraft) test() {
 	why := ""
 	if p > rankAlpha {
 		why = fmt.Sprintf("no trend is shown (by ranks, p = %.2g)", p)
-	} else if order := orderOfSteps(len(d.x)); math.Abs(stat.Correlation(d.x, order, nil)) > orderTold {
-		d.warn("the levels rose with the order of the steps: what changes with time alone is counted too")
+	} else if order := orderOfSteps(len(d.x)); d.warnOrder() {
 	} else if slope, _, err := stats.FitPlane(d.x, order, d.y, result.Confidence); err == nil && slope.Lo <= 0 && slope.Hi >= 0 {
 		why = "it may hang on the order of the steps instead"
 	}
 	if why != "" {
 		d.Refused, d.USL, d.Line, d.Misfit, d.Curve, d.NoKnee = why, nil, nil, nil, []result.CurvePoint{}, ""
 	}
+}
+
+// warnOrder warns where the levels rose with the order of the steps, and reports
+// whether they did.
+func (d *lawDraft) warnOrder() bool {
+	if math.Abs(stat.Correlation(d.x, orderOfSteps(len(d.x)), nil)) <= orderTold {
+		return false
+	}
+	d.warn("the levels rose with the order of the steps: what changes with time alone is counted too")
+	return true
+}
+
+// hangsOnOrder reports whether a bend at a level may be what changed with the order
+// of the steps instead, where the two can be told apart.
+func (d *lawDraft) hangsOnOrder(at float64) bool {
+	order := orderOfSteps(len(d.x))
+	return math.Abs(stat.Correlation(d.x, order, nil)) <= orderTold && !stats.BesideOrder(d.x, d.y, order, at, result.Confidence)
+}
+
+// testPeak takes back a peak that may be what changed with the order of the steps.
+func (d *lawDraft) testPeak() {
+	if d.USL == nil || d.USL.Peak == nil || !d.hangsOnOrder(*d.USL.Peak.Level.Value) {
+		return
+	}
+	d.USL.Peak, d.USL.NoPeak = nil, "no peak is shown: it may hang on the order of the steps instead"
 }
 
 func orderOfSteps(n int) []float64 {
@@ -339,13 +368,22 @@ func nameKnees(drafts []*lawDraft) {
 		if d.knee == nil {
 			continue
 		}
-		if q > kneeRate {
+		switch {
+		case q > kneeRate:
 			d.NoKnee = fmt.Sprintf("none found (p = %.2g, %.2g corrected for the other curves)", d.knee.P, q)
+		case d.knee.Gradual:
+			d.NoKnee = "none is named: one smooth curve fits as well"
+		case !d.knee.Bounded():
+			d.NoKnee = "none is named: the levels do not bound where it is"
+		case d.hangsOnOrder(d.knee.At.Value):
+			d.NoKnee = "none is named: the bend may hang on the order of the steps instead"
+		}
+		if d.NoKnee != "" {
 			continue
 		}
 		k := &result.KneeLaw{
 			At: result.IntervalOf(d.knee.At), Before: result.Digits(d.knee.Before), After: result.Digits(d.knee.After), LogLog: d.knee.LogLog,
-			Gradual: d.knee.Gradual, P: result.Digits(d.knee.P), Q: result.Digits(q), Line: []result.CurvePoint{},
+			P: result.Digits(d.knee.P), Q: result.Digits(q), Line: []result.CurvePoint{},
 		}
 		for i := range curvePoints + 1 {
 			x := d.knee.Lowest + (d.knee.Highest-d.knee.Lowest)*float64(i)/curvePoints

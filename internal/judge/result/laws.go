@@ -122,8 +122,6 @@ type KneeLaw struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 	LogLog bool    `json:"logLog,omitempty"`
-	// Gradual says that the bend may extend over many levels.
-	Gradual bool `json:"gradual,omitempty"`
 	// P is that of there being no knee, and Q the rate of false discoveries
 	// among all knees of the run that are as clear.
 	P float64 `json:"p"`

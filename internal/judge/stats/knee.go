@@ -23,8 +23,8 @@ type Knee struct {
 	Before, After float64
 	// LogLog says that the parts are straight where both axes are logarithmic.
 	LogLog bool
-	// Gradual says that a curve of second degree fits as well: the bend may
-	// extend over many levels.
+	// Gradual says that one smooth curve fits as well: the bend may extend over
+	// many levels.
 	Gradual bool
 
 	c, y0 float64 // where the parts meet
@@ -341,12 +341,66 @@ func (k *Knee) fill(s kneeSearch, confidence float64) {
 			k.At.Lo = math.Inf(-1)
 		}
 	}
-	centred := make([]float64, len(s.x))
-	for i, x := range s.x {
-		centred[i] = (x - s.x[0]) * (x - s.x[0]) * s.weight[i]
+	k.Gradual = s.smooth(k.LogLog) <= bound
+}
+
+// smooth is the least sum of squares of a smooth curve: a line and one further
+// column, of second degree, a power, or a hyperbola, such as the waiting time of a
+// queue on the way to its capacity or a throughput on the way to its own. With
+// logarithmic axes the curve is that of the figures themselves.
+func (s kneeSearch) smooth(logs bool) float64 {
+	x, y, weight := s.x, s.y, s.weight
+	if logs {
+		x, y, weight = make([]float64, len(s.x)), make([]float64, len(s.x)), make([]float64, len(s.x))
+		for i := range s.x {
+			x[i], y[i] = math.Exp(s.x[i]), math.Exp(s.y[i])
+			weight[i] = 1 / y[i] // a relative error is that of the logarithm
+		}
 	}
-	_, rest, ok := leastSquares([][]float64{s.weight, times(s.x, s.weight), centred}, times(s.y, s.weight))
-	k.Gradual = ok && floats.Dot(rest, rest) <= bound
+	highest := slices.Max(x)
+	least := math.Inf(1)
+	try := func(curve func(x float64) float64) {
+		further := make([]float64, len(x))
+		for i, v := range x {
+			further[i] = curve(v/highest) * weight[i]
+		}
+		if _, rest, ok := leastSquares([][]float64{weight, times(x, weight), further}, times(y, weight)); ok {
+			least = min(least, floats.Dot(rest, rest))
+		}
+	}
+	for _, power := range []float64{0.5, 2, 3, 5} {
+		try(func(x float64) float64 { return math.Pow(math.Abs(x), power) })
+	}
+	// A hyperbola ends at so many times the highest level, or, with a minus, levels
+	// off from such a part of it on.
+	for _, end := range []float64{1.005, 1.01, 1.02, 1.04, 1.08, 1.15, 1.3, 1.6, 2, 3, 5} {
+		try(func(x float64) float64 { return 1 / (1 - x/end) })
+	}
+	for _, half := range []float64{0.03, 0.06, 0.12, 0.25, 0.5, 1, 2} {
+		try(func(x float64) float64 { return 1 / (1 + math.Abs(x)/half) })
+	}
+	return least
+}
+
+// Bounded reports whether the levels bound where the knee is, on both sides.
+func (k Knee) Bounded() bool { return !math.IsInf(k.At.Lo, 0) && !math.IsInf(k.At.Hi, 0) }
+
+// BesideOrder reports whether figures still bend at a level when they may have
+// changed steadily with the order in which they were measured as well.
+func BesideOrder(x, y, order []float64, at, confidence float64) bool {
+	// Errors are taken for relative where they can be.
+	weight := slices.Repeat([]float64{1}, len(y))
+	if slices.Min(y) > 0 {
+		for i, v := range positiveLine(x, y) {
+			weight[i] = 1 / v
+		}
+	}
+	bend := make([]float64, len(x))
+	for i, v := range x {
+		bend[i] = max(v-at, 0) * weight[i]
+	}
+	list, ok := estimates([][]float64{weight, times(x, weight), bend, times(order, weight)}, times(y, weight), confidence)
+	return ok && (list[2].Lo > 0 || list[2].Hi < 0)
 }
 
 // orthonormal makes two columns orthogonal and of length 1.

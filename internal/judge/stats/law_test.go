@@ -180,7 +180,7 @@ func TestUSLAgainstASearch(t *testing.T) {
 func TestUSLCovers(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(9, 10))
-	n := []float64{1, 5, 10, 20, 40, 60, 80, 120}
+	n := []float64{1, 5, 10, 20, 40, 60, 80, 120, 180}
 	const rounds, lambda, sigma, kappa = 200, 50.0, 0.02, 2e-4
 	peak := math.Sqrt((1 - sigma) / kappa)
 	law := func(n, kappa float64) float64 { return lambda * n / (1 + sigma*(n-1) + kappa*n*(n-1)) }

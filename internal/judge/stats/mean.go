@@ -17,3 +17,20 @@ func Mean(figures []float64, confidence float64) Estimate {
 	half := studentQuantile(1-(1-confidence)/2, n-1) * sd / math.Sqrt(n)
 	return Estimate{mean, mean - half, mean + half}
 }
+
+// AnyTime is the mean of independent figures with an interval that holds it however
+// often it is looked at and for however long figures are added: with the confidence
+// that was asked for it never leaves any of them out. It is the normal mixture of the
+// t statistic with the scale of the effect's prior at one standard deviation (Wang and
+// Ramdas, 2023), and without bounds for the first few figures.
+func AnyTime(figures []float64, confidence float64) Estimate {
+	mean, sd := stat.MeanStdDev(figures, nil)
+	n := float64(len(figures))
+	g := 1 + n
+	k := math.Pow(math.Sqrt(g)/(1-confidence), 2/n)
+	if n < 2 || k >= g {
+		return Estimate{mean, math.Inf(-1), math.Inf(1)}
+	}
+	half := math.Sqrt((n-1)*g*(k-1)/(g-k)) * max(sd, leastSpread) / math.Sqrt(n)
+	return Estimate{mean, mean - half, mean + half}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -148,41 +147,13 @@ func Resolves(q float64, n int) bool {
 	return float64(n)*(1-q) >= 1-1e-9
 }
 
-// Interval is a confidence interval of the quantile q that assumes nothing of
-// the distribution: two order statistics, whose ranks follow from the binomial
-// distribution (for independent observations the number below the quantile is
-// binomial with n and q). Each tail holds at most (1-confidence)/2. An end
-// that no observation bounds is -Inf or +Inf.
-//
-// Of batches it is Woodruff's (1952): the share of all observations that the
-// quantile exceeds varies from batch to batch, and the quantiles of the ends of
-// that share's interval (Student's, of a ratio) are the ends. One batch alone
-// bounds nothing.
+// Interval is a confidence interval of the quantile q of batches, Woodruff's (1952):
+// the share of all observations that the quantile exceeds varies from batch to batch,
+// and the quantiles of the ends of that share's interval (Student's, of a ratio) are
+// the ends. An end that is not bounded is infinite: so are both of one batch alone,
+// and of any other sample. Observations of one burst have most of what made them
+// slow in common, so how they differ does not tell how the next burst will.
 func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
-	n := s.N()
-	if n == 0 {
-		return math.Inf(-1), math.Inf(1)
-	}
-	if s.batches != nil {
-		return s.woodruff(q, confidence)
-	}
-	tail := (1 - confidence) / 2
-	// lo is the largest rank l with P(X < l) <= tail, that is, the l-th
-	// smallest exceeds the quantile with no more than that probability.
-	l := searchRank(n, func(k int) bool { return binomialCDF(k-1, n, q) > tail }) - 1
-	// hi is the smallest rank u with P(X >= u) <= tail.
-	u := searchRank(n, func(k int) bool { return 1-binomialCDF(k-1, n, q) <= tail })
-	lo, hi = math.Inf(-1), math.Inf(1)
-	if l >= 1 {
-		lo = s.order(l)
-	}
-	if u <= n {
-		hi = s.order(u)
-	}
-	return lo, hi
-}
-
-func (s Sample) woodruff(q, confidence float64) (lo, hi float64) {
 	lo, hi = math.Inf(-1), math.Inf(1)
 	value, n, batches := s.Quantile(q), float64(s.N()), 0
 	squares := 0.0
@@ -207,26 +178,6 @@ func (s Sample) woodruff(q, confidence float64) (lo, hi float64) {
 		hi = s.Quantile(q + half)
 	}
 	return lo, hi
-}
-
-// searchRank is the smallest k in 1..n for which a monotone predicate holds,
-// n+1 if there is none.
-func searchRank(n int, holds func(k int) bool) int {
-	return 1 + sort.Search(n, func(i int) bool { return holds(i + 1) })
-}
-
-// binomialCDF is P(X <= k) for X binomial with n trials of probability p, by
-// the regularised incomplete beta function I_{1-p}(n-k, k+1).
-func binomialCDF(k, n int, p float64) float64 {
-	switch {
-	case k < 0:
-		return 0
-	case k >= n || p <= 0:
-		return 1
-	case p >= 1:
-		return 0
-	}
-	return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p)
 }
 
 // Mean is the mean of the observations, NaN if there are none and +Inf if any

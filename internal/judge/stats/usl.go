@@ -161,7 +161,6 @@ func toEnd(sum func(float64) float64, bound, value, end float64) float64 {
 
 // findPeak says where throughput is highest, if that is shown.
 func (l *USL) findPeak(level float64) {
-	far := Reach * l.Highest
 	switch {
 	case l.Kappa.Lo == 0:
 		l.NoPeak = "no peak is shown: kappa may be 0"
@@ -187,14 +186,15 @@ func (l *USL) findPeak(level float64) {
 	// the curve's band, and the lowest is at least its highest lower end.
 	const points = 4
 	k.Throughput = Estimate{Value: l.curve(level)}
-	lo, hi := max(k.Level.Lo, 1), min(k.Level.Hi, far)
+	if !(k.Level.Lo >= l.Lowest && k.Level.Hi <= l.Highest) {
+		l.NoPeak = fmt.Sprintf("no peak is shown: it may lie from %.4g to %.4g, and the levels from %.10g to %.10g", k.Level.Lo, k.Level.Hi, l.Lowest, l.Highest)
+		return
+	}
+	lo, hi := max(k.Level.Lo, 1), k.Level.Hi
 	for i := range points + 1 {
 		if e, err := l.At(lo + (hi-lo)*float64(i)/points); err == nil {
 			k.Throughput.Lo, k.Throughput.Hi = max(k.Throughput.Lo, e.Lo), max(k.Throughput.Hi, e.Hi)
 		}
-	}
-	if k.Level.Hi > far {
-		k.Level.Hi = math.Inf(1)
 	}
 	l.Peak = k
 	l.oneLevel()

@@ -197,11 +197,7 @@ func kneeClause(x result.Law) string {
 	if k == nil || k.At.Value == nil {
 		return ""
 	}
-	text := fmt.Sprintf("; bends at %s", words.WithInterval(k.At, ""))
-	if k.Gradual {
-		text += ", perhaps gradually"
-	}
-	return text
+	return fmt.Sprintf("; bends at %s", words.WithInterval(k.At, ""))
 }
 
 // latencySentence says how a latency, or a time, goes along the axis.
@@ -219,9 +215,6 @@ func latencySentence(x result.Law) string {
 			text += fmt.Sprintf(": grows with the power %s of the level before, %s after", words.Short(k.Before), words.Short(k.After))
 		} else {
 			text += fmt.Sprintf(": %s per %s before, %s after", slope(k.Before), oneOf(x.XUnit), slope(k.After))
-		}
-		if k.Gradual {
-			text += "; perhaps gradually"
 		}
 		return text
 	}
