@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+)
+
+// A line is never above the capacity, which a backlog that grows slowly shows.
+func TestALineIsNotAboveTheCapacity(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			capacity               float64
+			from, step, resolution string
+		}{{5000, "4000", "400", "100"}, {100, "70", "10", "1"}} {
+			dir, got := measured(t, "limit", "simulated", "--axis", "requests", "--set", fmt.Sprintf("capacity=%g", tt.capacity), "--from", tt.from, "--step", tt.step, "--resolution", tt.resolution, "--seed", "1")
+			line, fails := lineIn(t, dir)
+			if got.code != process.ExitHeld || line > tt.capacity || line < 0.9*tt.capacity || fails < tt.capacity {
+				t.Errorf("capacity %g: exit code %d, line %g, %g fails:\n%s%s", tt.capacity, got.code, line, fails, got.stdout, got.stderr)
+			}
+		}
+	})
+}
+
+// The nightly job of docs/exit-codes.md: equal nights end with 0, and a lower line
+// with 1.
+func TestNights(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		seed := 0
+		night := func(limit int) string {
+			time.Sleep(24 * time.Hour)
+			seed++
+			dir, got := measured(t, "limit", "simulated", "--set", fmt.Sprintf("limit=%d", limit), "--seed", fmt.Sprint(seed))
+			if line, _ := lineIn(t, dir); got.code != process.ExitHeld || line != float64(limit) {
+				t.Fatalf("limit %d: exit code %d, line %g:\n%s", limit, got.code, line, got.stdout)
+			}
+			return dir
+		}
+		before := night(37)
+		for range suite.Size(5, 20) {
+			if got := command(t, nil, "compare", before, night(37)); got.code != process.ExitHeld || !strings.Contains(got.stdout, "is equivalent to") {
+				t.Errorf("equal nights: exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+			}
+		}
+		if got := command(t, nil, "compare", before, night(31)); got.code != process.ExitBreached || !strings.Contains(got.stdout, "is worse than") {
+			t.Errorf("a lower line: exit code %d:\n%s", got.code, got.stdout)
+		}
+	})
+}
+
+// Searches of one plan whose limit holds by chance are not better or worse than
+// each other.
+func TestEqualSearchesAreEqual(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		var dirs []string
+		for seed := range suite.Size(6, 30) {
+			time.Sleep(time.Hour)
+			dir, _ := measured(t, "limit", "simulated", "--set", "limit=110", "--set", "noise=0.1", "--seed", fmt.Sprint(seed))
+			dirs = append(dirs, dir)
+		}
+		for i, a := range dirs {
+			for _, b := range dirs[i+1:] {
+				if got := command(t, nil, "compare", a, b); got.code == process.ExitBreached || strings.Contains(got.stdout, "is better than") {
+					t.Errorf("a pair of equal searches: exit code %d:\n%s", got.code, got.stdout[strings.LastIndex(got.stdout, "simulated:"):])
+				}
+			}
+		}
+	})
+}
+
+// A comparison that goes on until it is decided ends at a look, is the same when it
+// was cut in between, and says less when it was stopped.
+func TestUntilDecided(t *testing.T) {
+	args := []string{"ab", "simulated", "--level", "20", "--seed", "1", "--arm", "a:latency=constant:200ms", "--hold", "1s"}
+	onVirtualClock(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			why, verdict string
+			blocks, code int
+			args         []string
+		}{
+			{"far worse", "worse", 4, process.ExitBreached, []string{"--arm", "b:latency=constant:250ms"}},
+			{"the same", "equivalent", 4, process.ExitHeld, []string{"--arm", "b:latency=constant:200ms"}},
+			{"about the margin: it ends without hope, or is not worse at last", "", 0, 0, []string{"--arm", "b:latency=uniform:195ms,225ms", "--margin", "5%", "--repeat", "4..13"}},
+			{"a number of blocks is made, whatever they show", "worse", 6, process.ExitBreached, []string{"--arm", "b:latency=constant:250ms", "--repeat", "6"}},
+		} {
+			dir, got := measured(t, append(args, tt.args...)...)
+			r := resultIn(t, dir)
+			if tt.blocks == 0 {
+				if s := r.Comparison.Levels[0].Sequential; s == nil || !s.Done || s.Most != 13 {
+					t.Errorf("%s: %+v", tt.why, s)
+				}
+				continue
+			}
+			if got.code != tt.code || string(r.Verdict) != tt.verdict || len(r.Steps) != 2*tt.blocks {
+				t.Errorf("%s: exit code %d, verdict %s after %d runs:\n%s", tt.why, got.code, r.Verdict, len(r.Steps), got.stdout)
+			}
+		}
+
+		// Cut again and again, it makes the same runs and comes to the same.
+		whole, _ := measured(t, append(args, "--arm", "b:latency=constant:250ms")...)
+		dir := filepath.Join(t.TempDir(), "cut")
+		got, parts := command(t, nil, append(args, "--arm", "b:latency=constant:250ms", "--budget", "3s", "--out", dir)...), 1
+		for ; parts < 20 && strings.Contains(got.stderr, "run --resume"); parts++ {
+			got = command(t, nil, "run", "--resume", dir)
+		}
+		a, b := resultIn(t, whole), resultIn(t, dir)
+		var made, again []string
+		for _, s := range a.Steps {
+			made = append(made, fmt.Sprint(s.Arm, s.Replicate))
+		}
+		for _, s := range b.Steps {
+			if !strings.Contains(s.VerdictWhy, "cut off") {
+				again = append(again, fmt.Sprint(s.Arm, s.Replicate))
+			}
+		}
+		if parts < 3 || strings.Join(made, " ") != strings.Join(again, " ") || a.Verdict != b.Verdict || b.Comparison.Levels[0].Sequential.Blocks != 4 {
+			t.Errorf("in %d parts: %s, %v, want %s, %v", parts, b.Verdict, again, a.Verdict, made)
+		}
+		if got.code != process.ExitBreached || !strings.Contains(got.stdout, "after 4 of at most 30 blocks") || !strings.Contains(got.stdout, "valid at every look") {
+			t.Errorf("exit code %d:\n%s", got.code, got.stdout)
+		}
+	})
+}
+
+// Of a number of blocks that was fixed before, fewer decide nothing.
+func TestACutComparisonDecidesNothing(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		dir, got := measured(t, "ab", "simulated", "--level", "20", "--seed", "1", "--arm", "a:latency=constant:100ms", "--arm", "b:latency=constant:250ms", "--repeat", "5", "--hold", "1s", "--budget", "5s")
+		if r := resultIn(t, dir); got.code != process.ExitInconclusive || len(r.Steps) < 4 || len(r.Steps) > 9 || r.Verdict != "inconclusive" {
+			t.Errorf("exit code %d, %s after %d runs:\n%s", got.code, r.Verdict, len(r.Steps), got.stdout)
+		}
+	})
+}
+
+// Ten levels of equal arms, with no margin to speak of: what is found by chance is
+// allowed for.
+func TestManyLevelsAreAllowedFor(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		wrong := 0
+		for seed := range 8 {
+			_, got := measured(t, "ab", "simulated", "--levels", "1,2,3,4,5,6,7,8,9,10", "--seed", fmt.Sprint(seed), "--arm", "a:", "--arm", "b:", "--margin", "0.01%", "--repeat", "4", "--hold", "100ms")
+			if got.code == process.ExitBreached {
+				wrong++
+			}
+		}
+		if wrong > 2 {
+			t.Errorf("%d of 8 comparisons of equal arms at ten levels are worse", wrong)
+		}
+	})
+}
+
+// A sentence names the lowest level that failed, and counts levels once.
+func TestASweepSaysWhatItMade(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		_, got := measured(t, "sweep", "simulated", "--levels", "60,40,50", "--set", "limit=45", "--repeat", "2")
+		if !strings.Contains(got.stdout, "did not hold at 50") {
+			t.Errorf("60 failed first, and 50 is the lowest that did:\n%s", got.stdout)
+		}
+		_, got = measured(t, "sweep", "simulated", "--levels", "10,20,30", "--repeat", "6")
+		if !strings.Contains(got.stdout, "18 of 18 steps were made, at 3 levels") {
+			t.Errorf("three levels, six times:\n%s", got.stdout)
+		}
+	})
+}
