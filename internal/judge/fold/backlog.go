@@ -135,7 +135,7 @@ func drift(means []float64, each float64) (stats.Estimate, bool) {
 
 // driftConfidence is that of the interval: a step that is not decided is made again
 // with a longer hold, so that there are several chances to be wrong.
-const driftConfidence = 0.995
+const driftConfidence = 0.997
 
 // mostRho keeps the interval of a backlog that goes wholly by what it was finite.
 const mostRho = 0.9

@@ -15,12 +15,12 @@ type Trial struct {
 // falls, by a logistic curve, within a width of crossingSharp to crossingSoft of its
 // level. By the order of magnitude all are equally likely, widths beyond
 // crossingWide the less the wider they are. By simulated searches (make truth) an
-// interval of 95 % holds the planted level in 97 % and more up to widths of a tenth;
+// interval of 95 % holds the planted level in 95 % and more up to widths of a tenth;
 // of softer limits in fewer.
 const (
 	crossingReach = 3.0
 	crossingSharp = 0.002
-	crossingWide  = 0.05
+	crossingWide  = 0.13
 	crossingSoft  = 0.4
 	// How finely both are looked at.
 	crossingLevels = 600
@@ -68,7 +68,7 @@ func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	all := 0.0
 	for i := range likely {
 		for j, l := range likely[i] {
-			all += math.Exp(l-most) * min(1, crossingWide/widthOf(j))
+			all += math.Exp(l-most) * min(1, math.Pow(crossingWide/widthOf(j), 2))
 		}
 		share[i] = all
 	}

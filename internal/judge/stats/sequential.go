@@ -152,7 +152,7 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 		g.Done = true
 	case g.Verdict == Undecided, g.Verdict == NotWorse && !s.NotWorse:
 		if n >= futileFrom {
-			g.Predicted = s.predict(d, last(s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled)), less)
+			g.Predicted = s.predict(d, last(s.Bounds()), less)
 			g.Futile = g.Predicted < futileBelow
 		}
 		g.Done = g.Futile
@@ -164,6 +164,10 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 	}
 	return g
 }
+
+// Bounds are by how many standard errors the interval reaches from the mean at each
+// look.
+func (s *Sequential) Bounds() []float64 { return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled) }
 
 func last(list []float64) float64 { return list[len(list)-1] }
 

@@ -113,7 +113,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		on.broken = append(on.broken, b.What)
 		c.addBreach([]string{g.Name}, b)
 	} else if c.Backlog != nil && c.Backlog.Undecided && v.spec.Arms == nil {
-		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.5 %% interval %.3g to %.3g), of which %.3g are tolerated",
+		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
 			result.DurationText(c.Hold.Seconds(), 0), *c.Backlog.Slope.Value, *c.Backlog.Slope.Lo, *c.Backlog.Slope.Hi, c.Backlog.Tolerated))
 	}
 	slos := g.SLOs
@@ -399,7 +399,7 @@ func notSteady(b *result.Backlog) (result.Breach, bool) {
 		return result.Breach{}, false
 	}
 	return result.Breach{
-		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f: by %.3g a second (99.5 %% interval %.3g to %.3g), of which %.3g are tolerated",
+		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
 			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated),
 		Value: b.Slope.Value, Bound: &b.Tolerated, Kind: result.BreachNotSteady,
 	}, true

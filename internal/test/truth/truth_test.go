@@ -223,13 +223,14 @@ func TestRates(t *testing.T) {
 // worse is a false alarm. The margin is so small that only the interval keeps
 // the verdict honest.
 func TestArmsThatAreTheSame(t *testing.T) {
-	const pairs, margin = 200, 0.0001
+	const margin = 0.0001
+	pairs := trials(400)
 	plan := objects()
 	plan.Latency = dist.Dist{Shape: dist.Lognormal, A: 300 * time.Millisecond, B: 2 * time.Second}
-	arms := &result.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05}
+	arms := &result.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05, Until: true, Least: 4, Most: 30, Among: 1}
 	wrong, found := 0, make(map[string]int)
 	for seed := range uint64(pairs) {
-		d := design.AB{Arms: arms.Names, Levels: []float64{3}, Repeat: 5, Seed: seed}
+		d := design.AB{Arms: arms.Names, Levels: []float64{3}, Repeat: 30, Seed: seed}
 		o := closed()
 		o.Hold = time.Second
 		r := planted(t, plan, d, result.Spec{Kind: simulated.Objects(), ExperimentKind: "ab", Arms: arms}, "ready=all Ready", o, seed)
@@ -238,10 +239,10 @@ func TestArmsThatAreTheSame(t *testing.T) {
 			wrong++
 		}
 	}
-	if wrong > 18 {
+	if wrong > few(pairs, 0.05) {
 		t.Errorf("of %d pairs of arms that are the same %d are called better or worse", pairs, wrong)
 	}
-	add("arms that are the same (sim)", "5 runs of 60 objects each, log-normal, margin 0.01 %", "at most 18 of 200 better or worse", "%d of %d: %d better, %d worse", wrong, pairs, found["better"], found["worse"])
+	add("arms that are the same (sim)", "until decided, 4 to 30 blocks of 60 objects each, log-normal, margin 0.01 %", "at most 33 of 400 better or worse", "%d of %d: %d better, %d worse", wrong, pairs, found["better"], found["worse"])
 }
 
 func TestIntervalsCover(t *testing.T) {
