@@ -41,7 +41,7 @@ func TestNights(t *testing.T) {
 			return dir
 		}
 		before := night(37)
-		for range suite.Size(5, 20) {
+		for range suite.Size(3, 20) {
 			if got := command(t, nil, "compare", before, night(37)); got.code != process.ExitHeld || !strings.Contains(got.stdout, "is equivalent to") {
 				t.Errorf("equal nights: exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 			}
@@ -57,7 +57,7 @@ func TestNights(t *testing.T) {
 func TestEqualSearchesAreEqual(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		var dirs []string
-		for seed := range suite.Size(6, 30) {
+		for seed := range suite.Size(4, 30) {
 			time.Sleep(time.Hour)
 			dir, _ := measured(t, "limit", "simulated", "--set", "limit=110", "--set", "noise=0.1", "--seed", fmt.Sprint(seed))
 			dirs = append(dirs, dir)
@@ -141,14 +141,14 @@ func TestACutComparisonDecidesNothing(t *testing.T) {
 func TestManyLevelsAreAllowedFor(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		wrong := 0
-		for seed := range 8 {
+		for seed := range 4 {
 			_, got := measured(t, "ab", "simulated", "--levels", "1,2,3,4,5,6,7,8,9,10", "--seed", fmt.Sprint(seed), "--arm", "a:", "--arm", "b:", "--margin", "0.01%", "--repeat", "4", "--hold", "100ms")
 			if got.code == process.ExitBreached {
 				wrong++
 			}
 		}
-		if wrong > 2 {
-			t.Errorf("%d of 8 comparisons of equal arms at ten levels are worse", wrong)
+		if wrong > 1 {
+			t.Errorf("%d of 4 comparisons of equal arms at ten levels are worse", wrong)
 		}
 	})
 }

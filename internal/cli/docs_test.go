@@ -119,7 +119,9 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{process.ExitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll limit simulated --set limit=37 --out baseline", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll limit simulated --set limit=37 --out nightly", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll compare baseline nightly --margin 5%", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll report nightly", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{process.ExitHeld}, ""},

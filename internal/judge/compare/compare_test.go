@@ -351,3 +351,51 @@ func TestTheSameFigureTwiceCountsOnce(t *testing.T) {
 		}
 	}
 }
+
+// Where runs of one arm do not count much more often, those that are left may be the
+// better ones; what differs by chance does not matter.
+func TestRunsThatDoNotCountDifferByArm(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		out  int // of ten runs of the arm, and none of the baseline
+		want stats.Verdict
+	}{
+		{"two of ten are chance", 2, stats.Equivalent},
+		{"six are not", 6, stats.Undecided},
+	} {
+		var runs []Run
+		for block := range 10 {
+			a, b := makeRun("a", block, []float64{1, 2, 3}), makeRun("b", block, []float64{1, 2, 3})
+			if block < tt.out {
+				b.LeftOut = "is invalid"
+			}
+			runs = append(runs, a, b)
+		}
+		c := Runs(spec(true), runs)
+		if l := c.Levels[0]; l.Verdict != tt.want || (tt.want == stats.Undecided) != strings.Contains(l.Why, "6 of 10 runs of b do not count") {
+			t.Errorf("%s: %s: %s", tt.why, l.Verdict, l.Why)
+		}
+	}
+}
+
+// Of several comparisons each is allowed less: what one alone would call worse.
+func TestComparisonsAreAllowedFor(t *testing.T) {
+	times := []float64{1, 1.08, 1.10, 1.12, 1.09}
+	var one, many []Run
+	for block, x := range times[1:] {
+		for level := range 10 {
+			a, b := makeRun("a", block, []float64{1, 1, 1}), makeRun("b", block, []float64{x, x, x})
+			a.Level, b.Level = float64(level), float64(level)
+			if level == 0 {
+				one = append(one, a, b)
+			}
+			many = append(many, a, b)
+		}
+	}
+	if l := Runs(spec(true), one).Levels[0]; l.Verdict != stats.Worse || l.StrictLo != nil {
+		t.Errorf("one: %s: %s", l.Verdict, l.Why)
+	}
+	if l := Runs(spec(true), many).Levels[0]; l.Verdict != stats.Undecided || l.StrictLo == nil || l.MoreRuns < 1 {
+		t.Errorf("one of ten: %s, %d more: %s", l.Verdict, l.MoreRuns, l.Why)
+	}
+}

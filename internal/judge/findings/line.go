@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
@@ -34,10 +36,25 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 	steps = slices.DeleteFunc(slices.Clone(steps), func(x *verdict.Judged) bool { return x.Again || !x.Goals[goal].Decided() })
 	setPassProbability(line, steps, goal)
 	setEstimate(line, steps, goal)
+	setSustained(line, steps, goal)
 	if x := decidingStep(steps, result.GoalResult{Name: goal, LoadLine: line}); x != nil && o.LowestFailing != nil {
 		line.EffectiveLevel, line.Binding = x.EffectiveLevel, x.Binding[goal]
 	}
 	return line
+}
+
+// setSustained states the rate that was reached at a line's level, by the whole steps
+// that held it.
+func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
+	var rates []float64
+	for _, s := range steps {
+		if line.Level != nil && s.Level == *cmp.Or(line.LevelAsked, line.Level) && s.FullHold && s.Goals[goal] == slo.Pass && s.AchievedRate != nil && (s.Open || s.Requests != nil) {
+			rates = append(rates, *s.AchievedRate)
+		}
+	}
+	if len(rates) > 0 {
+		line.Sustained = new(result.Digits(stat.Mean(rates, nil)))
+	}
 }
 
 // setPassProbability states what the steps at a line's level mean: all that were

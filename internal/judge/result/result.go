@@ -70,6 +70,9 @@ type LoadLine struct {
 	LowestFailing      *float64 `json:"lowestFailing"`
 	LowestFailingAsked *float64 `json:"lowestFailingAsked,omitempty"`
 	Resolution         float64  `json:"resolution"`
+	// Sustained is what was done a second at Level, the mean of the steps that
+	// held it, where what is loaded comes and goes; null where it stays.
+	Sustained *float64 `json:"sustained"`
 	// Confirmations passed of the ConfirmationsMade that decided; as many as
 	// ConfirmationsAsked must pass.
 	Confirmations      int `json:"confirmations"`

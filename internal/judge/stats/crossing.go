@@ -32,7 +32,10 @@ const (
 // likely after the trials, and the interval holds the given share of that (Bayes):
 // a search chooses its levels by what it has seen, and ends once it has seen enough,
 // neither of which matters to that. So far it is as in FD.io's PLRsearch, which fits
-// the loss of packets; this fits whether steps hold. An end that no trial bounds is
+// the loss of packets; this fits whether steps hold. MLRsearch (RFC 9971) weighs all
+// trials at a load too, by their durations, and names the load below which the median
+// loss is tolerated; here weights say how far a trial is like one from empty with the
+// whole hold, and what is named has an interval. An end that no trial bounds is
 // infinite: the lower one where none passed, the upper one where none failed. It
 // is not ok without any trial, or with a level that is not above 0.
 func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {

@@ -167,7 +167,9 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 
 // Bounds are by how many standard errors the interval reaches from the mean at each
 // look.
-func (s *Sequential) Bounds() []float64 { return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled) }
+func (s *Sequential) Bounds() []float64 {
+	return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled)
+}
 
 func last(list []float64) float64 { return list[len(list)-1] }
 

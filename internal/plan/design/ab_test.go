@@ -68,3 +68,46 @@ func TestABMakesInvalidRunsOnceMore(t *testing.T) {
 		t.Errorf("end: %+v", end)
 	}
 }
+
+// Of four blocks two have the orders of the other two, reversed: an arm stands as
+// often first as last.
+func TestABBalancesOrdersInFours(t *testing.T) {
+	for seed := range uint64(20) {
+		d := AB{Arms: []string{"a", "b", "c"}, Levels: []float64{10}, Repeat: 8, Seed: seed}
+		for from := 1; from <= 8; from += 4 {
+			place := make(map[string]int)
+			for replicate := from; replicate < from+4; replicate++ {
+				for i, arm := range d.order(replicate, 0) {
+					place[arm] += i
+				}
+			}
+			if place["a"] != 4 || place["b"] != 4 || place["c"] != 4 {
+				t.Errorf("seed %d: from block %d on the places add up to %v, want 4 of each", seed, from, place)
+			}
+		}
+	}
+}
+
+// An arm that is decided has no further run, and the baseline none where it is the
+// only one left.
+func TestABLeavesOutWhatIsDecided(t *testing.T) {
+	d := AB{Arms: []string{"a", "b", "c"}, Levels: []float64{10, 20}, Repeat: 2, Seed: 3}
+	d.Left = map[Pair]bool{{"b", 10}: true, {"b", 20}: true, {"c", 20}: true}
+	var made []Made
+	for {
+		n := d.Next(made, "")
+		if n.Done {
+			if n.Outcome.Verdict != slo.Pass || n.Outcome.Why != "4 of at most 12 runs were made" {
+				t.Errorf("%+v", n.Outcome)
+			}
+			break
+		}
+		made = append(made, Made{Level: n.Level, Arm: n.Arm, Replicate: n.Replicate, Verdict: slo.Pass})
+		if n.Arm == "b" || n.Level != 10 {
+			t.Errorf("%s at %g has a run", n.Arm, n.Level)
+		}
+	}
+	if len(made) != 4 {
+		t.Errorf("%d runs, want two blocks of a and c", len(made))
+	}
+}

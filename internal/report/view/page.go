@@ -179,6 +179,9 @@ func factsOf(r result.Result, data chart.Data) []fact {
 		} else if l.Level != nil {
 			add("Lowest failing level", "none", "up to the highest level tried")
 		}
+		if l.Sustained != nil {
+			add("Sustained rate", words.Short(*l.Sustained), "a second, in the steps that held the line")
+		}
 		if l.ConfirmationsAsked > 0 {
 			note := "full steps from empty"
 			if l.Confirmations > 0 && l.PassProbability > 0 {

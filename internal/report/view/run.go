@@ -295,7 +295,7 @@ func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	case verdict == slo.Breached && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", words.Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
-		fmt.Fprintf(&b, "%s %s%s, confirmed %d of %d from empty", words.Number(*l.Level), l.Unit, askedText(l.LevelAsked), l.Confirmations, confirmationsOf(l))
+		fmt.Fprintf(&b, "%s %s%s%s, confirmed %d of %d from empty", words.Number(*l.Level), l.Unit, askedText(l.LevelAsked), sustainedText(l), l.Confirmations, confirmationsOf(l))
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", words.Number(*l.LowestFailing))
 		} else {
@@ -320,6 +320,14 @@ func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	}
 	b.WriteString(".")
 	return b.String()
+}
+
+// sustainedText says what was done a second at the level, "" where that is not known.
+func sustainedText(l *result.LoadLine) string {
+	if l.Sustained == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s/s sustained)", words.Short(*l.Sustained))
 }
 
 // askedText says that another level was asked for than was made, "" for nil.

@@ -24,7 +24,7 @@ import (
 // trials is how many a row of the table has: fewer where the table is not written.
 func trials(all int) int {
 	if os.Getenv("PLIMSOLL_TRUTH_OUT") == "" {
-		return max(all/10, 30)
+		return max(all/20, 30)
 	}
 	return all
 }
