@@ -352,11 +352,12 @@ func (f *Facts) answered() (n int, bytes int64) {
 
 // OwnBound says that requests waited for a place among those that the load has
 // under way at most, where more places would have kept each objective: those under
-// way took no longer than it allows, on average (Little's law). It is "" where none
-// waited, where the target was too slow for as many as were under way already, and
-// where how many these were is not known.
+// way took no longer than it allows, on average (Little's law). It is "" where
+// fewer than half waited, for then the bound was reached at times only, when the target
+// was slow; where that was too slow for as many as were under way already; and where
+// how many these were is not known.
 func (f *Facts) OwnBound(a *result.Arrivals, goal slo.Goal) string {
-	if f.Stream == nil || a == nil || !HeldBack(a) {
+	if f.Stream == nil || a == nil || !HeldBack(a) || 2*a.Late < a.Judged {
 		return ""
 	}
 	inFlight, windows := 0, 0
