@@ -101,14 +101,15 @@ func TestAServerOfOnesOwn(t *testing.T) {
 			continue
 		}
 		counts, sum := handler.all()
-		step := resultIn(t, filepath.Join(p.Dir, out)).Steps[0]
-		failed := 0
-		if tt.why == "TLS" {
-			failed = step.Requests.FailedAll()
+		done, warm, failed, intended := 0, 0, 0, 0
+		for _, step := range resultIn(t, filepath.Join(p.Dir, out)).Steps { // a hold that does not tell is made again
+			done, warm, intended = done+step.Requests.Done, warm+step.Arrivals.WarmUp, intended+step.Requests.Intended
+			if tt.why == "TLS" {
+				failed += step.Requests.FailedAll()
+			}
 		}
-		warm := step.Arrivals.WarmUp
-		if probes := 2; tt.why != "TLS" && (sum < step.Requests.Done+warm+probes-1 || sum > step.Requests.Done+warm+probes) || failed > step.Requests.Intended/2 {
-			t.Errorf("%s: the server counts %d requests; %d were done in the hold, %d came before, and %d were tried first", tt.why, sum, step.Requests.Done, warm, 2)
+		if probes := 2; tt.why != "TLS" && (sum < done+warm+probes-1 || sum > done+warm+probes) || failed > intended/2 {
+			t.Errorf("%s: the server counts %d requests; %d were done in the hold, %d came before, and %d were tried first", tt.why, sum, done, warm, 2)
 		}
 		want := fmt.Sprintf("%s GET /a?b=c %q %s 0", tt.proto, strings.TrimPrefix(strings.TrimPrefix(server.URL, "https://"), "http://"), token)
 		if n := counts[want]; n < sum*4/10 || n > sum*8/10 {

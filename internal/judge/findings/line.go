@@ -86,7 +86,7 @@ func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal str
 const partly = 0.75
 
 // setEstimate estimates the level at which half of the steps hold. Where what
-// failed was refused for want of a place everywhere, and no step disagrees, the line
+// failed was refused everywhere, as all places were full, and no step disagrees, the line
 // is exact, and lies in its bracket.
 func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var trials []stats.Trial

@@ -90,7 +90,7 @@ func newBacklog(means []float64, hold record.Micros, arrivals int, tolerated flo
 	b.Rise = result.Round(100*slope.Value*seconds/float64(arrivals), 2)
 	before := beforeStall(means, stallSize*math.Sqrt(2*float64(arrivals)/float64(len(means))))
 	switch {
-	case slope.Hi <= tolerated:
+	case slope.Hi <= tolerated, slices.Max(means) <= leastRise: // it began at nothing, or above
 	case before > 0:
 		early, ok := drift(means[:before], each)
 		b.Growing = ok && early.Lo > tolerated

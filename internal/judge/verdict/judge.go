@@ -15,8 +15,8 @@ type Judged struct {
 	Largest []string
 	// Stood is how long all writes stood still at most, in seconds.
 	Stood float64
-	// Exact says that whatever was not ready was refused for want of a place at
-	// every place, which no chance decides.
+	// Exact says that whatever was not ready was refused at every place
+	// as all were full, which no chance decides.
 	Exact bool
 	// Where it is the first step, it tells what is normal: how often each
 	// trouble was seen, and its figures.

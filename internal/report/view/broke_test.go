@@ -14,7 +14,7 @@ func TestConditionsSayWhatIsNormal(t *testing.T) {
 		t.Errorf("a first step that broke: %q", normal)
 	}
 	r.BrokeFirst.Step = 2
-	if normal := normalOf(r); normal != "there is no baseline: the first step did not hold" {
+	if normal := normalOf(r); normal != "there is no baseline: the first step did not pass" {
 		t.Errorf("a step after one that broke: %q", normal)
 	}
 }
