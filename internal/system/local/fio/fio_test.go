@@ -137,6 +137,20 @@ func TestRawJobs(t *testing.T) {
 		{"a device", "[a]\nfilename=/dev/sda\n", "", "own directory"},
 		{"another program", "[a]\nexec_prerun=reboot\n", "", "no other program"},
 		{"an engine that runs programs", "[a]\nioengine = exec\n", "", "no other program"},
+		{"an engine from a library", "[a]\nioengine=external:/tmp/e.so\n", "", "loads no library"},
+		{"an engine from a library by its name alone", "[a]\nioengine=./e.so\n", "", "must be one of libaio"},
+		{"memory that is a file", "[a]\nmem=mmapshared:/etc/passwd\n", "", "must be one of malloc, mmap"},
+		{"the environment", "[a]\nfilename=${HOME}\n", "", "without / and :"},
+		{"the environment in a name", "[${HOME}]\n", "", "the name of a job"},
+		{"a name that leads elsewhere", "[../../x]\n", "", "the name of a job"},
+		{"several files, of which one is a device", "[a]\nfilename=a:/dev/sda\n", "", "without / and :"},
+		{"the directory above", "[a]\nfilename=..\n", "", "without / and :"},
+		{"a pattern from a file", "[a]\nbuffer_pattern='/etc/shadow'\n", "", "a number such as"},
+		{"another file with options", "[a]\ninclude /etc/x.fio\n", "", "in one file"},
+		{"where fio waits for a file to start a program", "[a]\ntrigger-file=/tmp/x\n", "", "may not have the option"},
+		{"what is behind a comment is not an option", "[a]\nrw=read # exec_prerun=x\n", "rw=read\n", ""},
+		{"a misspelling", "[a]\nbss=4k\n", "", "may not have the option"},
+		{"a line within a line", "[a]\nrw=read\rexec_prerun=x\n", "", "must be a pattern"},
 	} {
 		got, err := Raw(c.text, "/d")
 		var mistake *RawError
@@ -153,7 +167,7 @@ func FuzzRaw(f *testing.F) {
 	f.Add("[global]\nbs=4k\n[a]\nrw=read\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := Raw(text, "/d")
-		if err == nil && (!strings.Contains(got, "directory=/d\n") || strings.Contains(got, "\nexec_prerun")) {
+		if err == nil && (!strings.Contains(got, "directory=/d\n") || strings.ContainsAny(got, "$'\r") || strings.Contains(got, "\nexec_prerun")) {
 			t.Errorf("%q became %q", text, got)
 		}
 	})

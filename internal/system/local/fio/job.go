@@ -2,9 +2,6 @@ package fio
 
 import (
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -62,7 +59,7 @@ const (
 // always are the lines that each job has whose output is read here. Threads die
 // with the process that the kernel ends with this program.
 func always(dir string) []string {
-	return []string{"thread=1", "directory=" + dir, "group_reporting=0", "lat_percentiles=1", "clat_percentiles=0", "disk_util=0", "fallocate=none"}
+	return []string{"thread=1", "directory=" + dir, "group_reporting=0", "lat_percentiles=1", "clat_percentiles=0", "disk_util=0", "fallocate=none", "verify_state_save=0"}
 }
 
 // Text is the job as a file for fio.
@@ -81,7 +78,7 @@ func (j Job) Text() string {
 		put("direct=1")
 	}
 	if j.Verify {
-		put("verify=crc32c\nverify_fatal=1\nverify_state_save=0")
+		put("verify=crc32c\nverify_fatal=1")
 	}
 	if j.Fill {
 		block := min(int64(fillBlock), j.Size)
@@ -109,77 +106,3 @@ func (j Job) Text() string {
 
 // FileName is the name of the file that a job works on.
 const FileName = "data"
-
-// refused are options that a job file of the user's must not have: with what they
-// say it would leave its directory, or would not be understood.
-func refused() map[string]string {
-	return map[string]string{
-		"directory": "the directory is given by path", "filename_format": "files are named by fio", "exec_prerun": "a job runs no other program",
-		"exec_postrun": "a job runs no other program", "ioengine=exec": "a job runs no other program", "include": "give the job in one file",
-		"write_iolog": "what fio writes is read by this program", "read_iolog": "a replay is no load of a level", "group_reporting": "each job is read by itself",
-		"write_bw_log": "what fio writes is read by this program", "write_lat_log": "what fio writes is read by this program",
-		"write_hist_log": "what fio writes is read by this program", "write_iops_log": "what fio writes is read by this program",
-	}
-}
-
-// RawError is a job file that does not do.
-type RawError struct {
-	Line  int // 0 where it is none
-	Found string
-	Why   string
-}
-
-// Error implements error.
-func (e *RawError) Error() string {
-	if e.Line == 0 {
-		return e.Why
-	}
-	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Found, e.Why)
-}
-
-// Raw is a job file of the user's, for a directory: what each job must have
-// stands at its end, where it counts. A mistake is a *RawError.
-func Raw(text, dir string) (string, error) {
-	var out []string
-	jobs, within := 0, false // a job's section
-	end := func() {
-		if within {
-			out = append(out, always(dir)...)
-		}
-	}
-	for n, line := range strings.Split(text, "\n") {
-		trimmed := strings.TrimSpace(line)
-		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
-			continue
-		}
-		fail := func(why string) (string, error) { return "", &RawError{n + 1, strconv.Quote(trimmed), why} }
-		if trimmed[0] == '[' {
-			end()
-			name, ok := strings.CutSuffix(trimmed[1:], "]")
-			if !ok || name == "" {
-				return fail("the name of a job ends with ]")
-			}
-			if within = name != "global"; within {
-				jobs++
-			}
-			out = append(out, trimmed)
-			continue
-		}
-		option, value, _ := strings.Cut(trimmed, "=")
-		option, value = strings.TrimSpace(option), strings.TrimSpace(value)
-		first, _, _ := strings.Cut(option, " ")
-		for _, name := range []string{first, option + "=" + value} {
-			if why, ok := refused()[name]; ok {
-				return fail(why)
-			}
-		}
-		if slices.Contains([]string{"filename", "opendir", "cgroup", "logfile", "verify_state_load"}, option) && strings.ContainsAny(value, "/:") || filepath.IsAbs(value) {
-			return fail("a job works on files in its own directory")
-		}
-		out = append(out, trimmed)
-	}
-	if end(); jobs == 0 {
-		return "", &RawError{Why: "there is no job: a section in brackets with another name than global"}
-	}
-	return strings.Join(out, "\n") + "\n", nil
-}

@@ -1,6 +1,7 @@
 package io
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,6 +78,8 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	case small && (s.small.Size > mostSmall || s.small.Files > mostFiles):
 		return s, system.ParamMistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
 	case small:
+	case j.Check() != nil:
+		return s, system.ParamMistake("rw", "", "rw and engine: %w", j.Check())
 	case j.Block < 512 || j.Block > j.Size:
 		return s, system.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Direct && j.Block%512 != 0:
@@ -140,7 +143,11 @@ func (s *settings) readJob(file string, p workload.Params) error {
 		return system.ParamMistake("job", hint, "%w", err)
 	}
 	if _, err := fio.Raw(string(text), "/"); err != nil {
-		return system.ParamMistake("job", hint, "%s: %w", file, err)
+		why := hint
+		if mistake, ok := errors.AsType[*fio.RawError](err); ok {
+			why = cmp.Or(mistake.Hint, hint)
+		}
+		return system.ParamMistake("job", why, "%s: %w", file, err)
 	}
 	if s.rate > 0 {
 		return system.ParamMistake("rate", "give it in the job, as rate_iops", "the job in %s says what is done", file)
