@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -176,7 +177,11 @@ func (s *session) check(ctx context.Context, one settings) error {
 	}
 	if err := haproxy.Check(ctx, one.binary, s.Room.Dir, sys.settings.router); err != nil {
 		if one.router.Template != "" {
-			return system.ParamMistake("template", "", "%w", err)
+			hint := ""
+			if line, ok := errors.AsType[*haproxy.LineError](err); ok {
+				hint = line.Hint
+			}
+			return system.ParamMistake("template", hint, "%s: %w", one.template, err)
 		}
 		return err
 	}

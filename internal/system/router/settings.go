@@ -32,6 +32,7 @@ type settings struct {
 	router      haproxy.Config // but for addresses and files
 	binary      haproxy.Binary
 	certificate []byte // that was given, nil for one of ours
+	template    string // the file of the template, "" for ours
 	placement   placement
 	allCPUs     []int // that this program may use
 
@@ -198,7 +199,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		if err != nil {
 			return s, system.ParamMistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
 		}
-		s.router.Template = string(text)
+		s.router.Template, s.template = string(text), file
 	}
 	if file := p.Get("certificate"); file != "" {
 		if s.certificate, err = os.ReadFile(file); err != nil {

@@ -4,6 +4,7 @@ package haproxy
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -95,17 +96,26 @@ const (
 	certificates = "certificates.list"
 )
 
-// Files are the configuration's files by name.
-func (c Config) Files() (map[string][]byte, error) {
-	text := ours
-	if c.Template != "" {
-		text = c.Template
+// mostText bounds the configuration that a template makes.
+const mostText = 256 << 20
+
+// text takes what a template makes, up to the bound.
+type text struct{ bytes.Buffer }
+
+func (t *text) Write(p []byte) (int, error) {
+	if t.Len()+len(p) > mostText {
+		return 0, fmt.Errorf("the configuration has more than %d MiB", mostText>>20)
 	}
-	t, err := template.New(configFile).Option("missingkey=error").Parse(text)
+	return t.Buffer.Write(p)
+}
+
+// files are the configuration's files by name. A template does not reach it.
+func (c Config) files() (map[string][]byte, error) {
+	t, err := template.New(configFile).Option("missingkey=error").Parse(cmp.Or(c.Template, ours))
 	if err != nil {
 		return nil, fmt.Errorf("read the template of HAProxy's configuration: %w", err)
 	}
-	var b bytes.Buffer
+	var b text
 	if err := t.Execute(&b, c); err != nil {
 		return nil, fmt.Errorf("fill in the template of HAProxy's configuration: %w", err)
 	}

@@ -141,7 +141,7 @@ func TestConfigurations(t *testing.T) {
 				if err := Check(context.Background(), b, dir, c); err != nil {
 					t.Errorf("%s, exact %v, more %v: %v", termination, exact, more, err)
 				}
-				files, err := c.Files()
+				files, err := c.files()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,9 +171,69 @@ func TestNamesAreNoPatterns(t *testing.T) {
 	c := Config{Routes: []Route{{Host: "a.x.test", Termination: None}}}
 	for exact, want := range map[bool]string{false: `^a\.x\.test\.?(:[0-9]+)?(/.*)?$ be_http_0` + "\n", true: "a.x.test be_http_0\n"} {
 		c.Exact = exact
-		files, err := c.Files()
+		files, err := c.files()
 		if got := string(files[httpMap]); err != nil || got != want {
 			t.Errorf("exact %v: %q, %v", exact, got, err)
 		}
 	}
+}
+
+// What a template may not have HAProxy do is refused before HAProxy reads it, however
+// it is written.
+func TestTemplatesHoldWhatIsAllowed(t *testing.T) {
+	const base = "global\n    maxconn 10\n    stats socket {{.StatsSocket}} mode 600 level admin expose-fd listeners\ndefaults\n    mode http\n    timeout client 1s\nfrontend f\n    bind {{.Plain}}\n"
+	for _, c := range []struct{ why, more, fails string }{
+		{"nothing else", "", ""},
+		{"what routers have", "    http-request set-header X-A \"%[req.hdr(host),lower]\" if { path_beg /a }\n    use_backend %[base,map_reg(http.map)]\nbackend b\n    balance random\n    option forwardfor\n    server s {{index .Servers 0}} check inter 5s weight 3\n", ""},
+		{"code", "global\n    lua-load /tmp/x.lua\n", "loads no code"},
+		{"code by a name with quotation marks", "global\n    \"lua-load\" /tmp/x.lua\n", "loads no code"},
+		{"code by a name with a backslash", "global\n    lua\\-load /tmp/x.lua\n", "loads no code"},
+		{"code by a name with a number", "global\n    l\\x75a-load /tmp/x.lua\n", "by its number"},
+		{"code for each thread", "global\n    lua-load-per-thread /tmp/x.lua\n", "loads no code"},
+		{"code that is called", "    http-request lua.x\n", "may not follow http-request"},
+		{"a program beside it", "program p\n    command touch /tmp/x\n", "runs no other program"},
+		{"a program that checks servers", "global\n    external-check\n", "runs no other program"},
+		{"a program that checks servers, by an option", "    option external-check\n", "may not follow option"},
+		{"whom it runs as", "global\n    user root\n", "as whom HAProxy runs"},
+		{"a process of its own", "global\n    daemon\n", "starts and ends HAProxy"},
+		{"a file of its process number", "global\n    pidfile /etc/x\n", "pidfile"},
+		{"a log to a socket", "    log /dev/log local0\n", "no log"},
+		{"a socket elsewhere", "    bind unix@/run/x.sock\n", "the address"},
+		{"a socket for commands elsewhere", "global\n    stats socket /run/x.sock level admin\n", "the address"},
+		{"every interface", "    bind :80\n", "the address"},
+		{"another server", "backend b\n    server s 192.0.2.1:80\n", "the address"},
+		{"another service of this machine", "backend b\n    server s 127.0.0.1:2375\n", "the address"},
+		{"a check elsewhere", "backend b\n    http-check connect addr 192.0.2.1 port 80\n", "may not follow http-check"},
+		{"a certificate elsewhere", "    bind {{.Secure}} ssl crt /etc/ssl/private/x.pem\n", "own directory"},
+		{"a file above", "    bind {{.Secure}} ssl crt ../x.pem\n", "own directory"},
+		{"a page from a file", "    http-request return file /etc/shadow\n", "own directory"},
+		{"an error page from a file", "    errorfile 503 /etc/shadow\n", "may not have"},
+		{"a list from a file", "    acl a src -f /etc/shadow\n", "own directory"},
+		{"a map from a file", "    use_backend %[base,map_reg(/etc/shadow)]\n", "own directory"},
+		{"the environment, by a function", "    http-request set-header X %[env(HOME)]\n", "function env"},
+		{"the environment, by a variable", "    http-request set-header X \"${HOME}\"\n", "no environment"},
+		{"a state of servers", "    load-server-state-from-file global\n", "may not have"},
+		{"a filter with a configuration", "    filter spoe config /etc/x\n", "may not have"},
+		{"other routers", "peers p\n", "nobody but its clients"},
+		{"a log in memory with a file", "ring r\n    backing-file /etc/x\n", "may not have"},
+		{"a condition", ".if 1\n", "may not have"},
+		{"more text than there may be", `{{range .Backends}}{{range $.Backends}}{{printf "%1000000d" 1}}{{end}}{{end}}`, "more than 256 MiB"},
+		{"itself", "{{.Files}}", "Files"},
+	} {
+		config := Config{Plain: "127.65.1.1:4001", Secure: "127.65.1.1:4002", Servers: []string{"127.65.1.10:4003"}, Secured: []string{"127.65.1.10:4004"}, Routes: make([]Route, 20)}
+		config.Template = base + c.more
+		err := write(t.TempDir(), config, false)
+		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %v, want %q", c.why, err, c.fails)
+		}
+	}
+	// What a workload of a user's own lets a parameter be is looked at, too.
+	if err := write(t.TempDir(), Config{TLSVersion: "TLSv1.3\n    lua-load /tmp/x.lua"}, true); err == nil || !strings.Contains(err.Error(), "loads no code") {
+		t.Errorf("a line within a value: %v", err)
+	}
+}
+
+func FuzzAllowed(f *testing.F) {
+	f.Add("global\n maxconn 1\nfrontend a\n http-request return file x\n")
+	f.Fuzz(func(_ *testing.T, text string) { _ = Config{}.allow(text) })
 }

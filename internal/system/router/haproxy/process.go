@@ -56,10 +56,10 @@ type Process struct {
 	ended float64         // CPU seconds of those that ran
 }
 
-// Check holds a configuration against HAProxy's own reading of it. The error
-// holds what HAProxy says.
+// Check holds a configuration against what one may hold, and against HAProxy's own
+// reading of it. The error is a *LineError, or holds what HAProxy says.
 func Check(ctx context.Context, b Binary, dir string, c Config) error {
-	if err := write(dir, c); err != nil {
+	if err := write(dir, c, true); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, b.Path, "-c", "-f", configFile)
@@ -87,9 +87,13 @@ func said(text string) string {
 	return strings.Join(alerts[:min(len(alerts), 3)], "; ")
 }
 
-// write writes the configuration's files.
-func write(dir string, c Config) error {
-	files, err := c.Files()
+// write writes the configuration's files. What a template of a user's makes is always
+// looked at first, and ours where it is asked for: its texts come from parameters.
+func write(dir string, c Config, look bool) error {
+	files, err := c.files()
+	if err == nil && (look || c.Template != "") {
+		err = c.allow(string(files[configFile]))
+	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +112,7 @@ const startBound = 30 * time.Second
 // Start starts HAProxy with a configuration in a directory of its own, and
 // returns once it serves.
 func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*Process, error) {
-	if err := write(dir, c); err != nil {
+	if err := write(dir, c, false); err != nil {
 		return nil, err
 	}
 	how.Name = "HAProxy"
@@ -152,7 +156,7 @@ func (p *Process) start(ctx context.Context, more ...string) error {
 // Reload has a new process take the listeners over with a configuration, as
 // OpenShift's router does: connections stay with the old one until they end.
 func (p *Process) Reload(ctx context.Context, c Config) error {
-	if err := write(p.dir, c); err != nil {
+	if err := write(p.dir, c, false); err != nil {
 		return err
 	}
 	more := []string{"-x", "./" + statsSocket, "-sf"}
