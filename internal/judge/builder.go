@@ -87,6 +87,10 @@ func (b *Builder) Add(e record.Event) {
 			b.stray = append(b.stray, breach)
 		}
 		b.collector.Add(e)
+	case *record.Place:
+		if !b.ended { // else the target is on its way out
+			b.collector.Add(e)
+		}
 	default:
 		b.collector.Add(e)
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func (b *Builder) Made(goal string) []design.Made {
 // first, or done once no goal needs one. Stop, if not empty, says why no
 // further step can be made.
 func (b *Builder) NextStep(d design.Design, stop string) design.Next {
+	if stop == "" {
+		stop = b.collector.OtherPlaces()
+	}
 	if n := len(b.steps) - 1; n >= 0 && stop == "" && b.tooShort(b.steps[n]) {
 		return b.longer(b.steps[n])
 	}
@@ -112,7 +116,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
-		stop = b.endWhy
+		stop = cmp.Or(b.endWhy, b.collector.OtherPlaces())
 	}
 	d = b.without(d)
 	kind := b.spec.Kind
@@ -133,12 +137,16 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
 		_, search := d.(design.Search)
+		that := ""
 		switch _, sweep := d.(design.Sweep); {
 		case sweep && n.Outcome.Verdict != slo.Pass:
-			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+			that = stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
 		case search && !n.Outcome.Verdict.Decided():
 			// A search makes what does not decide again: the last step ended it.
-			n.Outcome.Why += stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
+			that = stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
+		}
+		if stop == "" || !strings.HasSuffix(that, stop) || !strings.Contains(n.Outcome.Why, stop) { // else it is said
+			n.Outcome.Why += that
 		}
 		line := findings.LineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, result.GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})

@@ -66,6 +66,8 @@ const (
 	KindWindow EventKind = "window"
 	// KindRequest is of one request of a stream, out of many.
 	KindRequest EventKind = "request"
+	// KindPlace is of the places that a level is an average over.
+	KindPlace EventKind = "place"
 	// KindCleanup is of the removal of what the run has made.
 	KindCleanup EventKind = "cleanup"
 )
@@ -357,6 +359,32 @@ type Note struct {
 	About   int         `json:"about,omitempty"` // the step that it is about, 0 for none
 }
 
+// Place tells of the places that a level is an average over, or a load goes to:
+// which there are (Set), or what happened to one of them.
+type Place struct {
+	// Set are the names of all that there are: before the first load, and whenever
+	// the target declares them anew. What an earlier set had besides is gone.
+	Set   []string   `json:"set,omitempty"`
+	Place string     `json:"place,omitempty"`
+	State PlaceState `json:"state,omitempty"`
+	// What happened, as the predicate of a sentence: "was deleted".
+	What string `json:"what,omitempty"`
+	// Meant says that the run itself did it, or had it done.
+	Meant bool `json:"meant,omitempty"`
+}
+
+// PlaceState is whether a place takes load.
+type PlaceState string
+
+// The states of a place. The load may be why one is not ready; a place that is
+// closed or gone is so because somebody did it.
+const (
+	PlaceThere    PlaceState = "there"    // it takes load, or does so again
+	PlaceNotReady PlaceState = "notReady" // it does not work, or has ended
+	PlaceClosed   PlaceState = "closed"   // it takes nothing more, and what is on it stays
+	PlaceGone     PlaceState = "gone"     // with all that was on it
+)
+
 // Cleanup tells of the removal of what the run has made in its target: before
 // it begins, and how far it came. A part of a run that goes on has its own.
 type Cleanup struct {
@@ -395,6 +423,7 @@ func (*Log) Kind() EventKind       { return KindLog }
 func (*Window) Kind() EventKind    { return KindWindow }
 func (*Request) Kind() EventKind   { return KindRequest }
 func (*Cleanup) Kind() EventKind   { return KindCleanup }
+func (*Place) Kind() EventKind     { return KindPlace }
 
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
@@ -429,6 +458,8 @@ func newBody(k EventKind) Body {
 		return new(Log)
 	case KindDurations:
 		return new(ComponentHistogram)
+	case KindPlace:
+		return new(Place)
 	case KindCleanup:
 		return new(Cleanup)
 	case KindWindow:

@@ -2,6 +2,7 @@ package fold
 
 import (
 	"fmt"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
@@ -29,6 +30,7 @@ type Collector struct {
 
 	current    *Facts // the step under way, nil between steps
 	objects    *objects
+	places     places
 	faults     faults
 	histograms histograms
 	phases     Phases
@@ -42,6 +44,7 @@ func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	c := &Collector{
 		spec: spec, tables: tables, known: newKnownTroubles(&spec.Kind), objects: newObjects(spec),
 		histograms: newHistograms(), heads: make(map[int]*result.Step),
+		places: places{noun: spec.Kind.Place, now: make(map[string]placeNow), first: make(map[string]map[string]bool)},
 	}
 	var err error
 	if c.matcher, err = signature.NewMatcher(spec.Signatures); err != nil {
@@ -68,6 +71,8 @@ func (c *Collector) Add(e record.Event) {
 			f.Troubles.addState(e.T, body, was)
 			c.matcher.State(e.T, body, was)
 		}
+	case *record.Place:
+		c.places.add(e, body, f)
 	case *record.ComponentHistogram:
 		c.histograms.add(body)
 	case *record.Reading:
@@ -123,6 +128,7 @@ func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
 	case record.PhaseStart:
 		c.emitRows(c.objects.begin(s.Units))
 		c.current = newFacts(e.T, e.Step, s, c.known)
+		c.places.begin(c.current)
 		c.histograms.begin()
 		c.matcher.Begin(e.Step)
 	case record.PhaseLoaded:
@@ -168,6 +174,7 @@ func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
 	}
 	c.objects.end(f)
+	c.places.end(f)
 	s := measure(c.spec, f)
 	s.Durations = c.histograms.end()
 	c.showed(f, s)
@@ -215,6 +222,15 @@ func (c *Collector) Resume() []record.Warning {
 
 // Lasting says of each fault that lasts to the end of the run that it does.
 func (c *Collector) Lasting() []record.Warning { return c.faults.lasting("to the end") }
+
+// OtherPlaces says which places are others now than in the first step, "" where
+// none is but what the load may have broken: nothing that is measured from here on
+// is of the same level.
+func (c *Collector) OtherPlaces() string {
+	changes := c.places.changed()
+	changes.changes = slices.DeleteFunc(changes.changes, func(p placeNow) bool { return p.State == record.PlaceNotReady })
+	return changes.String()
+}
 
 // Milestones are the milestones of the objects, in their order.
 func (c *Collector) Milestones() []string { return c.objects.names }

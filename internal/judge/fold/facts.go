@@ -29,6 +29,8 @@ type Facts struct {
 	asked      int     // objects that its own requests on record ask for
 	services   map[string]int
 	nodeName   []string // by index
+	Places     PlaceChanges
+	away       []placeNow // by index, "" for one that is there
 	Replaced   int
 	ReplacedAt record.Micros // the first of them
 

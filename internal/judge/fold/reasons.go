@@ -76,6 +76,10 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	case o == nil && u.slot.outcome == record.SlotUnknown:
 		key = eventKey{"NoAnswer", u.slot.err}
 	case o == nil:
+	case r.f.awayOf(u).State == record.PlaceGone:
+		place := r.spec.Kind.Place.One
+		key = eventKey{"Gone", "the " + cmp.Or(place, "place") + " that it was on " + r.f.awayOf(u).What}
+		name, node, silent = o.name, o.node, false
 	default:
 		name, node = o.name, o.node
 		// That containers are not ready says no more than that the pod is not:

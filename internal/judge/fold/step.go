@@ -32,6 +32,9 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	if f.Reached != Never {
 		s.ReachSeconds = new((f.Reached - f.Start).Seconds())
 	}
+	if level, other := f.levelLeft(); other {
+		s.LevelReached = level
+	}
 	f.outcomes = unitOutcomes(spec, f)
 	for _, x := range f.outcomes {
 		countOutcome(&s.Objects, x)
@@ -126,6 +129,8 @@ func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 	case o == nil:
 	case f.head.Open && u.latency(f.there) <= f.timeout:
 		return unitReady // it is removed as it ages
+	case f.awayOf(u).State == record.PlaceGone:
+		return unitLost // with its place, whatever was last heard of it
 	case o.there && (!u.own || u.latency(f.there) <= f.timeout):
 		return unitReady
 	case o.there || o.failed || o.gone:
@@ -213,8 +218,8 @@ func effective(f *Facts, s *Measured, outcomes []unitOutcome) *float64 {
 		}
 	}
 	whole := 0
-	for _, u := range f.units {
-		if u.slot.onRecord && !short[u.slot.iteration] {
+	for i := range f.units {
+		if u := &f.units[i]; u.slot.onRecord && !short[u.slot.iteration] && f.awayOf(u).State == "" {
 			whole++
 		}
 	}

@@ -53,6 +53,7 @@ const (
 	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
 	BreachDeleted    BreachKind = "deleted"    // an object was deleted, and not by the run
 	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
+	BreachPlace      BreachKind = "place"      // a place was taken, closed, or is not ready
 	BreachStandstill BreachKind = "standstill" // no write was answered, and nothing moved
 )
 

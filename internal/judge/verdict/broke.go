@@ -33,6 +33,15 @@ func (c *Judged) addBreach(goals []string, b result.Breach) {
 	c.Breaches = append(c.Breaches, b)
 }
 
+// takeBack takes back that breaches decided a goal: they were only seen.
+func (c *Judged) takeBack(goal string) {
+	for i := range c.Breaches {
+		x := &c.Breaches[i]
+		x.Goals = slices.DeleteFunc(x.Goals, func(g string) bool { return g == goal })
+		x.Decided = len(x.Goals) > 0
+	}
+}
+
 func goalNames(spec *result.Spec) []string {
 	names := make([]string, len(spec.Goals))
 	for i, g := range spec.Goals {

@@ -50,7 +50,10 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	case len(on.broken) > 0 && own != "" && !(adds && on.beyond):
 		return slo.Invalid, own // what decides nothing is not known, and not invalid
 	}
-	switch {
+	switch places := f.Places.String(); {
+	case f.Places.Taken && len(f.Guards) == 0:
+		c.takeBack(g.Name)
+		return slo.Inconclusive, places
 	case len(on.broken) > 0:
 		what := strings.Join(on.broken, "; ")
 		v.bind(g.Name, on)
@@ -62,6 +65,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Inconclusive, strings.Join(on.open, "; ")
 	case f.Stream != nil && f.Stream.Err != nil:
 		return slo.Inconclusive, "its latencies are not known: " + f.Stream.Err.Error()
+	case places != "":
+		return slo.Inconclusive, places
 	case c.Account().Lost > 0:
 		return slo.Inconclusive, "the state of " + v.many(c.Account().Lost) + " is not known"
 	case f.Blind:

@@ -279,16 +279,17 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) (
 const othersInterval = time.Second
 
 // Bounds implements system.Session. A lab is ours to load as fast as it goes;
-// any other cluster is treated with care. On an axis of arrivals the bound of
+// any other cluster is treated with care. A node that is not ready is a breach of
+// both: the load may be why. On an axis of arrivals the bound of
 // requests is there for the program's own sake: they must not pile up without
 // end.
 func (s *session) Bounds() system.Bounds {
-	if s.lab != nil {
-		return system.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: 64, MaxInFlightOpen: 256}
-	}
 	b := system.Bounds{Pace: plan.Pace{PerSecond: clusterPace}, MaxInFlight: 16, MaxInFlightOpen: 64, Guards: make(plan.Guards)}
+	if s.lab != nil {
+		b.Pace, b.MaxInFlight, b.MaxInFlightOpen = plan.Pace{Max: true}, 64, 256
+	}
 	for _, m := range observe.Pods().Measures {
-		if m.Bound > 0 {
+		if m.Bound > 0 && (s.lab == nil || m.Name == observe.NodesNotReady) {
 			b.Guards[m.Name] = plan.Bound{Value: m.Bound, Percent: m.Percent}
 		}
 	}

@@ -40,9 +40,10 @@ type Target struct {
 	around     Around
 	settings   *change.Settings
 
-	realness record.Realness // of the nodes, at the last Raise
-	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
-	onNode   map[string]int  // ours, per node, when last accounted for
+	realness record.Realness   // of the nodes, at the last Raise
+	others   map[string]int    // pods that are not ours, per eligible node, at the last Raise
+	onNode   map[string]int    // ours, per node, when last accounted for
+	declared *create.Rendering // whose places were told of, nil for none
 }
 
 // Open begins to observe the cluster and makes what a run needs besides its
@@ -179,6 +180,10 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	}
 	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
 		return system.Batch{}, err
+	}
+	if pods, _ := t.population.PodSpecs(); t.declared != t.population.Rendering && t.Load.Objects == nil {
+		t.watch.Nodes.Declare(t.Clock.Now(), pods)
+		t.declared = t.population.Rendering
 	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
@@ -370,11 +375,15 @@ func (t *Target) Account(ctx context.Context) (system.Spread, error) {
 	return t.spread(), nil
 }
 
-// spread is how the pods in place lie on the nodes, by what was last counted.
-func (t *Target) spread() system.Spread {
-	s := system.Spread{Places: len(t.others)}
+// spread is how the pods in place lie on the nodes that are there, by what was last
+// counted.
+func (t *Target) spread() (s system.Spread) {
 	first := true
 	for node, others := range t.others {
+		if !t.watch.Nodes.Holds(node) {
+			continue
+		}
+		s.Places++
 		s.Others += others
 		n := float64(others + t.onNode[node])
 		if first {

@@ -113,6 +113,7 @@ func planted(p workload.Params, life time.Duration) Plan {
 		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: delay("latency"), Rate: p.Number("capacity"), Life: life,
 		Servers: int(p.Int("servers")), Service: p.Duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
 		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")), Removal: p.Duration("removal"),
+		TakeAt: int(p.Int("takeAt")), Take: p.Get("take"), TakeFor: p.Duration("takeFor"),
 		CPU: p.Duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
 		Connect: delay("connect"), Pause: p.Duration("pause"), RandomArrivals: p.Get("arrivals") == "random", Generator: p.Number("generator"),
 	}

@@ -48,6 +48,11 @@ type Plan struct {
 	// UnhealthyAt makes the measure placesNotReady rise by one from so many
 	// objects on; 0 is never.
 	UnhealthyAt int
+	// TakeAt is from so many objects on that the last place is taken: Take says
+	// how, and TakeFor for how long. 0 is never, and for good.
+	TakeAt  int
+	Take    string
+	TakeFor time.Duration
 	// Removal is how long it takes to remove the objects at the end of a run.
 	Removal time.Duration
 	// CPU is how many seconds of CPU an object costs once, and Memory how many
@@ -82,6 +87,8 @@ const (
 	plantedFailure = "PlantedFailure"
 
 	placesNotReady = "placesNotReady"
+
+	takeClose, takeBreak, takeRestart = "close", "break", "restart"
 )
 
 // Target is a planted target.
@@ -101,6 +108,10 @@ type Target struct {
 	sent     int     // of all time
 	cpu      float64 // seconds that the objects of all time have cost
 	progress system.Progress
+	declared int  // places that were told of
+	taken    bool // the last of them is
+	tookOne  bool // it was, once
+	back     *time.Timer
 	bad      bool // this fill fails
 	badAt    int  // which object of each hundred is never ready then
 	badOne   int  // this object of the fill is never ready, -1 for none
@@ -152,8 +163,16 @@ func (t *Target) Raise(_ context.Context, asked system.Level) (system.Batch, err
 		t.progress = system.Progress{}
 		return system.Batch{Reached: level, Stream: t.stream}, nil
 	}
-	want := int(math.Floor(level*float64(t.plan.Places) + 1e-9))
-	reached := float64(want) / float64(t.plan.Places)
+	if t.declared != t.plan.Places {
+		set := make([]string, t.plan.Places)
+		for i := range set {
+			set[i] = placeName(i)
+		}
+		t.declared = len(set)
+		t.emit(&record.Place{Set: set})
+	}
+	want := int(math.Floor(level*float64(t.places()) + 1e-9))
+	reached := float64(want) / float64(t.places())
 	if t.open = asked.Span > 0; t.open {
 		want, reached = t.objects+int(math.Ceil(level*asked.Span.Seconds()-1e-9)), level
 	}
@@ -182,7 +201,45 @@ func (t *Target) spread() system.Spread {
 	if t.plan.Stream {
 		return system.Spread{} // a stream is at no place
 	}
-	return system.Spread{Places: t.plan.Places, Least: math.Floor(float64(t.placed) / float64(t.plan.Places)), Most: math.Ceil(float64(t.placed) / float64(t.plan.Places))}
+	n := float64(t.places())
+	return system.Spread{Places: t.places(), Least: math.Floor(float64(t.placed) / n), Most: math.Ceil(float64(t.placed) / n)}
+}
+
+// places is how many take objects.
+func (t *Target) places() int {
+	if t.taken && t.plan.Take != takeRestart && t.plan.Places > 1 {
+		return t.plan.Places - 1
+	}
+	return t.plan.Places
+}
+
+func placeName(i int) string { return fmt.Sprintf("place-%d", i) }
+
+// take takes the last place, and gives it back after its time. It is called with
+// the lock held.
+func (t *Target) take() {
+	if t.plan.TakeAt == 0 || t.placed < t.plan.TakeAt || t.tookOne {
+		return
+	}
+	place := record.Place{Place: placeName(t.plan.Places - 1), State: record.PlaceGone, What: "was deleted"}
+	switch t.plan.Take {
+	case takeClose:
+		place.State, place.What = record.PlaceClosed, "was closed"
+	case takeBreak:
+		place.State, place.What = record.PlaceNotReady, "is not ready"
+	case takeRestart:
+		place.State, place.What, place.Meant = record.PlaceNotReady, "is restarted", true
+	}
+	t.taken, t.tookOne = true, true
+	t.emit(&place)
+	if t.plan.TakeFor > 0 {
+		t.back = time.AfterFunc(t.plan.TakeFor, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.taken = false
+			t.emit(&record.Place{Place: place.Place, State: record.PlaceThere, What: "is there again"})
+		})
+	}
 }
 
 func name(i int) string { return fmt.Sprintf("sim/object-%d", i) }
@@ -218,12 +275,13 @@ func (t *Target) created(i int) {
 	t.cpu += t.plan.CPU
 	t.progress.Moved = t.clock.Now()
 	t.emit(&record.Object{Object: object, Milestone: created, Component: "object"})
-	if t.plan.Limit > 0 && t.placed >= t.plan.Limit*t.plan.Places {
+	t.take()
+	if t.plan.Limit > 0 && t.placed >= t.plan.Limit*t.places() {
 		t.progress.Unschedulable++
 		t.emit(&record.State{Object: object, Reason: unplaced, Message: full})
 		return
 	}
-	place := fmt.Sprintf("place-%d", t.placed%t.plan.Places)
+	place := placeName(t.placed % t.places())
 	t.placed++
 	delay := t.plan.Latency.At(t.rng.Float64())
 	if t.plan.Rate <= 0 {
@@ -328,11 +386,19 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 	if t.plan.UnhealthyAt > 0 && t.placed >= t.plan.UnhealthyAt {
 		measures[placesNotReady] = 1
 	}
+	if t.taken && t.plan.Take == takeBreak {
+		measures[placesNotReady]++
+	}
 	return measures, nil
 }
 
 // Close implements system.Instance.
 func (t *Target) Close(ctx context.Context) error {
+	t.mu.Lock()
+	if t.back != nil {
+		t.back.Stop()
+	}
+	t.mu.Unlock()
 	select {
 	case <-time.After(t.plan.Removal):
 	case <-ctx.Done():

@@ -93,12 +93,21 @@ type NodeSet struct {
 	mu       sync.Mutex
 	nodes    map[string]nodeView
 	notReady int
-	// tell takes what a node's own conditions tell; it may be nil. Whoever
-	// publishes events of nodes does so as it likes, and often as Normal ones.
-	tell func(now record.Micros, e *record.KubeEvent)
+	// tell takes what a node's own conditions tell, and what happens to the places
+	// of the load; it may be nil. Whoever publishes events of nodes does so as it
+	// likes, and often as Normal ones.
+	tell func(now record.Micros, body record.Body)
+	run  string // whose places these are
+	// pods are what a node must take to be a place of the load, places what was
+	// last told of each that was one; nil before they are declared.
+	pods   []corev1.PodSpec
+	places map[string]*record.Place
+	fell   map[string]bool // places that were deleted when they were not ready
 }
 
-func newNodeSet() *NodeSet { return &NodeSet{nodes: make(map[string]nodeView)} }
+func newNodeSet() *NodeSet {
+	return &NodeSet{nodes: make(map[string]nodeView), fell: make(map[string]bool)}
+}
 
 // Changed implements api.Handler.
 func (s *NodeSet) Changed(now record.Micros, kind string, object []byte) error {
@@ -110,6 +119,7 @@ func (s *NodeSet) Changed(now record.Micros, kind string, object []byte) error {
 		if known && kind != api.EventDeleted {
 			s.compare(now, old, s.nodes[node.Name])
 		}
+		s.tellPlace(now, node.Name)
 	})(object)
 }
 
@@ -119,12 +129,114 @@ func (s *NodeSet) Listed(now record.Micros, items func(func([]byte) error) error
 	defer s.mu.Unlock()
 	before := s.nodes
 	s.nodes, s.notReady = make(map[string]nodeView), 0
-	return items(api.Decoded("node", func(node *corev1.Node) {
+	err := items(api.Decoded("node", func(node *corev1.Node) {
 		s.put(node, false)
 		if old, known := before[node.Name]; known {
 			s.compare(now, old, s.nodes[node.Name])
 		}
+		s.tellPlace(now, node.Name)
 	}))
+	for name := range before {
+		if _, there := s.nodes[name]; !there && err == nil {
+			s.tellPlace(now, name)
+		}
+	}
+	return err
+}
+
+// Declare makes the nodes on which all of the pods could land the places of the
+// load, and tells of them.
+func (s *NodeSet) Declare(now record.Micros, pods []corev1.PodSpec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pods, s.places = pods, make(map[string]*record.Place, len(s.nodes))
+	set := &record.Place{}
+	for name, view := range s.nodes {
+		if p := s.placeOf(view); p.State == record.PlaceThere {
+			s.places[name], set.Set = &p, append(set.Set, name)
+		}
+	}
+	slices.Sort(set.Set)
+	if s.tell != nil {
+		s.tell(now, set)
+	}
+}
+
+// Holds reports whether a node is a place of the load.
+func (s *NodeSet) Holds(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.places[name]
+	return p != nil && (p.State == record.PlaceThere || p.Meant)
+}
+
+// tellPlace tells what became of a node as a place of the load, where that is
+// another thing than before.
+func (s *NodeSet) tellPlace(now record.Micros, name string) {
+	was, view := s.places[name], s.nodes[name]
+	if s.places == nil {
+		return
+	}
+	p := record.Place{Place: name, State: record.PlaceGone, What: "was deleted"}
+	switch {
+	case view.node != nil:
+		p = s.placeOf(view)
+	case was != nil && was.State == record.PlaceNotReady && !was.Meant:
+		s.fell[name] = true
+	}
+	switch {
+	case was == nil && p.State != record.PlaceThere, was != nil && was.State == p.State && was.Meant == p.Meant:
+		return
+	case p.State != record.PlaceThere:
+	case was == nil || was.State == record.PlaceGone:
+		p.What = "was added"
+	case was.State == record.PlaceClosed && slices.ContainsFunc(view.node.Spec.Taints, isCordon):
+		return // the taint goes after the cordon did
+	}
+	if p.State == record.PlaceThere {
+		delete(s.fell, name)
+	}
+	s.places[name] = &p
+	if s.tell != nil {
+		s.tell(now, &p)
+	}
+}
+
+// isCordon reports whether a taint is the one that comes with a cordon.
+func isCordon(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
+
+// placeOf is what a node is as a place of the load. What this run's drain or
+// roll-out does to it is meant.
+func (s *NodeSet) placeOf(v nodeView) record.Place {
+	p := record.Place{Place: v.node.Name, State: record.PlaceThere, What: "takes load again"}
+	drained := v.node.Labels[api.LabelDrained] == s.run
+	switch taint := s.untolerated(v.node); {
+	case !v.ready, taint != nil && taint.Key != corev1.TaintNodeUnschedulable && strings.HasPrefix(taint.Key, "node.kubernetes.io/"):
+		p.State, p.What, p.Meant = record.PlaceNotReady, "is not ready", drained && v.rebooting()
+		if v.ready {
+			p.What += " (" + taint.ToString() + ")"
+		}
+	case v.node.Spec.Unschedulable:
+		p.State, p.What = record.PlaceClosed, "was cordoned"
+		p.Meant = v.node.Labels[api.LabelCordoned] == s.run || drained && v.rebooting()
+	case taint != nil && isCordon(*taint):
+	case taint != nil:
+		p.State, p.What = record.PlaceClosed, "was tainted ("+taint.ToString()+")"
+	case !CanLand(v.node, s.pods):
+		p.State, p.What = record.PlaceClosed, "is not selected any more"
+	}
+	return p
+}
+
+// untolerated is the first of a node's taints that keeps one of the load's pods
+// away, nil for none.
+func (s *NodeSet) untolerated(node *corev1.Node) *corev1.Taint {
+	for i := range s.pods {
+		if t := untolerated(node, &s.pods[i]); t != nil {
+			return t
+		}
+	}
+	return nil
 }
 
 // compare tells of the troubles that a node has and had not, and the other way
@@ -177,11 +289,12 @@ func (s *NodeSet) put(node *corev1.Node, gone bool) {
 	s.nodes[node.Name] = view
 }
 
-// CountNotReady is how many nodes are not ready.
+// CountNotReady is how many nodes are not ready, those included that were deleted
+// when they were not.
 func (s *NodeSet) CountNotReady() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.notReady
+	return s.notReady + len(s.fell)
 }
 
 // Eligible are the nodes on which every one of the pods could land, by name:
@@ -216,10 +329,18 @@ func PodFits(node *corev1.Node, spec *corev1.PodSpec) bool {
 	if fits, err := affinity.Match(node); err != nil || !fits {
 		return false
 	}
-	_, untolerated := helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, func(t *corev1.Taint) bool {
+	return untolerated(node, spec) == nil
+}
+
+// untolerated is the first of a node's taints that keeps a pod away, nil for none.
+func untolerated(node *corev1.Node, spec *corev1.PodSpec) *corev1.Taint {
+	taint, found := helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}, false)
-	return !untolerated
+	if !found {
+		return nil
+	}
+	return &taint
 }
 
 // FidelityOf tells whether a node is real.

@@ -34,7 +34,8 @@ func TestTroublesOfNodes(t *testing.T) {
 
 	var told []string
 	s := newNodeSet()
-	s.tell = func(now record.Micros, e *record.KubeEvent) {
+	s.tell = func(now record.Micros, body record.Body) {
+		e := body.(*record.KubeEvent)
 		told = append(told, fmt.Sprintf("%d %s %s %s: %s", now, e.Type, e.Object, e.Reason, e.Message))
 	}
 	list := func(now record.Micros, nodes ...[]byte) {

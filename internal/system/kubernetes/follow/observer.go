@@ -49,7 +49,7 @@ type Observer struct {
 // servers of objects that are not pods.
 func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper, caller Caller) (*Observer, error) {
 	o := &Observer{Run: common, Nodes: newNodeSet(), Namespaces: newNamespaceSet()}
-	o.Nodes.tell = func(now record.Micros, e *record.KubeEvent) { o.EmitAt(now, e) }
+	o.Nodes.tell, o.Nodes.run = o.EmitAt, common.Load.RunID
 	o.canary = newCanary(common, now, o.reconnect)
 	o.Pods = newPodSet(common, o.canary, ageing)
 	o.Followed = o.Pods

@@ -1,0 +1,176 @@
+package fold
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// places follows the places that a level is an average over, all through a run.
+type places struct {
+	noun record.Noun
+	now  map[string]placeNow
+	// first are those that were there as the first step of each arm began: what a
+	// level of its steps means.
+	first map[string]map[string]bool
+	arm   string // of the last step
+}
+
+// placeNow is what last happened to a place, and in which step.
+type placeNow struct {
+	record.Place
+	step int
+}
+
+// there reports whether a place belongs to what the level is an average over. What
+// the run itself does to one takes it from no level.
+func (p placeNow) there() bool { return p.State == record.PlaceThere || p.Meant && p.State != "" }
+
+// PlaceChanges are what makes the places of a step others than those of the first.
+type PlaceChanges struct {
+	// Taken says that somebody took, closed or added places, or that they were
+	// others from the start: not only that the load may have broken some.
+	Taken      bool
+	noun       record.Noun
+	first, now int // how many there were, and were then
+	changes    []placeNow
+}
+
+// mostChanges is how many places a sentence names.
+const mostChanges = 3
+
+// String says which places are others, "" where none is: "nodes 4, then 3: n2 was
+// deleted in step 1".
+func (c *PlaceChanges) String() string {
+	if len(c.changes) == 0 {
+		return ""
+	}
+	var list []string
+	for _, p := range c.changes[:min(len(c.changes), mostChanges)] {
+		list = append(list, fmt.Sprintf("%s %s in step %d", p.Place.Place, p.What, p.step))
+	}
+	if more := len(c.changes) - mostChanges; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%s %d, then %d: %s", cmp.Or(c.noun.Many, "places"), c.first, c.now, strings.Join(list, ", "))
+}
+
+// add takes in an event. What it changes in the step under way is noted in its
+// facts, which may be nil.
+func (s *places) add(e record.Event, b *record.Place, f *Facts) {
+	if len(b.Set) > 0 {
+		s.declare(e.Step, b.Set)
+		return
+	}
+	was, now := s.now[b.Place], placeNow{*b, max(e.Step, 1)}
+	s.now[b.Place] = now
+	if f == nil || b.Meant {
+		return
+	}
+	broken := func(p placeNow) bool { return p.State == record.PlaceNotReady && !p.Meant }
+	switch in, c := s.first[f.head.Arm][b.Place], &f.Places; {
+	case in && now.there():
+		// What the load may have broken is over; what somebody did, was done.
+		c.changes = slices.DeleteFunc(c.changes, func(p placeNow) bool { return p.Place.Place == b.Place && broken(p) })
+	case now.there() == was.there() && (!broken(was) || broken(now)):
+	default:
+		c.changes = slices.DeleteFunc(c.changes, func(p placeNow) bool { return p.Place.Place == b.Place })
+		c.changes, c.now, c.Taken = append(c.changes, now), s.count(), c.Taken || !broken(now)
+		if in {
+			f.Troubles.observe(result.BreachPlace, e.T, f.Troubles.known.kind.Place.One+" "+b.Place+" "+b.What, b.Place, "").reports++
+		}
+	}
+}
+
+// declare takes in the names of all the places that there are.
+func (s *places) declare(step int, names []string) {
+	before := s.now
+	s.now = make(map[string]placeNow, len(names))
+	for _, name := range names {
+		s.now[name] = placeNow{Place: record.Place{Place: name, State: record.PlaceThere, What: "was added"}, step: max(step, 1)}
+	}
+	for name, p := range before {
+		if _, there := s.now[name]; there {
+			continue
+		}
+		if p.there() {
+			p = placeNow{Place: record.Place{Place: name, State: record.PlaceGone, What: "was missing"}, step: max(step, 1)}
+		}
+		s.now[name] = p
+	}
+}
+
+func (s *places) count() (n int) {
+	for _, p := range s.now {
+		if p.there() {
+			n++
+		}
+	}
+	return n
+}
+
+// begin begins a step.
+func (s *places) begin(f *Facts) {
+	s.arm = f.head.Arm
+	if s.first[s.arm] == nil && len(s.now) > 0 {
+		first := make(map[string]bool, len(s.now))
+		for name, p := range s.now {
+			if p.there() {
+				first[name] = true
+			}
+		}
+		s.first[s.arm] = first
+	}
+	f.Places = s.changed()
+}
+
+// changed are the places that are others now than in the first step of the arm.
+func (s *places) changed() PlaceChanges {
+	first := s.first[s.arm]
+	c := PlaceChanges{noun: s.noun, first: len(first), now: s.count()}
+	for _, name := range slices.Sorted(maps.Keys(s.now)) {
+		if p := s.now[name]; len(first) > 0 && p.there() != first[name] {
+			c.changes, c.Taken = append(c.changes, p), true
+		}
+	}
+	return c
+}
+
+// end puts into the facts of a step which of its objects' places are no more there.
+func (s *places) end(f *Facts) {
+	f.away = make([]placeNow, len(f.nodeName))
+	for i, name := range f.nodeName {
+		if p, known := s.now[name]; known && !p.there() {
+			f.away[i] = p
+		}
+	}
+}
+
+// awayOf is where the place of an object went that is no more there; its state is
+// "" where it is there, or the object has none.
+func (f *Facts) awayOf(u *unit) (p placeNow) {
+	if o := u.object; o != nil && o.node >= 0 && int(o.node) < len(f.away) {
+		return f.away[o.node]
+	}
+	return p
+}
+
+// levelLeft is the level that a step's objects come to over the places that are
+// there at its end, where those are others than at its start.
+func (f *Facts) levelLeft() (float64, bool) {
+	if len(f.Places.changes) == 0 || f.places == 0 || f.head.Open {
+		return 0, false
+	}
+	n := f.Others
+	for i := range f.units {
+		if f.awayOf(&f.units[i]).State == "" {
+			n++
+		}
+	}
+	return result.Round(float64(n)/float64(f.places), 2), true
+}
