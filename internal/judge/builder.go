@@ -71,6 +71,8 @@ func (b *Builder) Add(e record.Event) {
 		if w, over := b.collector.AddFault(body); over {
 			b.Warn(w)
 		}
+	case *record.Corrected:
+		b.Warn(b.collector.AddCorrected(body))
 	case *record.Note:
 		w := record.Warning{Kind: cmp.Or(body.Warning, record.WarningNote), Text: body.Text}
 		if body.About > 0 {

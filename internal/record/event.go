@@ -48,18 +48,19 @@ type EventKind string
 
 // The kinds of events. A reader skips kinds that it does not know.
 const (
-	KindRun    EventKind = "run"
-	KindStep   EventKind = "step"
-	KindSlot   EventKind = "slot"
-	KindObject EventKind = "object"
-	KindState  EventKind = "state"
-	KindEvent  EventKind = "event"
-	KindSample EventKind = "sample"
-	KindCanary EventKind = "canary"
-	KindGuard  EventKind = "guard"
-	KindFault  EventKind = "fault"
-	KindNote   EventKind = "note"
-	KindLog    EventKind = "log"
+	KindRun       EventKind = "run"
+	KindStep      EventKind = "step"
+	KindSlot      EventKind = "slot"
+	KindObject    EventKind = "object"
+	KindState     EventKind = "state"
+	KindEvent     EventKind = "event"
+	KindSample    EventKind = "sample"
+	KindCanary    EventKind = "canary"
+	KindCorrected EventKind = "corrected"
+	KindGuard     EventKind = "guard"
+	KindFault     EventKind = "fault"
+	KindNote      EventKind = "note"
+	KindLog       EventKind = "log"
 	// KindDurations is of a histogram that a program of the target published.
 	KindDurations EventKind = "durations"
 	// KindWindow is of a stretch of a stream of requests.
@@ -315,6 +316,17 @@ type Canary struct {
 	Sent    Micros `json:"sent"`
 	Replied Micros `json:"replied"`
 	Seen    Micros `json:"seen"`
+	// Of names the watch whose lag this is, where it is not that of the canary's own
+	// pod; Beside says that nothing is judged by its news.
+	Of     string `json:"of,omitempty"`
+	Beside bool   `json:"beside,omitempty"`
+}
+
+// Corrected says that a list showed changes that a watch had missed: each is on
+// record as late.
+type Corrected struct {
+	Watch  string `json:"watch"`
+	Missed int    `json:"missed"`
 }
 
 // Guard is a guard that stopped the load.
@@ -344,9 +356,10 @@ type Request struct {
 // was cut, a list that had to be made again, a server out of reach.
 type Fault struct {
 	What    string `json:"what"`
-	From    Micros `json:"from,omitempty"` // when news stopped
-	To      Micros `json:"to,omitempty"`   // when news came again; 0 while it has not
-	Healed  bool   `json:"healed"`         // nothing was lost, only late
+	From    Micros `json:"from,omitempty"`   // when news stopped
+	To      Micros `json:"to,omitempty"`     // when news came again; 0 while it has not
+	Healed  bool   `json:"healed"`           // nothing was lost, only late
+	Beside  bool   `json:"beside,omitempty"` // nothing is judged by that news
 	Message string `json:"message,omitempty"`
 }
 
@@ -416,6 +429,7 @@ func (*State) Kind() EventKind     { return KindState }
 func (*KubeEvent) Kind() EventKind { return KindEvent }
 func (*Reading) Kind() EventKind   { return KindSample }
 func (*Canary) Kind() EventKind    { return KindCanary }
+func (*Corrected) Kind() EventKind { return KindCorrected }
 func (*Guard) Kind() EventKind     { return KindGuard }
 func (*Fault) Kind() EventKind     { return KindFault }
 func (*Note) Kind() EventKind      { return KindNote }
@@ -448,6 +462,8 @@ func newBody(k EventKind) Body {
 		return new(Reading)
 	case KindCanary:
 		return new(Canary)
+	case KindCorrected:
+		return new(Corrected)
 	case KindGuard:
 		return new(Guard)
 	case KindFault:

@@ -154,7 +154,10 @@ func (c *Collector) AddFault(r *record.Fault) (w record.Warning, over bool) {
 	step := 0
 	if f := c.current; f != nil {
 		step = f.head.ID
-		if r.From >= f.Start {
+		if r.To != 0 && !r.Beside {
+			f.canaries.gaps = append(f.canaries.gaps, *r)
+		}
+		if r.From >= f.Start && !r.Beside {
 			f.Troubles.observe(result.BreachWatch, r.From, r.What, "", r.Message).reports = 1
 		}
 	}
@@ -169,7 +172,7 @@ func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 		return nil, nil
 	}
 	c.current = nil
-	f.End, f.Blind = t, len(c.faults) > 0
+	f.End, f.Blind = t, c.faults.blind()
 	if f.head.Ending == "" {
 		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
 	}

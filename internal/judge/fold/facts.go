@@ -127,6 +127,19 @@ func (u *unit) latency(milestone int) record.Micros {
 	return max(u.object.reached(milestone)-u.zero, 0)
 }
 
+// least is the shortest time to a milestone that is possible, where the news of it
+// may have been late: it was reached somewhere between.
+func (f *Facts) least(u *unit, milestone int) record.Micros {
+	l := u.latency(milestone)
+	switch {
+	case l == unreached:
+		return l
+	case u.object.late&(1<<min(milestone, 63)) != 0:
+		return 0
+	}
+	return max(l-f.canaries.lagAt(u.object.reached(milestone)), 0)
+}
+
 // live sums up the step under way, whose own slots are these.
 func (f *Facts) live(own []*slot, milestone string, there int) Live {
 	if f.Stream != nil {

@@ -81,7 +81,8 @@ func (c *canaries) lag() *result.WatchLag {
 // ratesOf are the rates of a step on an axis of levels in place: that at which
 // its objects were asked for, that at which they were ready, up to the last of
 // them, and the second in percent of the first; nil for one that is not known.
-func ratesOf(f *Facts) (offered, rateOf, achieved *float64) {
+// There is when an object was.
+func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achieved *float64) {
 	asked, there, last := 0, 0, Never
 	for i := range f.units {
 		u := &f.units[i]
@@ -91,7 +92,7 @@ func ratesOf(f *Facts) (offered, rateOf, achieved *float64) {
 		asked++
 		if u.object != nil && u.object.reached(f.there) != Never {
 			there++
-			last = max(last, u.object.reached(f.there))
+			last = max(last, thereAt(u))
 		}
 	}
 	loading := f.loaded > f.Start && asked > 0

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -208,6 +209,48 @@ func (f Moments) HeldBackAt(a *result.Arrivals) record.Micros {
 // how many may be, and when the first was: whether they are there, and, of the
 // step's own, whether they were in time.
 func (f Moments) Short(s slo.SLO) (short, lost int, first record.Micros) {
+	return f.short(s, (*unit).latency)
+}
+
+// Explained reports whether an objective that did not hold may have held after all:
+// the news that decided may have been late. It says between which two values it was.
+func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
+	if f.Stream != nil {
+		return 0, false
+	}
+	latency := func(u *unit, m int) record.Micros { return f.least(u, m) }
+	switch s.Form {
+	case slo.All:
+		short, _, _ := f.short(s, latency)
+		return 0, short == 0
+	case slo.Quantile:
+		m, n := f.of(s.Milestone), 0
+		var values []float64
+		for i := range f.units {
+			if u := &f.units[i]; u.own {
+				n++
+				if l := latency(u, m); l <= f.timeout {
+					values = append(values, l.Seconds())
+				}
+			}
+		}
+		least = stats.NewSample(values, n-len(values)).Quantile(s.Q)
+		return least, s.Op.Holds(least, s.Within.Seconds())
+	case slo.Achieved:
+		if f.head.Open || f.Achieved == nil {
+			return 0, false
+		}
+		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + latency(u, f.there) }); best != nil {
+			return *best, s.Op.Holds(*best, s.Percent)
+		}
+	}
+	return 0, false
+}
+
+// MostLag is how late the news of the step came at most, in seconds.
+func (f Moments) MostLag() float64 { return f.canaries.most().Seconds() }
+
+func (f Moments) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (short, lost int, first record.Micros) {
 	if f.Stream != nil {
 		first, short = f.Stream.since(f.Facts, 1, f.Stream.over(s))
 		return short, f.Stream.account.Lost, first
@@ -220,7 +263,7 @@ func (f Moments) Short(s slo.SLO) (short, lost int, first record.Micros) {
 	first = f.End
 	for i := range f.units {
 		u := &f.units[i]
-		took := u.latency(m)
+		took := latency(u, m)
 		late := u.own && took > bound
 		switch {
 		case took == unreached && f.outcomes[i] == unitLost:

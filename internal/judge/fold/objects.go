@@ -62,8 +62,8 @@ type object struct {
 	node  int32           // index into nodeName, -1 unknown
 	// labels are its values of the labels that times are grouped by.
 	labels []string
-	late   bool
-	there  bool // at the arrival milestone, and not fallen from it since
+	late   uint64 // milestones that a list showed: bit i for the one of index i
+	there  bool   // at the arrival milestone, and not fallen from it since
 	gone   bool
 	// failed says that it will never be ready.
 	failed bool
@@ -365,7 +365,9 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 			o.labels = append(o.labels, c.intern(value))
 		}
 	}
-	o.late = o.late || r.Late
+	if r.Late {
+		o.late |= 1 << min(i, 63)
+	}
 	switch i {
 	case c.milestones.there:
 		o.there = true
@@ -460,7 +462,7 @@ func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
 	if o.node >= 0 {
 		row.Node = c.nodeName[o.node]
 	}
-	row.Reason, row.Message, row.Late, row.There = o.reason, o.message, o.late, o.there
+	row.Reason, row.Message, row.Late, row.There = o.reason, o.message, o.late != 0, o.there
 	row.Milestones = make(map[string]int64, len(o.at))
 	for m, at := range o.at {
 		if at != Never {

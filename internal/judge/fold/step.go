@@ -57,7 +57,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 		s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f, s.Arrivals)
 		s.Backlog = backlogOf(spec, f, s.Arrivals.Judged)
 	} else {
-		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f)
+		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f, func(u *unit) record.Micros { return u.object.reached(f.there) })
 	}
 	s.Metrics = metricsOf(spec, f, s)
 	if b := s.Backlog; b != nil {
@@ -133,6 +133,8 @@ func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 		return unitLost // with its place, whatever was last heard of it
 	case o.there && (!u.own || u.latency(f.there) <= f.timeout):
 		return unitReady
+	case (o.there || f.head.Open) && u.latency(f.there) != unreached && f.least(u, f.there) <= f.timeout:
+		return unitLost // it may have been there in time
 	case o.there || o.failed || o.gone:
 		return unitNeverReady
 	case o.reason != "" && o.reason == spec.Kind.Unplaced && !f.Blind:

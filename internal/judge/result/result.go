@@ -173,6 +173,8 @@ type Step struct {
 	InFlightMax int         `json:"inFlightMax"`
 	Retries429  int         `json:"retries429"`
 	WatchLag    *WatchLag   `json:"watchLag"`
+	// Missed is how many changes a list showed that a watch had missed, by watch.
+	Missed map[string]int `json:"missed,omitempty"`
 	// Objects accounts for what was asked for, and Requests for it where that
 	// was a stream of requests; the other one is left out.
 	Objects        Objects          `json:"objects,omitzero"`

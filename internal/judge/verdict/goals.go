@@ -113,14 +113,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		on.broken = append(on.broken, what)
 		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)})
 	}
-	if b, grew := notSteady(c.Backlog); grew {
-		b.At = f.End
-		on.broken = append(on.broken, b.What)
-		c.addBreach([]string{g.Name}, b)
-	} else if c.Backlog != nil && c.Backlog.Undecided && v.spec.Arms == nil {
-		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
-			result.DurationText(c.Hold.Seconds(), 0), *c.Backlog.Slope.Value, *c.Backlog.Slope.Lo, *c.Backlog.Slope.Hi, c.Backlog.Tolerated))
-	}
+	v.backlog(g, &on)
 	slos := g.SLOs
 	if c.Requests != nil && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
 		// A place that is dead weighs next to nothing among requests that come one
@@ -138,6 +131,10 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 				on.open = append(on.open, "the step was cut short: "+o.what+" until then")
 				continue
 			}
+			if text, explained := v.late(s, o); explained {
+				on.open = append(on.open, text)
+				continue
+			}
 			on.broken = append(on.broken, o.what)
 			on.missing = on.missing || o.missing
 			on.sure, on.beyond = on.sure || o.sure, on.beyond || o.beyond
@@ -150,6 +147,41 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		}
 	}
 	return on
+}
+
+// backlog judges whether the backlog of a schedule grew. What arrives while news is
+// late is in it until the news comes.
+func (v *verdicts) backlog(g slo.Goal, on *breaks) {
+	b := v.step.Backlog
+	x, grew := notSteady(b)
+	lag := v.f.Moments().MostLag()
+	switch {
+	case grew && v.f.Stream == nil && v.step.Level*lag > b.Means[len(b.Means)-1]-b.Means[0]:
+		on.open = append(on.open, fmt.Sprintf("%s; the news of objects was late, by %s at most, which explains as much", x.What, result.DurationText(lag, 0)))
+	case grew:
+		x.At = v.f.End
+		on.broken = append(on.broken, x.What)
+		v.step.addBreach([]string{g.Name}, x)
+	case b != nil && b.Undecided && v.spec.Arms == nil:
+		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
+			result.DurationText(v.step.Hold.Seconds(), 0), *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated))
+	}
+}
+
+// late reports whether the lag of the news explains a breach, and says so.
+func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
+	least, explained := v.f.Moments().Explained(s)
+	if !explained {
+		return "", false
+	}
+	text := o.what + "; the news of objects was late"
+	if lag := v.f.Moments().MostLag(); lag > 0 {
+		text += ", by " + result.DurationText(lag, 0) + " at most"
+	}
+	if s.Form == slo.Quantile && o.value != nil {
+		text += fmt.Sprintf(": it was between %s and %s", result.DurationText(least, s.Within), result.DurationText(*o.value, s.Within))
+	}
+	return text, true
 }
 
 // bind notes what a goal broke on in the words of what bound it.

@@ -252,6 +252,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		t.watch.Objects.TellSpells()
 	}
 	t.population.Units += load.Units
+	t.watch.Followed.Expect(t.population.Units)
 	batch := system.Batch{
 		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
@@ -447,7 +448,7 @@ func (t *Target) Close(done context.Context) error {
 		go t.remover.EndOutOfReach(ctx, blind)
 		err = errors.Join(err, t.settings.PutBack(done), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
-	t.watch.Close()
+	t.watch.Close(err == nil && !t.Load.Abandon)
 	t.Client.Close()
 	return err
 }

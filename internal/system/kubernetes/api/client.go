@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -479,6 +480,17 @@ func Collection(r schema.GroupVersionResource, namespace string) string {
 // VersionNumber is a resource version as a number, 0 where it is none.
 func VersionNumber(version string) uint64 {
 	n, _ := strconv.ParseUint(version, 10, 64) // what is no number is not waited for
+	return n
+}
+
+// versionNumber is VersionNumber of a message's own bytes.
+func versionNumber(version []byte) (n uint64) {
+	for _, d := range version {
+		if d < '0' || d > '9' || n > (math.MaxUint64-9)/10 {
+			return 0
+		}
+		n = 10*n + uint64(d-'0')
+	}
 	return n
 }
 

@@ -19,8 +19,8 @@ type Encoding struct {
 	// what it is sent in.
 	event func(msg []byte) (kind string, object []byte, err error)
 	open  func(object []byte) ([]byte, error)
-	// Version is an object's resource version.
-	Version func(raw []byte) string
+	// meta names an object and its version.
+	meta func(raw []byte) objectMeta
 	// list hands each item of a list to each, and returns its version and the
 	// token of its next page, "" at the last.
 	list func(raw []byte, each func([]byte) error) (version, next string, err error)
@@ -30,11 +30,11 @@ type Encoding struct {
 func ProtobufEncoding() *Encoding {
 	return &Encoding{
 		accept: ProtobufType, watch: ProtobufType + ";stream=watch," + ProtobufType,
-		read:    func(r *bufio.Reader, buf []byte) ([]byte, error) { return readFrame(r, buf) },
-		event:   watchEvent,
-		open:    OpenEnvelope,
-		Version: func(raw []byte) string { _, v := DecodeMeta(raw); return v },
-		list:    DecodeList,
+		read:  func(r *bufio.Reader, buf []byte) ([]byte, error) { return readFrame(r, buf) },
+		event: watchEvent,
+		open:  OpenEnvelope,
+		meta:  decodeMeta,
+		list:  DecodeList,
 	}
 }
 
@@ -53,8 +53,23 @@ func JSONEncoding() *Encoding {
 			}
 			return string(kind), object, nil
 		},
-		open:    func(object []byte) ([]byte, error) { return object, nil },
-		Version: func(raw []byte) string { return gjson.GetBytes(raw, version).String() },
+		open: func(object []byte) ([]byte, error) { return object, nil },
+		meta: func(raw []byte) (m objectMeta) {
+			gjson.GetBytes(raw, "metadata").ForEach(func(key, value gjson.Result) bool {
+				switch key.Str {
+				case "namespace":
+					m.namespace = []byte(value.Str)
+				case "name":
+					m.name = []byte(value.Str)
+				case "uid":
+					m.uid = []byte(value.Str)
+				case "resourceVersion":
+					m.version = []byte(value.Str)
+				}
+				return true
+			})
+			return m
+		},
 		list: func(raw []byte, each func([]byte) error) (_, next string, err error) {
 			gjson.GetBytes(raw, "items").ForEach(func(_, item gjson.Result) bool {
 				err = each([]byte(item.Raw))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,8 +22,9 @@ import (
 
 // Watcher follows one resource: it lists once, watches from there, and goes on
 // where it was after the watch breaks. Where the server no longer knows that
-// point, it lists again. What it receives goes to its handler, on one
-// goroutine, in order.
+// point, it lists again. What it receives goes to its handler, one message after
+// the other, each change of an object once and none after a newer one. Guard looks
+// after it, and Reconcile holds what it has brought against a list.
 type Watcher struct {
 	Client  *Client
 	Clock   *record.Clock
@@ -30,24 +32,30 @@ type Watcher struct {
 	Path    string
 	Query   url.Values // selectors
 	Handler Handler
-	Fault   func(*record.Fault)
-	// FromNow leaves out what is there already: the lists are not handed over.
+	// Emit puts on record what the watch tells of itself.
+	Emit func(record.Body)
+	// Beside says that nothing is judged by its news.
+	Beside bool
+	// FromNow leaves out what is there already, and keeps no account of it: there
+	// is nothing that a list could be held against.
 	FromNow bool
 	// Encoding is how its messages are written.
 	Encoding *Encoding
+	Care
 
 	resourceVersion string
-	Seen            atomic.Uint64 // the newest version, as a number
+	seen            atomic.Uint64 // the newest version, as a number
+	heard           atomic.Int64  // when the last message came, as record.Micros
 	current         atomic.Pointer[context.CancelCauseFunc]
+	account
 }
 
-// Handler takes in what a watch receives.
+// Handler takes in what a watch receives, and what a list shows beyond that.
 type Handler interface {
-	// Changed takes one object of a watch event.
+	// Changed takes one object. The kind is that of the watch event, or Listed.
 	Changed(now record.Micros, kind string, object []byte) error
-	// Listed takes a whole list that was made because news may have been
-	// missed, or at the start.
-	Listed(now record.Micros, items func(each func(object []byte) error) error) error
+	// Missing takes objects whose end no watch told of: a list did not have them.
+	Missing(now record.Micros, gone []Identity)
 }
 
 // Decoded takes in objects of one type, which errors call what, in the API's
@@ -77,8 +85,6 @@ const (
 	LastPause  = 2 * time.Second
 )
 
-var errCut = errors.New("the watch was silent and was cut")
-
 // Cut ends the present connection, so that the watch is taken up anew. It is
 // for a watch that gives no news although there must be some.
 func (w *Watcher) Cut() {
@@ -106,7 +112,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for {
 		resumed := func() {
 			if told {
-				w.Fault(&record.Fault{What: "watch of " + w.Name + " cut", From: brokenAt, To: w.Clock.Now(), Healed: true, Message: errorText(cause)})
+				w.fault("cut", brokenAt, w.Clock.Now(), cause)
 			}
 			brokenAt, told, pause, refusedAt = 0, false, FirstPause, 0
 		}
@@ -132,10 +138,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 			}
 		}
 		// A server ends watches now and then, and the next one follows at
-		// once: that is no gap worth telling.
-		if !told && !errors.Is(err, errBroken) {
+		// once: that is no gap worth telling. Nor is a short one of news by which
+		// nothing is judged.
+		if !told && !errors.Is(err, errBroken) && (!w.Beside || w.Clock.Now()-brokenAt > record.MicrosOf(lateAfter)) {
 			told = true
-			w.Fault(&record.Fault{What: "watch of " + w.Name + " cut", From: brokenAt, Message: errorText(err)})
+			w.fault("cut", brokenAt, 0, err)
 		}
 		if !Sleep(ctx, pause) {
 			return nil
@@ -144,11 +151,18 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
+// Over says that nothing is awaited any more: what the watch was late with is of no
+// matter.
+func (w *Watcher) Over() { w.caughtUp(w.Clock.Now(), math.MaxUint64) }
+
+// fault puts on record that there was no news from a time to another, 0 for one
+// that has not come.
+func (w *Watcher) fault(what string, from, to record.Micros, cause error) {
+	f := &record.Fault{What: "watch of " + w.Name + " " + what, From: from, To: to, Healed: to != 0, Beside: w.Beside}
+	if cause != nil {
+		f.Message = cause.Error()
 	}
-	return err.Error()
+	w.Emit(f)
 }
 
 // DenialPatience is how long a server may say that something is forbidden that
@@ -202,6 +216,7 @@ func (w *Watcher) stream(ctx context.Context, resumed func()) error {
 			return err
 		}
 		now := w.Clock.Now()
+		w.heard.Store(int64(now))
 		kind, object, err := w.Encoding.event(buf)
 		if err != nil {
 			return err
@@ -213,61 +228,61 @@ func (w *Watcher) stream(ctx context.Context, resumed func()) error {
 				return errGone
 			}
 			return err
-		case eventBookmark:
-			raw, err := w.Encoding.open(object)
-			if err != nil {
-				return err
-			}
-			w.passed(raw)
 		default:
 			raw, err := w.Encoding.open(object)
 			if err != nil {
 				return err
 			}
-			if err := w.Handler.Changed(now, kind, raw); err != nil {
-				return err
+			m := w.Encoding.meta(raw)
+			if kind != eventBookmark {
+				if err := w.take(now, kind, m, raw); err != nil {
+					return err
+				}
 			}
-			w.passed(raw)
+			w.passed(now, m.version)
 		}
 	}
 }
 
-// passed remembers that the object's version was seen: from there the next
-// watch goes on.
-func (w *Watcher) passed(raw []byte) {
-	if v := w.Encoding.Version(raw); v != "" {
-		w.resourceVersion = v
-		w.Seen.Store(VersionNumber(v))
+// passed remembers that a version was seen: from there the next watch goes on.
+func (w *Watcher) passed(now record.Micros, version []byte) {
+	n := versionNumber(version)
+	if n != 0 && n < w.seen.Load() {
+		return // told again, or out of order
+	}
+	if string(version) != w.resourceVersion && len(version) > 0 {
+		w.resourceVersion = string(version)
+		w.seen.Store(n)
+		w.caughtUp(now, n)
 	}
 }
 
 // ListPage is how many objects one answer to a list holds.
 const ListPage = 1000
 
-// list lists the resource, page by page, and remembers its version.
+// list lists the resource, page by page, while no watch brings news, and remembers
+// its version.
 func (w *Watcher) list(ctx context.Context) error {
-	version := ""
+	of := w.listAll
 	if w.FromNow {
-		// One object of the list is enough to learn its version.
-		query := url.Values{"limit": {"1"}}
-		maps.Copy(query, w.Query)
-		version, _, err := w.Client.page(ctx, w.Encoding, w.Path, query, func([]byte) error { return nil })
-		if err == nil {
-			w.resourceVersion = version
-		}
-		return err
+		of = w.version
 	}
-	err := w.Handler.Listed(w.Clock.Now(), func(each func([]byte) error) error {
-		v, err := w.Client.ListIn(ctx, w.Encoding, w.Path, w.Query, each)
-		version = v
-		return err
-	})
+	version, err := of(ctx)
 	if err != nil {
 		return err
 	}
 	w.resourceVersion = version
-	w.Seen.Store(VersionNumber(version))
+	w.seen.Store(VersionNumber(version))
+	w.heard.Store(int64(w.Clock.Now()))
 	return nil
+}
+
+// version is that of the resource now, by one object of its list.
+func (w *Watcher) version(ctx context.Context) (string, error) {
+	query := url.Values{"limit": {"1"}}
+	maps.Copy(query, w.Query)
+	version, _, err := w.Client.page(ctx, w.Encoding, w.Path, query, func([]byte) error { return nil })
+	return version, err
 }
 
 // List hands every object of a list to each and returns the list's version.

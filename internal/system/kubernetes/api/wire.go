@@ -126,6 +126,8 @@ const (
 	EventAdded    = "ADDED"
 	EventModified = "MODIFIED"
 	EventDeleted  = "DELETED"
+	// Listed is of an object of a list: no watch has told of it, or of what it says.
+	Listed        = "LISTED"
 	eventBookmark = "BOOKMARK"
 	eventError    = "ERROR"
 )
@@ -384,9 +386,30 @@ func DecodeList(raw []byte, each func(item []byte) error) (resourceVersion, next
 	return resourceVersion, next, err
 }
 
+// objectMeta names an object and its version. It is only good as long as the message
+// that it was read from.
+type objectMeta struct{ namespace, name, uid, version []byte }
+
+// decodeMeta reads the metadata of an object of any kind.
+func decodeMeta(raw []byte) (m objectMeta) {
+	var malformed error
+	for f := range fields(last(raw, 1, &malformed).b, &malformed) {
+		switch f.num {
+		case 1:
+			m.name = f.b
+		case 3:
+			m.namespace = f.b
+		case 5:
+			m.uid = f.b
+		case 6:
+			m.version = f.b
+		}
+	}
+	return m
+}
+
 // DecodeMeta reads the UID and the resource version of an object of any kind.
 func DecodeMeta(raw []byte) (uid, resourceVersion string) {
-	var malformed error
-	meta := last(raw, 1, &malformed).b
-	return string(last(meta, 5, &malformed).b), string(last(meta, 6, &malformed).b)
+	m := decodeMeta(raw)
+	return string(m.uid), string(m.version)
 }

@@ -42,6 +42,7 @@ type canary struct {
 type canaryChange struct {
 	sent, replied record.Micros
 	seen          record.Micros
+	version       string
 	done          chan struct{} // closed once it was seen
 }
 
@@ -88,6 +89,12 @@ func (c *canary) start(ctx context.Context) error {
 	if _, err := typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
 	}
+	// A user who may not make it is told later of news of events that does not come.
+	_, _ = typed.Events(c.namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: canaryName, Labels: pod.Labels},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: c.namespace, Name: canaryName},
+		Type:           corev1.EventTypeWarning, Reason: "Canary", Message: "plimsoll changes this event to see how late the news of events comes",
+	}, metav1.CreateOptions{})
 	for range serviceWindow / 3 {
 		if err := c.barrier(ctx); err != nil {
 			return fmt.Errorf("start the canary: %w", err)
@@ -100,28 +107,54 @@ func aliveNow(now time.Time) string { return now.UTC().Format(time.RFC3339) }
 
 // run changes the canary until ctx ends.
 func (c *canary) run(ctx context.Context) {
-	tick := time.NewTicker(c.Load.CanaryInterval)
-	defer tick.Stop()
-	alive := time.NewTicker(AliveInterval)
-	defer alive.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_, _ = c.change(ctx) // what fails is kept for latency
-		case now := <-alive.C:
-			c.tellAlive(ctx, now)
-		case <-ctx.Done():
-			return
-		}
+	for api.Sleep(ctx, c.Load.CanaryInterval) {
+		_, _ = c.change(ctx) // what fails is kept for latency
 	}
 }
 
-// AliveInterval is how often a run gives a sign of life.
+// AliveInterval is how often a run gives a sign of life at least.
 const AliveInterval = 20 * time.Second
 
-func (c *canary) tellAlive(ctx context.Context, now time.Time) {
-	// The next sign follows soon: one that fails is no matter.
-	_, _ = c.annotate(ctx, "/api/v1/namespaces/"+c.namespace, api.AnnotationAlive, aliveNow(now))
+// The run's namespace and an event in it are changed, too: the one is a sign of life,
+// and the news of both tells how late that of all others of their kind comes.
+
+func (c *canary) touchNamespace(ctx context.Context) (string, error) {
+	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace, api.AnnotationAlive, aliveNow(c.now()))
+}
+
+func (c *canary) touchEvent(ctx context.Context) (string, error) {
+	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace+"/events/"+canaryName, api.AnnotationCanary, strconv.FormatInt(int64(c.Clock.Now()), 10))
+}
+
+// touchPod changes the canary once more.
+func (c *canary) touchPod(ctx context.Context) (string, error) {
+	change, err := c.change(ctx)
+	if err != nil {
+		return "", err
+	}
+	return change.version, nil
+}
+
+// touch changes an annotation of an object and returns its version.
+func (c *canary) touch(ctx context.Context, path, key, value string) (version string, err error) {
+	r, err := c.annotate(ctx, path, key, value)
+	if err != nil {
+		return "", err
+	}
+	return versionOf(r)
+}
+
+// versionOf is the version of the object that was answered.
+func versionOf(r api.Reply) (string, error) {
+	if err := r.Err(); err != nil {
+		return "", err
+	}
+	raw, err := api.OpenEnvelope(r.Body)
+	if err != nil {
+		return "", err
+	}
+	_, version := api.DecodeMeta(raw)
+	return version, nil
 }
 
 // annotate changes an annotation of the object at a path.
@@ -146,7 +179,7 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 
 	r, err := c.annotate(ctx, c.path, api.AnnotationCanary, strconv.Itoa(number))
 	if err == nil {
-		err = r.Err()
+		change.version, err = versionOf(r)
 	}
 	replied := c.Clock.Now()
 	c.mu.Lock()

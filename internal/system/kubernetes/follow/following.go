@@ -22,6 +22,8 @@ type Followed interface {
 	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
 	// Names are those of the objects that are not known to be gone.
 	Names() []string
+	// Expect says how many were asked for since the target was last empty.
+	Expect(n int)
 	// AwaitGone waits until the news has told of the end of all.
 	AwaitGone(ctx context.Context) error
 	// Forget drops all that is known, once the target is empty.
@@ -38,6 +40,35 @@ type following struct {
 	mu      sync.Mutex
 	tracker *observe.Tracker
 	arrived int // that ever were there since the target was last empty
+	asked   int // that were asked for since
+	leaving int // how many wait for the end of all
+}
+
+// short reports whether objects are not there that should be, or not gone. What has
+// moved in the last while is waited for.
+func (s *following) short(quiet time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, left := s.tracker.Counts(), s.tracker.Followed()
+	if (s.Clock.Now() - c.Moved).Duration() < quiet {
+		return false
+	}
+	if s.leaving > 0 {
+		return left > 0
+	}
+	return c.Ready < left || s.arrived < s.asked
+}
+
+// quiet is how long nothing moves before it is doubted that nothing does.
+const quiet = 3 * time.Second
+
+func (s *following) doubt() bool { return s.short(quiet) }
+
+// Expect says how many objects were asked for since the target was last empty.
+func (s *following) Expect(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = n
 }
 
 // follow puts news of objects on record. It is called with mu held.
@@ -85,6 +116,13 @@ func (s *following) Names() []string {
 }
 
 func (s *following) AwaitGone(ctx context.Context) error {
+	leave := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leaving += n
+	}
+	leave(1)
+	defer leave(-1)
 	for {
 		s.mu.Lock()
 		left := s.tracker.Followed()
@@ -102,5 +140,5 @@ func (s *following) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tracker.Forget()
-	s.arrived = 0
+	s.arrived, s.asked = 0, 0
 }

@@ -22,6 +22,14 @@ type NamespaceSet struct {
 	mu      sync.Mutex
 	names   map[string]bool
 	changes chan struct{} // has room for one: something changed
+	leaving int           // how many wait for the end of some
+}
+
+// doubt reports whether the end of one is waited for.
+func (s *NamespaceSet) doubt() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving > 0
 }
 
 func newNamespaceSet() *NamespaceSet {
@@ -43,17 +51,14 @@ func (s *NamespaceSet) Changed(_ record.Micros, kind string, object []byte) erro
 	return api.Decoded("namespace", func(ns *corev1.Namespace) { s.names[ns.Name] = kind != api.EventDeleted })(object)
 }
 
-// Listed implements api.Handler.
-func (s *NamespaceSet) Listed(_ record.Micros, items func(func([]byte) error) error) error {
-	names := make(map[string]bool)
-	if err := items(api.Decoded("namespace", func(ns *corev1.Namespace) { names[ns.Name] = true })); err != nil {
-		return err
-	}
+// Missing implements api.Handler.
+func (s *NamespaceSet) Missing(_ record.Micros, gone []api.Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
-	s.names = names
-	return nil
+	for _, o := range gone {
+		delete(s.names, o.Name)
+	}
 }
 
 func (s *NamespaceSet) notify() {
@@ -65,6 +70,13 @@ func (s *NamespaceSet) notify() {
 
 // AwaitGone waits until none of the namespaces is there.
 func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
+	leave := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.leaving += n
+	}
+	leave(1)
+	defer leave(-1)
 	for {
 		left := 0
 		s.mu.Lock()

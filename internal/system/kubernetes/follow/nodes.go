@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
@@ -123,25 +124,14 @@ func (s *NodeSet) Changed(now record.Micros, kind string, object []byte) error {
 	})(object)
 }
 
-// Listed implements api.Handler.
-func (s *NodeSet) Listed(now record.Micros, items func(func([]byte) error) error) error {
+// Missing implements api.Handler.
+func (s *NodeSet) Missing(now record.Micros, gone []api.Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.nodes
-	s.nodes, s.notReady = make(map[string]nodeView), 0
-	err := items(api.Decoded("node", func(node *corev1.Node) {
-		s.put(node, false)
-		if old, known := before[node.Name]; known {
-			s.compare(now, old, s.nodes[node.Name])
-		}
-		s.tellPlace(now, node.Name)
-	}))
-	for name := range before {
-		if _, there := s.nodes[name]; !there && err == nil {
-			s.tellPlace(now, name)
-		}
+	for _, o := range gone {
+		s.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}, true)
+		s.tellPlace(now, o.Name)
 	}
-	return err
 }
 
 // Declare makes the nodes on which all of the pods could land the places of the

@@ -38,22 +38,14 @@ func TestTroublesOfNodes(t *testing.T) {
 		e := body.(*record.KubeEvent)
 		told = append(told, fmt.Sprintf("%d %s %s %s: %s", now, e.Type, e.Object, e.Reason, e.Message))
 	}
-	list := func(now record.Micros, nodes ...[]byte) {
-		err := s.Listed(now, func(each func([]byte) error) error {
-			for _, n := range nodes {
-				if err := each(n); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	change := func(now record.Micros, raw []byte, kind string) {
 		if err := s.Changed(now, kind, raw); err != nil {
 			t.Fatal(err)
+		}
+	}
+	list := func(now record.Micros, nodes ...[]byte) {
+		for _, n := range nodes {
+			change(now, n, api.Listed)
 		}
 	}
 	list(1, node("a", ready, roomy), node("b", silent))
@@ -67,6 +59,7 @@ func TestTroublesOfNodes(t *testing.T) {
 		t.Errorf("%d nodes are not ready, want a and c", n)
 	}
 	list(8, node("a", ready, full), node("b", silent), node("d", silent))
+	s.Missing(8, []api.Identity{{Name: "c"}})
 	change(9, node("b", silent), api.EventDeleted)
 	want := []string{
 		"5 Warning a NodeNotReady: Kubelet stopped posting node status.", "5 Warning a NodeHasDiskPressure: kubelet has disk pressure",

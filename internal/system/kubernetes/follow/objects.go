@@ -169,7 +169,7 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 // watchers are the watches of the resources.
 func (s *ObjectSet) watchers() (list []*api.Watcher) {
 	for i, r := range s.Load.Objects.Resources {
-		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.collect[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding()}
+		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.collect[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
 		if !r.Unlabelled {
 			w.Query = ours(s.Load.RunID)
 		}
@@ -185,25 +185,17 @@ type resourceNews struct {
 }
 
 func (n *resourceNews) Changed(now record.Micros, kind string, object []byte) error {
-	change := observe.Changed
-	if kind == api.EventDeleted {
-		change = observe.Gone
-	}
-	return n.apply(now, change, object)
+	return n.apply(now, changeOf(kind), object)
 }
 
-func (n *resourceNews) Listed(now record.Micros, items func(func([]byte) error) error) error {
-	s := n.set
-	s.mu.Lock()
-	s.described.BeginResource(n.resource)
-	s.mu.Unlock()
-	if err := items(func(object []byte) error { return n.apply(now, observe.Listed, object) }); err != nil {
-		return err
+func (n *resourceNews) Missing(now record.Micros, gone []api.Identity) {
+	uids := make(map[string]bool, len(gone))
+	for _, o := range gone {
+		uids[o.UID] = true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.described.EndResource(s.Clock.Now(), n.resource)
-	return nil
+	n.set.mu.Lock()
+	defer n.set.mu.Unlock()
+	n.set.described.Missing(now, n.resource, uids)
 }
 
 func (n *resourceNews) apply(now record.Micros, change observe.Change, object []byte) error {
@@ -330,27 +322,6 @@ func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// settle returns once all that the resources' news had told of at the call was
-// seen: whatever has changed has a version, and versions grow.
-func (s *ObjectSet) settle(ctx context.Context, watchers []*api.Watcher) error {
-	for _, w := range watchers {
-		var newest uint64
-		_, err := w.Client.ListIn(ctx, w.Encoding, w.Path, w.Query, func(object []byte) error {
-			newest = max(newest, api.VersionNumber(w.Encoding.Version(object)))
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("list %s: %w", w.Name, w.Client.Unreachable(err))
-		}
-		for w.Seen.Load() < newest {
-			if !api.Sleep(ctx, 10*time.Millisecond) {
-				return fmt.Errorf("the watch of %s is silent: %w", w.Name, context.Cause(ctx))
-			}
-		}
-	}
-	return nil
 }
 
 // IsObject reports whether a kind is that of the objects that are followed.

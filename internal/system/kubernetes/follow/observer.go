@@ -13,8 +13,8 @@ package follow
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +37,8 @@ type Observer struct {
 	Namespaces *NamespaceSet
 	canary     *canary
 	watchers   []*api.Watcher
+	pods       *api.Watcher   // the one that brings the news of the canary
+	of         []*api.Watcher // those of the resources of Objects
 
 	// Watching ends with the watches: when the observer is closed, or with the
 	// reason for which one of them cannot go on.
@@ -70,7 +72,7 @@ func (o *Observer) Start(ctx context.Context, fail func(error)) error {
 	o.Watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	err := o.open(ctx, fail)
 	if err != nil {
-		o.Close()
+		o.Close(false)
 	}
 	return err
 }
@@ -81,36 +83,31 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 	if !o.Load.NormalEvents {
 		events.Set("fieldSelector", "type=Warning")
 	}
-	pods := &api.Watcher{Name: "pods", Path: "/api/v1/pods", Query: ours, Handler: o.Pods}
+	// A gap in the news of what is followed can lose objects; the other resources
+	// only explain and guard.
+	o.pods = &api.Watcher{Name: "pods", Path: "/api/v1/pods", Query: ours, Handler: o.Pods, Care: api.Care{Touch: o.canary.touchPod, Doubt: o.Pods.doubt}}
 	if o.Objects != nil {
-		pods.Path = o.canary.pods // the others tell of nothing that is followed
+		o.pods.Path, o.pods.Beside = o.canary.pods, true // the others tell of nothing that is followed
 	}
 	o.watchers = []*api.Watcher{
-		pods,
-		{Name: "nodes", Path: "/api/v1/nodes", Handler: o.Nodes},
-		{Name: "namespaces", Path: "/api/v1/namespaces", Query: ours, Handler: o.Namespaces},
-		{Name: "events", Path: "/api/v1/events", Query: events, Handler: eventHandler(o.event), FromNow: true},
+		o.pods,
+		{Name: "nodes", Path: "/api/v1/nodes", Handler: o.Nodes, Beside: true, Care: api.Care{Every: listEvery}},
+		{Name: "namespaces", Path: "/api/v1/namespaces", Query: ours, Handler: o.Namespaces, Beside: true, Care: api.Care{Touch: o.canary.touchNamespace, Every: listEvery, Doubt: o.Namespaces.doubt}},
+		{Name: "events", Path: "/api/v1/events", Query: events, Handler: eventHandler(o.event), Beside: true, FromNow: true, Care: api.Care{Touch: o.canary.touchEvent}},
 	}
 	if o.Load.Images && !o.Load.NormalEvents {
 		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
-		o.watchers = append(o.watchers, &api.Watcher{Name: "events of images", Path: "/api/v1/events", Query: pulled, Handler: eventHandler(o.Pods.pulled), FromNow: true})
+		o.watchers = append(o.watchers, &api.Watcher{Name: "events of images", Path: "/api/v1/events", Query: pulled, Handler: eventHandler(o.Pods.pulled), Beside: true, FromNow: true})
 	}
-	of := []*api.Watcher{pods}
 	if o.Objects != nil {
 		o.Objects.probing = o.Watching
-		of = o.Objects.watchers()
-		o.watchers = append(o.watchers, of...)
+		o.of = o.Objects.watchers()
+		o.watchers = append(o.watchers, o.of...)
 	}
 	for _, w := range o.watchers {
-		w.Client, w.Clock = o.Client, o.Clock
-		w.Fault = func(*record.Fault) {}
+		w.Client, w.Clock, w.Emit = o.Client, o.Clock, o.Emit
 		if w.Encoding == nil {
 			w.Encoding = api.ProtobufEncoding()
-		}
-		if slices.Contains(of, w) {
-			// A gap in the news of them can lose objects; the other resources
-			// only explain and guard.
-			w.Fault = func(f *record.Fault) { o.Emit(f) }
 		}
 		if err := w.Start(ctx); err != nil {
 			return err
@@ -126,21 +123,35 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 		return err
 	}
 	o.working.Go(func() { o.canary.run(o.Watching) })
+	for _, w := range o.watchers {
+		o.working.Go(func() { w.Guard(o.Watching) })
+	}
 	return nil
 }
+
+// listEvery is how often a list is held against a watch by which nothing is judged
+// and that may still stop a load, or keep it from being removed.
+const listEvery = 10 * time.Second
 
 // ours selects what carries the label of a run.
 func ours(run string) url.Values { return url.Values{"labelSelector": {api.LabelRun + "=" + run}} }
 
-// Settle returns once all that was published before the call was seen.
+// Settle returns once all that was published before the call was seen. Where an
+// object is not there by then, a list tells whether that is so.
 func (o *Observer) Settle(ctx context.Context) error {
-	if err := o.canary.barrier(ctx); err != nil || o.Objects == nil {
+	if err := o.canary.barrier(ctx); err != nil {
 		return err
 	}
-	return o.Objects.settle(ctx, slices.DeleteFunc(slices.Clone(o.watchers), func(w *api.Watcher) bool {
-		_, of := w.Handler.(*resourceNews)
-		return !of
-	}))
+	of := o.of
+	if o.Objects == nil && o.Pods.short(0) {
+		of = []*api.Watcher{o.pods}
+	}
+	for _, w := range of {
+		if err := w.Reconcile(ctx); err != nil {
+			return fmt.Errorf("list %s: %w", w.Name, w.Client.Unreachable(err))
+		}
+	}
+	return nil
 }
 
 // Own is the run's own namespace.
@@ -149,10 +160,16 @@ func (o *Observer) Own() string { return o.canary.namespace }
 // Latency is that of the API now, in seconds.
 func (o *Observer) Latency() (float64, error) { return o.canary.latency() }
 
-// Close ends the watches.
-func (o *Observer) Close() {
+// Close ends the watches. Emptied says that nothing of the run is left that they
+// could tell of.
+func (o *Observer) Close(emptied bool) {
 	o.stop(nil)
 	o.working.Wait()
+	for _, w := range o.watchers {
+		if emptied {
+			w.Over()
+		}
+	}
 }
 
 // reconnect takes all watches up anew, on another connection.
@@ -174,11 +191,14 @@ func (h eventHandler) Changed(now record.Micros, kind string, object []byte) err
 	return api.Decoded("event", func(e *corev1.Event) { h(now, e) })(object)
 }
 
-func (h eventHandler) Listed(record.Micros, func(func([]byte) error) error) error { return nil }
+func (h eventHandler) Missing(record.Micros, []api.Identity) {}
 
 // event puts an event on record, if it is about a node or an object of ours.
 func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	about := e.InvolvedObject
+	if e.Labels[api.LabelCanary] != "" {
+		return
+	}
 	if about.Namespace != "" && !o.Namespaces.Has(about.Namespace) {
 		return
 	}

@@ -36,26 +36,28 @@ func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
 
 // Changed implements api.Handler.
 func (s *PodSet) Changed(now record.Micros, kind string, object []byte) error {
-	change := observe.Changed
-	if kind == api.EventDeleted {
-		change = observe.Gone
-	}
-	return s.apply(now, change, object)
+	return s.apply(now, changeOf(kind), object)
 }
 
-// Listed implements api.Handler.
-func (s *PodSet) Listed(now record.Micros, items func(func([]byte) error) error) error {
-	s.mu.Lock()
-	s.tracker.BeginList()
-	s.mu.Unlock()
-	err := items(func(object []byte) error { return s.apply(now, observe.Listed, object) })
-	if err != nil {
-		return err
+// changeOf is how a message of a kind came.
+func changeOf(kind string) observe.Change {
+	switch kind {
+	case api.EventDeleted:
+		return observe.Gone
+	case api.Listed:
+		return observe.Listed
 	}
+	return observe.Changed
+}
+
+// Missing implements api.Handler.
+func (s *PodSet) Missing(now record.Micros, gone []api.Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tracker.EndList(s.Clock.Now())
-	return nil
+	for _, o := range gone {
+		delete(s.parts, o.UID)
+		s.tracker.Missing(now, o.Namespace+"/"+o.Name, o.UID)
+	}
 }
 
 // apply takes in one message about a pod.

@@ -92,7 +92,7 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 	set.ours, set.probing = func(string) bool { return true }, b.Context()
 	var news newsCount
 	for _, w := range set.watchers() {
-		w.Client, w.Clock, w.Fault = client, common.Clock, func(*record.Fault) {}
+		w.Client, w.Clock, w.Emit = client, common.Clock, func(record.Body) {}
 		w.Handler = &countedNews{w.Handler, &news}
 		if w.Query != nil {
 			w.Query = url.Values{"labelSelector": {api.LabelManagedBy + "=" + api.ManagedBy}}

@@ -24,7 +24,6 @@ type Described struct {
 	resources [][]rule // by resource
 	there     int      // the resource of the milestone that counts
 	objects   map[string]*told
-	lists     []int // how many lists of each resource there were
 	setUp     setUp
 	on        map[string][]string     // the objects of each place
 	then      map[int]*described.Then // by the milestone after which it is asked
@@ -96,9 +95,8 @@ func (s *setUp) forget() {
 
 // told is what the resources have told of an object.
 type told struct {
-	news   News
-	uids   []string // of each resource's object
-	listed []int    // the list of each resource that last had it
+	news News
+	uids []string // of each resource's object
 	// stale are those of before it was asked for what is measured: they tell of
 	// an earlier life.
 	stale    []string
@@ -134,7 +132,7 @@ type Probe struct {
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *described.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
 		said: make(map[int]string), held: make(map[*described.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
@@ -190,29 +188,20 @@ func (d *Described) Forget() {
 	d.setUp.forget()
 }
 
-// BeginResource and EndResource are BeginList and EndList of a list of one of
-// the resources.
-func (d *Described) BeginResource(resource int) {
-	d.lists[resource]++
-	if resource == 0 {
-		d.BeginList()
-	}
-}
-
-// EndResource takes what the list did not have for deleted before now.
-func (d *Described) EndResource(now record.Micros, resource int) {
+// Missing takes in that objects of a resource, by UID, ended before now: a list did
+// not have them.
+func (d *Described) Missing(now record.Micros, resource int, gone map[string]bool) {
 	for _, o := range d.objects {
+		uid := o.uids[resource]
 		switch {
-		case o.uids[resource] == "" || o.listed[resource] == d.lists[resource]:
+		case uid == "" || !gone[uid]:
 		case resource == 0:
 			d.leave(now, o)
+			d.Tracker.Missing(now, o.news.Name, uid)
 		default:
 			d.lose(o, resource)
 			d.apply(now, Changed, o)
 		}
-	}
-	if resource == 0 {
-		d.EndList(now)
 	}
 }
 
@@ -356,7 +345,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 			return nil, nil
 		}
 		n := len(d.spec.Resources)
-		o = &told{uids: make([]string, n), stale: make([]string, n), listed: make([]int, n), troubles: make([]trouble, n)}
+		o = &told{uids: make([]string, n), stale: make([]string, n), troubles: make([]trouble, n)}
 		o.news.Name, o.news.Slot = name, name
 		d.objects[name] = o
 	}
@@ -368,9 +357,9 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	}
 	if resource == 0 && o.uids[0] != "" && o.uids[0] != m.uid {
 		// The name was given to another object.
-		*o = told{news: News{Name: name, Slot: name}, uids: make([]string, len(o.uids)), stale: o.uids, listed: make([]int, len(o.uids)), troubles: make([]trouble, len(o.uids))}
+		*o = told{news: News{Name: name, Slot: name}, uids: make([]string, len(o.uids)), stale: o.uids, troubles: make([]trouble, len(o.uids))}
 	}
-	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
+	o.uids[resource] = m.uid
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
 		if by := d.spec.GroupBy; by != nil && o.news.Labels == nil {

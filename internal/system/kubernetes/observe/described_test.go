@@ -141,11 +141,9 @@ func TestDescribed(t *testing.T) {
 			tr.tell(Changed, 0, machineA, "")
 			tr.tell(Changed, 1, instanceA, running)
 			tr.now++
-			tr.described.BeginResource(1)
-			tr.described.EndResource(tr.now, 1)
+			tr.described.Missing(tr.now, 1, map[string]bool{"i1": true})
 			tr.now++
-			tr.described.BeginResource(0)
-			tr.described.EndResource(tr.now, 0)
+			tr.described.Missing(tr.now, 0, map[string]bool{"m1": true})
 		}, "1 a Created at 7\n2 a Scheduled on n1 at 9\n2 a Running\n3 a lost Running NotRunning\n4 a Deleted late"},
 		{"why one is not there is said at the end", func(tr *describedTrial) {
 			tr.tell(Changed, 0, machineA, "")

@@ -70,10 +70,11 @@ type trial struct {
 	*Tracker
 	now    record.Micros
 	events []record.Event
+	have   map[string]bool // of the last list
 }
 
 func newTrial() *trial {
-	tr := &trial{}
+	tr := &trial{have: make(map[string]bool)}
 	tr.Tracker = NewTracker(PodCourse(), func(at record.Micros, body record.Body) {
 		tr.events = append(tr.events, record.Event{T: at, Body: body})
 	})
@@ -82,7 +83,25 @@ func newTrial() *trial {
 
 func (tr *trial) news(change Change, m *Pod) {
 	tr.now++
+	tr.apply(change, m)
+}
+
+func (tr *trial) apply(change Change, m *Pod) {
 	tr.Apply(tr.now, change, m.News())
+	if change != Gone {
+		tr.have[m.Name] = true
+	}
+}
+
+// beginList begins a list, and endList says what it did not have.
+func (tr *trial) beginList() { tr.have = make(map[string]bool) }
+
+func (tr *trial) endList() {
+	for name, o := range maps.Clone(tr.objects) {
+		if !tr.have[name] {
+			tr.Missing(tr.now, name, o.uid)
+		}
+	}
 }
 
 func (tr *trial) changed(changes ...with) { tr.news(Changed, aPod(changes...)) }
@@ -90,12 +109,12 @@ func (tr *trial) deleted(changes ...with) { tr.news(Gone, aPod(changes...)) }
 
 // listed hands over a whole list, made after a gap.
 func (tr *trial) listed(pods ...*Pod) {
-	tr.BeginList()
+	tr.beginList()
 	for _, m := range pods {
 		tr.news(Listed, m)
 	}
 	tr.now++
-	tr.EndList(tr.now)
+	tr.endList()
 }
 
 // text is what was emitted, an event a line.
@@ -202,7 +221,7 @@ func TestTracker(t *testing.T) {
 			func(tr *trial) {
 				tr.changed()
 				tr.changed(named("ns/b", "2"))
-				tr.BeginList()
+				tr.beginList()
 				tr.news(Listed, aPod())
 				tr.listed(aPod(), aPod(named("ns/b", "2")))
 			},
@@ -627,11 +646,11 @@ func TestCountsAgreeWithASlowTwin(t *testing.T) {
 			ops = append(ops, operation{tr.now, change, m})
 			switch {
 			case m != nil:
-				tr.Apply(tr.now, change, m.News())
+				tr.apply(change, m)
 			case change == Listed:
-				tr.BeginList()
+				tr.beginList()
 			default:
-				tr.EndList(tr.now)
+				tr.endList()
 			}
 		}
 		for range rng.IntN(40) {

@@ -84,7 +84,6 @@ type object struct {
 	slot    string // "" when it equals the name
 	place   string
 	reached uint32 // bit i: milestone i was reached
-	listed  int    // the list that last had it
 	// pulled are those of its parts whose images are in place, until all are.
 	parts    int
 	pulled   []string
@@ -114,7 +113,6 @@ type Tracker struct {
 	emit    func(record.Micros, record.Body)
 	objects map[string]*object
 	counts  Counts
-	list    int
 	left    int // departed
 	// Asleep says that objects are made ready first: each begins with Begin.
 	Asleep bool
@@ -135,18 +133,10 @@ func (t *Tracker) Forget() {
 	t.counts = Counts{Moved: t.counts.Moved}
 }
 
-// BeginList starts a list that was made because news may have been missed:
-// every object of it is handed over as Listed, then EndList follows. A list
-// that fails halfway is given up by beginning another one.
-func (t *Tracker) BeginList() { t.list++ }
-
-// EndList takes objects that the list did not have for deleted at a time before
-// now.
-func (t *Tracker) EndList(now record.Micros) {
-	for name, o := range t.objects {
-		if o.listed != t.list && o.uid != "" && !o.departed {
-			t.gone(now, name, o, true)
-		}
+// Missing takes an object for deleted at a time before now: a list did not have it.
+func (t *Tracker) Missing(now record.Micros, name, uid string) {
+	if o := t.objects[name]; o != nil && o.uid == uid && !o.departed {
+		t.gone(now, name, o, true)
 	}
 }
 
@@ -200,9 +190,6 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 		o.uid, o.parts = m.UID, m.Parts
 		t.counts.Seen++
 		t.reach(now, m, o, bitCreated, late)
-	}
-	if m.UID != "" {
-		o.listed = t.list
 	}
 	if change == Gone {
 		t.gone(now, m.Name, o, false)

@@ -1,0 +1,113 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// warnings are those of a result, one a line.
+func warnings(r result.Result) string { return strings.Join(r.Warnings.Lines(), "\n") }
+
+// leftOf is what carries the label of any run in a cluster, asked directly.
+func leftOf(t *testing.T, p *harness.Program, r result.Result) (left []string) {
+	t.Helper()
+	c := client(t, p.Kubeconfig, nil)
+	ours := metav1.ListOptions{LabelSelector: "plimsoll.dev/run"}
+	spaces, err := c.CoreV1().Namespaces().List(t.Context(), ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range spaces.Items {
+		left = append(left, "namespace "+ns.Name)
+	}
+	pods, err := c.CoreV1().Pods("").List(t.Context(), ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		left = append(left, "pod "+pod.Namespace+"/"+pod.Name)
+	}
+	return left
+}
+
+// What a watch does not tell in time, or at all, is asked of the API: nothing of it
+// becomes a breach, and nothing is left.
+func TestWatchesAreGuarded(t *testing.T) {
+	t.Parallel()
+	lost := []Rule{{On: Match{Verb: "watch", Resource: "pods", Event: "MODIFIED"}, Do: Drop(), Share: 0.05}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop(), Share: 0.05}}
+	for i, tt := range []struct {
+		why   string
+		rules []Rule
+		args  []string
+		check func(t *testing.T, got harness.Outcome, r result.Result)
+	}{
+		{"events are lost", lost, []string{"--slo", "all Ready"}, func(t *testing.T, got harness.Outcome, r result.Result) {
+			s := r.Steps[0]
+			if got.Code != process.ExitHeld || s.Objects.NeverReady != 0 || s.Objects.Ready != s.Objects.Intended {
+				t.Errorf("exit code %d, %+v: %s", got.Code, s.Objects, s.VerdictWhy)
+			}
+			if s.Missed["pods"] == 0 || !strings.Contains(warnings(r), "the watch of pods missed changes, which a list showed") {
+				t.Errorf("missed %v, %s", s.Missed, warnings(r))
+			}
+		}},
+		{"the watch of pods is 8 s late", []Rule{{On: Watches("pods"), Do: Late(8 * time.Second), From: 3 * time.Second}}, []string{"--slo", "Ready p99 <= 5s"}, func(t *testing.T, got harness.Outcome, r result.Result) {
+			s := r.Steps[0]
+			if got.Code != process.ExitInconclusive || s.Verdict != slo.Inconclusive || !strings.Contains(s.VerdictWhy, "the news of objects was late, by ") {
+				t.Errorf("exit code %d, %s: %s", got.Code, s.Verdict, s.VerdictWhy)
+			}
+			if s.WatchLag == nil || s.WatchLag.P99 == nil || *s.WatchLag.P99 < 7 || !strings.Contains(warnings(r), "watch of pods late") {
+				t.Errorf("%+v, %s", s.WatchLag, warnings(r))
+			}
+		}},
+		{"namespaces hang", []Rule{{On: Watches("namespaces"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("namespaces")},
+		{"events hang", []Rule{{On: Watches("events"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("events")},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			if i > 0 {
+				suite.Long(t, "a run with a watch that is late or hangs takes half a minute")
+			}
+			p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
+			proxy := Start(t, p.Kubeconfig, Plan{Seed: 7, Rules: tt.rules})
+			begun := time.Now()
+			got := p.RunTo(t, "r", append([]string{"sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "50", "--pace", "max", "--hold", "8s"}, tt.args...)...)
+			r := p.Result(t, "r")
+			tt.check(t, got, r)
+			if r.Cleanup == nil || !r.Cleanup.Done {
+				t.Errorf("cleanup %+v", r.Cleanup)
+			}
+			if left := leftOf(t, p, r); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if took := time.Since(begun); took > 3*time.Minute {
+				t.Errorf("it took %v", took)
+			}
+			if t.Failed() {
+				t.Logf("exit code %d after %v, faults %v\n%s", got.Code, time.Since(begun), proxy.Counts().Faults, warnings(r))
+			}
+		})
+	}
+}
+
+// saysLate is the check of a run that held, and says which watch was late.
+func saysLate(watch string) func(t *testing.T, got harness.Outcome, r result.Result) {
+	return func(t *testing.T, got harness.Outcome, r result.Result) {
+		if got.Code != process.ExitHeld {
+			t.Errorf("exit code %d: %s", got.Code, r.Why)
+		}
+		for _, w := range r.Warnings {
+			if w.Kind == record.WarningWatch && strings.Contains(w.Text, "watch of "+watch+" late") {
+				return
+			}
+		}
+		t.Errorf("no warning of the watch of %s:\n%s", watch, warnings(r))
+	}
+}
