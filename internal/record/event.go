@@ -71,6 +71,8 @@ const (
 	KindPlace EventKind = "place"
 	// KindCleanup is of the removal of what the run has made.
 	KindCleanup EventKind = "cleanup"
+	// KindActor is of one whose work is waited for, and that does nothing.
+	KindActor EventKind = "actor"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -112,7 +114,7 @@ type Ending string
 const (
 	EndHeld        Ending = "held"        // the level was reached and held for the whole hold
 	EndTimeout     Ending = "timeout"     // not every object was ready within the step timeout
-	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved
+	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved, or whoever they waited for did nothing
 	EndGuard       Ending = "guard"       // a guard stopped the load
 	EndUnfinished  Ending = "unfinished"  // what was done to the target in the hold had not ended with it
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
@@ -363,6 +365,31 @@ type Fault struct {
 	Message string `json:"message,omitempty"`
 }
 
+// Actor is one whose work is waited for and that does nothing, as of T: it is told
+// again while that lasts, and once it is over.
+type Actor struct {
+	Actor string `json:"actor"` // as Milestone.Owner names it
+	Says  string `json:"says"`  // that it does nothing, in words
+	// Since is when it last did something, or when it was first waited for if
+	// that was later.
+	Since Micros `json:"since"`
+	Over  bool   `json:"over,omitempty"` // it acts again, or is not waited for any more
+	// Waiting is how many of Of wait for it.
+	Waiting int  `json:"waiting"`
+	Of      Noun `json:"of"`
+	// Message is how it is known.
+	Message string `json:"message,omitempty"`
+}
+
+// Sentence says it as of a time.
+func (a *Actor) Sentence(at Micros) string {
+	wait := "wait"
+	if a.Waiting == 1 {
+		wait = "waits"
+	}
+	return fmt.Sprintf("%s for %.0f s; %s %s for it", a.Says, (at - a.Since).Seconds(), a.Of.Count(a.Waiting), wait)
+}
+
 // Note is something the reader must know: a warning of the result.
 type Note struct {
 	Text string `json:"text"`
@@ -438,6 +465,7 @@ func (*Window) Kind() EventKind    { return KindWindow }
 func (*Request) Kind() EventKind   { return KindRequest }
 func (*Cleanup) Kind() EventKind   { return KindCleanup }
 func (*Place) Kind() EventKind     { return KindPlace }
+func (*Actor) Kind() EventKind     { return KindActor }
 
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
@@ -478,6 +506,8 @@ func newBody(k EventKind) Body {
 		return new(Place)
 	case KindCleanup:
 		return new(Cleanup)
+	case KindActor:
+		return new(Actor)
 	case KindWindow:
 		return new(Window)
 	case KindRequest:

@@ -94,6 +94,9 @@ type Progress struct {
 	// Left is how many things of the run's are in the target, of any kind, that
 	// Close is to remove one by one; 0 where they go with the system itself.
 	Left int
+	// Silent says who has done nothing for so long although objects wait for it
+	// that they are waited for no more, "" where nobody has.
+	Silent string
 	// Moved is when any object last moved.
 	Moved record.Micros
 }

@@ -16,8 +16,11 @@ const functionalMaximum = "a limit of one or more components was reached; the fu
 // noLimit is what follows where all stood still first.
 const noLimit = "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"
 
-// BrokeFirst finds what broke first in the step that decided. It is nil where
-// every goal held.
+// silent is what follows where somebody did nothing.
+const silent = "nothing was used up: that is no limit of the load, and the step should be made again"
+
+// BrokeFirst finds what broke first in the step that decided. Where none did it is
+// whoever did nothing in a step that did not hold. It is nil where every goal held.
 func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult) *result.BrokeFirst {
 	says := ""
 	if kind == "limit" {
@@ -40,10 +43,19 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 		switch {
 		case says != "" && len(c.Reasons) > 0 && result.Top(c.Reasons).Mistaken():
 			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		case first.Kind == result.BreachActor:
+			says = silent
 		case first.Kind == result.BreachStandstill && !slices.ContainsFunc(c.Breaches, other):
 			says = noLimit
 		}
 		return &result.BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
+	}
+	for _, c := range steps {
+		if i := verdict.FirstOf(c.Breaches); i >= 0 && c.Verdict != slo.Pass && c.Breaches[i].Kind == result.BreachActor && len(goals) > 0 {
+			first := c.Breaches[i]
+			first.First = true
+			return &result.BrokeFirst{Goal: goals[0].Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: silent, Conditions: c.Conditions}
+		}
 	}
 	return nil
 }

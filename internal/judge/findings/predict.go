@@ -68,7 +68,8 @@ func outcomeOfSteps(r *result.Result) (o ceiling.Outcome) {
 			o.LowestFailing, o.Binding = &s.LevelReached, s.VerdictWhy
 			// What kept objects from being ready names the cause only where that is
 			// what the step broke on.
-			if slices.ContainsFunc(r.Breaches, func(b result.Breach) bool {
+			silent := slices.ContainsFunc(s.Breaches, func(b result.Breach) bool { return b.Kind == result.BreachActor })
+			if !silent && slices.ContainsFunc(r.Breaches, func(b result.Breach) bool {
 				return b.Step == s.ID && b.Decided && (b.Kind == result.BreachMissing || b.Kind == result.BreachErrors)
 			}) {
 				o.Binding = cmp.Or(result.Binding(&kind, s.Reasons), s.VerdictWhy)

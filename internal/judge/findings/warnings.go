@@ -35,6 +35,9 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
 		}
+		for _, text := range s.Silent {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
+		}
 		if text := fold.StallOf(s.Backlog); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}

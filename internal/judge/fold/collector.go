@@ -117,6 +117,8 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 		f.canaries.add(body)
 	case *record.Guard:
 		f.Guards = append(f.Guards, Stop{*body, e.T})
+	case *record.Actor:
+		f.addActor(e.T, body)
 	}
 }
 

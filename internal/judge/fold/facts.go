@@ -39,6 +39,7 @@ type Facts struct {
 	readings usage.Readings
 	Troubles Troubles
 	canaries canaries
+	Silent   []Silence // actors that did nothing, in the order in which that was told
 	Guards   []Stop
 	logs     []result.LogTail
 

@@ -55,6 +55,7 @@ const (
 	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
 	BreachPlace      BreachKind = "place"      // a place was taken, closed, or is not ready
 	BreachStandstill BreachKind = "standstill" // no write was answered, and nothing moved
+	BreachActor      BreachKind = "actor"      // whoever objects waited for did nothing
 )
 
 // Breach is something that broke, at the moment at which it did. Where Decided

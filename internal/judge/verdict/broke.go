@@ -68,6 +68,12 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 			Count: s.Released, Message: s.Evidence, At: s.From,
 		})
 	}
+	for i := range f.Silent {
+		s := &f.Silent[i]
+		value := result.Round(s.Seconds(), 3)
+		c.Silent = append(c.Silent, s.String())
+		c.Breaches = append(c.Breaches, result.Breach{Step: c.ID, What: s.String(), Value: &value, Kind: result.BreachActor, Count: s.Waiting, Message: s.Message, At: s.Since})
+	}
 	slices.SortFunc(c.Breaches, func(x, y result.Breach) int {
 		// What was seen comes before the objective that was lost by it.
 		return cmp.Or(cmp.Compare(x.At, y.At), result.CompareBool(x.Decided, y.Decided), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.What, y.What))
@@ -81,6 +87,10 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 		x := &c.Breaches[i]
 		x.Time, x.Load = spec.Wall(x.At), loads[i]
 	}
+	// Whoever did nothing comes before what follows from it.
+	slices.SortStableFunc(c.Breaches, func(x, y result.Breach) int {
+		return result.CompareBool(y.Kind == result.BreachActor, x.Kind == result.BreachActor)
+	})
 	c.sightings = make(map[result.BreachKind]int, len(f.Troubles.Seen))
 	for _, x := range c.Breaches {
 		if !x.Decided {

@@ -57,6 +57,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	case len(on.broken) > 0:
 		what := strings.Join(on.broken, "; ")
 		v.bind(g.Name, on)
+		if len(f.Silent) > 0 {
+			what = f.Silent[0].String() + "; " + what
+		}
 		if len(f.Guards) > 0 && f.Stream == nil {
 			what += fmt.Sprintf("; %d of %d were ready", c.Objects.Ready, c.Objects.Intended)
 		}
@@ -189,6 +192,9 @@ func (v *verdicts) bind(goal string, on breaks) {
 	c, f := v.step, v.f
 	what := strings.Join(on.broken, "; ")
 	switch {
+	case len(f.Silent) > 0:
+		// What it bound is not what is used up, nor what is slow.
+		c.Binding[goal] = f.Silent[0].String()
 	case len(f.Guards) > 0:
 		// What a guard interrupted is not what bound.
 		c.Binding[goal] = strings.Join(on.broken[:len(f.Guards)], "; ")

@@ -15,6 +15,8 @@ type Judged struct {
 	Largest []string
 	// Stood is how long all writes stood still at most, in seconds.
 	Stood float64
+	// Silent says of each actor that did nothing that it did.
+	Silent []string
 	// Exact says that whatever was not ready was refused at every place
 	// as all were full, which no chance decides.
 	Exact bool

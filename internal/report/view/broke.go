@@ -151,7 +151,7 @@ func broke(r result.Result) (out Section) {
 			break
 		}
 		what := b.What
-		if !b.Decided {
+		if !b.Decided && b.Kind != result.BreachActor { // which says how many wait
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
 		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)

@@ -49,6 +49,11 @@ func (e *Engine) current() int { return int(e.step.Load()) }
 // errGuard ends a step's context when a guard has tripped.
 var errGuard = errors.New("a guard tripped")
 
+// silentError ends a step's context when whoever its objects wait for does nothing.
+type silentError struct{ what string }
+
+func (e *silentError) Error() string { return e.what }
+
 // Run makes one step and returns how it ended. An error means that the target
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
@@ -146,8 +151,12 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	ending := r.runStages(guarded)
 	stop()
 	// A guard that trips in the step's last moment ends it as well.
-	if cause := context.Cause(guarded); errors.Is(cause, errGuard) {
+	cause := context.Cause(guarded)
+	if errors.Is(cause, errGuard) {
 		return record.EndGuard, cause.Error()
+	}
+	if silent, ok := errors.AsType[*silentError](cause); ok && ending == record.EndInterrupted {
+		return record.EndStalled, silent.Error()
 	}
 	if ending == record.EndInterrupted || ending == record.EndUnfinished {
 		return ending, cmp.Or(r.failed, context.Cause(guarded)).Error()
@@ -406,11 +415,9 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 }
 
 // guard watches the target's health until the returned function is called, and
-// ends the step when a guard trips.
+// ends the step when a guard trips, or when whoever its objects wait for does
+// nothing.
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
-	if len(r.options.Guards) == 0 {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -422,6 +429,13 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 			case <-tick.C:
 			case <-ctx.Done():
 				return
+			}
+			if silent := r.target.Progress().Silent; silent != "" {
+				trip(&silentError{silent})
+				return
+			}
+			if len(r.options.Guards) == 0 {
+				continue
 			}
 			measures, err := r.target.Health(ctx)
 			if ctx.Err() != nil {

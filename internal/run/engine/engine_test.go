@@ -46,6 +46,7 @@ type fake struct {
 	health  func(now time.Duration) (map[string]float64, error)
 	settle  func(now time.Duration) error
 	account func(now time.Duration) error
+	silent  func(now time.Duration) string
 	raise   func(now time.Duration) error
 	reset   func(ctx context.Context, now time.Duration) error
 
@@ -123,6 +124,9 @@ func (f *fake) Progress() system.Progress {
 	defer f.mu.Unlock()
 	now := f.clock.Now()
 	var p system.Progress
+	if f.silent != nil {
+		p.Silent = f.silent(now.Duration())
+	}
 	moved := func(at record.Micros) {
 		if at <= now {
 			p.Moved = max(p.Moved, at)
@@ -383,6 +387,43 @@ func TestHowAStepEnds(t *testing.T) {
 			}
 			if n := len(tr.sink.slots()); n != 50 {
 				t.Errorf("%s: %d requests on record", tt.why, n)
+			}
+		})
+	}
+}
+
+// A step is waited for no longer once whoever its objects wait for does nothing: in
+// the raise, which begins no further request, and in the wait. The sentence is why it
+// ended.
+func TestNobodyActs(t *testing.T) {
+	for _, tt := range []struct {
+		why   string
+		pace  float64
+		from  time.Duration // since when nobody acts
+		want  string
+		slots int
+		took  float64
+	}{
+		{"in the wait", 0, 30 * time.Second, "1:start, 1:loaded, 1:end stalled", 50, 29},
+		{"in the raise, of which five requests a second were made", 5, 5 * time.Second, "1:start, 1:end stalled", 20, 4},
+	} {
+		bubble(t, func(t *testing.T, tr *trial) {
+			tr.target.fate = func(i int) fate { return map[bool]fate{true: neverTells}[i == 7] }
+			tr.options.Pace = tt.pace
+			tr.target.silent = func(now time.Duration) string {
+				if now < tt.from {
+					return ""
+				}
+				return "no scheduler has acted"
+			}
+			begin := time.Now()
+			ending, err := tr.Run(context.Background(), whole(50))
+			end := tr.sink.events[len(tr.sink.events)-1].Body.(*record.StepEvent)
+			if err != nil || ending != record.EndStalled || tr.sink.story() != tt.want || end.Message != "no scheduler has acted" {
+				t.Errorf("%s:\n got %s (%s, %q, %v)\nwant %s", tt.why, tr.sink.story(), ending, end.Message, err, tt.want)
+			}
+			if n := len(tr.sink.slots()); n < tt.slots || n > tt.slots+2 || math.Floor(time.Since(begin).Seconds()) != tt.took {
+				t.Errorf("%s: %d requests, it took %v; want %d and %v s", tt.why, n, time.Since(begin), tt.slots, tt.took)
 			}
 		})
 	}
