@@ -113,6 +113,15 @@ func creating[T any](create func(context.Context, T, metav1.CreateOptions) (T, e
 	}
 }
 
+// dropLease takes away the lease that a component held before it was killed.
+func (c cluster) dropLease(ctx context.Context, component string) error {
+	err := c.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, component, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take away its lease: %w", err)
+	}
+	return nil
+}
+
 // waitServiceAccount waits for the service account without which no pod can be
 // created in the namespace default.
 func (c cluster) waitServiceAccount(ctx context.Context) error {

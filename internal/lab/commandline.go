@@ -25,6 +25,16 @@ const (
 	controllerBurst = 10000
 )
 
+// The scheduler and the controller manager hold leases, so that whoever waits for
+// them can tell whether they live. They have no rival: a store that stands still for
+// minutes must not end them, as it would where another could take over. Before one
+// is started again the lab takes its lease away, which would else be waited for.
+const (
+	leaderLease    = time.Hour
+	leaderDeadline = 50 * time.Minute
+	leaderRenewal  = 2 * time.Second // as Kubernetes has it
+)
+
 // leaseRenewals is the rate of lease renewals, in all, that nodes are slowed
 // down to. At the kubelet's own pace of one per node in 10 s, a thousand nodes
 // would keep a small machine half busy.
@@ -148,7 +158,10 @@ func controllerManagerArguments(dir directory, r record) []string {
 		"--secure-port=" + strconv.Itoa(r.Ports.ControllerManager),
 		"--tls-cert-file=" + dir.cert(ControllerManager),
 		"--tls-private-key-file=" + dir.key(ControllerManager),
-		"--leader-elect=false",
+		"--leader-elect",
+		"--leader-elect-lease-duration=" + leaderLease.String(),
+		"--leader-elect-renew-deadline=" + leaderDeadline.String(),
+		"--leader-elect-retry-period=" + leaderRenewal.String(),
 		"--use-service-account-credentials",
 		"--root-ca-file=" + dir.cert(clusterCA),
 		"--service-account-private-key-file=" + dir.key(serviceAccounts),
@@ -195,8 +208,11 @@ clientConnection:
   qps: %d
   burst: %d
 leaderElection:
-  leaderElect: false
-`, dir.componentConfig(Scheduler), controllerQPS, controllerBurst))
+  leaderElect: true
+  leaseDuration: %s
+  renewDeadline: %s
+  retryPeriod: %s
+`, dir.componentConfig(Scheduler), controllerQPS, controllerBurst, leaderLease, leaderDeadline, leaderRenewal))
 }
 
 func simulatedNodesArguments(dir directory, r record) []string {

@@ -168,6 +168,15 @@ func (r *runner) restart(ctx context.Context, component string) error {
 			return err
 		}
 	}
+	if component == ControllerManager || component == Scheduler {
+		cluster, err := r.cluster()
+		if err == nil {
+			err = cluster.dropLease(ctx, component)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := r.startOne(ctx, component); err != nil {
 		return err
 	}
