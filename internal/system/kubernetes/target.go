@@ -76,7 +76,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, beside.Caller); err != nil {
 		return nil, err
 	}
-	t.holdings = create.NewHoldings(t.Run)
+	t.holdings = create.NewHoldings(t.Run, t.watch.Actors)
 	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
 	t.sender.Evict = beside.Evict
 	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings)
@@ -326,6 +326,11 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 	if err := t.sender.SetUp(ctx, slots); err != nil {
 		return fmt.Errorf("set up %s: %w", what, err)
 	}
+	for _, actor := range []string{observe.ControllerManager, observe.Scheduler} {
+		waiting, done := t.watch.Actors.Wait(ctx, actor, record.Noun{One: kind, Many: kind + "s"}, func() int { return *n - t.watch.Objects.SetUp(stage) })
+		ctx = waiting
+		defer done()
+	}
 	err := t.watch.Objects.AwaitSetUp(ctx, stage, *n, t.Load.Follow, func(done int) {
 		show(fmt.Sprintf("setting up %s: %d done", what, done))
 	})
@@ -349,6 +354,7 @@ func (t *Target) inBulks(size int) func(i int) bool {
 // Progress implements system.Target.
 func (t *Target) Progress() system.Progress {
 	p := t.watch.Followed.Progress()
+	p.Silent = t.watch.Actors.Silent()
 	if t.Load.Abandon {
 		p.Left = 0
 		return p

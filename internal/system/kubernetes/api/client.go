@@ -59,6 +59,8 @@ type Client struct {
 	agent  string
 
 	Answers  atomic.Int64 // answers to requests of the load, so far
+	Worked   atomic.Int64 // those of them that are no trouble of the server's own
+	Wanted   atomic.Int64 // things asked for and neither made nor refused yet
 	inFlight atomic.Int64
 
 	discovering sync.Mutex
@@ -244,6 +246,9 @@ func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
 		return Reply{}, fmt.Errorf("read answer: %w", err)
 	}
 	c.Answers.Add(1)
+	if response.StatusCode < http.StatusInternalServerError {
+		c.Worked.Add(1)
+	}
 	return Reply{Code: response.StatusCode, Body: buf.Bytes(), Header: response.Header}, nil
 }
 
@@ -410,6 +415,37 @@ func ClockOffset(header http.Header, before, after time.Time) *float64 {
 	// The header has whole seconds; half of one is its mean.
 	middle := before.Add(after.Sub(before) / 2)
 	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
+}
+
+// Readiness asks the server whether it is ready, on a connection of its own. Store
+// says that it answers, and cannot reach its store. The error is why it is not
+// ready; it is nil, too, where the server does not say.
+func (c *Client) Readiness(ctx context.Context) (store bool, err error) {
+	fresh, err := httpClient(c.Config)
+	if err != nil {
+		return false, err
+	}
+	defer fresh.CloseIdleConnections()
+	request, err := c.Request(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {""}}, "", nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := fresh.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil || response.StatusCode < http.StatusInternalServerError {
+		return false, err
+	}
+	var failed []string
+	for line := range strings.Lines(string(body)) {
+		if what, ok := strings.CutPrefix(line, "[-]"); ok {
+			failed = append(failed, strings.Fields(what)[0])
+		}
+	}
+	return slices.Contains(failed, "etcd"), fmt.Errorf("/readyz answers %d: failed: %s", response.StatusCode, strings.Join(failed, ", "))
 }
 
 // Know says what the API knows, which is then not asked.

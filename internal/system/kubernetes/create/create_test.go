@@ -25,7 +25,7 @@ func senderOn(t *testing.T, handler http.HandlerFunc) *Sender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	holdings := NewHoldings(common)
+	holdings := NewHoldings(common, nil)
 	holdings.spaces["ns"] = true
 	return NewSender(common, watch, holdings, nil, nil)
 }

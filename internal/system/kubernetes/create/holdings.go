@@ -25,13 +25,14 @@ const namespaceWorkers = 4
 // of objects that none of them takes along.
 type Holdings struct {
 	*prepared.Run
+	actors         *follow.Actors
 	mu             sync.Mutex
 	spaces, strays map[string]bool
 }
 
 // NewHoldings are those of a run that has made nothing yet.
-func NewHoldings(common *prepared.Run) *Holdings {
-	return &Holdings{Run: common, spaces: make(map[string]bool), strays: make(map[string]bool)}
+func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
+	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool)}
 }
 
 // add notes an object that was created.
@@ -119,5 +120,5 @@ func (h *Holdings) makeNamespace(ctx context.Context, name string, job *kubeburn
 	if err != nil {
 		return err
 	}
-	return follow.AwaitServiceAccount(ctx, h.Client, name)
+	return h.actors.AwaitServiceAccount(ctx, name)
 }

@@ -26,6 +26,7 @@ import (
 type Sender struct {
 	*prepared.Run
 	pods     *follow.PodSet
+	followed follow.Followed
 	objects  *follow.ObjectSet // nil where the load is of pods
 	holdings *Holdings
 	// Evict asks for what is measured where that is no request to the object, nil
@@ -40,7 +41,7 @@ type Sender struct {
 // NewSender makes what creates objects that watch follows. Fail ends the run;
 // levels are the names of the server's priority levels.
 func NewSender(common *prepared.Run, watch *follow.Observer, holdings *Holdings, fail func(error), levels map[string]string) *Sender {
-	return &Sender{Run: common, pods: watch.Pods, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
+	return &Sender{Run: common, pods: watch.Pods, followed: watch.Followed, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
 }
 
 // Send creates the objects of one slot, one after the other, and tells what
@@ -89,6 +90,8 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	if m.units == 0 {
 		slot.Resource = m.kind
 	}
+	s.Client.Wanted.Add(1)
+	defer s.Client.Wanted.Add(-1)
 	if m.begins && s.Evict != nil {
 		return s.Evict(ctx, m.slot, slot)
 	}
@@ -166,6 +169,9 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 		return
 	}
 	s.holdings.add(m)
+	if m.grouped {
+		s.followed.ExpectMade(m.units)
+	}
 	if m.kind != "Pod" || s.Load.Planted == nil && !s.Load.Places {
 		return
 	}

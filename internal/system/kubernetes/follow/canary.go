@@ -37,6 +37,7 @@ type canary struct {
 	open    map[int]*canaryChange // changes that were not seen yet
 	service []time.Duration       // service times of the latest changes
 	failed  error                 // of the latest change
+	seenAt  record.Micros         // the latest news, 0 for none
 }
 
 type canaryChange struct {
@@ -65,14 +66,14 @@ func newCanary(common *prepared.Run, now func() time.Time, dead func()) *canary 
 
 // start makes the run's own namespace and the canary in it, and awaits the
 // first news.
-func (c *canary) start(ctx context.Context) error {
+func (c *canary) start(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
 	if _, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, c.Client.Unreachable(err))
 	}
-	if err := AwaitServiceAccount(ctx, c.Client, c.namespace); err != nil {
+	if err := actors.AwaitServiceAccount(ctx, c.namespace); err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, err)
 	}
 	pod := &corev1.Pod{
@@ -210,6 +211,7 @@ func (c *canary) seen(now record.Micros, number string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.seenAt = now
 	for number, change := range c.open {
 		if number > n || change.seen != 0 {
 			continue
@@ -236,6 +238,16 @@ func (c *canary) lose() {
 
 func (c *canary) report(change *canaryChange) {
 	c.Emit(&record.Canary{Sent: change.sent, Replied: change.replied, Seen: change.seen})
+}
+
+// unseenFor is how long ago the latest news came, 0 before the first.
+func (c *canary) unseenFor(now record.Micros) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seenAt == 0 {
+		return 0
+	}
+	return (now - c.seenAt).Duration()
 }
 
 // barrier returns once everything that was published before the call was seen.

@@ -26,6 +26,12 @@ type Followed interface {
 	Expect(n int)
 	// AwaitGone waits until the news has told of the end of all.
 	AwaitGone(ctx context.Context) error
+	// Noun is what they are called.
+	Noun() record.Noun
+	// ExpectMade says that somebody else is to make so many objects for us.
+	ExpectMade(n int)
+	// Waits tells for whom objects wait.
+	Waits() Waits
 	// Forget drops all that is known, once the target is empty.
 	Forget()
 }
@@ -42,6 +48,9 @@ type following struct {
 	arrived int // that ever were there since the target was last empty
 	asked   int // that were asked for since
 	leaving int // how many wait for the end of all
+	// expected are those that somebody is to make for us, of all that were asked for.
+	expected int
+	owners   []string // whose work each milestone is, by its index
 }
 
 // short reports whether objects are not there that should be, or not gone. What has
@@ -69,6 +78,40 @@ func (s *following) Expect(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = n
+}
+
+// Waits says for whom objects wait, by the names of record.Milestone.Owner.
+type Waits struct {
+	Objects map[string]int           // how many wait for each
+	Acted   map[string]record.Micros // when each was last seen to do something
+	Places  map[string]int           // of the objects, those that have a place, by that
+}
+
+// Noun implements Followed.
+func (s *following) Noun() record.Noun { return s.noun }
+
+// ExpectMade implements Followed.
+func (s *following) ExpectMade(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expected += n
+}
+
+// Waits implements Followed.
+func (s *following) Waits() Waits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting, places, acted := s.tracker.Waiting()
+	w := Waits{Objects: make(map[string]int), Acted: make(map[string]record.Micros), Places: places}
+	for bit, owner := range s.owners {
+		w.Objects[owner] += waiting[bit]
+		w.Acted[owner] = max(w.Acted[owner], acted[bit])
+	}
+	if s.expected > 0 {
+		w.Objects[observe.ControllerManager] += max(0, s.expected-s.tracker.Made())
+		w.Acted[observe.ControllerManager] = acted[0]
+	}
+	return w
 }
 
 // follow puts news of objects on record. It is called with mu held.
@@ -140,5 +183,5 @@ func (s *following) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tracker.Forget()
-	s.arrived, s.asked = 0, 0
+	s.arrived, s.asked, s.expected = 0, 0, 0
 }

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // NamespaceNoun is what a namespace is called.
@@ -68,6 +69,18 @@ func (s *NamespaceSet) notify() {
 	}
 }
 
+// Left is how many of the namespaces are there.
+func (s *NamespaceSet) Left(names []string) (left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range names {
+		if s.names[name] {
+			left++
+		}
+	}
+	return left
+}
+
 // AwaitGone waits until none of the namespaces is there.
 func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
 	leave := func(n int) {
@@ -78,14 +91,7 @@ func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
 	leave(1)
 	defer leave(-1)
 	for {
-		left := 0
-		s.mu.Lock()
-		for _, name := range names {
-			if s.names[name] {
-				left++
-			}
-		}
-		s.mu.Unlock()
+		left := s.Left(names)
 		if left == 0 {
 			return nil
 		}
@@ -99,12 +105,14 @@ func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
 
 // AwaitServiceAccount waits until the namespace has its default service
 // account: pods are refused before.
-func AwaitServiceAccount(ctx context.Context, c *api.Client, namespace string) error {
+func (a *Actors) AwaitServiceAccount(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	ctx, done := a.Wait(ctx, observe.ControllerManager, NamespaceNoun(), func() int { return 1 })
+	defer done()
 	pause := 5 * time.Millisecond
 	for {
-		_, err := c.Typed.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		_, err := a.Client.Typed.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		if err == nil {
 			return nil
 		}

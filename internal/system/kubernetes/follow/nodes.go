@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -285,6 +286,13 @@ func (s *NodeSet) CountNotReady() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.notReady + len(s.fell)
+}
+
+// Names are those of all nodes.
+func (s *NodeSet) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.nodes))
 }
 
 // Eligible are the nodes on which every one of the pods could land, by name:

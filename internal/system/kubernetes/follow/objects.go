@@ -152,6 +152,10 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 		s.spell(whose, what.Name, (until - since).Duration())
 	}
 	s.tracker = s.described.Tracker
+	s.owners = []string{observe.APIServer}
+	for _, m := range spec.Milestones {
+		s.owners = append(s.owners, m.By)
+	}
 	for _, r := range spec.Resources {
 		group, err := schema.ParseGroupVersion(r.APIVersion)
 		if err != nil {
@@ -295,14 +299,19 @@ func (s *ObjectSet) Forget() {
 	s.caller.Forget()
 }
 
+// SetUp is how many things of a stage are set up.
+func (s *ObjectSet) SetUp(stage int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.described.SetUp(stage)
+}
+
 // AwaitSetUp waits until n things of a stage are set up, as long as patience
 // lasts since the last one was.
 func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.Duration, show func(done int)) error {
 	last, since := -1, s.Clock.Now()
 	for {
-		s.mu.Lock()
-		done := s.described.SetUp(stage)
-		s.mu.Unlock()
+		done := s.SetUp(stage)
 		if done != last {
 			last, since = done, s.Clock.Now()
 			show(done)

@@ -35,6 +35,7 @@ type Observer struct {
 	Followed   Followed   // what the load is of
 	Nodes      *NodeSet
 	Namespaces *NamespaceSet
+	Actors     *Actors
 	canary     *canary
 	watchers   []*api.Watcher
 	pods       *api.Watcher   // the one that brings the news of the canary
@@ -55,14 +56,14 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 	o.canary = newCanary(common, now, o.reconnect)
 	o.Pods = newPodSet(common, o.canary, ageing)
 	o.Followed = o.Pods
-	if common.Load.Objects == nil {
-		return o, nil
+	if common.Load.Objects != nil {
+		var err error
+		if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper, caller); err != nil {
+			return nil, err
+		}
+		o.Followed = o.Objects
 	}
-	var err error
-	if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper, caller); err != nil {
-		return nil, err
-	}
-	o.Followed = o.Objects
+	o.Actors = newActors(common, o.Followed, o.Nodes, o.canary)
 	return o, nil
 }
 
@@ -119,7 +120,8 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 			}
 		})
 	}
-	if err := o.canary.start(ctx); err != nil {
+	o.working.Go(func() { o.Actors.run(o.Watching) })
+	if err := o.canary.start(ctx, o.Actors); err != nil {
 		return err
 	}
 	o.working.Go(func() { o.canary.run(o.Watching) })
@@ -195,6 +197,7 @@ func (h eventHandler) Missing(record.Micros, []api.Identity) {}
 
 // event puts an event on record, if it is about a node or an object of ours.
 func (o *Observer) event(now record.Micros, e *corev1.Event) {
+	o.Actors.event(now, cmp.Or(e.Source.Component, e.ReportingController))
 	about := e.InvolvedObject
 	if e.Labels[api.LabelCanary] != "" {
 		return

@@ -29,6 +29,9 @@ type PodSet struct {
 func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
 	kind := observe.Pods()
 	f := &following{Run: common, ageing: ageing, noun: kind.Object, there: kind.There}
+	for _, name := range observe.PodCourse().Names {
+		f.owners = append(f.owners, kind.Owner(name))
+	}
 	s := &PodSet{following: f, canary: canary, parts: make(map[string]string)}
 	s.tracker = observe.NewTracker(observe.PodCourse(), s.follow)
 	return s

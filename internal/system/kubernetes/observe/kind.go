@@ -12,9 +12,18 @@ const (
 	reasonDeleting      = "Deleting"
 )
 
+// Whose work milestones are, and what else objects wait for.
+const (
+	APIServer         = "API server"
+	Store             = "etcd"
+	Scheduler         = "scheduler"
+	ControllerManager = "controller manager"
+	Nodes             = "nodes"
+)
+
 // Pods is the kind of object that a cluster is loaded with.
 func Pods() record.ObjectKind {
-	const server, scheduler, nodes = "API server", "scheduler", "nodes"
+	const server, scheduler, nodes = APIServer, Scheduler, Nodes
 	return record.ObjectKind{
 		Object: record.Noun{One: "pod", Many: "pods"}, Place: record.Noun{One: "node", Many: "nodes"},
 		Milestones: []record.Milestone{

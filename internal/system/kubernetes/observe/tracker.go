@@ -114,6 +114,10 @@ type Tracker struct {
 	objects map[string]*object
 	counts  Counts
 	left    int // departed
+	made    int // by somebody else for us
+	// acted is when an object last reached each milestone, or changed how it stands
+	// while it waited for it.
+	acted [MaxMilestones]record.Micros
 	// Asleep says that objects are made ready first: each begins with Begin.
 	Asleep bool
 }
@@ -129,8 +133,42 @@ func (t *Tracker) Counts() Counts { return t.counts }
 // Forget drops all that is known, for a target that was emptied.
 func (t *Tracker) Forget() {
 	clear(t.objects)
-	t.left = 0
+	t.left, t.made = 0, 0
 	t.counts = Counts{Moved: t.counts.Moved}
+}
+
+// Made is how many objects somebody else has made for us.
+func (t *Tracker) Made() int { return t.made }
+
+// Waiting counts the objects that are not there by the milestone that each waits
+// for, and those of them that have a place by that. Acted is when one last reached
+// each milestone. Where all are there it takes no time.
+func (t *Tracker) Waiting() (waiting [MaxMilestones]int, places map[string]int, acted [MaxMilestones]record.Micros) {
+	places = make(map[string]int)
+	if t.counts.Ready+t.counts.Failed+t.counts.Unschedulable+t.left == len(t.objects) {
+		return waiting, places, t.acted
+	}
+	for _, o := range t.objects {
+		if o.ready || o.done || o.unschedulable || o.departed || o.asleep || o.has(t.course.There) {
+			continue
+		}
+		waiting[t.next(o)]++
+		if o.place != "" {
+			places[o.place]++
+		}
+	}
+	return waiting, places, t.acted
+}
+
+// next is the milestone that an object waits for.
+func (t *Tracker) next(o *object) int {
+	next := bitCreated
+	for bit := bitCreated; bit < t.course.There; bit++ {
+		if o.has(bit) {
+			next = bit + 1
+		}
+	}
+	return next
 }
 
 // Missing takes an object for deleted at a time before now: a list did not have it.
@@ -189,6 +227,9 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	if o.uid == "" && m.UID != "" {
 		o.uid, o.parts = m.UID, m.Parts
 		t.counts.Seen++
+		if o.slot != "" {
+			t.made++
+		}
 		t.reach(now, m, o, bitCreated, late)
 	}
 	if change == Gone {
@@ -234,7 +275,7 @@ func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late boo
 		return
 	}
 	o.reached |= 1 << bit
-	t.counts.Moved = now
+	t.counts.Moved, t.acted[bit] = now, now
 	e := &record.Object{Object: m.Name, Slot: o.slot, Milestone: t.course.Names[bit], Stamp: m.Stamps[bit], Late: late}
 	if !o.labelled && !o.asleep {
 		e.Labels, o.labelled = m.Labels, m.Labels != nil
@@ -290,6 +331,9 @@ func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived 
 	if is.ready != was.ready || is.done != was.done || is.unschedulable != was.unschedulable {
 		t.counts.Moved = now
 	}
+	if is != was {
+		t.acted[t.next(o)] = now
+	}
 	s := &record.State{Object: m.Name, Slot: o.slot, Node: o.place, Reason: is.reason, Message: is.message, Failed: is.done}
 	there := t.course.Names[t.course.There]
 	switch {
@@ -340,14 +384,9 @@ func (t *Tracker) Unfinished(now record.Micros) {
 		if o.ready || o.reason != "" || o.asleep {
 			continue
 		}
-		last := bitCreated // an object that was there and fell from it has a reason
-		for bit := bitCreated; bit < t.course.There; bit++ {
-			if o.has(bit) {
-				last = bit
-			}
-		}
-		o.reason = "Not" + t.course.Names[last+1]
-		o.message = "no reason given; the last milestone was " + t.course.Names[last]
+		next := max(t.next(o), bitCreated+1) // an object that was there and fell from it has a reason
+		o.reason = "Not" + t.course.Names[next]
+		o.message = "no reason given; the last milestone was " + t.course.Names[next-1]
 		t.tell(now, o, &record.State{Object: name, Slot: o.slot, Node: o.place, Reason: o.reason, Message: o.message})
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
@@ -35,6 +36,7 @@ import (
 type Remover struct {
 	*prepared.Run
 	followed   follow.Followed
+	actors     *follow.Actors
 	namespaces *follow.NamespaceSet
 	holdings   *create.Holdings
 	own        string     // the run's own namespace
@@ -45,7 +47,7 @@ type Remover struct {
 
 // NewRemover makes what removes what watch follows and holdings are.
 func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings) *Remover {
-	rm := &Remover{Run: common, followed: watch.Followed, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own()}
+	rm := &Remover{Run: common, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own()}
 	if watch.Objects != nil {
 		rm.path = watch.Objects.Path
 	}
@@ -113,9 +115,16 @@ func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 		return err
 	}
 	if onlyPods {
-		return rm.followed.AwaitGone(ctx)
+		return rm.awaitGone(ctx)
 	}
 	return nil
+}
+
+// awaitGone waits until the news has told of the end of all objects.
+func (rm *Remover) awaitGone(ctx context.Context) error {
+	ctx, done := rm.actors.Wait(ctx, observe.Nodes, rm.followed.Noun(), func() int { return len(rm.followed.Names()) })
+	defer done()
+	return rm.followed.AwaitGone(ctx)
 }
 
 // EndOutOfReach ends a removal whose server answers nothing at all for as long
@@ -160,7 +169,9 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	if err := rm.namespaces.AwaitGone(ctx, names); err != nil {
+	waiting, done := rm.actors.Wait(ctx, observe.ControllerManager, follow.NamespaceNoun(), func() int { return rm.namespaces.Left(names) })
+	defer done()
+	if err := rm.namespaces.AwaitGone(waiting, names); err != nil {
 		return err
 	}
 	rm.holdings.DropSpaces(names...)
@@ -231,7 +242,7 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 	if err := rm.dismissPods(ctx); err != nil {
 		return err
 	}
-	return rm.followed.AwaitGone(ctx)
+	return rm.awaitGone(ctx)
 }
 
 // dismissPods asks for the end of the pods that are followed: at the rate that

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// componentOf is the process of a component of a lab.
+func componentOf(t *testing.T, p *harness.Program, lab, component string) int {
+	t.Helper()
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal([]byte(p.Run(t, "lab", "status", lab, "-o", "json").Stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range status.Components {
+		if c.Name == component && c.PID > 0 {
+			return c.PID
+		}
+	}
+	t.Fatalf("lab %s has no process of %s", lab, component)
+	return 0
+}
+
+// Whoever the load waits for is stopped or killed while it is made: that is the first
+// sentence of what broke, and ends the waiting within half a minute.
+func TestWhoeverDoesNothingIsNamed(t *testing.T) {
+	t.Parallel()
+	density, deployments := []string{"--levels", "15", "--pace", "4"}, []string{"--levels", "30", "--pace", "2"}
+	rate := []string{"--axis", "rate", "--levels", "4", "--set", "podLife=5s", "--hold", "30s"}
+	const server, either = "the API server has not answered for ", "the API server, or the network to it, has not answered for "
+	for _, tt := range []struct {
+		component string
+		signal    syscall.Signal
+		first     string // what the first sentence begins with
+		waits     string // for it
+		args      []string
+		fast      bool // it is not only tested at length
+	}{
+		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", density, true},
+		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", density, false},
+		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", rate, false},
+		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", rate, false},
+		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", density, false},
+		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", density, false},
+		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", rate, false},
+		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", rate, false},
+		{"kube-controller-manager", syscall.SIGSTOP, "the controller manager has not acted for ", "wait for it", deployments, false},
+		{"kube-controller-manager", syscall.SIGKILL, "the controller manager has not acted for ", "wait for it", deployments, false},
+		{"kube-apiserver", syscall.SIGSTOP, either, "for it", density, false},
+		{"kube-apiserver", syscall.SIGKILL, server, "for it", density, false},
+		{"kube-apiserver", syscall.SIGSTOP, either, "for it", rate, false},
+		{"kube-apiserver", syscall.SIGKILL, server, "for it", rate, false},
+		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", density, false},
+		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", density, false},
+		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", rate, false},
+		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", rate, false},
+	} {
+		axis := "density"
+		if tt.args[0] == "--axis" {
+			axis = "rate"
+		}
+		t.Run(strings.Join([]string{tt.component, tt.signal.String(), axis}, "-"), func(t *testing.T) {
+			if !tt.fast {
+				suite.Long(t, "a lab of its own whose "+tt.component+" does nothing for half a minute")
+			}
+			p := suite.Program(t)
+			if got := p.Run(t, "lab", "up", "dead", "--nodes", "4"); got.Code != process.ExitHeld {
+				t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+			}
+			pid := componentOf(t, p, "dead", tt.component)
+			workload := "node-density"
+			if tt.component == "kube-controller-manager" {
+				workload = writeWorkload(t, p.Dir, "deployed", "", nil, deployment)
+			}
+			s := p.Start(t, append([]string{"sweep", workload, "--lab", "dead", "--step-timeout", "2m", "--out", "out"}, tt.args...)...)
+			harness.Await(t, "some that are ready", func() bool {
+				return p.Count("out", func(e record.Event) bool {
+					o, ok := e.Body.(*record.Object)
+					return ok && o.Milestone == "Ready"
+				}) >= 8
+			})
+			begin := time.Now()
+			if err := syscall.Kill(pid, tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			harness.Await(t, "the end of the step", func() bool {
+				return p.Count("out", func(e record.Event) bool {
+					s, ok := e.Body.(*record.StepEvent)
+					return ok && s.Phase == record.PhaseEnd
+				}) > 0
+			})
+			took := time.Since(begin)
+			syscall.Kill(pid, syscall.SIGCONT)
+			got := s.Wait()
+			if strings.Contains(got.Stdout+got.Stderr, "context canceled") {
+				t.Errorf("a cut is no reason:\n%s%s", got.Stdout, got.Stderr)
+			}
+			// Which requests of ours are under way, and then the account of what is
+			// not known, have bounds of their own where nothing is answered.
+			if most := 45 * time.Second; took > most {
+				t.Errorf("the step ended %v after it, want %v at most", took, most)
+			}
+			r := p.Result(t, "out")
+			if r.BrokeFirst == nil {
+				t.Fatalf("nothing broke first: %s\n%s%s", r.Why, got.Stdout, got.Stderr)
+			}
+			x := r.BrokeFirst.Breach
+			if x.Kind != result.BreachActor || !strings.HasPrefix(x.What, tt.first) || !strings.HasSuffix(x.What, tt.waits) {
+				t.Errorf("first broke %q, want %q ... %q\n%s", x.What, tt.first, tt.waits, got.Stdout)
+			}
+			_, list, _ := strings.Cut(got.Stdout, "What broke first")
+			if lines := strings.Split(list, "\n"); len(lines) < 2 || !strings.Contains(lines[1], tt.first) {
+				t.Errorf("the first sentence of what broke is another one:\n%s", got.Stdout)
+			}
+			t.Log(x.What, took)
+		})
+	}
+}
+
+// deployment has five pods that do nothing.
+const deployment = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: five-{{.Iteration}}-{{.Replica}}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: "five-{{.Iteration}}-{{.Replica}}"}}
+  template:
+    metadata: {labels: {app: "five-{{.Iteration}}-{{.Replica}}"}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers:
+      - name: pause
+        image: registry.k8s.io/pause:3.10.1
+`

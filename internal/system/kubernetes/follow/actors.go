@@ -1,0 +1,474 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// Actors watches those whose work is waited for: the API server and its store by
+// this program's own requests; the scheduler, the controller manager and the nodes
+// by what the news shows of their work. Only of one that is waited for and shows
+// none the lease is read, which it renews as long as it lives: one that renews it
+// has its reasons. Without leases the work alone tells, and patience is longer.
+//
+// While the server answers nothing, or the news is late, the others are not judged.
+type Actors struct {
+	*prepared.Run
+	follows Followed
+	nodes   *NodeSet
+	canary  *canary
+
+	mu     sync.Mutex
+	actors []*actor // the server and its store first
+	waits  []*wait
+	worked int64         // requests that had worked at the last look
+	news   record.Micros // when that changed
+	silent atomic.Pointer[silence]
+	warned bool
+}
+
+// actor is one that is watched.
+type actor struct {
+	name, says string
+	leases     []lease // where its lease may be; none of the nodes, which have one each
+	// known says that a lease of its was read, hidden that none can be.
+	known, hidden bool
+	renewed       map[string]time.Time // as its leases said last, by their names
+	every         time.Duration        // the shortest time that was seen between two renewals, 0 for none
+	first         record.Micros        // when it was first waited for, of late
+	waited        bool
+	acted         record.Micros // when it was last seen to do something
+	heard         atomic.Int64  // when it last wrote an event
+	told          record.Micros // when it was last told to do nothing, 0 while it is not
+	since         record.Micros // as that said
+}
+
+type lease struct{ namespace, name string }
+
+// wait is something besides the objects that waits for an actor.
+type wait struct {
+	actor string
+	of    record.Noun
+	count func() int
+	last  int
+	end   context.CancelCauseFunc
+}
+
+// silence is what was told of an actor for so long that it is waited for no more.
+type silence struct {
+	step int
+	what string
+}
+
+// SilentError says that whoever something waited for did nothing.
+type SilentError struct{ What string }
+
+func (e *SilentError) Error() string { return e.What }
+
+const (
+	lookInterval = time.Second
+	// restless is for how long an actor may do nothing before its lease is read,
+	// and the server before it is asked whether it is ready.
+	restless = 2500 * time.Millisecond
+	// leastTold is for how long one does nothing at least before that is told: it
+	// has then missed several renewals. Without a lease it is hiddenTold.
+	leastTold, hiddenTold = 6 * time.Second, 20 * time.Second
+	missed                = 3 // renewals
+	// Patience is for how long one is waited for that does nothing.
+	Patience = 25 * time.Second
+	// hiddenPatience is that of what waits besides the objects, which tell when
+	// an actor does something, where there is no lease.
+	hiddenPatience = 2 * time.Minute
+	toldInterval   = 5 * time.Second // between two tellings
+	learning       = time.Minute     // for which leases are read at the start, to learn how often they are renewed
+	leasePatience  = 2 * time.Second
+	readyPatience  = 4 * time.Second
+	nodesRead      = 20 // whose leases are read at most
+)
+
+func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *canary) *Actors {
+	of := func(name, says string, leases ...lease) *actor {
+		return &actor{name: name, says: says, leases: leases, renewed: make(map[string]time.Time)}
+	}
+	return &Actors{Run: common, follows: follows, nodes: nodes, canary: canary, actors: []*actor{
+		of(observe.APIServer, "the API server has not answered"),
+		of(observe.Store, "etcd has not answered the API server"),
+		of(observe.Scheduler, "no scheduler has acted", lease{"kube-system", "kube-scheduler"}, lease{"openshift-kube-scheduler", "kube-scheduler"}),
+		of(observe.ControllerManager, "the controller manager has not acted", lease{"kube-system", "kube-controller-manager"}),
+		of(observe.Nodes, "no node has acted"),
+	}}
+}
+
+// Silent says who has done nothing for so long, although objects wait for it, that
+// they are waited for no more; "" where nobody has.
+func (a *Actors) Silent() string {
+	if s := a.silent.Load(); s != nil && s.step == a.Step() {
+		return s.what
+	}
+	return ""
+}
+
+// Wait notes that something besides the objects waits for an actor, until done is
+// called: as long as count is not 0. The context ends with a *SilentError where the
+// actor does nothing.
+func (a *Actors) Wait(ctx context.Context, actor string, of record.Noun, count func() int) (waiting context.Context, done func()) {
+	waiting, end := context.WithCancelCause(ctx)
+	w := &wait{actor: actor, of: of, count: count, last: -1, end: end}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits = append(a.waits, w)
+	return waiting, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.waits = slices.DeleteFunc(a.waits, func(x *wait) bool { return x == w })
+		end(nil)
+	}
+}
+
+// event takes in an event of the cluster: whoever writes one does something.
+func (a *Actors) event(now record.Micros, source string) {
+	for _, x := range a.actors {
+		if x.name == observe.ControllerManager && strings.HasSuffix(source, "-controller") || x.name == observe.Nodes && source == "kubelet" || x.name == observe.Scheduler && source == corev1.DefaultSchedulerName {
+			x.heard.Store(int64(now))
+		}
+	}
+}
+
+// run watches until ctx ends.
+func (a *Actors) run(ctx context.Context) {
+	begin := a.Clock.Now()
+	a.news = begin
+	tick := time.NewTicker(lookInterval)
+	defer tick.Stop()
+	for {
+		a.look(ctx, (a.Clock.Now()-begin).Duration() < learning)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look looks once at all.
+func (a *Actors) look(ctx context.Context, learn bool) {
+	server, store := a.actors[0], a.actors[1]
+	if worked := a.Client.Worked.Load(); worked != a.worked {
+		a.worked, a.news = worked, a.Clock.Now()
+	}
+	var dead *actor
+	message := ""
+	if (a.Clock.Now() - a.news).Duration() > restless {
+		dead, message = a.askServer(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+	w := a.follows.Waits()
+	now := a.Clock.Now()
+	for _, x := range []*actor{server, store} {
+		if x == dead {
+			x.first, x.waited, x.acted = a.news, true, a.news
+			waiting, of := a.wanted(w)
+			a.judge(now, x, waiting, of, message)
+		} else {
+			a.over(now, x)
+		}
+	}
+	if dead == nil && (now-a.news).Duration() > restless {
+		a.news = now // it is ready, and slow
+	}
+	unseen := a.canary.unseenFor(now) > restless
+	for _, x := range a.actors[2:] {
+		if dead != nil || unseen {
+			x.acted = now // it cannot act, or is not seen to
+			continue
+		}
+		a.lookAt(ctx, x, w, learn)
+	}
+}
+
+// askServer asks who it is that answers nothing, nil where the server is ready.
+func (a *Actors) askServer(ctx context.Context) (*actor, string) {
+	ctx, cancel := context.WithTimeout(ctx, readyPatience)
+	defer cancel()
+	store, err := a.Client.Readiness(ctx)
+	server := a.actors[0]
+	switch network, ok := err.(net.Error); {
+	case err == nil:
+		return nil, ""
+	case store:
+		return a.actors[1], err.Error()
+	case ok && network.Timeout():
+		// From here nobody can tell the two apart.
+		server.says = "the API server, or the network to it, has not answered"
+		return server, fmt.Sprintf("%s takes connections or none, and answers nothing", a.Client.Base.Host)
+	default:
+		server.says = "the API server has not answered"
+		return server, err.Error()
+	}
+}
+
+// wanted is what waits for the server.
+func (a *Actors) wanted(w Waits) (int, record.Noun) {
+	if n := a.Client.Wanted.Load(); n > 0 {
+		return int(n), record.Noun{One: "request", Many: "requests"}
+	}
+	n := 0
+	for _, objects := range w.Objects {
+		n += objects
+	}
+	if n > 0 {
+		return n, a.follows.Noun()
+	}
+	return 1, record.Noun{One: "request", Many: "requests"} // the canary's
+}
+
+// lookAt looks at one whose work the news shows.
+func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
+	if learn && x.leases != nil && x.every == 0 && !x.hidden {
+		a.readLease(ctx, x)
+	}
+	now := a.Clock.Now()
+	waiting, of := w.Objects[x.name], a.follows.Noun()
+	x.acted = max(x.acted, w.Acted[x.name], record.Micros(x.heard.Load()))
+	a.mu.Lock()
+	for _, wait := range a.waits {
+		if wait.actor != x.name {
+			continue
+		}
+		n := wait.count()
+		if n != wait.last {
+			x.acted, wait.last = now, n
+		}
+		if waiting == 0 && n > 0 {
+			waiting, of = n, wait.of
+		}
+	}
+	a.mu.Unlock()
+	if waiting == 0 {
+		a.over(now, x)
+		return
+	}
+	if !x.known && x.name == observe.ControllerManager && w.Objects[observe.Scheduler]+w.Objects[observe.Nodes] > 0 {
+		x.acted = now // it may wait for them
+	}
+	if !x.waited {
+		x.waited, x.first = true, now
+	}
+	if (now - max(x.acted, x.first)).Duration() < restless {
+		if x.told != 0 {
+			a.over(now, x)
+			x.waited, x.first = true, now
+		}
+		return
+	}
+	renewed := false
+	if x.name == observe.Nodes {
+		renewed = a.readNodes(ctx, x, w.Places)
+	} else if !x.hidden {
+		renewed = a.readLease(ctx, x)
+	}
+	now = a.Clock.Now()
+	if renewed {
+		x.acted = now
+		return
+	}
+	message := "it was not seen to do anything"
+	if x.known {
+		message = "its lease was not renewed meanwhile"
+	}
+	a.judge(now, x, waiting, of, message)
+}
+
+// isServer reports whether an actor is the API server, or its store: they have no
+// leases, and are known by their answers.
+func (x *actor) isServer() bool { return x.name == observe.APIServer || x.name == observe.Store }
+
+// bounds are for how long an actor does nothing before that is told, and before it
+// is waited for no more. A node without a lease may fetch an image.
+func (x *actor) bounds() (told, patience time.Duration) {
+	switch {
+	case x.isServer() || x.every > 0:
+		return min(max(leastTold, missed*x.every), Patience), Patience
+	case x.name == observe.Nodes && !x.known:
+		return hiddenPatience, hiddenPatience
+	}
+	return hiddenTold, Patience
+}
+
+// judge tells of an actor that does nothing, once it did for long enough.
+func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun, message string) {
+	x.since = max(x.acted, x.first)
+	lasts := (now - x.since).Duration()
+	told, patience := x.bounds()
+	if lasts < told {
+		return
+	}
+	end := lasts >= patience
+	event := &record.Actor{Actor: x.name, Says: x.says, Since: x.since, Waiting: waiting, Of: of, Message: message}
+	if x.told == 0 || (now-x.told).Duration() >= toldInterval || end && a.Silent() == "" {
+		x.told = now
+		a.EmitAt(now, event)
+	}
+	if !end {
+		return
+	}
+	what := event.Sentence(now)
+	if of == a.follows.Noun() || x.isServer() {
+		a.silent.Store(&silence{a.Step(), what})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, wait := range a.waits {
+		if wait.actor == x.name && wait.last > 0 && (x.known || lasts >= hiddenPatience) {
+			wait.end(&SilentError{what})
+		}
+	}
+}
+
+// over says that an actor is not waited for any more, or acts again.
+func (a *Actors) over(now record.Micros, x *actor) {
+	x.waited = false
+	if x.name == observe.Nodes {
+		x.says = "no node has acted"
+	}
+	if x.told == 0 {
+		return
+	}
+	a.EmitAt(now, &record.Actor{Actor: x.name, Says: x.says, Since: x.since, Over: true})
+	x.told = 0
+	a.silent.Store(nil)
+}
+
+// readLease reads an actor's lease, and reports whether it may have been renewed
+// since it was last read.
+func (a *Actors) readLease(ctx context.Context, x *actor) bool {
+	for _, l := range x.leases {
+		renewed, code := a.read(ctx, x, l)
+		switch {
+		case code == http.StatusOK:
+			x.leases, x.known = []lease{l}, true
+			return renewed
+		case code == http.StatusNotFound && !x.known:
+			continue // it may be elsewhere
+		case code == http.StatusNotFound:
+			return false // it is gone
+		case code != http.StatusForbidden && code != http.StatusUnauthorized:
+			return true // the server is in trouble: nobody knows
+		}
+		break
+	}
+	x.hidden = true
+	a.warn()
+	return false
+}
+
+// warn says once that leases are not there to be read.
+func (a *Actors) warn() {
+	if !a.warned {
+		a.warned = true
+		a.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "leases of the scheduler, the controller manager or nodes cannot be read: that one of them does nothing is told by its work alone, and later"})
+	}
+}
+
+// readNodes reads the leases of nodes that objects wait on, then of others, and
+// reports whether one of those that objects wait on may have been renewed: of any,
+// where they wait on none.
+func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int) bool {
+	names := slices.Sorted(maps.Keys(places))
+	waiting := min(len(names), nodesRead)
+	for _, name := range a.nodes.Names() {
+		if _, known := places[name]; !known && len(names) < nodesRead {
+			names = append(names, name)
+		}
+	}
+	if waiting == 0 {
+		waiting = len(names)
+	}
+	var one sync.Mutex
+	renewed, denied := false, false
+	names = names[:min(len(names), nodesRead)]
+	_ = api.InParallel(ctx, len(names), nodesRead, 0, func(ctx context.Context, i int) error {
+		one.Lock()
+		at, known := x.renewed[names[i]]
+		one.Unlock()
+		now, code := a.renewal(ctx, lease{corev1.NamespaceNodeLease, names[i]})
+		one.Lock()
+		defer one.Unlock()
+		switch {
+		case code == http.StatusOK:
+			x.known, x.renewed[names[i]] = true, now
+			if !known || !now.After(at) {
+				break
+			}
+			if renewed = renewed || i < waiting; i >= waiting {
+				x.says = "no node with waiting pods has acted"
+			}
+		case code == http.StatusForbidden || code == http.StatusUnauthorized:
+			denied = true
+		case code != http.StatusNotFound:
+			renewed = true // the server is in trouble: nobody knows
+		}
+		return nil
+	})
+	if denied {
+		a.warn()
+	}
+	return renewed
+}
+
+// read reads one lease.
+func (a *Actors) read(ctx context.Context, x *actor, l lease) (renewed bool, code int) {
+	at, code := a.renewal(ctx, l)
+	if code != http.StatusOK {
+		return false, code
+	}
+	was, known := x.renewed[l.name]
+	x.renewed[l.name] = at
+	if !known || !at.After(was) {
+		return false, code
+	}
+	if every := at.Sub(was); x.every == 0 || every < x.every {
+		x.every = every
+	}
+	return true, code
+}
+
+// renewal is when a lease was last renewed, by its holder's clock. The code is 0 where
+// no answer came.
+func (a *Actors) renewal(ctx context.Context, l lease) (at time.Time, code int) {
+	ctx, cancel := context.WithTimeout(ctx, leasePatience)
+	defer cancel()
+	path := "/apis/coordination.k8s.io/v1/namespaces/" + l.namespace + "/leases/" + l.name
+	r, err := a.Client.Do(ctx, http.MethodGet, path, nil, "", nil, new(bytes.Buffer))
+	if err != nil || r.Code != http.StatusOK {
+		return at, r.Code
+	}
+	raw, err := api.OpenEnvelope(r.Body)
+	var found coordinationv1.Lease
+	if err == nil {
+		err = found.Unmarshal(raw)
+	}
+	if err != nil || found.Spec.RenewTime == nil {
+		return at, http.StatusNotFound
+	}
+	return found.Spec.RenewTime.Time, r.Code
+}
