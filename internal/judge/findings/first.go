@@ -20,7 +20,8 @@ const noLimit = "all writes stood still before anything else broke: that is no l
 const silent = "nothing was used up: that is no limit of the load, and the step should be made again"
 
 // BrokeFirst finds what broke first in the step that decided. Where none did it is
-// whoever did nothing in a step that did not hold. It is nil where every goal held.
+// whoever did nothing in a step that did not hold, or what became of a place. It is
+// nil where every goal held.
 func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult) *result.BrokeFirst {
 	says := ""
 	if kind == "limit" {
@@ -51,11 +52,20 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 		return &result.BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
 	}
 	for _, c := range steps {
-		if i := verdict.FirstOf(c.Breaches); i >= 0 && c.Verdict != slo.Pass && c.Breaches[i].Kind == result.BreachActor && len(goals) > 0 {
-			first := c.Breaches[i]
-			first.First = true
-			return &result.BrokeFirst{Goal: goals[0].Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: silent, Conditions: c.Conditions}
+		i := verdict.FirstOf(c.Breaches)
+		if i < 0 || c.Verdict == slo.Pass || len(goals) == 0 {
+			continue
 		}
+		first, says := c.Breaches[i], silent
+		switch first.Kind {
+		case result.BreachActor:
+		case result.BreachPlace:
+			says = ""
+		default:
+			continue
+		}
+		first.First = true
+		return &result.BrokeFirst{Goal: goals[0].Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
 	}
 	return nil
 }

@@ -417,35 +417,26 @@ func ClockOffset(header http.Header, before, after time.Time) *float64 {
 	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
 }
 
-// Readiness asks the server whether it is ready, on a connection of its own. Store
-// says that it answers, and cannot reach its store. The error is why it is not
-// ready; it is nil, too, where the server does not say.
-func (c *Client) Readiness(ctx context.Context) (store bool, err error) {
+// Probe asks for one of the paths by which the server tells whether it is well, on a
+// connection of its own, and is the code of its answer.
+func (c *Client) Probe(ctx context.Context, path string) (code int, err error) {
 	fresh, err := httpClient(c.Config)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer fresh.CloseIdleConnections()
-	request, err := c.Request(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {""}}, "", nil)
+	request, err := c.Request(ctx, http.MethodGet, path, nil, "", nil)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	response, err := fresh.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return 0, failed.Err
+	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil || response.StatusCode < http.StatusInternalServerError {
-		return false, err
-	}
-	var failed []string
-	for line := range strings.Lines(string(body)) {
-		if what, ok := strings.CutPrefix(line, "[-]"); ok {
-			failed = append(failed, strings.Fields(what)[0])
-		}
-	}
-	return slices.Contains(failed, "etcd"), fmt.Errorf("/readyz answers %d: failed: %s", response.StatusCode, strings.Join(failed, ", "))
+	return response.StatusCode, response.Body.Close()
 }
 
 // Know says what the API knows, which is then not asked.

@@ -3,6 +3,7 @@ package follow
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -205,25 +206,30 @@ func (a *Actors) look(ctx context.Context, learn bool) {
 	}
 }
 
-// askServer asks who it is that answers nothing, nil where the server is ready.
+// askServer asks who it is that answers nothing, nil where the server is well.
 func (a *Actors) askServer(ctx context.Context) (*actor, string) {
-	ctx, cancel := context.WithTimeout(ctx, readyPatience)
-	defer cancel()
-	store, err := a.Client.Readiness(ctx)
-	server := a.actors[0]
-	switch network, ok := err.(net.Error); {
-	case err == nil:
+	ask := func(path string) (int, error) {
+		ctx, cancel := context.WithTimeout(ctx, readyPatience)
+		defer cancel()
+		return a.Client.Probe(ctx, path)
+	}
+	server, store := a.actors[0], a.actors[1]
+	code, err := ask("/readyz/etcd") // within 2 s, whatever etcd does
+	if err == nil && code < http.StatusInternalServerError {
 		return nil, ""
-	case store:
-		return a.actors[1], err.Error()
-	case ok && network.Timeout():
+	}
+	if err == nil {
+		return store, fmt.Sprintf("/readyz/etcd answers %d", code)
+	}
+	if _, err := ask("/livez/ping"); err == nil {
+		return store, "the API server answers /livez/ping, and not /readyz/etcd"
+	}
+	server.says = "the API server has not answered"
+	if network, ok := err.(net.Error); ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		// From here nobody can tell the two apart.
 		server.says = "the API server, or the network to it, has not answered"
-		return server, fmt.Sprintf("%s takes connections or none, and answers nothing", a.Client.Base.Host)
-	default:
-		server.says = "the API server has not answered"
-		return server, err.Error()
 	}
+	return server, a.Client.Base.Host + ": " + err.Error()
 }
 
 // wanted is what waits for the server.
