@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -655,6 +656,43 @@ func TestWhatCannotBeVaried(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s: a directory was made", c.why)
+		}
+	}
+}
+
+// The clock that a run is given steps in the middle of a hold. The run ends, what
+// it counts is whole, and it says the same as without the step or that it does not
+// know: a step of the clock is no delay of the system.
+func TestTheClockThatIsPassedInSteps(t *testing.T) {
+	for _, axis := range [][]string{{"--axis", "requests", "--levels", "300", "--hold", "2s"}, {"--axis", "clients", "--levels", "10", "--hold", "2s"}, {"--axis", "rate", "--levels", "50"}, {"--levels", "10", "--hold", "1s"}} {
+		for _, by := range []time.Duration{time.Hour, 5 * time.Second, -5 * time.Second, -time.Hour} {
+			t.Run(strings.Join(axis, " ")+" "+by.String(), func(t *testing.T) {
+				onVirtualClock(t, func(t *testing.T) {
+					dir := filepath.Join(t.TempDir(), "run")
+					p := inMemory(t, nil, append(append([]string{"sweep", "simulated", "--seed", "1"}, axis...), "--out", dir)...)
+					var stdout, stderr bytes.Buffer
+					began := time.Now()
+					p.Stdout, p.Stderr = &stdout, &stderr
+					p.Now = func() time.Time {
+						now := time.Now()
+						if now.Sub(began) > 800*time.Millisecond {
+							now = now.Add(by)
+						}
+						return now
+					}
+					code := Main(p)
+					if took := time.Since(began); took > time.Minute {
+						t.Errorf("it took %v", took)
+					}
+					if code != process.ExitHeld && code != process.ExitInconclusive && code != process.ExitInvalid {
+						t.Errorf("exit code %d:\n%s%s", code, stdout.String(), stderr.String())
+					}
+					before := resultIn(t, dir)
+					if got := command(t, nil, "analyze", dir); got.code != code || !reflect.DeepEqual(resultIn(t, dir), before) {
+						t.Errorf("analyze comes to another result, exit code %d instead of %d", got.code, code)
+					}
+				})
+			})
 		}
 	}
 }

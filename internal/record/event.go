@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,9 @@ func MicrosOf(d time.Duration) Micros { return Micros(d / time.Microsecond) }
 type Clock struct {
 	start time.Time
 	now   func() time.Time
+	// latest is about the latest time that was told, and ahead what it is ahead of
+	// now, which was set back, in nanoseconds.
+	latest, ahead atomic.Int64
 }
 
 // StartClock starts a run's clock at the present of now, which is time.Now
@@ -37,8 +41,23 @@ func StartClock(now func() time.Time) *Clock {
 	return &Clock{start: now(), now: now}
 }
 
-// Now is the time since the start of the run.
-func (c *Clock) Now() Micros { return MicrosOf(c.now().Sub(c.start)) }
+// Now is the time since the start of the run. It goes on where now is set back:
+// what waits for a time would else wait for that much longer.
+func (c *Clock) Now() Micros {
+	const (
+		grain = 100 * time.Millisecond // as often as that the latest time is kept
+		step  = time.Second            // what goes back by more was set back
+	)
+	d := int64(c.now().Sub(c.start)) + c.ahead.Load()
+	switch latest := c.latest.Load(); {
+	case d > latest+int64(grain):
+		c.latest.CompareAndSwap(latest, d) // else another one was faster
+	case d < latest-int64(step):
+		c.ahead.Add(latest - d)
+		d = latest
+	}
+	return MicrosOf(time.Duration(d))
+}
 
 // Start is the wall clock at 0.
 func (c *Clock) Start() time.Time { return c.start }
