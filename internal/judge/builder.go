@@ -68,7 +68,7 @@ func (b *Builder) Add(e record.Event) {
 			b.closeStep(e.T)
 		}
 	case *record.Fault:
-		if w, over := b.collector.AddFault(body); over {
+		if w, over := b.collector.AddFault(body); over && !b.ended { // what is missed of the removal is no matter of the result's
 			b.Warn(w)
 		}
 	case *record.Corrected:
