@@ -4,6 +4,8 @@
 # make test    runs the tests, but for those that take long
 # make test-long  runs those, with the rest of their packages
 # make truth   finds what was planted, and prints the table of it
+# make faults  plants every fault in every load, with a new seed (an hour)
+# make faults-core  the short part of it, with a fixed seed (CI)
 # make race-core  the race detector over what shares data (CI)
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
@@ -30,7 +32,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsol
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/run ./internal/run/engine ./internal/record ./internal/judge/objects ./internal/judge/compare ./internal/proc ./internal/cli/screen ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/local/load
 
-.PHONY: build ui demo demo-real deps test test-long truth check race race-core bench bench-scale clean
+.PHONY: build ui demo demo-real deps test test-long truth faults faults-core check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -118,6 +120,19 @@ test-long: deps build
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
 	PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
+
+# The matrix of faults by loads: what each run does beside the same run without the
+# fault. SEED=N draws again what a run has drawn, FAULT='503' and LOAD='density' are
+# parts of the names of what is made alone. docs/reliability.md has its table.
+FAULTS = $(GO_TEST) -timeout 70m -count=1 -v -parallel 6 -run '^TestMatrix$$' ./internal/test/faults
+FAULTS_CHOSEN = PLIMSOLL_FAULTS_FAULT='$(FAULT)' PLIMSOLL_FAULTS_LOAD='$(LOAD)'
+
+faults: deps build
+	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; \
+		$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=whole PLIMSOLL_FAULTS_SEED=$$seed PLIMSOLL_FAULTS_OUT=$(CURDIR)/docs/reliability.md $(FAULTS)
+
+faults-core: deps build
+	$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=short PLIMSOLL_FAULTS_SEED=$(or $(SEED),1) $(FAULTS)
 
 # The packages that share data between goroutines, under the race detector.
 race-core:

@@ -78,6 +78,8 @@ type Counts struct {
 	// Created are the objects that the API server has made at requests that passed,
 	// by resource, as namespace/name. Those of dry runs are not among them.
 	Created map[string][]string
+	// Paths are where the API has these objects.
+	Paths []string
 	// Answers is how often clients were told a code, watches left out. What was
 	// answered by nothing has the code 0.
 	Answers map[Answer]int
@@ -241,7 +243,7 @@ func (p *Proxy) Restore() {
 func (p *Proxy) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := Counts{Created: make(map[string][]string), Answers: maps.Clone(p.counts.Answers), Faults: maps.Clone(p.counts.Faults)}
+	c := Counts{Created: make(map[string][]string), Paths: slices.Clone(p.counts.Paths), Answers: maps.Clone(p.counts.Answers), Faults: maps.Clone(p.counts.Faults)}
 	for resource, names := range p.counts.Created {
 		c.Created[resource] = slices.Clone(names)
 	}
@@ -365,7 +367,7 @@ func statusOf(code int, resource string) *metav1.Status {
 		http.StatusConflict:            {metav1.StatusReasonConflict, fmt.Sprintf("Operation cannot be fulfilled on %s: the object has been modified; please apply your changes to the latest version and try again", resource)},
 		http.StatusGone:                {metav1.StatusReasonExpired, "The resourceVersion for the provided watch is too old."},
 		http.StatusTooManyRequests:     {metav1.StatusReasonTooManyRequests, "The server has received too many requests and has asked us to try again later"},
-		http.StatusInternalServerError: {metav1.StatusReasonInternalError, "Internal error occurred: a planted fault"},
+		http.StatusInternalServerError: {metav1.StatusReasonInternalError, "Internal error occurred: a planted fault: password=" + secret},
 		http.StatusServiceUnavailable:  {metav1.StatusReasonServiceUnavailable, "the server is currently unable to handle the request"},
 		http.StatusGatewayTimeout:      {metav1.StatusReasonTimeout, "Timeout: request did not complete within the allotted timeout"},
 	}[code]
@@ -455,6 +457,9 @@ func (p *Proxy) created(r *http.Response, resource string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts.Created[resource] = append(p.counts.Created[resource], api.ObjectName(object.Namespace, object.Name))
+	if !strings.Contains(resource, "/") {
+		p.counts.Paths = append(p.counts.Paths, r.Request.URL.Path+"/"+object.Name)
+	}
 	return nil
 }
 

@@ -222,20 +222,32 @@ type Started struct {
 	program        *Program
 	cmd            *exec.Cmd
 	stdout, stderr buffer
+	ended          chan struct{} // closed when it has ended
 }
 
 // Start starts a command. At the end of the test it is killed, with what it
 // started in its process group.
 func (p *Program) Start(t testing.TB, args ...string) *Started {
 	t.Helper()
-	s := &Started{program: p, cmd: p.Command(args...)}
+	s := &Started{program: p, cmd: p.Command(args...), ended: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	goFirst(s.cmd)
-	t.Cleanup(func() { syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL); s.cmd.Wait() })
+	go func() { defer close(s.ended); s.cmd.Wait() }()
+	t.Cleanup(func() { syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL); <-s.ended })
 	return s
+}
+
+// Ended reports whether the command has ended.
+func (s *Started) Ended() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // Signal sends the command a signal.
@@ -243,7 +255,7 @@ func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
 
 // Wait waits until the command has ended.
 func (s *Started) Wait() Outcome {
-	s.cmd.Wait()
+	<-s.ended
 	got := Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
 	s.program.note(s.cmd.Args[1:], got)
 	return got

@@ -1,0 +1,478 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// cell is one faulted run, or a twin without a fault.
+type cell struct {
+	m     *matrix
+	fault fault
+	load  load
+	random
+	p     *harness.Program
+	lab   *sharedLab // nil for what is loaded on this machine
+	nodes string     // the label of the lab's nodes that are its own
+	plan  Plan
+	proxy *Proxy
+	out   string // its run directory
+
+	run      *harness.Started
+	begun    time.Time
+	got      harness.Outcome
+	took     time.Duration
+	late     bool           // it did not end within its bound
+	result   *result.Result // nil without one
+	problems []string
+}
+
+// random is what a cell draws from, by its seed.
+type random struct {
+	*rand.Rand
+	seed uint64
+}
+
+func (c *cell) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+// start starts the run, through a proxy where there is an API.
+func (c *cell) start(t *testing.T) {
+	args := append(append([]string{"sweep"}, c.load.args...), "--out", c.out)
+	if c.fault.act != nil {
+		args = append(args, c.load.slow...)
+	}
+	if c.lab != nil {
+		c.proxy = Start(t, c.lab.p.Kubeconfig, c.plan)
+		args = append(args, "--kubeconfig", c.proxy.Kubeconfig)
+		switch {
+		case strings.HasPrefix(args[1], "./"):
+			args = append(args, "--set", "cell="+c.nodes)
+		case !c.load.virt:
+			args = append(args, "--set", "nodeSelector="+cellLabel+"="+c.nodes)
+		}
+	}
+	c.begun = time.Now()
+	c.run = c.p.Start(t, args...)
+}
+
+// underWay waits until some of the load was asked for, or the run has ended.
+func (c *cell) underWay() {
+	for deadline := time.Now().Add(c.load.bound / 2); time.Now().Before(deadline) && !c.run.Ended(); time.Sleep(50 * time.Millisecond) {
+		if c.p.Count(c.out, func(e record.Event) bool {
+			return e.Body.Kind() == record.KindSlot || e.Body.Kind() == record.KindWindow
+		}) > 4 {
+			return
+		}
+	}
+}
+
+// end waits for the run's end, at most until its bound.
+func (c *cell) end() {
+	timer := time.AfterFunc(time.Until(c.begun.Add(c.load.bound)), func() { c.late = true; c.run.Signal(os.Kill) })
+	c.got = c.run.Wait()
+	timer.Stop()
+	c.took = time.Since(c.begun)
+	c.read()
+}
+
+func (c *cell) read() {
+	c.result = nil
+	r := new(result.Result)
+	if record.Dir(filepath.Join(c.p.Dir, c.out)).ReadJSON(record.ResultFile, r) == nil {
+		c.result = r
+	}
+}
+
+// said is all that the run has printed.
+func (c *cell) said() string { return c.got.Stdout + c.got.Stderr }
+
+// first is the first sentence of what broke, and the first known failure.
+func (c *cell) first() string {
+	if c.result == nil {
+		return ""
+	}
+	text := ""
+	if b := c.result.BrokeFirst; b != nil {
+		text = b.Breach.What + ": " + b.Breach.Message
+	}
+	if len(c.result.Diagnosis) > 0 {
+		text += "; " + c.result.Diagnosis[0].Evidence
+	}
+	return text
+}
+
+// whole checks what holds of each run, whatever the fault.
+func (c *cell) whole(t *testing.T) {
+	if c.late {
+		c.problem("it did not end within %v", c.load.bound)
+	}
+	if strings.Contains(c.said(), "panic: ") || strings.Contains(c.said(), "goroutine 1 [") {
+		c.problem("it has panicked")
+	}
+	if c.got.Code == process.ExitUsage {
+		c.problem("it calls the fault a mistake of the user's")
+	}
+	c.counted()
+	c.analyzed(t)
+	c.removed(t)
+	c.secret()
+}
+
+// counted compares what is on record with what the proxy has seen.
+func (c *cell) counted() {
+	if c.proxy == nil || c.load.created == "" || c.result == nil {
+		return
+	}
+	created, unknown := 0, 0
+	c.p.Count(c.out, func(e record.Event) bool {
+		if s, is := e.Body.(*record.Slot); is && s.Units > 0 {
+			switch s.Outcome {
+			case record.SlotCreated:
+				created++
+			case record.SlotUnknown:
+				unknown++
+			}
+		}
+		return false
+	})
+	seen := 0
+	for _, name := range c.proxy.Counts().Created[c.load.created] {
+		if !strings.HasSuffix(name, "/canary") {
+			seen++
+		}
+	}
+	if seen < created || seen > created+unknown {
+		c.problem("%d were created and %d are unknown by the record, %d by the proxy", created, unknown, seen)
+	}
+}
+
+// analyzed judges the record again: result and output must be the same.
+func (c *cell) analyzed(t *testing.T) {
+	if c.result == nil {
+		return
+	}
+	file := filepath.Join(c.p.Dir, c.out, record.ResultFile)
+	before, _ := os.ReadFile(file)
+	again := c.p.Run(t, "analyze", c.out)
+	after, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(before, after) {
+		c.problem("analyze comes to another result.json: %v", err)
+	}
+	shown := func(text string) (lines []string) {
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "Record: ") && !strings.HasPrefix(line, "Report: ") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	if c.got.Stdout != "" && !slices.Equal(shown(again.Stdout), shown(c.got.Stdout)) {
+		c.problem("analyze prints\n%s\nthe run had printed\n%s", again.Stdout, c.got.Stdout)
+	}
+}
+
+// removalPatience is how long what removes the rest may take.
+const removalPatience = 45 * time.Second
+
+// removed checks, past the proxy and the program, that nothing is left, or that
+// what is left is said with the command that removes it, and that this does.
+func (c *cell) removed(t *testing.T) {
+	left := c.left(t)
+	done := c.result != nil && c.result.Cleanup != nil && c.result.Cleanup.Done
+	command := regexp.MustCompile(`(plimsoll clean\b.*)`).FindString(c.got.Stderr)
+	switch {
+	case len(left) == 0:
+		return
+	case done:
+		c.problem("cleanup is done, and these are left: %q", left)
+	case command == "":
+		c.problem("no command is named that removes what is left: %q", left)
+	}
+	if c.proxy != nil {
+		command = strings.ReplaceAll(command, c.proxy.Kubeconfig, c.lab.p.Kubeconfig)
+	}
+	c.clean(t, strings.Fields(command))
+}
+
+// clean removes what is left by a command, or, without one, by that which the user
+// is told of in the documentation.
+func (c *cell) clean(t *testing.T, command []string) {
+	if len(command) == 0 {
+		command = []string{"plimsoll", "clean"}
+		if c.lab != nil {
+			command = append(command, "--kubeconfig", c.lab.p.Kubeconfig) // others go on: they are left alone
+		}
+	}
+	got := c.p.Run(t, command[1:]...)
+	var left []string
+	for deadline := time.Now().Add(removalPatience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		if left = c.left(t); len(left) == 0 {
+			return
+		}
+	}
+	c.problem("after '%s', exit code %d, these are left: %q\n%s%s", strings.Join(command, " "), got.Code, left, got.Stdout, got.Stderr)
+}
+
+// left is what of the run is still there.
+func (c *cell) left(t *testing.T) (list []string) {
+	if c.lab != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		for _, path := range c.proxy.Counts().Paths {
+			var code int
+			c.lab.client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).StatusCode(&code)
+			if code != http.StatusNotFound {
+				list = append(list, path)
+			}
+		}
+		return list
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if dir, err := os.Readlink(link); err == nil && strings.HasPrefix(dir, c.p.State+"/") {
+			list = append(list, link+" in "+dir)
+		}
+	}
+	for _, kind := range []string{"routers", "volumes", "io"} {
+		files, _ := filepath.Glob(filepath.Join(c.p.State, "plimsoll", kind, "*"))
+		list = append(list, files...)
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, c.p.State+"/") {
+			list = append(list, line)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(c.p.Dir, "mount", "*"))
+	return append(list, files...)
+}
+
+// secret looks for the proxy's token in what the run has printed and written.
+func (c *cell) secret() {
+	if c.proxy == nil {
+		return
+	}
+	if strings.Contains(c.said(), c.proxy.Secret) {
+		c.problem("the planted secret was printed")
+	}
+	filepath.WalkDir(filepath.Join(c.p.Dir, c.out), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil
+		}
+		if strings.HasSuffix(path, ".zst") {
+			if zip, err := zstd.NewReader(bytes.NewReader(data)); err == nil {
+				data, _ = io.ReadAll(zip) // a history may be cut
+				zip.Close()
+			}
+		}
+		if bytes.Contains(data, []byte(c.proxy.Secret)) {
+			c.problem("the planted secret is in %s", filepath.Base(path))
+		}
+		return nil
+	})
+}
+
+// verdict is how a run's end stands to its twin's.
+type verdict string
+
+const (
+	same      verdict = "as the twin"
+	unknown   verdict = "inconclusive"
+	named_    verdict = "named"
+	differs   verdict = "differs"
+	notJudged verdict = "not judged: the machine was busy"
+)
+
+// judged compares the run's end with its twin's, by what must hold of it.
+func (c *cell) judged(twin *cell) verdict {
+	names := func(text string) bool { return c.fault.says != nil && c.fault.says.MatchString(text) }
+	switch {
+	case c.got.Code == process.ExitCouldNotRun && c.fault.must != healed && names(c.said()):
+		return named_
+	case c.got.Code == process.ExitBreached && names(c.first()):
+		return named_
+	case c.got.Code == process.ExitHeld: // as every twin that the machine had room for
+		return same
+	case c.busy() || twin.busy():
+		return notJudged
+	case c.got.Code == process.ExitInconclusive:
+		return unknown
+	}
+	return differs
+}
+
+// busy reports whether a run could not be judged because the machine did
+// something else: it is invalid, or did not hold while other programs took
+// processors.
+func (c *cell) busy() bool {
+	if c.got.Code == process.ExitInvalid {
+		return true
+	}
+	return c.got.Code == process.ExitBreached && c.result != nil && strings.Contains(strings.Join(c.result.Warnings.Lines(), "\n"), "other programs used")
+}
+
+// holds reports whether a verdict is what must hold. That of a fault that a client
+// can heal is also judged over all of them.
+func (m must) holds(v verdict) bool {
+	switch {
+	case v == notJudged:
+		return true
+	case v == differs:
+		return false
+	case m == named:
+		return v == named_
+	case m == resumed:
+		return v == same
+	case m == refused:
+		return v == named_ || v == same
+	}
+	return true
+}
+
+// killed kills the run at a random moment and resumes it.
+func (c *cell) killed(t *testing.T, twin *cell) {
+	c.start(t)
+	moment := time.Duration(c.Float64() * float64(twin.took))
+	time.Sleep(moment) // the moment is the fault
+	c.got = c.run.Kill()
+	t.Logf("killed after %v", moment.Round(time.Millisecond))
+	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out, record.ExperimentFile)); err != nil {
+		// It had not begun a record: there is nothing to resume, and what it made
+		// is removed by the next command.
+		if len(c.left(t)) > 0 {
+			c.clean(t, nil)
+		}
+		c.got.Code = twin.got.Code
+		return
+	}
+	c.begun = time.Now()
+	c.run = c.p.Start(t, "run", "--resume", c.out)
+	c.end()
+}
+
+// ended ends the run by SIGTERM at a random moment.
+func (c *cell) ended(t *testing.T, twin *cell) {
+	const bound = 2 * time.Second
+	c.start(t)
+	time.Sleep(time.Duration(c.Float64() * float64(twin.took))) // the moment is the fault
+	c.run.Signal(syscall.SIGTERM)
+	asked := time.Now()
+	c.end()
+	if took := time.Since(asked); took > bound {
+		c.problem("it has ended %v after SIGTERM, more than %v", took.Round(10*time.Millisecond), bound)
+	}
+	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out)); err != nil && c.got.Code == -1 {
+		c.got.Code = 143 // it had not begun, and the signal has ended it by itself
+	}
+	if c.got.Code != 143 && c.got.Code != twin.got.Code {
+		c.problem("after SIGTERM its exit code is %d", c.got.Code)
+	}
+}
+
+// onTmpfs makes the run with its directory in a file system of its own.
+func (c *cell) onTmpfs(t *testing.T, flags uintptr, options string) {
+	dir := filepath.Join(c.p.Dir, c.out+"-fs")
+	err := os.Mkdir(dir, 0o755)
+	if err == nil {
+		err = syscall.Mount("tmpfs", dir, "tmpfs", flags, options)
+	}
+	if err != nil {
+		t.Fatalf("mount a small file system: %v", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, 0) })
+	c.out = filepath.Join(filepath.Base(dir), "r")
+	c.start(t)
+	c.end()
+	// Analyze writes: what it is told is judged where there is room.
+	room := c.out + "-copy"
+	if err := os.CopyFS(filepath.Join(c.p.Dir, room), os.DirFS(filepath.Join(c.p.Dir, c.out))); err == nil {
+		c.out = room
+	}
+}
+
+// make makes the run with its fault.
+func (c *cell) make(t *testing.T, twin *cell) {
+	switch size, full := strings.CutPrefix(c.fault.name, "a disk of "); {
+	case c.fault.must == resumed:
+		c.killed(t, twin)
+	case c.fault.must == prompt:
+		c.ended(t, twin)
+	case full:
+		c.onTmpfs(t, 0, "size="+strings.Fields(size)[0])
+	case c.fault.must == refused:
+		c.onTmpfs(t, syscall.MS_RDONLY, "")
+	default:
+		c.start(t)
+		if c.fault.act != nil {
+			c.underWay()
+			defer c.fault.act(c)()
+		}
+		c.end()
+	}
+}
+
+// stopped stops a component of the lab.
+func stopped(component string) func(c *cell) func() {
+	return func(c *cell) func() {
+		pid := c.lab.component(component)
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			c.problem("stop %s: %v", component, err)
+		}
+		return func() { syscall.Kill(pid, syscall.SIGCONT) }
+	}
+}
+
+// restarted kills a component of the lab and starts it again.
+func restarted(component string) func(c *cell) func() {
+	return func(c *cell) func() {
+		if out, err := c.lab.p.Command("lab", "restart", component, "--lab", c.lab.p.Lab).CombinedOutput(); err != nil {
+			c.problem("restart %s: %v\n%s", component, err, out)
+		}
+		return func() {}
+	}
+}
+
+// component is the process of a component of the lab.
+func (l *sharedLab) component(name string) int {
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	out, _ := l.p.Command("lab", "status", l.p.Lab, "-o", "json").Output()
+	json.Unmarshal(out, &status)
+	for _, c := range status.Components {
+		if c.Name == name {
+			return c.PID
+		}
+	}
+	return 0
+}
