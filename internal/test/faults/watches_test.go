@@ -68,6 +68,11 @@ func TestWatchesAreGuarded(t *testing.T) {
 				t.Errorf("%+v, %s", s.WatchLag, warnings(r))
 			}
 		}},
+		{"namespaces were never told of", []Rule{{On: Watches("namespaces"), Do: Drop()}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop()}}, []string{"--slo", "all Ready"}, func(t *testing.T, got harness.Outcome, r result.Result) {
+			if got.Code != process.ExitHeld || !strings.Contains(warnings(r), "the watch of namespaces missed changes") {
+				t.Errorf("exit code %d: %s\n%s", got.Code, r.Why, warnings(r))
+			}
+		}},
 		{"namespaces hang", []Rule{{On: Watches("namespaces"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("namespaces")},
 		{"events hang", []Rule{{On: Watches("events"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("events")},
 	} {

@@ -28,11 +28,12 @@ type Holdings struct {
 	actors         *follow.Actors
 	mu             sync.Mutex
 	spaces, strays map[string]bool
+	collections    map[string]bool // that there ever was a stray of
 }
 
 // NewHoldings are those of a run that has made nothing yet.
 func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
-	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool)}
+	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool)}
 }
 
 // add notes an object that was created.
@@ -40,7 +41,7 @@ func (h *Holdings) add(m *manifest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.spaces[m.namespace] {
-		h.strays[m.path+"/"+m.name] = true
+		h.strays[m.path+"/"+m.name], h.collections[m.path] = true, true
 	}
 }
 
@@ -49,6 +50,14 @@ func (h *Holdings) List() (spaces, strays []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.spaces)), slices.Sorted(maps.Keys(h.strays))
+}
+
+// Collections are the paths of what there ever was an object of outside of the run's
+// namespaces.
+func (h *Holdings) Collections() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.collections))
 }
 
 // Count is how many there are of each.

@@ -154,7 +154,7 @@ func strays(ctx context.Context, c *api.Client, selector string, found func(o *m
 			if strings.Contains(list.GroupVersion, "/") {
 				path = "/apis/" + list.GroupVersion
 			}
-			if err := straysOf(ctx, c, path, r, selector, found); err != nil {
+			if err := straysOf(ctx, c, kindPatience, path, r, selector, found); err != nil {
 				return fmt.Errorf("list %s: %w", r.Name, err)
 			}
 		}
@@ -166,14 +166,14 @@ func strays(ctx context.Context, c *api.Client, selector string, found func(o *m
 const kindPatience = 15 * time.Second
 
 // straysOf lists one resource by its metadata only.
-func straysOf(ctx context.Context, c *api.Client, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
 	for {
 		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
 		var answer api.Reply
 		// A kind that is new to the server is not ready for some seconds.
-		err := api.Retry(ctx, kindPatience, func(ctx context.Context) (api.Reply, error) {
+		err := api.Retry(ctx, patience, func(ctx context.Context) (api.Reply, error) {
 			request, err := c.Request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
 			if err != nil {
 				return api.Reply{}, err

@@ -115,9 +115,62 @@ func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 		return err
 	}
 	if onlyPods {
-		return rm.awaitGone(ctx)
+		if err := rm.awaitGone(ctx); err != nil {
+			return err
+		}
 	}
-	return nil
+	return rm.confirmAll(ctx)
+}
+
+// confirmAll returns once the API has nothing more that carries the run's label: of
+// namespaces, of pods, and of whatever else it has made. News of an end says that
+// only as far as there was news of the beginning. What is there and was not asked to
+// go is asked.
+func (rm *Remover) confirmAll(ctx context.Context) error {
+	var further []string
+	err := rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool {
+		if o.DeletionTimestamp == nil {
+			further = append(further, o.Name)
+		}
+		return true
+	}, func() error {
+		names := further
+		further = nil
+		return rm.dismissNamespaces(ctx, names)
+	})
+	for _, collection := range append(rm.holdings.Collections(), "/api/v1/pods") {
+		if err == nil {
+			err = rm.confirm(ctx, collection, nil, nil)
+		}
+	}
+	return err
+}
+
+// confirm returns once a list has nothing more that carries the run's label and
+// counts; nil is that all does. Meanwhile is called before each further look.
+func (rm *Remover) confirm(ctx context.Context, collection string, counts func(o *metav1.PartialObjectMetadata) bool, meanwhile func() error) error {
+	path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
+	pause := api.FirstPause
+	for {
+		left := 0
+		err := straysOf(ctx, rm.Client, rm.Load.RetryFor(), path, metav1.APIResource{Name: name}, api.LabelRun+"="+rm.Load.RunID, func(o *metav1.PartialObjectMetadata, _ string) {
+			if counts == nil || counts(o) {
+				left++
+			}
+		})
+		if err == nil && left > 0 && meanwhile != nil {
+			err = meanwhile()
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("confirm that no %s are left: %w", name, err)
+		case left == 0:
+			return nil
+		case !api.Sleep(ctx, pause):
+			return fmt.Errorf("still there: %d of %s: %w", left, name, context.Cause(ctx))
+		}
+		pause = min(2*pause, api.LastPause)
+	}
 }
 
 // awaitGone waits until the news has told of the end of all objects.
@@ -172,6 +225,13 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 	waiting, done := rm.actors.Wait(ctx, observe.ControllerManager, follow.NamespaceNoun(), func() int { return rm.namespaces.Left(names) })
 	defer done()
 	if err := rm.namespaces.AwaitGone(waiting, names); err != nil {
+		return err
+	}
+	asked := make(map[string]bool, len(names))
+	for _, name := range names {
+		asked[name] = true
+	}
+	if err := rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool { return asked[o.Name] }, nil); err != nil {
 		return err
 	}
 	rm.holdings.DropSpaces(names...)
@@ -242,7 +302,23 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 	if err := rm.dismissPods(ctx); err != nil {
 		return err
 	}
-	return rm.awaitGone(ctx)
+	if err := rm.awaitGone(ctx); err != nil {
+		return err
+	}
+	var further []string
+	return rm.confirm(ctx, "/api/v1/pods", func(o *metav1.PartialObjectMetadata) bool {
+		if o.Labels[api.LabelCanary] != "" {
+			return false
+		}
+		if o.DeletionTimestamp == nil {
+			further = append(further, o.Namespace+"/"+o.Name)
+		}
+		return true
+	}, func() error {
+		names := further
+		further = nil
+		return rm.deleteOneByOne(ctx, names)
+	})
 }
 
 // dismissPods asks for the end of the pods that are followed: at the rate that
@@ -257,6 +333,10 @@ func (rm *Remover) dismissPods(ctx context.Context) error {
 		}
 		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), rm.Load.RunID, rm.grace, rm.Load.RetryFor())
 	}
+	return rm.deleteOneByOne(ctx, names)
+}
+
+func (rm *Remover) deleteOneByOne(ctx context.Context, names []string) error {
 	return api.InParallel(ctx, len(names), removalWorkers, rm.Load.Deletions, func(ctx context.Context, i int) error {
 		if err := rm.delete(ctx, api.PodPath(names[i]), rm.grace); err != nil {
 			return fmt.Errorf("delete pod %s: %w", names[i], err)
