@@ -81,8 +81,8 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 				t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 			}
 			timeout, args := "2m", tt.args
-			if suite.Size(0, 1) == 0 { // it is named before its time is over
-				timeout, args = "10s", []string{"--levels", "15", "--pace", "20"}
+			if suite.Size(0, 1) == 0 { // it is named before the time of the step is over
+				timeout, args, ready = "10s", []string{"--levels", "8", "--pace", "4"}, 20
 			}
 			pid := componentOf(t, p, "dead", tt.component)
 			workload := "node-density"
