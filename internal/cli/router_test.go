@@ -32,9 +32,17 @@ func routerProgram(t *testing.T) *harness.Program {
 // directory, and their directories of a kind.
 func inRooms(t *testing.T, p *harness.Program, kind string) (processes, files []string) {
 	t.Helper()
+	// Where they work may lie elsewhere, as the rooms tell.
+	in := []string{p.State, p.Dir}
+	lists, _ := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*", "made"))
+	for _, file := range lists {
+		text, _ := os.ReadFile(file) // the run may just have ended
+		in = append(in, strings.Fields(string(text))...)
+	}
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
-		if dir, err := os.Readlink(link); err == nil && strings.HasPrefix(dir, p.State+"/") {
+		dir, err := os.Readlink(link)
+		if err == nil && slices.ContainsFunc(in, func(of string) bool { return strings.HasPrefix(dir+"/", of+"/") && dir != p.Dir }) {
 			processes = append(processes, link+" in "+dir)
 		}
 	}
@@ -263,11 +271,19 @@ func TestRouterLeavesNothing(t *testing.T) {
 		args = append(args, "--set", "link=1Gbit")
 	}
 	before := routerLinks(t)
+	var work []string // directories of HAProxy's elsewhere
 	under := func(out string) *harness.Started {
 		s := p.Start(t, append(args, "--out", out)...)
 		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
-		if processes, files := inRooms(t, p, "routers"); len(processes) < 2 || len(files) != 1 {
+		processes, files := inRooms(t, p, "routers")
+		if len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
+		}
+		if dir := "/run/plimsoll-router-" + filepath.Base(files[0]); os.Getuid() == 0 {
+			if _, err := os.Stat(dir); err != nil {
+				t.Errorf("root's HAProxy: %v", err)
+			}
+			work = append(work, dir)
 		}
 		return s
 	}
@@ -296,5 +312,10 @@ func TestRouterLeavesNothing(t *testing.T) {
 	}
 	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v %v", processes, files)
+	}
+	for _, dir := range work {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("it was left: %s: %v", dir, err)
+		}
 	}
 }

@@ -35,6 +35,10 @@ type How struct {
 	// to run: Tie.Do, or what enters a namespace there. The process then begins at
 	// normal priority, whatever this one has. Nil lets it outlive this one.
 	On func(func() error) error
+	// As is whom it runs as, nil for whom this program does. One that is given gets
+	// no more rights either, whatever it starts: what the thread of On starts from
+	// then on does not.
+	As *User
 	// CPUs are the processors that it is kept to, none for those of the thread.
 	CPUs []int
 	// Namespaces are those that are made for it (CLONE_NEW...).
@@ -85,11 +89,27 @@ func Start(cmd *exec.Cmd, how How) (*Process, error) {
 		cmd.WaitDelay = time.Second // what it has started may hold what it wrote to
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: how.Namespaces}
+	if how.As != nil {
+		holds, err := how.As.prepare(cmd)
+		defer func() {
+			for _, f := range holds {
+				f.Close()
+			}
+		}()
+		if err != nil {
+			return nil, p.failed("start", err)
+		}
+	}
 	start := func() error { return keptTo(how.CPUs, cmd.Start) }
 	if how.On != nil {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 		start = func() error {
 			return how.On(func() error {
+				if how.As != nil {
+					if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+						return fmt.Errorf("keep it from further rights: %w", err)
+					}
+				}
 				_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
 				return keptTo(how.CPUs, cmd.Start)
 			})

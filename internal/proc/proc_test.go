@@ -255,3 +255,47 @@ func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
 		}
 	}
 }
+
+// What runs as a user without rights has none, wherever its directory and its program
+// lie, and cannot get any.
+func TestAsAUserWithoutRights(t *testing.T) {
+	user := Least()
+	if user == Self() {
+		t.Skip("this is not root")
+	}
+	closed := t.TempDir()
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, "own")
+	if err := errors.Join(os.Mkdir(dir, 0o700), user.Give(dir), user.Write(filepath.Join(dir, "told"), []byte("text"))); err != nil {
+		t.Fatal(err)
+	}
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip(err)
+	}
+	program, err := os.ReadFile(shell)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(closed, "shell"), program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ why, path string }{{"a program of the system's", shell}, {"one that the user cannot go to", filepath.Join(closed, "shell")}} {
+		tie := NewTie()
+		defer tie.Close()
+		cmd := exec.Command(c.path, "-c", `id -u; id -G; grep -E 'NoNewPrivs|CapEff' /proc/self/status; cat told; echo x > made && echo wrote; ls .. 2>/dev/null; cat /etc/shadow 2>/dev/null; touch ../no 2>/dev/null; true`)
+		cmd.Dir = dir
+		p, err := Start(cmd, How{Name: "it", On: tie.Do, As: &user})
+		if err != nil {
+			t.Fatalf("%s: %v", c.why, err)
+		}
+		if err := p.Wait(); err != nil {
+			t.Errorf("%s: %v: %s", c.why, err, p.Said())
+		}
+		if got, want := strings.Join(strings.Fields(p.Said()), " "), fmt.Sprintf("%d %d CapEff: 0000000000000000 NoNewPrivs: 1 textwrote", user.ID, user.Group); got != want {
+			t.Errorf("%s: it said %q, want %q", c.why, got, want)
+		}
+	}
+}

@@ -49,6 +49,11 @@ func Versions(of map[string]string) []Fact {
 	return list
 }
 
+// RunsAs says as whom a program ran.
+func RunsAs(program, user string) Fact {
+	return Fact{Name: "user:" + strings.ReplaceAll(program, " ", "-"), What: "user that " + program + " runs as", Value: user, Bearing: Noted}
+}
+
 // Placement says who had which processors of this machine.
 func Placement(how string) Fact {
 	return Fact{Name: "isolation:placement", What: "who had which processors", Value: how, Bearing: Refuses}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -87,15 +88,27 @@ func (m *Machine) Path(inside string) string {
 // Command prepares a command that runs in the machine, with its files, its
 // network and its processes. It is to be started by Start.
 func (m *Machine) Command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(m.enter, append([]string{"--target=" + strconv.Itoa(m.PID()), "--mount", "--net", "--pid", "--wd=/", "--", name}, args...)...)
+	cmd := exec.Command(m.enter, append([]string{"--target=" + strconv.Itoa(m.PID()), "--mount", "--net", "--pid", "--", name}, args...)...)
 	cmd.Env = environment()
 	return cmd
 }
 
 // Start starts a command. What kills its process kills a program that enters the
 // machine, not the command itself, which ends with the machine at the latest.
+//
+// The directory of a command, if it has one, is as the machine sees it.
 func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 	how.On = m.tied.Do
+	more := []string{cmd.Args[0]}
+	if how.As != nil {
+		// What enters the machine needs rights that the command does not.
+		more = append(more, "--setgid="+strconv.Itoa(how.As.Group), "--setuid="+strconv.Itoa(how.As.ID))
+		self := proc.Self()
+		how.As = &self
+	}
+	more = append(more, "--wd="+m.Path(cmp.Or(cmd.Dir, "/")))
+	cmd.Dir = ""
+	cmd.Args = append(more, cmd.Args[1:]...)
 	p, err := proc.Start(cmd, how)
 	if err != nil {
 		return nil, err

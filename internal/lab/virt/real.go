@@ -1,7 +1,6 @@
 package virt
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"errors"
@@ -49,10 +48,9 @@ type realGuests struct {
 }
 
 type realGuest struct {
-	cmd   *exec.Cmd
-	port  int
-	dir   string
-	ended chan struct{}
+	*proc.Process
+	port int
+	dir  string
 }
 
 // slot is the place of a machine among those that have a real guest, 0 for none.
@@ -86,7 +84,7 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 	if it := g.runs[vmi.UID]; it != nil {
 		return it.port, nil
 	}
-	it := &realGuest{dir: filepath.Join(g.Dir, string(vmi.UID)), ended: make(chan struct{})}
+	it := &realGuest{dir: filepath.Join(g.Dir, string(vmi.UID))}
 	// The address is the guest's own: nobody takes the port in between.
 	free, err := net.Listen("tcp4", net.JoinHostPort(address, "0"))
 	if err != nil {
@@ -94,68 +92,120 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 	}
 	it.port = free.Addr().(*net.TCPAddr).Port
 	free.Close()
-	if err := os.MkdirAll(it.dir, 0o700); err != nil {
-		return 0, err
-	}
 	disks, err := g.disks(vmi, it.dir, capacity)
 	if err != nil {
 		return 0, errors.Join(err, os.RemoveAll(it.dir))
 	}
+	defer disks.close()
 	name := lab.GuestPrefix + strconv.Itoa(slot)
-	it.cmd = exec.Command(g.QEMU, append([]string{
-		"-name", name, "-pidfile", filepath.Join(it.dir, "pid"), "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot",
+	cmd := exec.Command(g.QEMU, append([]string{
+		// Its directory tells whose it is; firmware is found elsewhere.
+		"-name", name, "-L", it.dir, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
 		"-machine", "pc", "-accel", "tcg,tb-size=32", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(lab.GuestMemory >> 20),
-		"-kernel", filepath.Join(g.Image, image.GuestKernel), "-initrd", filepath.Join(g.Image, image.GuestInitrd), "-append", "console=ttyS0 quiet panic=-1",
-		"-serial", "file:" + filepath.Join(it.dir, "console"),
+		"-kernel", disks.kernel, "-initrd", disks.initrd, "-append", "console=ttyS0 quiet panic=-1",
+		"-serial", "file:console",
 		"-netdev", fmt.Sprintf("user,id=net,restrict=on,hostfwd=tcp:%s:%d-:22", address, it.port), "-device", "virtio-net-pci,netdev=net,romfile=",
-	}, disks...)...)
-	var said bytes.Buffer
-	it.cmd.Dir, it.cmd.Stderr = it.dir, &said
-	it.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := g.tied.Do(it.cmd.Start); err != nil {
-		return 0, errors.Join(fmt.Errorf("start the guest of %s/%s: %w", vmi.Namespace, vmi.Name, err), os.RemoveAll(it.dir))
+	}, disks.args...)...)
+	user := proc.Least()
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = it.dir, []string{"PATH=/usr/bin:/bin"}, disks.files
+	if it.Process, err = proc.Start(cmd, proc.How{Name: "the guest of " + vmi.Namespace + "/" + vmi.Name, As: &user, On: g.tied.Do}); err != nil {
+		return 0, errors.Join(err, os.RemoveAll(it.dir))
 	}
 	g.runs[vmi.UID] = it
 	go func() {
-		err := it.cmd.Wait()
-		close(it.ended)
-		ended(fmt.Sprintf("%v %s", err, bytes.TrimSpace(said.Bytes())))
+		err := it.Wait()
+		ended(fmt.Sprintf("%v %s", err, it.Said()))
 	}()
 	return it.port, nil
 }
 
-// disks are the arguments for the disks of an instance that a real guest has: its
-// user data, volumes of claims, and empty ones. Its own system takes the place of
-// any other.
-func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, capacity func(claim string) (file string, bytes int64)) ([]string, error) {
-	var args []string
-	// What stands in paths has no comma, but for what a user made of it.
+// guestFiles are what a real guest boots from and its disks, as arguments, and files
+// that are open for it: its user may not go where they lie.
+type guestFiles struct {
+	args           []string
+	kernel, initrd string
+	files          []*os.File
+}
+
+func (d *guestFiles) close() {
+	for _, f := range d.files {
+		f.Close()
+	}
+}
+
+// open opens a file for the guest, and says by which name it has it.
+func (d *guestFiles) open(path string, flags int) (string, error) {
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return "", err
+	}
+	d.files = append(d.files, f)
+	return "/proc/self/fd/" + strconv.Itoa(2+len(d.files)), nil
+}
+
+// disks are the files of an instance in a new directory of its own: besides what it
+// boots from, its user data, volumes of claims, and empty ones. Its own system takes
+// the place of any other. No name that a machine's author chose is one of a file.
+func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, capacity func(claim string) (file string, bytes int64)) (_ *guestFiles, err error) {
+	d := &guestFiles{}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	user := proc.Least()
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700), user.Give(dir)); err != nil {
+		return nil, err
+	}
+	if user != proc.Self() {
+		// The image is not secret, and may be this user's alone.
+		err := filepath.WalkDir(g.Image, func(path string, e os.DirEntry, err error) error {
+			if err != nil || path == g.Image {
+				return err
+			}
+			return os.Chmod(path, map[bool]os.FileMode{false: 0o644, true: 0o755}[e.IsDir()])
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if d.kernel, err = d.open(filepath.Join(g.Image, image.GuestKernel), os.O_RDONLY); err != nil {
+		return nil, err
+	}
+	if d.initrd, err = d.open(filepath.Join(g.Image, image.GuestInitrd), os.O_RDONLY); err != nil {
+		return nil, err
+	}
 	add := func(serial, options string) {
-		id := "disk" + strconv.Itoa(len(args))
-		args = append(args, "-drive", "if=none,id="+id+",format=raw,"+options, "-device", "virtio-blk-pci,drive="+id+",serial="+serial)
+		id := "disk" + strconv.Itoa(len(d.args))
+		d.args = append(d.args, "-drive", "if=none,id="+id+",format=raw,"+options, "-device", "virtio-blk-pci,drive="+id+",serial="+strings.ReplaceAll(serial, ",", ",,"))
 	}
-	folder := func(label, dir string) {
-		add(label, "read-only=on,file.driver=vvfat,file.label="+label+",file.dir="+strings.ReplaceAll(dir, ",", ",,"))
+	folder := func(label, path string) error {
+		name, err := d.open(path, os.O_RDONLY)
+		add(label, "read-only=on,file.driver=vvfat,file.label="+label+",file.dir="+name)
+		return err
 	}
-	file := func(serial, name string, bytes int64) error {
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	file := func(serial, path string, bytes int64) error {
+		name, err := d.open(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW)
 		if err != nil {
 			return err
 		}
+		f := d.files[len(d.files)-1]
 		if info, statErr := f.Stat(); statErr == nil && info.Size() < bytes {
 			err = f.Truncate(bytes)
 		}
-		add(serial, "discard=unmap,file.filename="+strings.ReplaceAll(name, ",", ",,"))
-		return errors.Join(err, f.Close())
+		add(serial, "discard=unmap,file.filename="+name)
+		return errors.Join(err, user.Give(path))
 	}
 	if tools := filepath.Join(g.Image, image.GuestTools); exists(tools) {
-		folder("tools", tools)
+		if err := folder("tools", tools); err != nil {
+			return nil, err
+		}
 	}
 	serials := make(map[string]string)
 	for _, d := range vmi.Spec.Domain.Devices.Disks {
 		serials[d.Name] = cmp.Or(d.Serial, d.Name)
 	}
-	for _, v := range vmi.Spec.Volumes {
+	for n, v := range vmi.Spec.Volumes {
 		var err error
 		switch {
 		case v.CloudInitNoCloud != nil:
@@ -163,12 +213,14 @@ func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, cap
 			if v.CloudInitNoCloud.UserDataBase64 != "" {
 				data, err = base64.StdEncoding.DecodeString(v.CloudInitNoCloud.UserDataBase64)
 			}
-			seed := filepath.Join(dir, "seed")
-			err = errors.Join(err, os.MkdirAll(seed, 0o700), os.WriteFile(filepath.Join(seed, "user-data"), data, 0o600),
-				os.WriteFile(filepath.Join(seed, "meta-data"), []byte("instance-id: "+string(vmi.UID)+"\nlocal-hostname: "+vmi.Name+"\n"), 0o600))
-			folder("cidata", seed)
+			seed := filepath.Join(dir, "seed-"+strconv.Itoa(n))
+			err = errors.Join(err, os.Mkdir(seed, 0o700), user.Write(filepath.Join(seed, "user-data"), data),
+				user.Write(filepath.Join(seed, "meta-data"), []byte("instance-id: "+string(vmi.UID)+"\nlocal-hostname: "+vmi.Name+"\n")), user.Give(seed))
+			if err == nil {
+				err = folder("cidata", seed)
+			}
 		case v.EmptyDisk != nil:
-			err = file(serials[v.Name], filepath.Join(dir, v.Name+".img"), v.EmptyDisk.Capacity.Value())
+			err = file(serials[v.Name], filepath.Join(dir, "empty-"+strconv.Itoa(n)+".img"), v.EmptyDisk.Capacity.Value())
 		case v.PersistentVolumeClaim != nil, v.DataVolume != nil:
 			claim := ""
 			if v.DataVolume != nil {
@@ -183,7 +235,7 @@ func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, cap
 			return nil, fmt.Errorf("make the disk %s of %s/%s: %w", v.Name, vmi.Namespace, vmi.Name, err)
 		}
 	}
-	return args, nil
+	return d, nil
 }
 
 func exists(path string) bool {
@@ -200,16 +252,14 @@ func (g *realGuests) runsNow(id types.UID, still bool) bool {
 	if it == nil {
 		return false
 	}
-	select {
-	case <-it.ended:
+	if it.Ended() {
 		return false
-	default:
 	}
 	signal := syscall.SIGCONT
 	if still {
 		signal = syscall.SIGSTOP
 	}
-	_ = it.cmd.Process.Signal(signal) // it may have ended meanwhile
+	_ = syscall.Kill(it.PID(), signal) // it may have ended meanwhile
 	return true
 }
 
@@ -220,8 +270,7 @@ func (g *realGuests) end(id types.UID) {
 	delete(g.runs, id)
 	g.mu.Unlock()
 	if it != nil {
-		_ = it.cmd.Process.Kill() // it may have ended
-		<-it.ended
+		_ = it.Stop()            // the lab ends it at the latest
 		_ = os.RemoveAll(it.dir) // the lab's directory goes at the latest
 	}
 }
@@ -240,7 +289,7 @@ func (w *world) startReal(vmi *kubevirt.VirtualMachineInstance, address string) 
 	return w.real.start(vmi, slot, address, func(claim string) (string, int64) {
 		pvc, ok := w.claims.get(vmi.Namespace + "/" + claim)
 		if !ok {
-			return vmi.Namespace + "." + claim, 0
+			return vmi.Namespace + "." + strings.ReplaceAll(claim, "/", "-"), 0 // no claim that there is
 		}
 		return string(pvc.UID), pvc.Spec.Resources.Requests.Storage().Value()
 	}, func(how string) {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -52,9 +54,30 @@ func Fidelity(notes ...string) record.Fidelity {
 type Rooms struct {
 	// Target is the target's name, Kind that of the rooms below the state directory.
 	Target, Kind string
-	// Elsewhere names the directories that a dead run has left outside of its own;
-	// nil where there are none.
-	Elsewhere func(dir string) ([]string, error)
+	// Elsewhere begins the names of the directories that runs make outside of their
+	// own; "" where they make none.
+	Elsewhere string
+}
+
+// elsewhereFile lists these in a run's own directory.
+const elsewhereFile = "made"
+
+// elsewhere are the directories that a run which was killed has made besides its
+// own, by the list there.
+func (r Rooms) elsewhere(dir string) (dirs []string, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, elsewhereFile))
+	if errors.Is(err, os.ErrNotExist) || r.Elsewhere == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which directories there were: %w", err)
+	}
+	for one := range strings.Lines(string(text)) {
+		if one = strings.TrimSpace(one); filepath.IsAbs(one) && strings.HasPrefix(filepath.Base(one), r.Elsewhere) {
+			dirs = append(dirs, one)
+		}
+	}
+	return dirs, nil
 }
 
 // SweepHost implements system.Sweeper.
@@ -63,7 +86,7 @@ func (r Rooms) SweepHost(_ context.Context, h system.Host, removes func(run stri
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := room.Sweep(state, r.Kind, removes, r.Elsewhere)
+	rooms, err := room.Sweep(state, r.Kind, removes, r.elsewhere)
 	var list []system.Leftover
 	for _, l := range rooms {
 		list = append(list, system.Leftover{Target: r.Target, Left: l})
@@ -103,6 +126,8 @@ type Session struct {
 	// Room is the run's directory, nil before MakeRoom.
 	Room *room.Room
 
+	workplace string // see MakeWorkplace
+
 	mu      sync.Mutex
 	running Running
 }
@@ -127,6 +152,43 @@ func (s *Session) MakeRoom() error {
 	}
 	s.Room, err = room.Make(state, s.Rooms.Kind, s.Run)
 	return err
+}
+
+// NoteElsewhere notes which directories there are outside of the run's own, or are
+// about to be: they are removed after a run that was killed.
+func (s *Session) NoteElsewhere(dirs ...string) error {
+	if err := os.WriteFile(filepath.Join(s.Room.Dir, elsewhereFile), []byte(strings.Join(dirs, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("note which directories there are: %w", err)
+	}
+	return nil
+}
+
+// runtimeDir is where every user may go, and root alone may make something.
+const runtimeDir = "/run"
+
+// MakeWorkplace makes a directory for programs of a user that must find it by its
+// path, once: within the run's own where this program runs as that user. The user
+// may read what is there, and others may not. It is removed by Close.
+func (s *Session) MakeWorkplace(as proc.User) (string, error) {
+	if s.workplace != "" {
+		return s.workplace, nil
+	}
+	dir := filepath.Join(s.Room.Dir, "work")
+	if as.ID != proc.Self().ID {
+		dir = filepath.Join(runtimeDir, s.Rooms.Elsewhere+filepath.Base(s.Room.Dir))
+		if err := s.NoteElsewhere(dir); err != nil {
+			return "", err
+		}
+	}
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		s.workplace = dir
+		err = errors.Join(os.Chown(dir, -1, as.Group), os.Chmod(dir, 0o750))
+	}
+	if err != nil {
+		return "", fmt.Errorf("make a directory for programs of %s: %w", as, err)
+	}
+	return dir, nil
 }
 
 // Loads notes the system that is loaded from now on.
@@ -163,6 +225,9 @@ func (s *Session) Close() error {
 	}
 	if s.Tied != nil {
 		s.Tied.Close()
+	}
+	if s.workplace != "" {
+		err = errors.Join(err, os.RemoveAll(s.workplace))
 	}
 	if s.Room != nil {
 		err = errors.Join(err, s.Room.Remove())

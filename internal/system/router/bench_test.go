@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
@@ -18,7 +19,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
-	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -55,12 +55,16 @@ func running(t testing.TB, given map[string]string) *deployment {
 		t.Fatal(err)
 	}
 	one.binary = installed
-	r, err := room.Make(t.TempDir(), rooms().Kind, "test")
+	dir, err := os.MkdirTemp("", "plimsoll-router-")
+	if err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		err = errors.Join(os.Chmod(dir, 0o755), haproxy.Prepare(dir, proc.Least()))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	tied := proc.NewTie()
-	s := &deployment{settings: one, room: r, tied: tied, host: system.Host{Executable: binary, Random: rand.Reader, Now: time.Now}}
+	s := &deployment{settings: one, dir: dir, tied: tied, host: system.Host{Executable: binary, Random: rand.Reader, Now: time.Now}}
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
 			t.Error(err)

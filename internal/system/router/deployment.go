@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -28,7 +27,7 @@ import (
 // deployment is one router with its servers.
 type deployment struct {
 	settings
-	room *room.Room
+	dir  string // that HAProxy and the servers work in
 	host system.Host
 	tied *proc.Tie
 
@@ -159,7 +158,7 @@ func (s *deployment) write() error {
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(s.room.Dir, name), text, 0o600); err != nil {
+		if err := proc.Least().Write(filepath.Join(s.dir, name), text); err != nil {
 			return fmt.Errorf("write a certificate: %w", err)
 		}
 	}
@@ -208,7 +207,7 @@ func (s *deployment) start(ctx context.Context, now func() record.Micros, seed u
 		}
 	}
 	var err error
-	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.how("HAProxy", nil)); err != nil {
+	if s.proxy, err = haproxy.Start(ctx, s.binary, s.dir, s.router, s.how("HAProxy", nil)); err != nil {
 		return err
 	}
 	s.clients = load.New(s.load(), now, seed)
@@ -221,7 +220,8 @@ func (s *deployment) how(name string, cpus []int) proc.How {
 	if len(cpus) == 0 {
 		cpus = s.allCPUs
 	}
-	return proc.How{Name: name, On: s.within, CPUs: cpus}
+	user := proc.Least()
+	return proc.How{Name: name, As: &user, On: s.within, CPUs: cpus}
 }
 
 // serverBound is how long a server may take until it serves.
@@ -231,18 +231,18 @@ const serverBound = 10 * time.Second
 func (s *deployment) serve(ctx context.Context, x *server) error {
 	text, err := json.Marshal(x.spec)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(s.room.Dir, x.file), text, 0o600)
+		err = proc.Least().Write(filepath.Join(s.dir, x.file), text)
 	}
 	if err != nil {
 		return fmt.Errorf("write what a server serves: %w", err)
 	}
 	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
 	if s.nginx.Path != "" {
-		if cmd, err = s.nginx.Command(s.room.Dir, strings.TrimSuffix(x.file, ".json"), x.spec); err != nil {
+		if cmd, err = s.nginx.Command(s.dir, strings.TrimSuffix(x.file, ".json"), x.spec); err != nil {
 			return err
 		}
 	}
-	cmd.Dir, cmd.Env = s.room.Dir, []string{"PATH=/usr/bin:/bin", "GOGC=400"}
+	cmd.Dir, cmd.Env = s.dir, []string{"PATH=/usr/bin:/bin", "GOGC=400"}
 	if x.process, err = proc.Start(cmd, s.how("a server", s.placement.servers)); err != nil {
 		return err
 	}

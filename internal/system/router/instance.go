@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
@@ -50,7 +51,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 			programs["nginx"] = arm.nginx.Version
 		}
 	}
-	e.Facts = append(record.Versions(programs), record.Placement(one.placement.text()))
+	e.Facts = append(record.Versions(programs), record.Placement(one.placement.text()), record.RunsAs("haproxy", proc.Least().String()), record.RunsAs("the servers", proc.Least().String()))
 	return e, nil
 }
 
@@ -87,7 +88,7 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 	case axisRoutes:
 		one.lead(made(int(reached)))
 	}
-	s := &deployment{settings: one, room: i.Room, host: i.Host, tied: i.Tied}
+	s := &deployment{settings: one, dir: i.dir, host: i.Host, tied: i.Tied}
 	i.made++
 	if err := s.start(ctx, i.rec.Clock.Now, i.Plan.Seed+i.made); err != nil {
 		return system.Batch{}, errors.Join(err, s.stop())

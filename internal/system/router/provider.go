@@ -23,7 +23,9 @@ type Provider struct{}
 const Name = "router"
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "routers"} }
+func rooms() local.Rooms {
+	return local.Rooms{Target: Name, Kind: "routers", Elsewhere: "plimsoll-router-"}
+}
 
 // SweepHost implements system.Sweeper.
 func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
@@ -36,7 +38,7 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind}, axisRoutes: {Loop: workload.Closed, Stream: &kind},
-	}, Facts: record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""})}
+	}, Facts: append(record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""}), record.RunsAs("haproxy", ""), record.RunsAs("the servers", ""))}
 }
 
 // Needs implements system.Provider.
@@ -73,6 +75,7 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 type session struct {
 	local.Session
 	limits limits
+	dir    string // that HAProxy and its servers work in
 	arms   map[string]settings
 }
 
@@ -154,6 +157,13 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 	if err := s.MakeRoom(); err != nil {
 		return err
 	}
+	user := proc.Least()
+	if s.dir, err = s.MakeWorkplace(user); err == nil {
+		err = haproxy.Prepare(s.dir, user)
+	}
+	if err != nil {
+		return err
+	}
 	s.arms[arm] = one
 	// What HAProxy itself refuses is refused before any load.
 	return s.check(ctx, one)
@@ -161,7 +171,7 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 
 // check has HAProxy read its configuration, and reads the certificate.
 func (s *session) check(ctx context.Context, one settings) error {
-	sys := &deployment{settings: one, room: s.Room, host: s.Host, tied: s.Tied}
+	sys := &deployment{settings: one, dir: s.dir, host: s.Host, tied: s.Tied}
 	if err := sys.draw(); err != nil {
 		return err
 	}
@@ -175,7 +185,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
-	if err := haproxy.Check(ctx, one.binary, s.Room.Dir, sys.settings.router); err != nil {
+	if err := haproxy.Check(ctx, one.binary, s.dir, sys.settings.router, sys.how("HAProxy", nil)); err != nil {
 		if one.router.Template != "" {
 			hint := ""
 			if line, ok := errors.AsType[*haproxy.LineError](err); ok {

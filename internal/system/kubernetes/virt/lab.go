@@ -10,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
@@ -61,7 +62,7 @@ func (m *machines) Describe(v lab.Spec, of *record.Fidelity) {
 	of.Guests = record.Simulated
 	note := "virtual machines, their disks and migrations are simulated with planted times; no guest ran"
 	if v.RealGuests > 0 {
-		note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG): its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests)
+		note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG) as %s: its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests, proc.Least())
 	}
 	of.Notes = append(of.Notes, note)
 	switch {

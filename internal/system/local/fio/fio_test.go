@@ -177,7 +177,7 @@ func FuzzRaw(f *testing.F) {
 // number of reports.
 func run(t *testing.T, b Binary, job string, reports int) (*Process, Report) {
 	t.Helper()
-	p, err := Start(exec.Command(b.Path, Args(100*time.Millisecond)...), proc.Start)
+	p, err := Start(exec.Command(b.Path, Args(100*time.Millisecond)...), proc.Self(), proc.Start)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,16 +83,16 @@ type Process struct {
 	watched []*os.File
 }
 
-// Start starts a command that is a fio with Args, which then waits for its job.
-// How it is started is said, so that it dies with this program.
-func Start(cmd *exec.Cmd, start func(*exec.Cmd, proc.How) (*proc.Process, error)) (*Process, error) {
+// Start starts a command that is a fio with Args, which then waits for its job. As
+// is whom it runs as. How it is started is said, so that it dies with this program.
+func Start(cmd *exec.Cmd, as proc.User, start func(*exec.Cmd, proc.How) (*proc.Process, error)) (*Process, error) {
 	p := &Process{}
 	var err error
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start fio: %w", err)
 	}
 	cmd.Stderr = &p.tail
-	p.Process, err = start(cmd, proc.How{Name: "fio", Output: p.read})
+	p.Process, err = start(cmd, proc.How{Name: "fio", As: &as, Output: p.read})
 	return p, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -33,7 +32,7 @@ func FindNginx(ctx context.Context) (Nginx, error) {
 const nginxText = `daemon off;
 master_process off;
 worker_rlimit_nofile 16384;
-pid %[1]s.pid;
+pid run/%[1]s.pid;
 error_log stderr error;
 events { worker_connections 8192; }
 http {
@@ -43,11 +42,11 @@ http {
     open_file_cache max=16;
     keepalive_requests 1000000000;
     keepalive_timeout 300s;
-    client_body_temp_path %[1]s.tmp;
-    proxy_temp_path %[1]s.tmp;
-    fastcgi_temp_path %[1]s.tmp;
-    uwsgi_temp_path %[1]s.tmp;
-    scgi_temp_path %[1]s.tmp;
+    client_body_temp_path run/%[1]s.tmp;
+    proxy_temp_path run/%[1]s.tmp;
+    fastcgi_temp_path run/%[1]s.tmp;
+    uwsgi_temp_path run/%[1]s.tmp;
+    scgi_temp_path run/%[1]s.tmp;
     ssl_certificate %[2]s;
     ssl_certificate_key %[3]s;
     server {
@@ -60,12 +59,12 @@ http {
 `
 
 // Command writes what an nginx serves of a Spec to files in a directory, which
-// begin with a name, and is the command that serves it from there. The spec must
-// ask for pages alone.
+// begin with a name, and is the command that serves it from there, and writes to run
+// there. The spec must ask for pages alone.
 func (n Nginx) Command(dir, name string, s Spec) (*exec.Cmd, error) {
 	config := fmt.Sprintf(nginxText, name, s.Certificate, s.Key, s.Plain, s.Secure)
 	for file, text := range map[string][]byte{name: []byte(config), name + ".html": page(cmp.Or(s.Mark, Mark), s.PageSize)} {
-		if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
+		if err := proc.Least().Write(filepath.Join(dir, file), text); err != nil {
 			return nil, fmt.Errorf("write what nginx serves: %w", err)
 		}
 	}

@@ -183,8 +183,9 @@ func word(of []string) string {
 }
 
 var (
-	plainFile = regexp.MustCompile(`^(\./)?[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	calling   = regexp.MustCompile(`([A-Za-z0-9_.-]*)\(([^,()]*)`)
+	plainFile  = regexp.MustCompile(`^(\./)?[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	socketFile = regexp.MustCompile(`^unix@\./run/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	calling    = regexp.MustCompile(`([A-Za-z0-9_.-]*)\(([^,()]*)`)
 )
 
 // expressions says what is wrong with the functions and files that words name.
@@ -213,13 +214,13 @@ func (r rules) expressions(args []string) string {
 func (c Config) address(address string, args []string, options map[string]int) string {
 	own := append(slices.Concat(c.Servers, c.Secured, c.Others, c.OthersSecured), c.Plain, c.Secure)
 	for one := range strings.SplitSeq(address, ",") {
-		if file, ok := strings.CutPrefix(one, "unix@"); ok && plainFile.MatchString(file) {
+		if socketFile.MatchString(one) {
 			continue
 		}
 		if slices.Contains(own, one) {
 			continue
 		}
-		return fmt.Sprintf("the address %q must be one of this router's or its servers', or a socket in HAProxy's own directory, such as unix@./a.sock", one)
+		return fmt.Sprintf("the address %q must be one of this router's or its servers', or a socket in HAProxy's own directory, such as unix@./run/a.sock", one)
 	}
 	return behind(args, options)
 }

@@ -84,10 +84,12 @@ type Config struct {
 //go:embed router.cfg.tmpl
 var ours string
 
-// Names of files in an HAProxy's own directory, in which it works.
+// Names of files in an HAProxy's own directory, in which it works: all of them are
+// this program's, and sockets lie in a directory of the user's that it runs as.
 const (
 	configFile   = "haproxy.cfg"
-	statsSocket  = "stats.sock"
+	sockets      = "run/"
+	statsSocket  = sockets + "stats.sock"
 	httpMap      = "http.map"
 	secureMap    = "secure.map"
 	passesMap    = "passthrough.map"

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 func TestVersions(t *testing.T) {
@@ -138,7 +140,7 @@ func TestConfigurations(t *testing.T) {
 					c.Services, c.ServerMaxconn, c.Spares, c.CPUs = []int{1, 3}, 5, 1, []int{0, 1}
 					c.Routes = append(c.Routes, Route{Host: "c.x.test", Termination: Edge, Certificate: "c.pem"})
 				}
-				if err := Check(context.Background(), b, dir, c); err != nil {
+				if err := Check(context.Background(), b, dir, c, proc.How{}); err != nil {
 					t.Errorf("%s, exact %v, more %v: %v", termination, exact, more, err)
 				}
 				files, err := c.files()

@@ -58,17 +58,26 @@ type Process struct {
 
 // Check holds a configuration against what one may hold, and against HAProxy's own
 // reading of it. The error is a *LineError, or holds what HAProxy says.
-func Check(ctx context.Context, b Binary, dir string, c Config) error {
+func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) error {
 	if err := write(dir, c, true); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, b.Path, "-c", "-f", configFile)
-	cmd.Dir = dir
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("HAProxy refuses its configuration: %s", said(string(text)))
+	cmd := exec.Command(b.Path, "-c", "-f", configFile)
+	cmd.Dir, cmd.Env = dir, environment()
+	how.Name = "HAProxy"
+	p, err := proc.Start(cmd, how)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, p.Kill)()
+	if err := p.Wait(); err != nil {
+		return fmt.Errorf("HAProxy refuses its configuration: %s", said(p.Said()))
 	}
 	return nil
 }
+
+// environment is that of HAProxy.
+func environment() []string { return []string{"PATH=/usr/bin:/bin"} }
 
 // said are the lines in which HAProxy tells what is wrong.
 func said(text string) string {
@@ -98,9 +107,19 @@ func write(dir string, c Config, look bool) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o600); err != nil {
+		if err := proc.Least().Write(filepath.Join(dir, name), files[name]); err != nil {
 			return fmt.Errorf("write HAProxy's configuration: %w", err)
 		}
+	}
+	return nil
+}
+
+// Prepare makes what HAProxy and its servers need in a directory where the user that
+// they run as may read: one where it may write, for sockets.
+func Prepare(dir string, as proc.User) error {
+	run := filepath.Join(dir, sockets)
+	if err := errors.Join(os.MkdirAll(run, 0o700), as.Give(run)); err != nil {
+		return fmt.Errorf("make a directory for HAProxy's sockets: %w", err)
 	}
 	return nil
 }
@@ -127,7 +146,7 @@ func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*
 // serves.
 func (p *Process) start(ctx context.Context, more ...string) error {
 	cmd := exec.Command(p.binary.Path, append([]string{"-db", "-f", configFile}, more...)...)
-	cmd.Dir, cmd.Env = p.dir, []string{"PATH=/usr/bin:/bin"}
+	cmd.Dir, cmd.Env = p.dir, environment()
 	x, err := proc.Start(cmd, p.how)
 	if err != nil {
 		return err

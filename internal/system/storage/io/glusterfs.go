@@ -78,11 +78,13 @@ func (g *glusterfs) volume(ctx context.Context, n int) (string, error) {
 		delete(g.mounted, n)
 		return "", err
 	}
-	return g.mounted[n], nil
+	return g.mounted[n], proc.Least().Give(g.Client().Path(g.mounted[n]))
 }
 
-func (g *glusterfs) command(name string, args ...string) *exec.Cmd {
-	return g.Client().Command(name, args...)
+func (g *glusterfs) command(dir, name string, args ...string) *exec.Cmd {
+	cmd := g.Client().Command(name, args...)
+	cmd.Dir = dir
+	return cmd
 }
 
 func (g *glusterfs) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {

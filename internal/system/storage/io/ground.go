@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
@@ -19,10 +18,11 @@ import (
 // ground is what volumes are made on.
 type ground interface {
 	// volume makes the volume of that number, counted from 0, unless it is there,
-	// and returns its directory as processes of the ground see it.
+	// and returns its directory as processes of the ground see it. It is the one of
+	// proc.Least's.
 	volume(ctx context.Context, n int) (string, error)
-	// command prepares a process of the ground, which start starts.
-	command(name string, args ...string) *exec.Cmd
+	// command prepares a process of the ground, which start starts, in a directory.
+	command(dir, name string, args ...string) *exec.Cmd
 	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
 	// below is a directory of this machine on the file system below the volumes.
 	below() string
@@ -38,12 +38,8 @@ type ground interface {
 	close() error
 }
 
-const (
-	// volumesPrefix begins the names of directories that volumes are made in.
-	volumesPrefix = "plimsoll-io-"
-	// madeFile lists those that are not in the run's own directory.
-	madeFile = "made"
-)
+// volumesPrefix begins the names of directories that volumes are made in.
+const volumesPrefix = "plimsoll-io-"
 
 // directories are volumes that are directories of file systems that are there.
 type directories struct {
@@ -58,7 +54,7 @@ func newDirectories(s *session, paths []string) (*directories, error) {
 		base, err := os.MkdirTemp(path, volumesPrefix)
 		if err == nil {
 			d.bases = append(d.bases, base)
-			err = os.WriteFile(filepath.Join(s.Room.Dir, madeFile), []byte(strings.Join(d.bases, "\n")+"\n"), 0o600)
+			err = s.NoteElsewhere(d.bases...)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a directory for volumes: %w", err), d.close())
@@ -72,12 +68,12 @@ func (d *directories) volume(_ context.Context, n int) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make volume %d: %w", n+1, err)
 	}
-	return dir, nil
+	return dir, proc.Least().Give(dir)
 }
 
-func (d *directories) command(name string, args ...string) *exec.Cmd {
+func (d *directories) command(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = d.session.Room.Dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
 	return cmd
 }
 
@@ -103,22 +99,4 @@ func (d *directories) close() error {
 		all = errors.Join(all, room.RemoveBounded(base))
 	}
 	return all
-}
-
-// volumesElsewhere are the directories that a run which was killed has made besides
-// its own, by the list there.
-func volumesElsewhere(roomDir string) (dirs []string, err error) {
-	text, err := os.ReadFile(filepath.Join(roomDir, madeFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read which volumes there were: %w", err)
-	}
-	for dir := range strings.Lines(string(text)) {
-		if dir = strings.TrimSpace(dir); filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), volumesPrefix) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs, nil
 }

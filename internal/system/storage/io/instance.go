@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
@@ -56,8 +57,12 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	if one.gluster != nil {
 		below = []string{i.Room.Dir}
 	}
+	maker, user := "fio", proc.Least()
+	if one.small != nil {
+		maker, user = "the program of small files", proc.Self()
+	}
 	e.Facts = []record.Fact{
-		record.Version("fio", one.binary.Version), local.FileSystem(below...),
+		record.RunsAs(maker, user.String()), record.Version("fio", one.binary.Version), local.FileSystem(below...),
 		record.Placement("what makes the load, the volumes and this program share all processors"),
 	}
 	if !one.job.Direct {
@@ -194,7 +199,7 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 			continue
 		}
 		var err error
-		if v.proc, err = l.spawn(l.every); err != nil {
+		if v.proc, err = l.spawn(v, l.every); err != nil {
 			return err
 		}
 	}
@@ -205,7 +210,11 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		if l.goesFirst() {
 			v.proc.Prefer()
 		}
-		text, err := l.text(v.n, v.dir, l.every)
+		dir := v.dir
+		if l.small == nil {
+			dir = here
+		}
+		text, err := l.text(v.n, dir, l.every)
 		if err == nil {
 			err = v.proc.Feed(text)
 		}
@@ -231,12 +240,13 @@ func (s settings) goesFirst() bool {
 	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
 }
 
-// spawn starts an fio that waits for its job.
-func (l *load) spawn(every time.Duration) (*fio.Process, error) {
+// spawn starts an fio in a volume, which waits for its job. Small files are made by
+// this program itself.
+func (l *load) spawn(v *volume, every time.Duration) (*fio.Process, error) {
 	if l.small != nil {
-		return fio.Start(l.ground.command(l.session.Executable, "component", smallfiles.Component), l.ground.start)
+		return fio.Start(l.ground.command("/", l.session.Executable, "component", smallfiles.Component), proc.Self(), l.ground.start)
 	}
-	return fio.Start(l.ground.command(l.binary.Path, fio.Args(every)...), l.ground.start)
+	return fio.Start(l.ground.command(v.dir, l.binary.Path, fio.Args(every)...), proc.Least(), l.ground.start)
 }
 
 // wait waits until something holds, or a bound is over; the end of ctx is an
@@ -258,6 +268,10 @@ func wait(ctx context.Context, bound time.Duration, holds func() bool) error {
 	return nil
 }
 
+// here is the volume in which an fio runs, as it names it: it may not be allowed to
+// go there by another name.
+const here = "."
+
 // fill writes the files of volumes that have none.
 func (l *load) fill(ctx context.Context, filled map[string]bool) error {
 	places := make(chan struct{}, filledAtOnce)
@@ -271,9 +285,9 @@ func (l *load) fill(ctx context.Context, filled map[string]bool) error {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			job := l.of(v.n, v.dir)
+			job := l.of(v.n, here)
 			job.Fill = true
-			p, err := l.spawn(0)
+			p, err := l.spawn(v, 0)
 			if err == nil {
 				err = p.Feed(job.Text())
 			}
@@ -328,15 +342,19 @@ func (l *load) measureDrive(ctx context.Context) error {
 		return fmt.Errorf("measure the drive: %w", err)
 	}
 	defer room.RemoveBounded(base)
-	here := &directories{session: l.session, bases: []string{base}}
+	below := &directories{session: l.session}
+	user := proc.Least()
+	if err := user.Give(base); err != nil {
+		return fmt.Errorf("measure the drive: %w", err)
+	}
 	job := l.job
-	job.Dir, job.Depth, job.Verify, job.Fsync = base, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
+	job.Dir, job.Depth, job.Verify, job.Fsync = here, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
 	if l.raw != "" {
 		job.Pattern, job.Depth = "readwrite", driveDepth
 	}
 	var rates []float64
 	do := func(job fio.Job, bound time.Duration) error {
-		p, err := fio.Start(here.command(l.binary.Path, fio.Args(driveTick)...), here.start)
+		p, err := fio.Start(below.command(base, l.binary.Path, fio.Args(driveTick)...), user, below.start)
 		if err == nil {
 			err = p.Feed(job.Text())
 		}

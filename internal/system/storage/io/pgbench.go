@@ -89,7 +89,7 @@ func startDatabase(ctx context.Context, g ground, dir, programs, name string) (*
 	d := &database{}
 	// The first process of a namespace takes all others along, and ends with the
 	// one that made it.
-	cmd := g.command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", postgresScript, "sh", dir, programs, name)
+	cmd := g.command("/", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", postgresScript, "sh", dir, programs, name)
 	var err error
 	d.Process, err = g.start(cmd, proc.How{Name: pgbenchName, Output: func(out io.Reader) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -20,7 +20,7 @@ type Provider struct{}
 const Name = "io"
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesElsewhere} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesPrefix} }
 
 // SweepHost implements system.Sweeper.
 func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
@@ -33,7 +33,7 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
-	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem())}
+	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem(), record.RunsAs("fio", ""), record.RunsAs("the program of small files", ""))}
 }
 
 // Needs implements system.Provider.
