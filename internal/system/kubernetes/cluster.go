@@ -82,13 +82,20 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", c.client.Unreachable(err)
 	}
-	var counts [2]int
-	for i, what := range []string{"nodes", "pods"} {
-		if _, err := c.client.List(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
-			return "", fmt.Errorf("list %s: %w", what, c.client.Unreachable(err))
+	text := fmt.Sprintf("%s at %s: Kubernetes %s", c.Context, c.Server, version.GitVersion)
+	for _, what := range []record.Noun{observe.Pods().Place, observe.Pods().Object} {
+		n := 0
+		_, err := c.client.List(ctx, "/api/v1/"+what.Many, nil, func([]byte) error { n++; return nil })
+		switch {
+		case api.Refused(err):
+			text += ", " + what.Many + " that this user may not list"
+		case err != nil:
+			return "", fmt.Errorf("list %s: %w", what.Many, c.client.Unreachable(err))
+		default:
+			text += ", " + what.Count(n)
 		}
 	}
-	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
+	return text, nil
 }
 
 // version is that of the server, and its clock less ours; see api.ClockOffset.

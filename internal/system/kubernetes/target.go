@@ -149,7 +149,10 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
 	pods, plants := t.population.PodSpecs()
 	nodes, skipped = t.watch.Nodes.Eligible(pods)
-	if len(nodes) == 0 && t.Load.Objects != nil {
+	if !t.watch.Nodes.Seen() && t.Load.Axis == observe.AxisPodsPerNode {
+		return nil, 0, "", system.Mistakef("raise it along another axis, such as --axis rate, or let the user list nodes", "a level of %s is an average over nodes, which this user may not list", t.Load.Axis)
+	}
+	if len(nodes) == 0 && (t.Load.Objects != nil || !t.watch.Nodes.Seen()) {
 		return nil, skipped, record.None, nil
 	}
 	if len(nodes) == 0 {
@@ -408,11 +411,14 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]float64{
-		observe.NodesNotReady: float64(t.watch.Nodes.CountNotReady()),
+	measures := map[string]float64{
 		"pending":             float64(t.watch.Followed.Progress().Unschedulable),
 		system.MeasureLatency: latency,
-	}, nil
+	}
+	if t.watch.Nodes.Seen() {
+		measures[observe.NodesNotReady] = float64(t.watch.Nodes.CountNotReady())
+	}
+	return measures, nil
 }
 
 // Reset implements system.Target. Pods that the load made itself are removed,

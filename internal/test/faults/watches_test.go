@@ -18,7 +18,7 @@ import (
 func warnings(r result.Result) string { return strings.Join(r.Warnings.Lines(), "\n") }
 
 // leftOf is what carries the label of any run in a cluster, asked directly.
-func leftOf(t *testing.T, p *harness.Program, r result.Result) (left []string) {
+func leftOf(t *testing.T, p *harness.Program) (left []string) {
 	t.Helper()
 	c := client(t, p.Kubeconfig, nil)
 	ours := metav1.ListOptions{LabelSelector: "plimsoll.dev/run"}
@@ -89,7 +89,7 @@ func TestWatchesAreGuarded(t *testing.T) {
 			if r.Cleanup == nil || !r.Cleanup.Done {
 				t.Errorf("cleanup %+v", r.Cleanup)
 			}
-			if left := leftOf(t, p, r); len(left) > 0 {
+			if left := leftOf(t, p); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
 			if took := time.Since(begun); took > 3*time.Minute {

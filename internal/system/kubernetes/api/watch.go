@@ -176,6 +176,12 @@ func (e *RefusedError) Error() string { return e.err.Error() }
 
 func (e *RefusedError) Unwrap() error { return e.err }
 
+// Refused reports whether an error says that the user has no right to something.
+func Refused(err error) bool {
+	_, is := errors.AsType[*RefusedError](err)
+	return is || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
 // stream watches until the watch breaks. It calls resumed once the server has
 // taken the watch up.
 func (w *Watcher) stream(ctx context.Context, resumed func()) error {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
@@ -70,7 +71,9 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
-	if _, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if _, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); api.Refused(err) {
+		return system.Mistakef("the user needs the rights of a run: plimsoll check names those that are missing", "this user may not create namespaces, and a run makes one of its own: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, c.Client.Unreachable(err))
 	}
 	if err := actors.AwaitServiceAccount(ctx, c.namespace); err != nil {

@@ -24,6 +24,20 @@ type NamespaceSet struct {
 	names   map[string]bool
 	changes chan struct{} // has room for one: something changed
 	leaving int           // how many wait for the end of some
+	unseen  bool          // this user may not list them
+}
+
+// Seen reports whether the user may see namespaces.
+func (s *NamespaceSet) Seen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.unseen
+}
+
+func (s *NamespaceSet) hide() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unseen = true
 }
 
 // doubt reports whether the end of one is waited for.

@@ -104,7 +104,21 @@ type NodeSet struct {
 	// last told of each that was one; nil before they are declared.
 	pods   []corev1.PodSpec
 	places map[string]*record.Place
+	unseen bool            // this user may not list nodes
 	fell   map[string]bool // places that were deleted when they were not ready
+}
+
+// Seen reports whether the user may see nodes.
+func (s *NodeSet) Seen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.unseen
+}
+
+func (s *NodeSet) hide() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unseen = true
 }
 
 func newNodeSet() *NodeSet {

@@ -8,6 +8,11 @@
 // request that made the change, so it is an upper bound. For other resources
 // the barrier is a list: once a watch has seen the newest version in it, it has
 // seen all.
+//
+// Every watch is guarded, see api.Watcher: a change of the run's own namespace and
+// of an event in it, and lists of the others, tell whether each is alive, how late
+// it is and what it has missed. What a user may not list is not seen, and said once;
+// only pods, and what else is followed, must be.
 package follow
 
 import (
@@ -15,6 +20,8 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +29,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -105,12 +113,22 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 		o.of = o.Objects.watchers()
 		o.watchers = append(o.watchers, o.of...)
 	}
-	for _, w := range o.watchers {
+	var unseen []string
+	for _, w := range slices.Clone(o.watchers) {
 		w.Client, w.Clock, w.Emit = o.Client, o.Clock, o.Emit
 		if w.Encoding == nil {
 			w.Encoding = api.ProtobufEncoding()
 		}
-		if err := w.Start(ctx); err != nil {
+		if err := w.Start(ctx); api.Refused(err) && w.Beside && w != o.pods {
+			unseen = append(unseen, w.Name)
+			if hidden, can := w.Handler.(interface{ hide() }); can {
+				hidden.hide()
+			}
+			o.watchers = slices.DeleteFunc(o.watchers, func(x *api.Watcher) bool { return x == w })
+			continue
+		} else if api.Refused(err) {
+			return system.Mistakef("the user needs the rights of a run: plimsoll check names those that are missing", "%w", err)
+		} else if err != nil {
 			return err
 		}
 		o.working.Go(func() {
@@ -119,6 +137,9 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 				fail(err)
 			}
 		})
+	}
+	if len(unseen) > 0 {
+		o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not list " + strings.Join(unseen, ", ") + ": what becomes of them, and what they tell, is not seen"})
 	}
 	o.working.Go(func() { o.Actors.run(o.Watching) })
 	if err := o.canary.start(ctx, o.Actors); err != nil {

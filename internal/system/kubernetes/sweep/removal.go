@@ -231,10 +231,35 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 	for _, name := range names {
 		asked[name] = true
 	}
-	if err := rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool { return asked[o.Name] }, nil); err != nil {
+	err := rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool { return asked[o.Name] }, nil)
+	if err == nil && !rm.namespaces.Seen() {
+		err = rm.awaitEach(ctx, names)
+	}
+	if err != nil {
 		return err
 	}
 	rm.holdings.DropSpaces(names...)
+	return nil
+}
+
+// awaitEach waits until none of the namespaces is there, of which the user may look
+// at each alone.
+func (rm *Remover) awaitEach(ctx context.Context, names []string) error {
+	for _, name := range names {
+		for there := true; there; {
+			err := api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
+				r, err := rm.Client.Call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
+				there = err == nil && r.Code != http.StatusNotFound
+				return r, err
+			}, http.StatusNotFound)
+			if err != nil {
+				return fmt.Errorf("look whether namespace %s is gone: %w", name, err)
+			}
+			if there && !api.Sleep(ctx, api.LastPause) {
+				return fmt.Errorf("namespace %s is still there: %w", name, context.Cause(ctx))
+			}
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// as is a kubeconfig by which another user, who has these rights everywhere, uses a
+// lab. It is no lab's own.
+func as(t *testing.T, p *harness.Program, user string, rules ...rbacv1.PolicyRule) string {
+	t.Helper()
+	c := client(t, p.Kubeconfig, nil).RbacV1()
+	meta := metav1.ObjectMeta{Name: "faults-" + user}
+	if _, err := c.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Whoever may not list nodes, leases, namespaces or events runs all the same, where
+// the axis needs none of them; and is told what is missing where it does.
+func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
+	}
+	spaces, accounts := rule("namespaces", "create", "get", "patch", "delete"), rule("serviceaccounts", "get")
+	for _, tt := range []struct {
+		user  string
+		rules []rbacv1.PolicyRule
+		args  []string
+		code  int
+		says  []string
+	}{
+		{"nobody", nil, []string{"--levels", "5"}, process.ExitUsage, []string{"pods is forbidden", "hint: the user needs the rights of a run"}},
+		{"no-spaces", []rbacv1.PolicyRule{rule("pods", "*")}, []string{"--axis", "rate", "--levels", "5"}, process.ExitUsage, []string{"this user may not create namespaces", "hint: the user needs the rights of a run"}},
+		{"no-nodes", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--levels", "5"}, process.ExitUsage, []string{"a level of pods-per-node is an average over nodes, which this user may not list"}},
+		{"few", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--axis", "rate", "--levels", "5", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not list nodes, namespaces, events: what becomes of them, and what they tell, is not seen"}},
+	} {
+		t.Run(tt.user, func(t *testing.T) {
+			if tt.code == process.ExitHeld {
+				suite.Long(t, "the warm-up of a rate takes half a minute")
+			}
+			got := p.RunTo(t, tt.user, append([]string{"sweep", "node-density", "--kubeconfig", as(t, p, tt.user, tt.rules...), "--yes"}, tt.args...)...)
+			text := got.Stdout + got.Stderr
+			if got.Code != tt.code && !(tt.code == process.ExitHeld && got.Code == process.ExitInvalid) { // a machine that is busy
+				t.Errorf("exit code %d, want %d\n%s", got.Code, tt.code, text)
+			}
+			for _, want := range tt.says {
+				if strings.Count(text, want) == 0 {
+					t.Errorf("no %q in\n%s", want, text)
+				}
+			}
+			if left := leftOf(t, p); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+			if tt.code == process.ExitHeld {
+				if r := p.Result(t, tt.user); r.Cleanup == nil || !r.Cleanup.Done || r.Steps[0].Objects.Ready == 0 {
+					t.Errorf("cleanup %+v, %+v", r.Cleanup, r.Steps[0].Objects)
+				}
+			}
+		})
+	}
+}
