@@ -289,6 +289,9 @@ type State struct {
 	Lost     string `json:"lost,omitempty"`
 	Regained string `json:"regained,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
+	// Class is that of the trouble among those of the kind, where its reason does
+	// not tell.
+	Class string `json:"class,omitempty"`
 }
 
 // KubeEvent is an event that a component of the cluster published.
@@ -326,6 +329,10 @@ const (
 	CollectionPauses = "pause of garbage collection"
 	CollectionCPU    = "CPU of a garbage collection"
 )
+
+// SourceMachine is the source of what is read of the whole machine that this program
+// runs on, where the target runs there too; telemetry.Reading says what that is.
+const SourceMachine = "machine"
 
 // SourceRequests is the source of histograms of the API server's requests: the
 // name of each is a verb and a resource.

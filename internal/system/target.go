@@ -87,6 +87,7 @@ type Progress struct {
 	There         int // at the milestone that counts as there
 	Arrived       int // that ever were there, be they removed since
 	Failed        int // will never be ready
+	Final         int // of them, those in whose place nobody makes another
 	Sent          int // of a stream: requests sent
 	InFlight      int // of a stream: requests under way
 	Late, Dropped int // of a stream: that found no place among those, and given up of them

@@ -72,6 +72,7 @@ type object struct {
 	fell    record.Micros
 	reason  string
 	message string
+	class   string // of the trouble, "" where its reason tells
 	// troubled says that it ever had a trouble.
 	troubled bool
 }
@@ -385,7 +386,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	}
 	was = o.reason
 	o.troubled = o.troubled || r.Reason != ""
-	o.reason, o.message = c.intern(r.Reason), c.intern(r.Message)
+	o.reason, o.message, o.class = c.intern(r.Reason), c.intern(r.Message), c.intern(r.Class)
 	if r.Node != "" {
 		o.node = c.node(r.Node)
 	}

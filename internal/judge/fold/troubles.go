@@ -2,6 +2,8 @@ package fold
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -94,7 +96,7 @@ func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Reason == was {
 		return // the same trouble in other words
 	}
-	if x := c.known.classify(r.Reason, ""); x != nil {
+	if x := c.known.of(r.Class, r.Reason); x != nil {
 		c.observe(result.BreachKind(x.Class), t, x.What, r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 	}
 }
@@ -135,6 +137,40 @@ func newKnownTroubles(kind *record.ObjectKind) *knownTroubles {
 		}
 	}
 	return k
+}
+
+// of is what an object tells of by the class of its trouble, or without one by its
+// reason; nil for nothing that is known.
+func (k *knownTroubles) of(class, reason string) *record.Trouble {
+	x := k.classify(reason, "")
+	if class == "" || x != nil && x.Class == class {
+		return x
+	}
+	if i := slices.IndexFunc(k.kind.Troubles, func(t record.Trouble) bool { return t.Class == class }); i >= 0 {
+		return &k.kind.Troubles[i]
+	}
+	return x
+}
+
+// Final says what kept objects that will never be there, the most frequent trouble
+// first; "" where none is known.
+func (f *Facts) Final() string {
+	counts := make(map[*record.Trouble]int)
+	for i := range f.units {
+		if o := f.units[i].object; f.outcomes[i] == unitNeverReady && o != nil && o.failed {
+			if x := f.Troubles.known.of(o.class, o.reason); x != nil {
+				counts[x]++
+			}
+		}
+	}
+	list := slices.SortedFunc(maps.Keys(counts), func(a, b *record.Trouble) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.What, b.What))
+	})
+	var parts []string
+	for _, x := range list {
+		parts = append(parts, fmt.Sprintf("%d never will: %s", counts[x], x.What))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // classify is what a reason tells of, nil for nothing that is known: the first

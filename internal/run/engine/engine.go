@@ -363,6 +363,8 @@ func (r *run) await(ctx context.Context) record.Ending {
 			return record.EndHeld
 		case now >= deadline:
 			return record.EndTimeout
+		case p.Final > 0 && p.Final+r.refused >= missing:
+			return record.EndStalled // nothing can come
 		case p.Unschedulable+p.Failed+r.refused >= missing && now-p.Moved >= record.MicrosOf(cmp.Or(r.options.Stall, stallAfter)):
 			return record.EndStalled
 		}

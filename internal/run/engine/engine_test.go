@@ -26,7 +26,8 @@ type fate int
 const (
 	arrives     fate = iota // after the target's latency
 	nowhere                 // no place for it
-	breaks                  // failed for good
+	breaks                  // failed for good, and another one may take its place
+	ends                    // failed for good, and none does
 	neverTells              // stays where it is, without a word
 	refused                 // its request fails
 	unanswered              // its request has no known outcome
@@ -140,6 +141,8 @@ func (f *fake) Progress() system.Progress {
 			p.Unschedulable++
 		case breaks:
 			p.Failed++
+		case ends:
+			p.Failed, p.Final = p.Failed+1, p.Final+1
 		case movesAlways:
 			p.Unschedulable++
 			moved(now)
@@ -320,6 +323,14 @@ func TestHowAStepEnds(t *testing.T) {
 		{
 			"one has failed for good",
 			except(breaks, 0), Guard{}, nil, "1:start, 1:loaded, 1:end stalled", 11,
+		},
+		{
+			"one has, and nobody makes another: nothing is waited for",
+			except(ends, 0), Guard{}, nil, "1:start, 1:loaded, 1:end stalled", 1,
+		},
+		{
+			"one has, and one is still on its way",
+			func(i int) fate { return map[int]fate{1: ends, 2: neverTells}[i] }, Guard{}, nil, "1:start, 1:loaded, 1:end timeout", 60,
 		},
 		{
 			"one was refused: it will never be there",

@@ -137,7 +137,11 @@ func (s *following) Progress() system.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.tracker.Counts()
-	return system.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved, Left: s.tracker.Followed()}
+	p := system.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved, Left: s.tracker.Followed()}
+	if s.tracker.Sole {
+		p.Final = p.Failed
+	}
+	return p
 }
 
 func (s *following) Account(failing bool) (perPlace map[string]int, picked []observe.Failing) {

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -110,6 +111,7 @@ type told struct {
 // trouble is what one resource tells of troubles.
 type trouble struct {
 	trouble, unplaced Reason
+	class             string // of trouble
 	final             bool
 }
 
@@ -170,7 +172,7 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 		d.setUp.ready = append(d.setUp.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
-	d.Asleep = spec.Begin != nil
+	d.Asleep, d.Sole = spec.Begin != nil, true
 	return d
 }
 
@@ -487,10 +489,10 @@ func (d *Described) reach(o *told, bit int, stamp int64, place string) {
 
 // apply hands what all resources have told to the tracker.
 func (d *Described) apply(now record.Micros, change Change, o *told) {
-	o.news.Trouble, o.news.Unplaced, o.news.Lacks = o.refused, Reason{}, Reason{}
+	o.news.Trouble, o.news.Unplaced, o.news.Lacks, o.news.Class = o.refused, Reason{}, Reason{}, ""
 	for _, t := range o.troubles {
 		if o.news.Trouble.Reason == "" {
-			o.news.Trouble = t.trouble
+			o.news.Trouble, o.news.Class = t.trouble, t.class
 		}
 		if o.news.Unplaced.Reason == "" {
 			o.news.Unplaced = t.unplaced
@@ -507,7 +509,7 @@ func (d *Described) apply(now record.Micros, change Change, o *told) {
 func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 	r := Reason{Reason: value}
 	if o.Reason != "" {
-		r.Reason = m.get(o.Reason).String()
+		r.Reason = cmp.Or(m.get(o.Reason).String(), value)
 	}
 	if o.Message != "" {
 		r.Message = m.get(o.Message).String()
@@ -520,7 +522,7 @@ func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 		// What keeps an object from having a place has one name for all kinds.
 		t.unplaced = Reason{reasonUnschedulable, joined(r)}
 	case !o.Unplaced && t.trouble.Reason == "":
-		t.trouble = r
+		t.trouble, t.class = r, o.Class
 	}
 }
 

@@ -33,7 +33,7 @@ func machines() *described.Objects {
 		There: "Running",
 		Troubles: []described.ObjectTrouble{
 			{When: described.When{Resource: "pod", Condition: "PodScheduled", Values: []string{"False"}}, Unplaced: true},
-			{When: described.When{Resource: "disk", Path: "status.phase", Values: []string{"Failed"}}, Final: true, Message: "status.message"},
+			{When: described.When{Resource: "disk", Path: "status.phase", Values: []string{"Failed"}}, Final: true, Message: "status.message", Class: "disks", What: "disks were not made"},
 			{When: described.When{Path: "status.printable", Values: []string{"Crash"}}, Reason: "status.why"},
 		},
 	}
@@ -116,11 +116,14 @@ func TestDescribed(t *testing.T) {
 		{"a final trouble is one for good", func(tr *describedTrial) {
 			tr.tell(Changed, 0, machineA, "")
 			tr.tell(Changed, 2, diskA, `"phase":"Failed","message":"no space"`)
-		}, "1 a Created at 7\n2 a Failed (no space) failed"},
+		}, "1 a Created at 7\n2 a Failed (no space) failed of disks"},
 		{"a trouble names its reason by a path, and goes with its resource", func(tr *describedTrial) {
 			tr.tell(Changed, 0, machineA, `"printable":"Crash","why":"OOM"`)
 			tr.tell(Changed, 0, machineA, `"printable":"Starting"`)
 		}, "1 a Created at 7\n1 a OOM\n2 a no trouble"},
+		{"without a reason there it is the value", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, `"printable":"Crash"`)
+		}, "1 a Created at 7\n1 a Crash"},
 		{"what no label tells apart is told apart by its namespace", func(tr *describedTrial) {
 			tr.now++
 			_, _ = tr.described.Apply(tr.now, Changed, 2, []byte(`{"metadata":{"namespace":"other","name":"x","ownerReferences":[{"name":"a"}]},"status":{"phase":"Succeeded"}}`), func(string) bool { return false })

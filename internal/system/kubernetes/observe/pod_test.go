@@ -151,6 +151,7 @@ func (tr *trial) text() string {
 			if b.Failed {
 				words = append(words, "failed")
 			}
+			add(b.Class, "of %s")
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}

@@ -44,6 +44,7 @@ type News struct {
 	// Trouble is what is wrong with it; Unplaced why it has no place; Lacks
 	// what it says of not being there.
 	Trouble, Unplaced, Lacks Reason
+	Class                    string // of the trouble, "" where its reason tells
 	// Parts are what it consists of, each with an image, and Restarts how often
 	// they were started anew.
 	Parts, Restarts int
@@ -104,6 +105,7 @@ type standing struct {
 	unschedulable bool
 	reason        string // what keeps it from being there, "" for nothing
 	message       string
+	class         string // of that
 }
 
 // Tracker follows the objects of a run. Its methods are not safe for concurrent
@@ -120,6 +122,8 @@ type Tracker struct {
 	acted [MaxMilestones]record.Micros
 	// Asleep says that objects are made ready first: each begins with Begin.
 	Asleep bool
+	// Sole says that nobody makes another object in the place of one that failed.
+	Sole bool
 }
 
 // NewTracker makes a Tracker that hands its events to emit.
@@ -334,7 +338,7 @@ func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived 
 	if is != was {
 		t.acted[t.next(o)] = now
 	}
-	s := &record.State{Object: m.Name, Slot: o.slot, Node: o.place, Reason: is.reason, Message: is.message, Failed: is.done}
+	s := &record.State{Object: m.Name, Slot: o.slot, Node: o.place, Reason: is.reason, Message: is.message, Failed: is.done, Class: is.class}
 	there := t.course.Names[t.course.There]
 	switch {
 	case !is.ready && (was.ready || arrived):
@@ -360,7 +364,7 @@ func (t *Tracker) standsBy(m *News, o *object) standing {
 			s.reason = reasonDeleting
 		}
 	case m.Trouble.Reason != "":
-		s.reason, s.message = m.Trouble.Reason, m.Trouble.Message
+		s.reason, s.message, s.class = m.Trouble.Reason, m.Trouble.Message, m.Class
 	case m.Unplaced.Reason != "":
 		s.reason, s.message = m.Unplaced.Reason, m.Unplaced.Message
 		s.unschedulable = s.reason == reasonUnschedulable && !s.ready && !s.done
