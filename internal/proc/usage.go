@@ -22,6 +22,9 @@ type Usage struct {
 	// ShareBytes is the proportional share of memory: what processes have in
 	// common counts in parts (PSS). 0 where it was not read.
 	ShareBytes int64
+	// IOBytes are those read from drives and written to them, below 0 where that is
+	// not known.
+	IOBytes int64
 	// Threads and Handles (open files) are those of now, 0 where they were not
 	// read.
 	Threads, Handles int
@@ -41,7 +44,17 @@ func Read(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
 	}
-	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
+	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), IOBytes: moved(proc)}, nil
+}
+
+// moved is what a process has read from drives and written to them. Another
+// user's does not tell.
+func moved(proc procfs.Proc) int64 {
+	io, err := proc.IO()
+	if err != nil {
+		return -1
+	}
+	return int64(io.ReadBytes + io.WriteBytes)
 }
 
 // ReadAny reads the usage of a process of whatever view of processes, with its
@@ -52,7 +65,7 @@ func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
 	}
-	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
+	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), IOBytes: moved(proc), Threads: stat.NumThreads}
 	if children {
 		own := stat
 		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
@@ -85,16 +98,20 @@ func self() (Usage, error) {
 	if err != nil {
 		return u, fmt.Errorf("read own usage: %w", err)
 	}
-	u.RSSBytes, u.PeakBytes = int64(status.VmRSS), int64(status.VmHWM)
+	u.RSSBytes, u.PeakBytes, u.IOBytes = int64(status.VmRSS), int64(status.VmHWM), moved(proc)
 	return u, nil
 }
 
 // Plus is what two use together; a peak is nobody's.
 func (u Usage) Plus(o Usage) Usage {
-	return Usage{
+	sum := Usage{
 		CPUSeconds: u.CPUSeconds + o.CPUSeconds, RSSBytes: u.RSSBytes + o.RSSBytes, ShareBytes: u.ShareBytes + o.ShareBytes,
-		Threads: u.Threads + o.Threads, Handles: u.Handles + o.Handles,
+		IOBytes: u.IOBytes + o.IOBytes, Threads: u.Threads + o.Threads, Handles: u.Handles + o.Handles,
 	}
+	if u.IOBytes < 0 || o.IOBytes < 0 {
+		sum.IOBytes = -1
+	}
+	return sum
 }
 
 // Sample is the usage as a reading of a source of that name.
@@ -102,6 +119,9 @@ func (u Usage) Sample(source string) record.Reading {
 	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
 	if u.PeakBytes > 0 {
 		s.Values["peakBytes"] = float64(u.PeakBytes)
+	}
+	if u.IOBytes >= 0 {
+		s.Values["ioBytes"] = float64(u.IOBytes)
 	}
 	return s
 }

@@ -13,7 +13,7 @@ const (
 	ExitBreached     = 1   // breached or worse; findings
 	ExitUsage        = 2   // usage, plan, or something named that does not exist
 	ExitInconclusive = 3   // what was measured does not decide
-	ExitInvalid      = 4   // the tool itself was the bottleneck
+	ExitInvalid      = 4   // the tool, or others on its machine, was the bottleneck
 	ExitCouldNotRun  = 5   // unreachable, input/output, the lab failed
 	ExitInterrupted  = 130 // SIGINT; of any signal it is 128 and its number
 )

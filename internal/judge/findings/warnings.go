@@ -2,9 +2,12 @@ package findings
 
 import (
 	"fmt"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -14,7 +17,7 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 	most := 0.0
 	var disturbed []int
 	for _, s := range steps {
-		if s.Others > 0 {
+		if s.Others > 0 && len(s.Neighbours) == 0 {
 			disturbed = append(disturbed, s.ID)
 			most = max(most, s.Others)
 		}
@@ -25,6 +28,7 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 			Text: fmt.Sprintf("other programs used up to %.0f%% of this machine's CPUs: the results include their load", most),
 		})
 	}
+	addNeighbours(&warnings, steps)
 	for _, s := range steps {
 		if text := s.Concurrent.Breach(); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningLimit, Steps: []int{s.ID}, Count: 1, Text: text})
@@ -49,4 +53,44 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 		}
 	}
 	return warnings
+}
+
+// addNeighbours warns of what other programs took in steps that held in spite of it,
+// and in those that did not: each time what they took most of.
+func addNeighbours(warnings *record.Warnings, steps []*verdict.Judged) {
+	type group struct {
+		what, of string
+		held     bool
+	}
+	var order []group
+	most, in := make(map[group]result.Neighbour), make(map[group][]int)
+	for _, s := range steps {
+		if len(s.Neighbours) == 0 {
+			continue
+		}
+		n := s.Neighbours[0]
+		g := group{n.What, n.Of, true}
+		for _, v := range s.Goals {
+			g.held = g.held && v == slo.Pass
+		}
+		if len(in[g]) == 0 {
+			order = append(order, g)
+		}
+		if n.Others >= most[g].Others {
+			most[g] = n
+		}
+		in[g] = append(in[g], s.ID)
+	}
+	for _, g := range order {
+		text := most[g].String() + ": "
+		if g.held {
+			text += "the step held in spite of it"
+		} else {
+			text += "what was slow tells of that, and not of the target"
+		}
+		if len(in[g]) > 1 {
+			text = strings.Replace(strings.Replace(text, "used ", "used up to ", 1), "the step held", "they held", 1)
+		}
+		warnings.Add(record.Warning{Kind: record.WarningCPU, Steps: in[g], Count: len(in[g]), Text: text})
+	}
 }

@@ -66,6 +66,9 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 		}
 	}
 	s.Bottleneck, s.Others = bottleneckOf(spec, f, limits)
+	if s.Neighbours = f.neighbours(); slices.ContainsFunc(s.Neighbours, func(n result.Neighbour) bool { return n.What == result.Processors }) {
+		s.Bottleneck.ClearTimes()
+	}
 	if b := s.Bottleneck.Bound(); f.Stream != nil {
 		s.AtLeast = b != nil && b.Generator || s.OwnDelay.Short(s.Open)
 	}

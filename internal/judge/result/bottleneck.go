@@ -72,6 +72,16 @@ func (n *Bottleneck) Bound() *BoundShare {
 	return nil
 }
 
+// ClearTimes takes back what is said to have bound by shares of time, which tell of
+// waiting for processors where others took these.
+func (n *Bottleneck) ClearTimes() {
+	if n != nil {
+		for i := range n.Bounds {
+			n.Bounds[i].Held = n.Bounds[i].Held && n.Bounds[i].Waiting != nil
+		}
+	}
+}
+
 // Others is the name of all programs beside the run's among the shares.
 const Others = "others"
 

@@ -166,8 +166,11 @@ type Step struct {
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
 	// Backlog is that over the hold of a step whose requests came by a
 	// schedule.
-	Backlog     *Backlog    `json:"backlog,omitempty"`
-	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
+	Backlog    *Backlog    `json:"backlog,omitempty"`
+	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
+	// Neighbours are the resources of this machine of which programs beside the run
+	// left the target short over the whole step, or its hold.
+	Neighbours  []Neighbour `json:"neighbours,omitempty"`
 	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
 	Pace        string      `json:"pace"`
 	InFlightMax int         `json:"inFlightMax"`

@@ -92,6 +92,7 @@ func NewReadings(metrics []record.Metric) Readings {
 		Usage: make(map[string]*StepUsage), CPU: make(map[string][]CPUPoint), gauges: make(map[string][]gaugePoint),
 		needed: make(map[string]bool), Sums: make(map[string]map[string]*SumOf),
 	}
+	c.needed[SourceMachine] = true // for NeighboursIn
 	for _, m := range metrics {
 		for _, x := range m.Folds() {
 			if x.Value != record.ValueCPU && (m.Per != nil || x.Fold == record.FoldMean || x.Fold == record.FoldPerSecond) {
@@ -233,15 +234,21 @@ func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 || points[0].T > from || points[len(points)-1].T < to {
 		return 0, false
 	}
-	at := func(t record.Micros) float64 {
-		j, exact := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
-		if exact || j == 0 {
-			return points[j].Used
-		}
-		a, b := points[j-1], points[j]
-		return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
+	return usedAt(points, to) - usedAt(points, from), true
+}
+
+// usedAt is how much was used by a moment, in proportion between readings: nothing
+// before the first, and no more after the last.
+func usedAt(points []CPUPoint, t record.Micros) float64 {
+	j, exact := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
+	if j == len(points) {
+		return points[j-1].Used
 	}
-	return at(to) - at(from), true
+	if exact || j == 0 {
+		return points[j].Used
+	}
+	a, b := points[j-1], points[j]
+	return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
 }
 
 // LeastWaiting is how many must wait on average, where it is known who waits, for

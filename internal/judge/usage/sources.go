@@ -2,14 +2,21 @@ package usage
 
 import (
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // SourceSelf is the name of this program among the sources of samples.
 const SourceSelf = "plimsoll"
 
-// SourceMachine is the name of the whole machine that the control plane runs
-// on, where this program runs there too; its sample says how many cpus it has.
-const SourceMachine = "machine"
+// SourceMachine is record.SourceMachine.
+const SourceMachine = record.SourceMachine
+
+// SourceProcessors begins the names of processors that a part of the target is kept
+// to: its samples say how many cpus they are, for how many seconds programs worked
+// on them (busySeconds), the part and what shares them with it among these
+// (ownSeconds), and for how many seconds these waited for them (waitSeconds).
+const SourceProcessors = "processors/"
 
 // SourceNode is a real node in all: its programs, which are sources of their
 // own, and its pods.

@@ -54,8 +54,13 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	case f.Places.Taken && len(f.Guards) == 0:
 		c.takeBack(g.Name)
 		return slo.Inconclusive, places
+	case len(on.broken) > 0 && on.taken != nil && !on.certain && len(f.Silent) == 0:
+		return slo.Invalid, on.taken.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
 	case len(on.broken) > 0:
 		what := strings.Join(on.broken, "; ")
+		if text := f.Final(); on.missing && text != "" {
+			what += "; " + text
+		}
 		v.bind(g.Name, on)
 		if len(f.Silent) > 0 {
 			what = f.Silent[0].String() + "; " + what
@@ -95,6 +100,26 @@ type breaks struct {
 	refused      string // why requests failed, where it broke on those
 	sure         bool   // it broke on what no delay of the generator's explains
 	beyond       bool   // it broke by far more than the generator was late
+	// taken, if not nil, is a resource that others took, which explains what it broke
+	// on; certain says that it broke on something that none explains.
+	taken   *result.Neighbour
+	certain bool
+}
+
+// explain notes whether something that broke at a moment is explained by what others
+// took of this machine: over the step, or shortly before that moment.
+func (v *verdicts) explain(on *breaks, explicable bool, at record.Micros) {
+	taken := v.step.Neighbours
+	if len(taken) == 0 && explicable {
+		taken = v.f.NeighboursAt(at)
+	}
+	if !explicable || len(taken) == 0 {
+		on.certain = true
+		return
+	}
+	if on.taken == nil {
+		on.taken = &taken[0]
+	}
 }
 
 // objectives judges a step by all objectives of a goal, and by what every goal
@@ -102,19 +127,21 @@ type breaks struct {
 func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 	c, f := v.step, v.f
 	for _, guard := range f.Guards {
-		on.broken, on.sure = append(on.broken, "guard:"+guard.Name), true
+		on.broken, on.sure, on.certain = append(on.broken, "guard:"+guard.Name), true, true
 	}
 	if f.Replaced > 0 {
 		n := float64(f.Replaced)
 		what := "replaced: " + result.ManyObjects(f.Replaced) + " replaced others during the step"
-		on.broken = append(on.broken, what)
+		on.broken, on.certain = append(on.broken, what), true
 		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)})
 	}
 	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-fold.LateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
 		on.broken = append(on.broken, what)
-		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)})
+		b := result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)}
+		v.explain(&on, true, b.At)
+		c.addBreach([]string{g.Name}, b)
 	}
 	v.backlog(g, &on)
 	slos := g.SLOs
@@ -141,6 +168,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 			on.broken = append(on.broken, o.what)
 			on.missing = on.missing || o.missing
 			on.sure, on.beyond = on.sure || o.sure, on.beyond || o.beyond
+			v.explain(&on, !v.refused(s), o.at)
 			if o.kind == result.BreachErrors && f.Stream == nil {
 				on.refused = result.Refusal(c.Reasons)
 			}
@@ -164,6 +192,7 @@ func (v *verdicts) backlog(g slo.Goal, on *breaks) {
 	case grew:
 		x.At = v.f.End
 		on.broken = append(on.broken, x.What)
+		v.explain(on, true, x.At)
 		v.step.addBreach([]string{g.Name}, x)
 	case b != nil && b.Undecided && v.spec.Arms == nil:
 		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
@@ -305,6 +334,32 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o.kind, o.at = result.BreachAchieved, f.Moments().AchievedAt(s)
 		return o
 	}
+}
+
+// refused reports whether what was refused alone breaks an objective, however quick
+// all else was: no lack of processors, memory or IO explains that.
+func (v *verdicts) refused(s slo.SLO) bool {
+	c, f := v.step, v.f
+	switch s.Form {
+	case slo.All:
+		return f.RefusedObjects(s.Milestone, false) > 0
+	case slo.Quantile:
+		n, refused := f.Samples[s.Milestone].N(), f.RefusedObjects(s.Milestone, true)
+		return !s.Op.Holds(stats.NewSample(make([]float64, max(n-refused, 0)), refused).Quantile(s.Q), s.Within.Seconds())
+	case slo.Failed:
+		return f.Refused() > 0
+	case slo.Retried:
+		return true
+	}
+	asked := c.APIRequests.N + f.Dropped
+	if c.Requests != nil {
+		asked = c.Requests.Intended - c.Requests.Lost
+	}
+	share := 100 * float64(f.Refused()) / float64(max(asked, 1))
+	if s.Form == slo.Achieved {
+		share = 100 - share
+	}
+	return !s.Op.Holds(share, s.Percent)
 }
 
 func judgePercent(s slo.SLO, value float64) judgement {

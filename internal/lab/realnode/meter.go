@@ -288,7 +288,7 @@ func (m *Meter) byComponent(component func(uid string) string) []Use {
 	}
 	var uses []Use
 	for name, p := range m.parts {
-		uses = append(uses, Use{Part: name, Usage: proc.Usage{CPUSeconds: p.cpu, RSSBytes: p.memory}, Processes: p.pods})
+		uses = append(uses, Use{Part: name, Usage: proc.Usage{CPUSeconds: p.cpu, RSSBytes: p.memory, IOBytes: -1}, Processes: p.pods})
 	}
 	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Part, b.Part) })
 	return uses
@@ -345,7 +345,7 @@ func (h hierarchy) counting() string {
 func (h hierarchy) usage(g string) (proc.Usage, error) {
 	cpu, err1 := h.cpu(g)
 	memory, err2 := h.memory(g)
-	return proc.Usage{CPUSeconds: cpu, RSSBytes: memory}, errors.Join(err1, err2)
+	return proc.Usage{CPUSeconds: cpu, RSSBytes: memory, IOBytes: -1}, errors.Join(err1, err2)
 }
 
 // cpu is what a group and those below it have used, in seconds.

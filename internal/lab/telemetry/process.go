@@ -3,7 +3,6 @@ package telemetry
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,24 +11,66 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+	"github.com/prometheus/procfs/blockdevice"
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Machine reads how many CPUs the machine has and for how many seconds, summed
-// over them, they have worked since it was started.
-func Machine() (cpus int, busySeconds float64, err error) {
-	proc, err := procfs.NewDefaultFS()
-	var stat procfs.Stat
-	if err == nil {
-		stat, err = proc.Stat()
-	}
+// Reading is what is in use of this machine, since it was started where it only
+// grows: its cpus, the seconds that they worked (cpuSeconds), those of them for
+// interrupts, which are nobody's (interruptSeconds), its memory and what of it is
+// in use (memoryBytes, memoryUsedBytes), what its drives read and wrote (ioBytes),
+// and for how long something waited for each of the three (cpuPressureSeconds,
+// memoryPressureSeconds, ioPressureSeconds). What the kernel does not tell is left
+// out; nothing is in it where it tells nothing.
+func Reading() record.Reading { return readingIn(procfs.DefaultMountPoint, "/sys") }
+
+func readingIn(procMount, sysMount string) record.Reading {
+	r := record.Reading{Source: record.SourceMachine, Values: make(map[string]float64)}
+	fs, err := procfs.NewFS(procMount)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read usage of the machine: %w", err)
+		return r
 	}
-	c := stat.CPUTotal // guest time is counted in user time too
-	return len(stat.CPU), c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, nil
+	if stat, err := fs.Stat(); err == nil {
+		c := stat.CPUTotal // guest time is counted in user time too
+		interrupts := c.IRQ + c.SoftIRQ
+		r.Values["cpus"], r.Values["interruptSeconds"] = float64(len(stat.CPU)), interrupts
+		r.Values["cpuSeconds"] = c.User + c.Nice + c.System + interrupts + c.Steal
+	}
+	if m, err := fs.Meminfo(); err == nil && m.MemTotalBytes != nil && m.MemAvailableBytes != nil {
+		r.Values["memoryBytes"], r.Values["memoryUsedBytes"] = float64(*m.MemTotalBytes), float64(*m.MemTotalBytes-*m.MemAvailableBytes)
+	}
+	for _, resource := range [...]string{"cpu", "memory", "io"} {
+		// A kernel without it, or with it switched off, has no such file.
+		if p, err := fs.PSIStatsForResource(resource); err == nil && p.Some != nil {
+			r.Values[resource+"PressureSeconds"] = float64(p.Some.Total) / 1e6
+		}
+	}
+	if moved, ok := drives(procMount, sysMount); ok {
+		r.Values["ioBytes"] = moved
+	}
+	return r
+}
+
+// drives is what all drives have read and written, in bytes. What stands on others,
+// such as a loop device, would count twice.
+func drives(procMount, sysMount string) (moved float64, ok bool) {
+	fs, err := blockdevice.NewFS(procMount, sysMount)
+	if err != nil {
+		return 0, false
+	}
+	disks, err := fs.ProcDiskstats()
+	if err != nil {
+		return 0, false
+	}
+	const sector = 512 // of these figures, whatever the drive has
+	for _, d := range disks {
+		if _, err := os.Stat(filepath.Join(sysMount, "block", d.DeviceName, "device")); err == nil {
+			moved, ok = moved+sector*float64(d.ReadSectors+d.WriteSectors), true
+		}
+	}
+	return moved, ok
 }
 
 // ShedStartup gives back memory that starting took and running does not need:

@@ -9,7 +9,7 @@ const (
 	Pass         Verdict = "pass"
 	Breached     Verdict = "breach"
 	Inconclusive Verdict = "inconclusive" // what was seen does not decide
-	Invalid      Verdict = "invalid"      // the tool itself was the bottleneck
+	Invalid      Verdict = "invalid"      // the tool, or others on its machine, was the bottleneck
 )
 
 // Decided reports whether the verdict says anything about the target.

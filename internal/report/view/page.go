@@ -319,7 +319,7 @@ func Headline(r result.Result, unit string) string {
 	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, words.Number(low), unit)
 	case r.Verdict == slo.Invalid:
-		return fmt.Sprintf("Invalid: plimsoll itself was the bottleneck of %s", name)
+		return fmt.Sprintf("Invalid: not %s was the bottleneck", name)
 	}
 	return fmt.Sprintf("Inconclusive: whether %s holds is not known", name)
 }

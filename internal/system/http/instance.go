@@ -114,10 +114,11 @@ func (i *instance) Readings() []record.Reading {
 	if i.clients == nil {
 		return nil
 	}
-	var list []record.Reading
-	if cpus, busy, err := telemetry.Machine(); err == nil {
-		list = append(list, record.Reading{Source: sourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+	machine := telemetry.Reading()
+	if i.server.here {
+		machine.Values["targetUnread"] = 1 // the server is one of the programs of this machine
 	}
+	list := []record.Reading{machine}
 	wanted := 0.0
 	for _, t := range proc.Threads(os.Getpid()) {
 		wanted += t.Ran + t.Waited

@@ -145,6 +145,7 @@ type server struct {
 	host    string // without it
 	port    string
 	address string // IP address and port, once it is looked up
+	here    bool   // that is one of this machine's
 }
 
 // String is the server as its user names it.
@@ -185,6 +186,13 @@ func (s *server) find(ctx context.Context) error {
 	if err != nil {
 		return system.ParamMistake("server", "", "look up %s: %w", s.host, err)
 	}
-	s.address = net.JoinHostPort(addresses[0].Unmap().String(), s.port)
+	at := addresses[0].Unmap()
+	s.address, s.here = net.JoinHostPort(at.String(), s.port), at.IsLoopback()
+	own, _ := net.InterfaceAddrs() // without them it is one of another machine
+	for _, a := range own {
+		if n, is := a.(*net.IPNet); is && n.IP.Equal(at.AsSlice()) {
+			s.here = true
+		}
+	}
 	return nil
 }

@@ -23,11 +23,8 @@ const (
 	axisRate        = "rate"
 )
 
-// Names of what is read, among the sources of samples.
-const (
-	sourceLoad    = "generator"
-	sourceMachine = "machine" // as usage.SourceMachine
-)
+// sourceLoad is the name of what is read of the generator, among the sources of samples.
+const sourceLoad = "generator"
 
 // name is the target's name.
 const name = "http"

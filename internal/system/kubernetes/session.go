@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
-	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -371,10 +370,7 @@ func (s *session) Readings() []record.Reading {
 	if s.lab == nil {
 		return nil
 	}
-	var samples []record.Reading
-	if cpus, busy, err := telemetry.Machine(); err == nil {
-		samples = append(samples, record.Reading{Source: usage.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
-	}
+	samples := []record.Reading{telemetry.Reading()}
 	var component func(string) string
 	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {
 		component = t.ComponentOfPod

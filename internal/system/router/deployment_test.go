@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"errors"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -224,28 +223,6 @@ func TestAnEventThatEndsAfterTheHold(t *testing.T) {
 type events []record.Event
 
 func (e *events) Append(x record.Event) { *e = append(*e, x) }
-
-// HAProxy is short of its processors where others have them, and not where its own
-// threads wait for each other.
-func TestWhoTookTheProcessor(t *testing.T) {
-	for _, c := range []struct {
-		why               string
-		ran, waited, busy float64 // seconds, the last of both processors
-		want              float64
-	}{
-		{"it ran alone", 1, 0, 1, 0},
-		{"its threads wait for each other", 1, 1, 1, 0},
-		{"others had one half of the time, and it waited as long as it ran", 0.5, 1, 1, 1},
-		{"others had a little", 0.9, 0.1, 1, 0.1 * 0.1 / 0.9},
-		{"it did nothing", 0, 0, 1, 0},
-	} {
-		s := &deployment{settings: settings{placement: placement{router: []int{1}}}}
-		g := &gauges{busy: map[int]float64{0: 9, 1: 5 + c.busy}}
-		if got := g.starved(gauges{busy: map[int]float64{0: 1, 1: 5}}, s, c.ran, c.waited); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: %g, want %g", c.why, got, c.want)
-		}
-	}
-}
 
 func TestARouteIsAddedUnderLoad(t *testing.T) {
 	t.Parallel()

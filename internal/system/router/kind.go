@@ -26,7 +26,6 @@ const (
 	sourceServers = "backend"
 	sourceFigures = "haproxy figures" // what it reports of itself
 	sourceLoad    = "generator"       // what its connections came to
-	sourceMachine = "machine"         // as usage.SourceMachine
 	sourceChange  = "change"          // of what a plan changes under load
 )
 
@@ -69,7 +68,6 @@ func requests() record.ObjectKind {
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.8, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
-			{Name: "others", What: "the processors of HAProxy, which others took: it waited for them about as long as it ran", Source: sourceFigures, Value: "starved", Full: 0.8, Generator: true},
 			{Name: BoundProcessor, What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
 			// Before the servers: where the processor that they share with the
 			// generator is short, requests wait for it there.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -20,6 +21,7 @@ type gauges struct {
 	at       record.Micros
 	threads  map[int]proc.Thread
 	busy     map[int]float64 // seconds that each processor worked
+	tasks    map[int]float64 // of these, those not for interrupts
 	used     [2]float64      // CPU seconds of the servers, and of the generator
 	wanted   [2]float64      // likewise, with those for which they waited for a processor
 	counts   load.Counts
@@ -45,17 +47,17 @@ func (i *instance) Readings() []record.Reading {
 	if u, err := s.proxy.Usage(); err == nil {
 		list = append(list, u.Sample(sourceRouter))
 	}
-	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
+	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), tasks: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
 	figures := make(map[string]float64)
 	seconds := (now - i.gauges.at).Seconds()
 	known := i.gauges.at > 0 && seconds > 0.1
-	busiest, ran, waited := 0.0, 0.0, 0.0
+	busiest, ran, waited := 0.0, 0.0, 0.0 // the last two since HAProxy was started
 	for _, pid := range s.proxy.PIDs() {
 		for n, t := range proc.Threads(pid) {
 			next.threads[t.ID] = t
 			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
+			ran, waited = ran+t.Ran, waited+t.Waited
 			if was, ok := i.gauges.threads[t.ID]; ok && known {
-				ran, waited = ran+t.Ran-was.Ran, waited+t.Waited-was.Waited
 				busiest = max(busiest, min((t.Ran+t.Waited-was.Ran-was.Waited)/seconds, 1))
 			}
 		}
@@ -72,18 +74,16 @@ func (i *instance) Readings() []record.Reading {
 	if own, err := proc.Read(os.Getpid()); err == nil {
 		next.used[1] = own.CPUSeconds
 	}
-	if cpus, busy, err := telemetry.Machine(); err == nil {
-		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
-	}
+	list = append(list, telemetry.Reading())
 	next.wanted[1] = wanted(os.Getpid())
 	next.readBusy()
+	list = append(list, next.processors(s, ran, waited)...)
 	if s.link != nil {
 		next.received, _ = s.link.received() // without it, it has carried nothing
 	}
 	i.figures(s, figures, &next)
 	if known {
 		figures["busiestThread"] = busiest
-		figures["starved"] = bound(busiest >= leastDemand) * next.starved(i.gauges, s, ran, waited)
 		if s.link != nil {
 			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
 			figures["linkShare"] = figures["linkBits"] / s.rate
@@ -111,24 +111,34 @@ func (i *instance) Readings() []record.Reading {
 	return list
 }
 
-// leastDemand is how much of a processor a thread must ask for to be short of it.
-const leastDemand = 0.5
-
-// starved is how long HAProxy waited for its processors because others had them, as
-// a share of how long it ran, at most 1. Its own threads wait for each other, too.
-func (g *gauges) starved(was gauges, s *deployment, ran, waited float64) float64 {
-	cpus := s.placement.router
-	if len(cpus) == 0 {
-		cpus = s.allCPUs
+// processors tells of the processors that each part is kept to, as the judge asks:
+// who used them, and how long the part waited for them.
+func (g *gauges) processors(s *deployment, ran, waited float64) (list []record.Reading) {
+	add := func(part string, cpus []int, own, wanted float64) {
+		if len(cpus) == 0 {
+			cpus = s.allCPUs
+		}
+		busy := 0.0
+		for _, c := range cpus {
+			busy += g.tasks[c]
+		}
+		list = append(list, record.Reading{Source: usage.SourceProcessors + part, Values: map[string]float64{
+			"cpus": float64(len(cpus)), "busySeconds": busy, "ownSeconds": own, "waitSeconds": max(wanted-own, 0),
+		}})
 	}
-	busy := 0.0
-	for _, c := range cpus {
-		busy += g.busy[c] - was.busy[c]
+	p := s.placement
+	switch {
+	case len(p.router) == 0 && len(p.servers) == 0:
+		add("all parts", nil, ran+g.used[0]+g.used[1], ran+waited+g.wanted[0]+g.wanted[1])
+		return list
+	case shared(p):
+		add("the servers and the generator", p.servers, g.used[0]+g.used[1], g.wanted[0]+g.wanted[1])
+	default:
+		add("the servers", p.servers, g.used[0], g.wanted[0])
+		add("the generator", p.generator, g.used[1], g.wanted[1])
 	}
-	if ran <= 0 || busy <= ran {
-		return 0
-	}
-	return min(waited*(busy-ran)/busy/ran, 1)
+	add("HAProxy", p.router, ran, ran+waited)
+	return list
 }
 
 // demands are how much of their processors the servers and the generator use.
@@ -230,7 +240,8 @@ func (g *gauges) readBusy() {
 		return
 	}
 	for n, c := range stat.CPU {
-		g.busy[int(n)] = c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal
+		g.tasks[int(n)] = c.User + c.Nice + c.System + c.Steal
+		g.busy[int(n)] = g.tasks[int(n)] + c.IRQ + c.SoftIRQ
 	}
 }
 

@@ -21,8 +21,7 @@ const complete = "Complete"
 // Names of what is reported beside the windows, among the sources of samples.
 const (
 	sourceFio        = "fio"
-	sourceMachine    = "machine" // as usage.SourceMachine
-	sourceDrive      = "drive"   // what its device did
+	sourceDrive      = "drive" // what its device did
 	sourceThroughput = "throughput"
 	sourceDriveAlone = "drive alone"
 	sourceShare      = "share of the drive"

@@ -172,9 +172,7 @@ func (i *instance) Readings() []record.Reading {
 	if l.beside != nil {
 		list = append(list, l.beside.reading())
 	}
-	if cpus, busy, err := telemetry.Machine(); err == nil {
-		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
-	}
+	list = append(list, telemetry.Reading())
 	var ok bool
 	if next.ticks, ok = deviceBusy(l.ground.below()); ok && known {
 		add(sourceDrive, map[string]float64{"busy": min((next.ticks-i.gauges.ticks)/seconds, 1)})

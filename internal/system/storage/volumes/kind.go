@@ -55,7 +55,6 @@ const (
 const (
 	sourceServers  = "storage servers/all" // all parts of the servers, which are sources too
 	sourceCommands = "commands"            // that are given to glusterd, and that mount
-	sourceMachine  = "machine"             // as usage.SourceMachine
 	sourceFault    = "fault"
 )
 

@@ -138,10 +138,7 @@ func sourcesOf(part gluster.Part) []string {
 
 // Readings are what GlusterFS's parts use now.
 func (i *instance) Readings() []record.Reading {
-	var list []record.Reading
-	if cpus, busy, err := telemetry.Machine(); err == nil {
-		list = append(list, record.Reading{Source: sourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
-	}
+	list := []record.Reading{telemetry.Reading()}
 	i.readers.RLock()
 	defer i.readers.RUnlock()
 	sys := i.used.Load()
@@ -157,6 +154,9 @@ func (i *instance) Readings() []record.Reading {
 		values := map[string]float64{
 			"cpuSeconds": s.CPUSeconds, "pssBytes": float64(s.ShareBytes), "residentBytes": float64(s.RSSBytes),
 			"processes": float64(s.processes), "threads": float64(s.Threads), "handles": float64(s.Handles),
+		}
+		if s.IOBytes >= 0 {
+			values["ioBytes"] = float64(s.IOBytes)
 		}
 		if source == string(gluster.Bricks) {
 			ports := 0

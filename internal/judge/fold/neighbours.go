@@ -1,0 +1,82 @@
+package fold
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// neighbours are the resources of which others left the target short, over the hold
+// of a stream and else over the step.
+func (f *Facts) neighbours() []result.Neighbour {
+	from, to := f.Start, f.End
+	if f.Stream != nil && f.Reached != Never {
+		from, to = f.held()
+	}
+	return f.readings.NeighboursIn(from, to)
+}
+
+// NeighboursAt are those shortly before a moment.
+func (f *Facts) NeighboursAt(t record.Micros) []result.Neighbour {
+	return f.readings.NeighboursIn(max(t-usage.Window, f.Start), t)
+}
+
+// Refused is how many of the step's requests failed with an answer, or by the
+// connection, and not since their time was over: a lack of processors, memory or IO
+// explains the latter alone.
+func (f *Facts) Refused() (n int) {
+	if f.Stream != nil {
+		for kind, failed := range f.Stream.account.Failed {
+			if code, is := strings.CutPrefix(kind, "status "); kind != record.FailedTimeout && !(is && timeoutCode(code)) {
+				n += failed
+			}
+		}
+		return n
+	}
+	for _, s := range f.own {
+		if f.judges(s) && s.refused() {
+			n++
+		}
+	}
+	return n
+}
+
+// RefusedObjects is how many objects never came to a milestone for another reason
+// than time: their request was refused, there is no place for them, they will never
+// be there, or they are gone. With own it is of those that the step asked for.
+func (f *Facts) RefusedObjects(milestone string, own bool) (n int) {
+	if f.Stream != nil {
+		return f.Refused()
+	}
+	m := f.of(milestone)
+	for i := range f.units {
+		u := &f.units[i]
+		o := u.object
+		switch {
+		case own && !u.own || f.outcomes[i] == unitReady:
+		case o == nil && u.slot.refused(), o != nil && (o.gone || o.reached(m) == Never && (o.failed || o.reason != "" && o.reason == f.kind.Unplaced)):
+			n++
+		}
+	}
+	return n
+}
+
+// refused reports whether the slot's request failed for another reason than time.
+func (s *slot) refused() bool {
+	return s.failed() && !timeoutCode(strconv.Itoa(s.code)) && !(s.code == 0 && timedOut(s.err))
+}
+
+// timeoutCode reports whether a server says with a code that time was over.
+func timeoutCode(code string) bool {
+	return code == strconv.Itoa(http.StatusRequestTimeout) || code == strconv.Itoa(http.StatusGatewayTimeout)
+}
+
+// timedOut reports whether an error says so.
+func timedOut(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "timeout") || strings.Contains(text, "timed out") || strings.Contains(text, "deadline exceeded")
+}
