@@ -430,7 +430,9 @@ type Note struct {
 type Place struct {
 	// Set are the names of all that there are: before the first load, and whenever
 	// the target declares them anew. What an earlier set had besides is gone.
-	Set   []string   `json:"set,omitempty"`
+	Set []string `json:"set,omitempty"`
+	// Noun is what these are, nil for the places of the kind of object.
+	Noun  *Noun      `json:"noun,omitempty"`
 	Place string     `json:"place,omitempty"`
 	State PlaceState `json:"state,omitempty"`
 	// What happened, as the predicate of a sentence: "was deleted".

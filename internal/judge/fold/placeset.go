@@ -65,6 +65,9 @@ func (c *PlaceChanges) String() string {
 func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	if len(b.Set) > 0 {
 		s.declare(e.Step, b.Set)
+		if b.Noun != nil {
+			s.noun = *b.Noun
+		}
 		return
 	}
 	was, now := s.now[b.Place], placeNow{*b, max(e.Step, 1)}
@@ -82,7 +85,7 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 		c.changes = slices.DeleteFunc(c.changes, func(p placeNow) bool { return p.Place.Place == b.Place })
 		c.changes, c.now, c.Taken = append(c.changes, now), s.count(), c.Taken || !broken(now)
 		if in {
-			f.Troubles.observe(result.BreachPlace, e.T, f.Troubles.known.kind.Place.One+" "+b.Place+" "+b.What, b.Place, "").reports++
+			f.Troubles.observe(result.BreachPlace, e.T, strings.TrimPrefix(s.noun.One+" "+b.Place, " ")+" "+b.What, b.Place, "").reports++
 		}
 	}
 }

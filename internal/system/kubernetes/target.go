@@ -167,6 +167,20 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 	return nodes, skipped, realness, nil
 }
 
+// declare tells of the places of the load, of each arm once: the nodes that its pods
+// can land on, or any pod where others make them, such as those of machines.
+func (t *Target) declare() {
+	if t.declared == t.population.Rendering || t.Load.Objects != nil && t.Load.Objects.Place.One == "" {
+		return
+	}
+	pods, _ := t.population.PodSpecs()
+	if t.Load.Objects != nil {
+		pods = append(pods, corev1.PodSpec{})
+	}
+	t.watch.Nodes.Declare(t.Clock.Now(), pods)
+	t.declared = t.population.Rendering
+}
+
 // Raise implements system.Target.
 func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
 	if (t.Load.Axis == observe.AxisRate) != (level.Span > 0) {
@@ -184,10 +198,7 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
 		return system.Batch{}, err
 	}
-	if pods, _ := t.population.PodSpecs(); t.declared != t.population.Rendering && t.Load.Objects == nil {
-		t.watch.Nodes.Declare(t.Clock.Now(), pods)
-		t.declared = t.population.Rendering
-	}
+	t.declare()
 	nodes, _, realness, err := t.places()
 	if err != nil {
 		return system.Batch{}, err

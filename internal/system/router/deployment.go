@@ -14,11 +14,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/backend"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
@@ -45,6 +47,19 @@ type server struct {
 	spec    backend.Spec
 	file    string
 	process *proc.Process // nil until it is started
+	meant   atomic.Bool   // it is killed by an event of the step
+}
+
+// places are the servers, as what the load goes to.
+func (s *deployment) places() (list []local.Place) {
+	for _, x := range s.servers {
+		list = append(list, local.Place{Name: strings.TrimSuffix(x.file, ".json"), Look: func() record.Place {
+			p := local.Ended(x.process)
+			p.Meant = x.meant.Load()
+			return p
+		}})
+	}
+	return list
 }
 
 // Names of files in a room.

@@ -101,6 +101,7 @@ func (c *changes) make(ctx context.Context) (map[string]float64, error) {
 	case evReload:
 		err = c.reload(ctx, func(*haproxy.Config) {})
 	case evKill:
+		c.servers[0].meant.Store(true)
 		err = c.servers[0].kill()
 	case evRoute, evRouteAPI, evChange:
 		return c.reroute(ctx)

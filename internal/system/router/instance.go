@@ -30,6 +30,7 @@ type instance struct {
 	idlers     *idlers
 	gauges     gauges
 	undo       func() // lets this program have all processors again
+	unfollow   func() // the servers
 }
 
 // Describe implements system.Target.
@@ -103,6 +104,7 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.deployment, i.gauges, i.undo = s, gauges{}, undo
+	i.unfollow = local.FollowPlaces(i.rec, record.Noun{One: "server", Many: "servers"}, s.places())
 	i.changes, i.idlers = &changes{deployment: s, now: i.rec.Clock.Now, config: s.router}, &idlers{deployment: s}
 	return system.Batch{Reached: reached, Stream: i.stream}, nil
 }
@@ -177,5 +179,6 @@ func (i *instance) stop() error {
 		return nil
 	}
 	undo()
+	i.unfollow()
 	return s.stop()
 }

@@ -162,7 +162,7 @@ func (s *NodeSet) Declare(now record.Micros, pods []corev1.PodSpec) {
 		}
 	}
 	slices.Sort(set.Set)
-	if s.tell != nil {
+	if s.tell != nil && len(set.Set) > 0 {
 		s.tell(now, set)
 	}
 }
@@ -210,26 +210,25 @@ func (s *NodeSet) tellPlace(now record.Micros, name string) {
 // isCordon reports whether a taint is the one that comes with a cordon.
 func isCordon(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
-// placeOf is what a node is as a place of the load. What this run's drain or
-// roll-out does to it is meant.
+// placeOf is what a node is as a place of the load. What is done to one that this run
+// drains, or has rolled out, is meant.
 func (s *NodeSet) placeOf(v nodeView) record.Place {
 	p := record.Place{Place: v.node.Name, State: record.PlaceThere, What: "takes load again"}
-	drained := v.node.Labels[api.LabelDrained] == s.run
 	switch taint := s.untolerated(v.node); {
 	case !v.ready, taint != nil && taint.Key != corev1.TaintNodeUnschedulable && strings.HasPrefix(taint.Key, "node.kubernetes.io/"):
-		p.State, p.What, p.Meant = record.PlaceNotReady, "is not ready", drained && v.rebooting()
+		p.State, p.What = record.PlaceNotReady, "is not ready"
 		if v.ready {
 			p.What += " (" + taint.ToString() + ")"
 		}
 	case v.node.Spec.Unschedulable:
 		p.State, p.What = record.PlaceClosed, "was cordoned"
-		p.Meant = v.node.Labels[api.LabelCordoned] == s.run || drained && v.rebooting()
 	case taint != nil && isCordon(*taint):
 	case taint != nil:
 		p.State, p.What = record.PlaceClosed, "was tainted ("+taint.ToString()+")"
 	case !CanLand(v.node, s.pods):
 		p.State, p.What = record.PlaceClosed, "is not selected any more"
 	}
+	p.Meant = p.State != record.PlaceThere && v.node.Labels[api.LabelDrained] == s.run
 	return p
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local"
 )
 
 // Part is what a process of a System does.
@@ -51,6 +53,29 @@ func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error)
 		list = append(list, own...)
 	}
 	return list, nil
+}
+
+// Places are the storage servers, as what a load goes to, and what one is called. One
+// is not ready whose glusterd has ended, or where no process serves the brick of one of
+// the volumes, nil for none, that must be served.
+func (s *System) Places(volumes func() []string) (noun record.Noun, list []local.Place) {
+	for _, x := range s.servers {
+		list = append(list, local.Place{Name: "server-" + strconv.Itoa(x.number+1), Look: func() record.Place {
+			if p := x.management.Load(); p != nil && p.Ended() {
+				return record.Place{State: record.PlaceNotReady, What: "has no glusterd: it ended (" + p.State().String() + ")"}
+			}
+			if volumes == nil {
+				return record.Place{}
+			}
+			for _, v := range volumes() {
+				if x.serves(v) == 0 {
+					return record.Place{State: record.PlaceNotReady, What: "has no process for the brick of " + v}
+				}
+			}
+			return record.Place{}
+		}})
+	}
+	return record.Noun{One: "storage server", Many: "storage servers"}, list
 }
 
 func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) ([]Process, error) {

@@ -29,6 +29,8 @@ type Server struct {
 	*commands
 	number int // from 0
 	dir    string
+	// management is glusterd, nil before it is started.
+	management atomic.Pointer[proc.Process]
 }
 
 // prepare makes a server's file system of bricks.
@@ -72,6 +74,7 @@ func (x *Server) StartManagement(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	x.management.Store(p)
 	return p.Await(ctx, max(x.Patience, leastStart), func() error { return x.ask(ctx) })
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
@@ -14,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
@@ -45,6 +48,9 @@ func (s *settings) checkGluster() error {
 type glusterfs struct {
 	*gluster.System
 	mounted map[int]string
+
+	mu     sync.Mutex
+	served []string // volumes that are mounted
 }
 
 // newGlusterfs starts a GlusterFS without volumes.
@@ -58,7 +64,7 @@ func newGlusterfs(ctx context.Context, s *session, g gluster.Settings) (*gluster
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start GlusterFS: %w", err), os.RemoveAll(dir))
 	}
-	return &glusterfs{sys, make(map[int]string)}, nil
+	return &glusterfs{System: sys, mounted: make(map[int]string)}, nil
 }
 
 func (g *glusterfs) name(n int) string { return "volume-" + strconv.Itoa(n+1) }
@@ -78,6 +84,9 @@ func (g *glusterfs) volume(ctx context.Context, n int) (string, error) {
 		delete(g.mounted, n)
 		return "", err
 	}
+	g.mu.Lock()
+	g.served = append(g.served, g.name(n))
+	g.mu.Unlock()
 	return g.mounted[n], proc.Least().Give(g.Client().Path(g.mounted[n]))
 }
 
@@ -96,6 +105,14 @@ func (g *glusterfs) below() string { return g.Dir }
 func (g *glusterfs) link(long time.Duration) (float64, int, error) {
 	bytes, err := g.Link(long)
 	return bytes, g.Replica, err
+}
+
+func (g *glusterfs) places() (record.Noun, []local.Place) {
+	return g.Places(func() []string {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return slices.Clone(g.served)
+	})
 }
 
 func (g *glusterfs) abort(n int) error { return g.Client().Abort(g.name(n)) }

@@ -10,9 +10,12 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local"
 )
 
 // ground is what volumes are made on.
@@ -30,6 +33,8 @@ type ground interface {
 	// for so long, and how often a byte that is written crosses it; 0 where there is
 	// none that is known.
 	link(long time.Duration) (bytes float64, copies int, err error)
+	// places are what the load goes to, and what one is called.
+	places() (record.Noun, []local.Place)
 	// abort ends what hangs in a volume, if that can be done.
 	abort(n int) error
 	// readings are what it uses itself.
@@ -83,6 +88,31 @@ func (d *directories) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) 
 }
 
 func (d *directories) below() string { return d.bases[0] }
+
+// places are the file systems that the volumes were made on.
+func (d *directories) places() (noun record.Noun, list []local.Place) {
+	for _, base := range d.bases {
+		device, _ := deviceOf(base)
+		list = append(list, local.Place{Name: filepath.Dir(base), Look: func() record.Place {
+			var fs unix.Statfs_t
+			now, err := deviceOf(base)
+			switch {
+			case err != nil || now != device:
+				return record.Place{State: record.PlaceGone, What: "is gone, or is another one"}
+			case unix.Statfs(base, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0:
+				return record.Place{State: record.PlaceNotReady, What: "can only be read"}
+			}
+			return record.Place{}
+		}})
+	}
+	return record.Noun{One: "file system", Many: "file systems"}, list
+}
+
+func deviceOf(path string) (uint64, error) {
+	var s unix.Stat_t
+	err := unix.Stat(path, &s)
+	return s.Dev, err
+}
 
 func (*directories) link(time.Duration) (float64, int, error) { return 0, 0, nil }
 

@@ -37,6 +37,8 @@ type instance struct {
 	beside *database // nil without
 	load   *load     // nil between steps
 	gauges gauges
+
+	unfollow func() // what the ground is on
 }
 
 // Describe implements system.Target.
@@ -107,6 +109,8 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 		i.mu.Lock()
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
 		i.mu.Unlock()
+		noun, places := g.places()
+		i.unfollow = local.FollowPlaces(i.rec, noun, places)
 	}
 	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
 		dir, err := i.ground.volume(ctx, 0)
@@ -446,6 +450,7 @@ func (i *instance) close() error {
 		i.mu.Unlock()
 	}
 	if i.ground != nil {
+		i.unfollow()
 		err = errors.Join(err, i.ground.close())
 		i.ground = nil
 	}

@@ -82,6 +82,8 @@ func (i *instance) system(ctx context.Context, arm string) (*running, error) {
 	i.used.Store(r)
 	if i.axis == axisVolumes || i.axis == axisRate { // else what fails is what is measured
 		r.ageing.Go(r.watch)
+		noun, servers := sys.Places(nil) // bricks are those of volumes, which tell of them
+		r.unfollow = local.FollowPlaces(i.rec, noun, servers)
 	}
 	return r, nil
 }
@@ -170,6 +172,9 @@ func (i *instance) empty() error {
 		return nil
 	}
 	r.stopAge()
+	if r.unfollow != nil {
+		r.unfollow()
+	}
 	i.readers.Lock()
 	r.Close()
 	i.readers.Unlock()

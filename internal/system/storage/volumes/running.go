@@ -28,6 +28,7 @@ type running struct {
 	ages     context.Context // ends before GlusterFS does
 	stopAge  context.CancelFunc
 	ageing   sync.WaitGroup
+	unfollow func() // the storage servers, nil where they are not followed
 
 	mu       sync.Mutex
 	numbers  *int
