@@ -48,7 +48,7 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 	if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
 		t.Fatal(err)
 	}
-	w, err := record.NewWriter(dir, nil)
+	w, err := record.NewWriter(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func TestKeptRecordsWithOtherTimesAreJudged(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				writer, err := record.NewWriter(dir, nil)
+				writer, err := record.NewWriter(dir, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -60,6 +60,7 @@ func runComponent(p *process.Process, name string, args []string) int {
 
 func execute(p *process.Process) int {
 	p.Animate()
+	defer p.Guard()()
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)

@@ -24,7 +24,7 @@ func recordedRun(t *testing.T) record.Dir {
 	if err := dir.WriteFile(record.ExperimentFile, []byte(plan)); err != nil {
 		t.Fatal(err)
 	}
-	w, err := record.NewWriter(dir, func(record.Event) {})
+	w, err := record.NewWriter(dir, nil, func(record.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

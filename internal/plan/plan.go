@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -186,6 +188,33 @@ func withValues[V any](unmarshal func(any) error) (map[string]V, error) {
 		}
 	}
 	return values, nil
+}
+
+// Hide puts what stands for them in the place of all values of parameters that are
+// secret.
+func (p *Plan) Hide(w *workload.Workload, secrets *redact.Secrets) error {
+	sets := []Params{p.Params}
+	for _, arm := range p.Arms {
+		sets = append(sets, arm.Params)
+	}
+	for _, params := range sets {
+		for name, value := range params {
+			var err error
+			if params[name], err = w.Hide(secrets, name, value); err != nil {
+				return err
+			}
+		}
+	}
+	for i, key := range p.Vary {
+		for j, value := range key.Value {
+			stands, err := w.Hide(secrets, key.Key, value)
+			if err != nil {
+				return err
+			}
+			p.Vary[i].Value[j] = stands
+		}
+	}
+	return nil
 }
 
 // Confirm says how many of how many confirmations must pass. The zero value is

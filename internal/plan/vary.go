@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -113,6 +114,9 @@ func (v *validator) vary(w *workload.Workload) {
 			v.Add(path, "for example [a, b]", "%s has no values", item.Key)
 		}
 		for i, value := range item.Value {
+			if redact.IsHidden(value) {
+				v.Add(strictyaml.Index(path, i), "give the values as arms", "the parameter %s is secret, and a combination is called by its values", item.Key)
+			}
 			if slices.Contains(item.Value[:i], value) {
 				v.Add(strictyaml.Index(path, i), "", "%s has the value %q twice", item.Key, value)
 			}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Names of the files in a run directory.
@@ -37,14 +39,21 @@ func (e *NotRunDirError) Error() string {
 	return fmt.Sprintf("%s is not a run directory: %s", e.Path, e.Why)
 }
 
+// A record tells how a cluster is built, and parts of its logs: it is its user's
+// alone.
+const (
+	fileMode = 0o600
+	DirMode  = 0o700 // of a run directory, and of those that are made for it
+)
+
 // CreateDir makes an empty run directory. A path that exists and is not an
 // empty directory is refused, so that no record is ever overwritten.
 func CreateDir(path string) (Dir, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
 	}
 	var entries []os.DirEntry
-	err := os.Mkdir(path, 0o755)
+	err := os.Mkdir(path, DirMode)
 	if errors.Is(err, fs.ErrExist) {
 		entries, err = os.ReadDir(path)
 	}
@@ -95,9 +104,6 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(0o644)
-	}
 	err = cmp.Or(err, tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), d.Path(name))
@@ -109,13 +115,17 @@ func (d Dir) WriteFile(name string, data []byte) error {
 }
 
 // WriteJSON writes one of the directory's files as indented JSON, as Encode makes
-// it.
-func (d Dir) WriteJSON(name string, v any) error {
+// it, what looks like a secret masked.
+func (d Dir) WriteJSON(name string, v any) error { return d.WriteMasked(name, v, nil) }
+
+// WriteMasked is WriteJSON for what may also have values that are known to be
+// secret.
+func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return d.WriteFile(name, append(data, '\n'))
+	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
 // ReadJSON reads one of the directory's JSON files.

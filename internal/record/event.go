@@ -495,6 +495,11 @@ func (*Cleanup) Kind() EventKind   { return KindCleanup }
 func (*Place) Kind() EventKind     { return KindPlace }
 func (*Actor) Kind() EventKind     { return KindActor }
 
+// onlyNames reports whether an event has no texts but names that the target has
+// taken: of so many events nothing but secrets that are known is looked for.
+func (o *Object) onlyNames() bool { return len(o.Labels) == 0 }
+func (s *Slot) onlyNames() bool   { return s.Outcome == SlotCreated && s.Error == "" && s.Trouble == "" }
+
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
 

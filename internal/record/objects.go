@@ -121,7 +121,7 @@ type table struct {
 }
 
 func newTable(d Dir, name string) (table, error) {
-	file, err := os.Create(d.Path("." + name + ".part"))
+	file, err := os.OpenFile(d.Path("."+name+".part"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
 		return table{}, fmt.Errorf("write %s: %w", name, err)
 	}

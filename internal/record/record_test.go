@@ -15,6 +15,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // events is one of each kind, every field set.
@@ -71,7 +73,7 @@ func read(t *testing.T, d Dir) ([]Event, History) {
 func TestHistoryComesBackAsWritten(t *testing.T) {
 	d := newRun(t)
 	var followed []Event
-	w, err := NewWriter(d, func(e Event) { followed = append(followed, e) })
+	w, err := NewWriter(d, nil, func(e Event) { followed = append(followed, e) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestEveryKindHasABody(t *testing.T) {
 func TestHistorySurvivesWithoutClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newRun(t)
-		w, err := NewWriter(d, nil)
+		w, err := NewWriter(d, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +136,7 @@ func TestHistorySurvivesWithoutClose(t *testing.T) {
 // point and says that the history was cut.
 func TestHistoryCutAnywhere(t *testing.T) {
 	d := newRun(t)
-	w, err := NewWriter(d, nil)
+	w, err := NewWriter(d, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestReaderOnOtherHistories(t *testing.T) {
 
 func TestWriterSaysThatItFailed(t *testing.T) {
 	d := newRun(t)
-	w, err := NewWriter(d, nil)
+	w, err := NewWriter(d, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +306,7 @@ func BenchmarkAppend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := NewWriter(d, nil)
+	w, err := NewWriter(d, nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -367,5 +369,48 @@ func TestWindowsGoThroughParquet(t *testing.T) {
 	}
 	if rows, err := ReadWindows(Dir(t.TempDir())); err != nil || rows != nil {
 		t.Errorf("without the file: %v, %v", rows, err)
+	}
+}
+
+// What a refusal, a log or a password in any text says stands nowhere in a history,
+// and the judge is given what stands there.
+func TestSecretsAreNotWritten(t *testing.T) {
+	const planted = "hUnter2-s3cr3t"
+	d := newRun(t)
+	var followed []Event
+	secrets := new(redact.Secrets)
+	if _, err := secrets.Hide("x", "a name-of-mine"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWriter(d, secrets, func(e Event) { followed = append(followed, e) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []Body{
+		&Slot{Slot: "a", Outcome: SlotFailed, Error: "refused: password=" + planted}, &Slot{Slot: "eyJhbGciOi.eyJpc3MiOi." + planted, Outcome: SlotUnknown},
+		&Slot{Slot: "a", Outcome: SlotCreated, Trouble: "Authorization: Bearer " + planted}, &Object{Object: "ns/a name-of-mine", Milestone: "Created"},
+		&Object{Object: "ns/a", Milestone: "Created", Labels: []string{"token=" + planted}}, &State{Message: "https://me:" + planted + "@h/"},
+		&KubeEvent{Message: "Get /x?token=" + planted}, &Fault{Message: `"client-key-data": "` + planted}, &Note{Text: "passwd: " + planted}, &RunEvent{Command: "--set token=" + planted, Message: "a name-of-mine"},
+		&Log{Lines: []string{"the token is " + planted, "-----BEGIN RSA PRIVATE KEY-----", planted}, Error: "secret=" + planted}, &Guard{Message: "dsn=postgres://u:" + planted + "@h"},
+	} {
+		w.Append(Event{Body: body})
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := read(t, d)
+	if !reflect.DeepEqual(got, followed) {
+		t.Errorf("written %+v\nfollowed %+v", got, followed)
+	}
+	for _, e := range got {
+		if line, _ := appendLine(nil, e); strings.Contains(string(line), planted) || strings.Contains(string(line), "name-of-mine") || !strings.Contains(string(line), redact.Masked) {
+			t.Errorf("%s", line)
+		}
+	}
+	if info, err := os.Stat(d.Path(HistoryFile)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	if info, err := os.Stat(string(d)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v", info.Mode(), err)
 	}
 }

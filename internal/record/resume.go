@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // ResumeClock goes on with the clock of a run that was cut: start is the wall
@@ -30,12 +32,12 @@ const historyPart = "." + HistoryFile + ".part"
 // it is written anew, without a last line that lacks its end, and takes the
 // place of the old file at once: whenever this process dies, there is one whole
 // history or the other. The directory must be locked.
-func ResumeWriter(d Dir, follow func(Event)) (*Writer, error) {
-	file, err := os.Create(d.Path(historyPart))
+func ResumeWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
+	file, err := os.OpenFile(d.Path(historyPart), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("go on with the history: %w", err)
 	}
-	w, err := resumeIn(d, file, follow)
+	w, err := resumeIn(d, file, secrets, follow)
 	if err != nil {
 		file.Close()
 		os.Remove(file.Name())
@@ -44,17 +46,12 @@ func ResumeWriter(d Dir, follow func(Event)) (*Writer, error) {
 	return w, nil
 }
 
-func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
+func resumeIn(d Dir, file *os.File, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
 	old, err := os.Open(d.Path(HistoryFile))
 	if err != nil {
 		return nil, err
 	}
 	defer old.Close()
-	if info, err := old.Stat(); err == nil {
-		if err := file.Chmod(info.Mode().Perm()); err != nil {
-			return nil, err
-		}
-	}
 	zip, err := newEncoder(file)
 	if err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
 	}
 	// The rest is a frame of its own: a reader takes them for one text.
 	zip.Reset(file)
-	return newWriter(file, zip, follow), nil
+	return newWriter(file, zip, secrets, follow), nil
 }
 
 // BusyError says that a run directory is being written by a process that is

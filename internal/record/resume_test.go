@@ -25,7 +25,7 @@ func writeHistory(t *testing.T, data []byte) Dir {
 func wholeHistory(t *testing.T, list []Event) []byte {
 	t.Helper()
 	d := newRun(t)
-	w, err := NewWriter(d, nil)
+	w, err := NewWriter(d, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestHistoryGoesOnAfterAnyCut(t *testing.T) {
 		d := writeHistory(t, whole[:size])
 		before, _ := read(t, d)
 
-		w, err := ResumeWriter(d, nil)
+		w, err := ResumeWriter(d, nil, nil)
 		if err != nil {
 			t.Fatalf("cut at %d: %v", size, err)
 		}
@@ -64,7 +64,7 @@ func TestHistoryGoesOnAfterAnyCut(t *testing.T) {
 		if !reflect.DeepEqual(got, append(before[:len(before):len(before)], more)) || !h.Cut {
 			t.Fatalf("cut at %d, after %d events: gone on with it holds %d, cut %v", size, len(before), len(got), h.Cut)
 		}
-		again, err := ResumeWriter(d, nil)
+		again, err := ResumeWriter(d, nil, nil)
 		if err != nil {
 			t.Fatalf("cut at %d, second time: %v", size, err)
 		}
@@ -89,7 +89,7 @@ func TestResumedHistoryCutAnywhere(t *testing.T) {
 	first := wholeHistory(t, all)
 	d := writeHistory(t, first[:len(first)/2])
 	kept, _ := read(t, d)
-	w, err := ResumeWriter(d, nil)
+	w, err := ResumeWriter(d, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestResumingKeepsWhatItDoesNotKnow(t *testing.T) {
 	zip, _ := zstd.NewWriter(nil)
 	lines := `{"t":1,"kind":"dream","step":0,"x":[1]}` + "\n" + `{"t":2,"kind":"note","step":0,"text":"a","later":1}` + "\n"
 	d := writeHistory(t, zip.EncodeAll([]byte(lines+`{"t":3,"kind":"no`), nil))
-	w, err := ResumeWriter(d, nil)
+	w, err := ResumeWriter(d, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestResumingKeepsWhatItDoesNotKnow(t *testing.T) {
 	if got, err := unzip.DecodeAll(data, nil); err != nil || string(got) != lines {
 		t.Errorf("it holds %q (%v), want %q", got, err, lines)
 	}
-	if info, _ := os.Stat(d.Path(HistoryFile)); info.Mode().Perm() != 0o640 {
+	if info, _ := os.Stat(d.Path(HistoryFile)); info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode became %v", info.Mode())
 	}
 }
@@ -151,7 +151,7 @@ func TestResumingKeepsWhatItDoesNotKnow(t *testing.T) {
 func TestADamagedHistoryIsLeftAlone(t *testing.T) {
 	damaged := []byte("plain text, long enough to be looked at")
 	d := writeHistory(t, damaged)
-	if _, err := ResumeWriter(d, nil); err == nil {
+	if _, err := ResumeWriter(d, nil, nil); err == nil {
 		t.Error("no error")
 	}
 	if data, err := os.ReadFile(d.Path(HistoryFile)); err != nil || !bytes.Equal(data, damaged) {

@@ -8,15 +8,19 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // FlushInterval is how often a Writer hands what it holds to the operating
 // system: what SIGKILL can cost.
 const FlushInterval = 100 * time.Millisecond
 
-// Writer appends events to a run's history as they happen.
+// Writer appends events to a run's history as they happen. What looks like a
+// secret is masked in them, and so are the values that are known to be one.
 type Writer struct {
-	follow func(Event)
+	follow  func(Event)
+	secrets *redact.Secrets
 
 	mu     sync.Mutex
 	file   *os.File
@@ -32,10 +36,10 @@ type Writer struct {
 }
 
 // NewWriter starts the history of a run. Each event is also handed to follow,
-// if there is one, in the order in which it is written; follow must not call
-// the Writer.
-func NewWriter(d Dir, follow func(Event)) (*Writer, error) {
-	file, err := os.OpenFile(d.Path(HistoryFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+// if there is one, in the order in which it is written, and as it is written;
+// follow must not call the Writer.
+func NewWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
+	file, err := os.OpenFile(d.Path(HistoryFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("start history: %w", err)
 	}
@@ -44,7 +48,7 @@ func NewWriter(d Dir, follow func(Event)) (*Writer, error) {
 		file.Close()
 		return nil, fmt.Errorf("start history: %w", err)
 	}
-	return newWriter(file, zip, follow), nil
+	return newWriter(file, zip, secrets, follow), nil
 }
 
 // newEncoder makes what compresses a history.
@@ -55,8 +59,8 @@ func newEncoder(file *os.File) (*zstd.Encoder, error) {
 		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
 }
 
-func newWriter(file *os.File, zip *zstd.Encoder, follow func(Event)) *Writer {
-	w := &Writer{follow: follow, file: file, zip: zip,
+func newWriter(file *os.File, zip *zstd.Encoder, secrets *redact.Secrets, follow func(Event)) *Writer {
+	w := &Writer{follow: follow, secrets: secrets, file: file, zip: zip,
 		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 	go w.flushLoop()
 	return w
@@ -70,8 +74,17 @@ func (w *Writer) Append(e Event) {
 	if w.closed || w.err != nil {
 		return
 	}
+	if log, ok := e.Body.(*Log); ok {
+		log.Lines, log.Masked = redact.Lines(log.Lines)
+	}
 	line, err := appendLine(w.line[:0], e)
 	w.line = line
+	if names, ok := e.Body.(interface{ onlyNames() bool }); err == nil && (!ok || !names.onlyNames() || w.secrets.Holds(line)) {
+		if masked := w.secrets.JSON(line); &masked[0] != &line[0] {
+			line = masked
+			e, err = parseLine(line)
+		}
+	}
 	if err == nil {
 		_, err = w.zip.Write(line)
 	}

@@ -238,7 +238,7 @@ func (j *Job) experiment() (Experiment, error) {
 	if err := x.AddWorkload(j.Workload, p.Params); err != nil {
 		return x, err
 	}
-	x.Spec.Kind = j.surveyed.kind
+	x.Spec.Kind, x.Secrets = j.surveyed.kind, j.Secrets
 	x.load(p, axis, j.Workload.TargetAxis(axis.Name), bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading

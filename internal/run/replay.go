@@ -31,7 +31,7 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
 		return result.Result{}, err
 	}
-	err = dir.WriteJSON(record.ResultFile, &r)
+	err = dir.WriteMasked(record.ResultFile, &r, x.Secrets)
 	return r, err
 }
 

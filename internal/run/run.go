@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Experiment is what is to be run, all of it decided.
@@ -31,6 +32,8 @@ type Experiment struct {
 	// Plan is the fingerprint of the plan, which a part of a run is compared by
 	// with the parts before; "" is not known.
 	Plan string
+	// Secrets are the values that never reach the record.
+	Secrets *redact.Secrets
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
 	Readings func() []record.Reading
@@ -94,9 +97,9 @@ type part struct {
 }
 
 // run writes the part's record, with first at its head, and makes its steps.
-func (p *part) run(soft, hard context.Context, history func(record.Dir, func(record.Event)) (*record.Writer, error),
+func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.Secrets, func(record.Event)) (*record.Writer, error),
 	open opener, first ...record.Event) error {
-	writer, err := history(p.dir, func(e record.Event) {
+	writer, err := history(p.dir, p.x.Secrets, func(e record.Event) {
 		p.live.add(e)
 		p.observer.Event(e)
 	})
@@ -313,7 +316,7 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 func (p *part) describe(environment record.Environment, recorder system.Recorder) error {
 	if p.environment == nil {
 		environment.Start, environment.Kind = p.x.Spec.Start, &p.x.Spec.Kind
-		return p.dir.WriteJSON(record.EnvironmentFile, environment)
+		return p.dir.WriteMasked(record.EnvironmentFile, environment, p.x.Secrets)
 	}
 	if err := sameTarget(*p.environment, environment); err != nil {
 		return err

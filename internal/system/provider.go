@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Provider opens sessions on one kind of system. It is what a target registers.
@@ -162,6 +163,8 @@ type Host struct {
 	// Prefer makes this process go first on the machine's processors until undo,
 	// as far as it may, and says in a phrase what it was allowed; see cpu.Prefer.
 	Prefer func(exact bool) (how string, undo func())
+	// Secrets are the values that never reach a record or the screen.
+	Secrets *redact.Secrets
 	// Log shows the user a line.
 	Log func(format string, args ...any)
 	// Progress shows what is waited for, until the returned function is called.

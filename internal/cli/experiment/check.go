@@ -42,7 +42,7 @@ useless.`,
 			return process.ExactlyOne("workload")(cmd, args)
 		},
 	}, func(cmd *cobra.Command, args []string) (found ceiling.Check, err error) {
-		r, err := f.checker(cmd, args)
+		r, err := f.checker(p, cmd, args)
 		if err != nil {
 			return found, err
 		}
@@ -63,7 +63,7 @@ useless.`,
 
 // checker is what looks at the target that flags name, for the workload that is
 // given, if one is.
-func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, error) {
+func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args []string) (*runner, error) {
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
@@ -88,6 +88,9 @@ func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, e
 		return nil, err
 	}
 	x.plan.Default(w)
+	if err := x.plan.Hide(w, p.Secrets); err != nil {
+		return nil, err
+	}
 	x.plan.Seed = 1 // nothing is drawn
 	if err := x.plan.Validate(w); err != nil {
 		return nil, x.planError(err)

@@ -111,7 +111,7 @@ func (o *compareOptions) run(p *process.Process, cmd *cobra.Command, args []stri
 	if err != nil {
 		return compareUsage(err)
 	}
-	outcome.Command, outcome.Version = process.CommandLine(p.Args), process.Version
+	outcome.Command, outcome.Version = p.CommandLine(), process.Version
 	compared()
 	return o.show(p, outcome, operands)
 }
@@ -305,7 +305,7 @@ func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
 
 // write leaves an outcome and its page in a directory.
 func (o *compareOptions) write(in view.ComparisonInput) error {
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	if err := os.MkdirAll(o.out, record.DirMode); err != nil {
 		return err
 	}
 	dir := record.Dir(o.out)

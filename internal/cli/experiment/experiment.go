@@ -234,6 +234,13 @@ budget starts again from zero.`,
 			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
 			// A copy that a run has left is run anew, not continued.
 			x.plan.AsRun = nil
+			w, err := LoadWorkload(loaded.Workload)
+			if err != nil {
+				return err
+			}
+			if err := f.giveSecrets(p, w, loaded); err != nil {
+				return err
+			}
 			x.targetFromFlags()
 			return x.run(p, stop)
 		},
@@ -241,6 +248,7 @@ budget starts again from zero.`,
 	f.addDryRun(cmd)
 	f.addOwn(cmd, namesSystem, ofConsent()...)
 	f.addSignatures(cmd)
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "value of a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
 	return cmd
@@ -416,7 +424,11 @@ func LoadWorkload(name string) (*workload.Workload, error) {
 	var w *workload.Workload
 	var err error
 	if strings.ContainsRune(name, filepath.Separator) || name == "." {
-		w, err = workload.Read(os.DirFS(name), process.Targets())
+		// Links within it lead nowhere else.
+		var root *os.Root
+		if root, err = os.OpenRoot(name); err == nil {
+			w, err = workload.Read(root.FS(), process.Targets())
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, process.Usagef("'plimsoll workloads export NAME DIR' writes one to start with", "there is no workload in %s: it has no %s", name, workload.File)
 		}
@@ -458,6 +470,9 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	}
 	x.plan.Signatures = signature.Merge(x.plan.Signatures, more)
 	x.plan.Default(w)
+	if err := x.plan.Hide(w, p.Secrets); err != nil {
+		return err
+	}
 	if x.plan.Seed == 0 {
 		if x.plan.Seed, err = p.RandomSeed(); err != nil {
 			return err

@@ -53,12 +53,12 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		}
 		kind := r.workload.KindOn(axis.Name)
 		r.plan.AsRun = &plan.AsRun{
-			ID: id, Kind: r.plan.Kind, Command: process.CommandLine(r.p.Args), Version: process.Version, Started: r.p.Now().UTC().Format(time.RFC3339),
+			ID: id, Kind: r.plan.Kind, Command: r.p.CommandLine(), Version: process.Version, Started: r.p.Now().UTC().Format(time.RFC3339),
 			Unit: axis.Unit, Milestones: kind.Names(), Arrived: kind.There,
 		}
 		text, err := r.plan.Marshal()
 		if err == nil {
-			err = errors.Join(os.Mkdir(dir.Path(record.CellsDir), 0o755), dir.WriteFile(record.ExperimentFile, text))
+			err = errors.Join(os.Mkdir(dir.Path(record.CellsDir), record.DirMode), dir.WriteFile(record.ExperimentFile, text))
 		}
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	levels := len(g.plan.Axis.Levels)
 	r.steps = levels * (round + 1)
 	if _, err := record.OpenDir(path); err == nil {
-		kept, x, err := runnerOf(path)
+		kept, x, err := runnerOf(g.p, &experimentFlags{}, path)
 		if err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func writeReport(p *process.Process, path, out string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return "", process.Usagef("give another --out", "%w", err)
 	}

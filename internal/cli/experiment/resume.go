@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // resumeRun goes on with the run that has left a directory.
@@ -48,7 +50,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 		return err
 	}
 	defer lock.Close()
-	r, x, err := runnerOf(path)
+	r, x, err := runnerOf(p, f, path)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags
 	if err != nil {
 		return err
 	}
-	r, err := runnerOfPlan(loaded)
+	r, err := runnerOfPlan(p, f, loaded)
 	if err != nil {
 		return err
 	}
@@ -99,13 +101,13 @@ func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags
 }
 
 // runnerOf is what runs the plan that a run has left.
-func runnerOf(path string) (*runner, run.Experiment, error) {
+func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run.Experiment, error) {
 	var none run.Experiment
 	dir, loaded, err := openRun(path)
 	if err != nil {
 		return nil, none, err
 	}
-	r, err := runnerOfPlan(loaded)
+	r, err := runnerOfPlan(p, f, loaded)
 	if err != nil {
 		return nil, none, err
 	}
@@ -123,9 +125,15 @@ func runnerOf(path string) (*runner, run.Experiment, error) {
 }
 
 // runnerOfPlan is what runs a plan that was recorded.
-func runnerOfPlan(loaded *plan.Plan) (*runner, error) {
+func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan) (*runner, error) {
 	w, err := LoadWorkload(loaded.Workload)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.giveSecrets(p, w, loaded); err != nil {
+		return nil, err
+	}
+	if err := loaded.Hide(w, p.Secrets); err != nil {
 		return nil, err
 	}
 	loaded.Default(w)
@@ -133,6 +141,31 @@ func runnerOfPlan(loaded *plan.Plan) (*runner, error) {
 		return nil, process.Usagef("", "%w", err)
 	}
 	return &runner{plan: loaded, workload: w}, nil
+}
+
+// giveSecrets takes the values of secret parameters that a plan does not have, or
+// has hashes of. A plan that was run keeps its values: they must be the same.
+func (f *experimentFlags) giveSecrets(p *process.Process, w *workload.Workload, to *plan.Plan) error {
+	var wrong error
+	pairs(f.set, "--set ", "k=v", "for example --set password=VALUE", func(err error) { wrong = cmp.Or(wrong, err) }, func(name, value string) bool {
+		stands, err := w.Hide(p.Secrets, name, value)
+		known := to.Params[name] == stands || slices.ContainsFunc(to.Arms, func(a plan.Arm) bool { return a.Params[name] == stands })
+		switch {
+		case err != nil:
+		case !redact.IsHidden(stands):
+			err = process.Usagef("change it in the file", "--set %s: with a file, only the value of a secret parameter can be given", name)
+		case !known && to.AsRun != nil:
+			err = process.Usagef("give the value that the run was started with", "--set: the value of %s is not the one that is on record as a hash", name)
+		case !known:
+			if to.Params == nil {
+				to.Params = make(plan.Params)
+			}
+			to.Params[name] = stands
+		}
+		wrong = cmp.Or(wrong, err)
+		return false // arms have values of their own
+	})
+	return wrong
 }
 
 // sameWorkload refuses a workload that is judged otherwise than the one that

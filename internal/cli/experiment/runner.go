@@ -89,7 +89,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	show.Lasts(run.Holds(r.plan, axis, show.Stream))
 	show.Start()
 	job := run.Job{
-		Request: request, Provider: provider, Command: process.CommandLine(r.p.Args), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
+		Request: request, Provider: provider, Command: r.p.CommandLine(), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)
@@ -293,6 +293,9 @@ func DryRun(p *process.Process, file string, w *workload.Workload) (err error) {
 		}
 	}
 	x.Default(w)
+	if err := x.Hide(w, p.Secrets); err != nil {
+		return err
+	}
 	if err := x.Validate(w); err != nil {
 		return err
 	}

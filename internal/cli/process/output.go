@@ -83,7 +83,17 @@ func Count(n int, what string) string {
 // Printable keeps what a file says from steering the terminal.
 func Printable(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// CommandLine is the command as a shell reads it.
+// CommandLine is the command that this process was called with, but for what is
+// secret in it.
+func (p *Process) CommandLine() string {
+	args := make([]string, len(p.Args))
+	for i, a := range p.Args {
+		args[i] = p.Secrets.Message(a)
+	}
+	return CommandLine(args)
+}
+
+// CommandLine is a command as a shell reads it.
 func CommandLine(args []string) string {
 	words := []string{"plimsoll"}
 	for _, a := range args {

@@ -27,6 +27,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Component runs one part of the embedded control plane in this process until
@@ -48,7 +49,9 @@ type Process struct {
 	// Console is standard error, with the wall clock.
 	screen.Console
 	Components map[string]Component
-	Random     io.Reader // a source of random bytes
+	// Secrets are values that are neither shown nor put on record.
+	Secrets *redact.Secrets
+	Random  io.Reader // a source of random bytes
 	// Used reads what this process has used so far, by that clock; Prefer makes it
 	// go first on the processors.
 	Used   func() (record.Reading, error)
@@ -153,6 +156,17 @@ func (p *Process) Animate() {
 		return
 	}
 	p.Draw(p.Env("NO_COLOR") == "")
+}
+
+// Guard lets nothing secret be shown, and nothing that steers the terminal, until
+// the returned function is called.
+func (p *Process) Guard() (end func()) {
+	if p.Secrets == nil {
+		p.Secrets = new(redact.Secrets)
+	}
+	out, err := &redact.Screen{W: p.Stdout, Secrets: p.Secrets}, &redact.Screen{W: p.Stderr, Secrets: p.Secrets}
+	p.Stdout, p.Stderr = out, err
+	return func() { _, _ = out.Flush(), err.Flush() }
 }
 
 // StateDir is where labs live: $XDG_STATE_HOME/plimsoll, by default

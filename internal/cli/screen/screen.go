@@ -3,9 +3,12 @@ package screen
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // screen is a terminal with a picture at its end, which is drawn over and over.
@@ -123,8 +126,10 @@ func (l line) render(colors bool) string {
 // would steer a terminal.
 func (l line) fit(width int) line {
 	total := 0
-	for _, s := range l {
-		total += columns(s.text)
+	l = slices.Clone(l)
+	for i, s := range l {
+		l[i].text = redact.Visible(s.text)
+		total += columns(l[i].text)
 	}
 	cut := width > 0 && total > width
 	if cut {

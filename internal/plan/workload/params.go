@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -45,6 +47,33 @@ type Param struct {
 	Several bool `yaml:"several" json:"several,omitempty"`
 	// Optional allows the empty value beside those of the type.
 	Optional bool `yaml:"optional" json:"optional,omitempty"`
+	// Secret says whether its values are kept from records and the screen; where it is
+	// not said, the name tells: a password, token, key or secret is.
+	Secret *bool `yaml:"secret" json:"secret,omitempty"`
+}
+
+// hides reports whether a value of the parameter is secret.
+func (p Param) hides(value string) bool {
+	switch {
+	case value == "" || p.Type != String:
+		return false
+	case redact.IsHidden(value), redact.Message(value) != value:
+		return true
+	case p.Secret != nil:
+		return *p.Secret
+	}
+	return len(p.Values) == 0 && redact.IsSecretName(p.Name)
+}
+
+// Hide gives what stands for a parameter's value in plans and records: the value
+// itself unless it is secret, which only Resolve then gives back.
+func (w *Workload) Hide(secrets *redact.Secrets, name, value string) (string, error) {
+	p, err := w.Param(name)
+	if err != nil || !p.hides(value) {
+		return value, nil // Resolve tells of a name that is not known
+	}
+	w.secrets = secrets
+	return secrets.Hide(w.Name+" "+name, value)
 }
 
 // quantityForm is Kubernetes' grammar of quantities without a minus sign: a
@@ -149,7 +178,15 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 		if !ok {
 			text = p.Default
 		}
+		said := text
+		if text, ok = w.secrets.Reveal(said); !ok {
+			problems = append(problems, strictyaml.Problem{Path: p.Name, Message: redact.Masked + " is secret: a record has a hash of it and not its value", Hint: "give its value anew: --set " + p.Name + "=VALUE"})
+			continue
+		}
 		value, err := p.resolve(text)
+		if err != nil && redact.IsHidden(said) {
+			text, err = said, errors.New("the value, which is secret, does not have the form that it must have")
+		}
 		if err != nil {
 			problems = append(problems, strictyaml.Problem{Path: p.Name, Found: text, Message: err.Error()})
 			continue

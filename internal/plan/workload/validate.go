@@ -187,6 +187,9 @@ func (v *validator) params() {
 		if p.Several && (p.Type != String || len(p.Values) == 0) {
 			v.Fail(path+".several", "only a parameter of type string with values has it")
 		}
+		if p.Secret != nil && *p.Secret && (p.Type != String || p.Default != "") {
+			v.Fail(path+".secret", "only a parameter of type string without a default is secret")
+		}
 		if p.Pattern != "" {
 			if p.Type != String {
 				v.Fail(path+".pattern", "only a parameter of type string has one")

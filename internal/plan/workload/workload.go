@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -61,6 +62,7 @@ type Workload struct {
 
 	positions *strictyaml.Positions
 	files     fs.FS
+	secrets   *redact.Secrets // that parameters have
 }
 
 // Target is what a workload must know of what it loads: the target declares it.

@@ -8,9 +8,11 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // templates are the page and its parts.
@@ -44,16 +46,21 @@ func Write(w io.Writer, p view.Page) error {
 	if p.Objects != nil {
 		packed = template.HTML(p.Objects.Text)
 	}
-	return t.Execute(w, struct {
+	var html strings.Builder
+	err = t.Execute(&html, struct {
 		view.Page
 		Style        template.CSS
 		Script, Data template.JS
 		Packed       template.HTML
 		Policy       string
 	}{
-		p, template.CSS(style), template.JS(script), template.JS(encoded), packed,
+		p, template.CSS(style), template.JS(script), template.JS(redact.VisibleJSON(encoded)), packed,
 		"default-src 'none'; script-src " + HashSource(script) + "; style-src " + HashSource(style) + "; img-src data:; base-uri 'none'; form-action 'none'",
 	})
+	if err == nil {
+		_, err = io.WriteString(w, redact.Visible(html.String()))
+	}
+	return err
 }
 
 // namedTable is a table with what it is called for those who cannot see it, and

@@ -4,9 +4,9 @@ package text
 import (
 	"io"
 	"strings"
-	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Terminal is a writer that shows so many columns: tables and paragraphs that are
@@ -47,10 +47,5 @@ func Write(w io.Writer, sections []view.Section) error {
 
 // Printable keeps what a cluster says from steering the terminal.
 func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return redact.Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(text))
 }

@@ -13,8 +13,10 @@ import (
 const Masked = "(masked)"
 
 var (
-	// A private key, or what of it is on one line.
-	pemOne = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	// A private key, or what of it is there; and any PEM block in Base64, as a
+	// kubeconfig has it.
+	pemOne    = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	pemBase64 = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=]+`)
 	// The lines about one that goes over several.
 	pemBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
 	pemEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY`)
@@ -36,12 +38,23 @@ var (
 	// A name that says what its value is, and the value: quoted, escaped within
 	// a quoted text, or up to the next space.
 	named = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|signature|\bsig\b|"auth")[a-z0-9_.-]*)` +
-		`(\\*["']?(?:\s+is\s+|\s*(?::=|=>|[:=])\s*))` + `(\\+"(?:[^"\\]|\\[^"])*\\*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\S+)`)
+		`(\\*["']?(?:\s+is\s+|\s*(?::=|=>|[:=])\s*))` + value)
 	// The same as an option of a command: --password secret.
 	option = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api-?key|access-?key)[a-z0-9-]*\s+)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^-\s]\S*)`)
-	// In a published message: only what hardly is anything else.
-	password = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|client[_-]?secret|api[_-]?key|access[_-]?key)[a-z0-9_.-]*)(\\*["']?\s*[:=]\s*)(\\+"[^"\\]*\\*"?|"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)`)
+	// In a message: only what hardly is anything else.
+	password = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|client[_-]?secret|api[_-]?key|access[_-]?key|key-data)[a-z0-9_.-]*)(\\*["']?\s*[:=]\s*)` + value)
+	// Messages speak of these, but not before a =.
+	assigned = regexp.MustCompile(`(?i)(\b(?:[a-z0-9_.-]*[_.-])?(?:[a-z]*token|[a-z]*secret|credentials?|private[_-]?key|signature|sig|auth))(\\*["']?=)` + value)
+	// Or before what is no word.
+	opaque = regexp.MustCompile(`(?i)(\btoken)(\\*["']?:\s*)(\\*["']?[a-z0-9+/_.~-]*[0-9][a-z0-9+/_.~=-]*\\*["']?)`)
 )
+
+// value is what is given to a name: quoted, escaped within a quoted text, or up
+// to the next space.
+const value = `(\\+"(?:[^"\\]|\\[^"])*\\*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\S+)`
+
+// minOpaque is from how many bytes on a word with a digit may be a token.
+const minOpaque = 16
 
 // maxLine bounds a line of a log, in bytes.
 const maxLine = 4096
@@ -95,25 +108,25 @@ func Lines(lines []string) (masked []string, n int) {
 	return masked, n
 }
 
-// Message masks what looks like a secret in a message that a component of the
-// cluster has published. Such messages speak of tokens and secrets without
+// Message masks what looks like a secret in a message: of a component of the
+// cluster, or of an error. Such messages speak of tokens and secrets without
 // telling them, and signatures are matched against them: only what hardly can
-// be anything else goes.
+// be anything else goes. What was masked stays as it is.
 func Message(text string) string {
 	if !suspicious(text) {
 		return text
 	}
-	return mask(cut(text), false)
+	return mask(text, false)
 }
 
 // suspicious reports whether a text can hold anything that Message masks. It
 // is much cheaper than to look.
 func suspicious(text string) bool {
-	if strings.Contains(text, "@") && strings.Contains(text, "://") || strings.Contains(text, "eyJ") || strings.Contains(text, "PRIVATE KEY") {
+	if strings.Contains(text, "@") && strings.Contains(text, "://") || strings.Contains(text, "eyJ") || strings.Contains(text, "LS0tLS1CRUdJTi") {
 		return true
 	}
 	lower := strings.ToLower(text)
-	for _, hint := range [...]string{"passw", "passphrase", "authorization", "cookie", "bearer ", "basic ", "secret", "key", "akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "sk-", "sha256~", "token"} {
+	for _, hint := range [...]string{"passw", "passphrase", "auth", "cookie", "bearer ", "basic ", "digest ", "negotiate ", "secret", "key", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "sk-", "sha256~", "token", "credential", "sig=", "signature="} {
 		if strings.Contains(lower, hint) {
 			return true
 		}
@@ -121,18 +134,56 @@ func suspicious(text string) bool {
 	return false
 }
 
-// mask masks one line; a log's more eagerly than a message.
+// mask masks one text; a line of a log more eagerly than a message.
 func mask(line string, eager bool) string {
 	line = pemOne.ReplaceAllString(line, Masked)
+	line = pemBase64.ReplaceAllString(line, Masked)
 	line = userInfo.ReplaceAllString(line, "${1}"+Masked+"@")
 	line = header.ReplaceAllString(line, "${1}${2}${3}"+Masked)
 	line = bearer.ReplaceAllString(line, "${1}${2}"+Masked)
 	line = jwt.ReplaceAllString(line, Masked)
 	line = known.ReplaceAllString(line, Masked)
-	if !eager {
-		return password.ReplaceAllString(line, "${1}${2}"+Masked)
+	if eager {
+		line = bootstrap.ReplaceAllString(line, Masked)
+		line = option.ReplaceAllString(line, "${1}"+Masked)
+		return replaceValues(named, line)
 	}
-	line = bootstrap.ReplaceAllString(line, Masked)
-	line = option.ReplaceAllString(line, "${1}"+Masked)
-	return named.ReplaceAllString(line, "${1}${2}"+Masked)
+	line = opaque.ReplaceAllStringFunc(line, func(found string) string {
+		m := opaque.FindStringSubmatch(found)
+		if len(m[3]) < minOpaque {
+			return found
+		}
+		return m[1] + m[2] + maskedAs(m[3])
+	})
+	return replaceValues(assigned, replaceValues(password, line))
+}
+
+// replaceValues masks the values of names, of which the expression's third group
+// is the value.
+func replaceValues(of *regexp.Regexp, line string) string {
+	return of.ReplaceAllStringFunc(line, func(found string) string {
+		m := of.FindStringSubmatch(found)
+		if m[3] == "VALUE" || m[3] == "VALUE)" { // in our own advice
+			return found
+		}
+		if was := strings.TrimLeft(m[3], `\"'`); strings.HasPrefix(was, Masked) || strings.HasPrefix(was, hiddenPrefix) {
+			return found
+		}
+		return m[1] + m[2] + maskedAs(m[3])
+	})
+}
+
+// maskedAs is Masked with the quotes about the value that it stands for, or with the
+// quote that ends the text in which that stands, and what follows it.
+func maskedAs(value string) string {
+	start := value[:len(value)-len(strings.TrimLeft(value, `\"'`))]
+	rest := value[len(start):]
+	end := rest[len(strings.TrimRight(rest, `\"'`)):]
+	if start == "" {
+		if end = rest[len(strings.TrimRight(rest, `\"'),;:.]}`)):]; !strings.ContainsAny(end, `"'`) {
+			end = ""
+		}
+		end = strings.TrimLeft(end, "),;:.]}")
+	}
+	return start + Masked + end
 }

@@ -18,14 +18,14 @@ func TestSecretsGo(t *testing.T) {
 		{"keys and values", "host=db user=app password=" + secret + " sslmode=disable", "host=db user=app password=(masked) sslmode=disable"},
 		{"a variable", "PGPASSWORD=" + secret + " psql", "PGPASSWORD=(masked) psql"},
 		{"YAML", "  db_password: " + secret, "  db_password: (masked)"},
-		{"JSON", `{"user":"app","password":"` + secret + `","n":1}`, `{"user":"app","password":(masked),"n":1}`},
-		{"JSON with an escaped quote", `{"password":"a\"` + secret + `","n":1}`, `{"password":(masked),"n":1}`},
-		{"JSON within a text", `msg="{\"password\":\"` + secret + `\",\"n\":1}"`, `msg="{\"password\":(masked),\"n\":1}"`},
-		{"a quote that never ends", `password="` + secret + ` and more`, `password=(masked)`},
+		{"JSON", `{"user":"app","password":"` + secret + `","n":1}`, `{"user":"app","password":"(masked)","n":1}`},
+		{"JSON with an escaped quote", `{"password":"a\"` + secret + `","n":1}`, `{"password":"(masked)","n":1}`},
+		{"JSON within a text", `msg="{\"password\":\"` + secret + `\",\"n\":1}"`, `msg="{\"password\":\"(masked)\",\"n\":1}"`},
+		{"a quote that never ends", `password="` + secret + ` and more`, `password="(masked)`},
 		{"a value with commas", "password=a," + secret + ",b", "password=(masked)"},
 		{"in words", "the password is " + secret + " for now", "the password is (masked) for now"},
-		{"Ruby's arrow", ":token => '" + secret + "'", ":token => (masked)"},
-		{"Go's", "apiKey := \"" + secret + "\"", "apiKey := (masked)"},
+		{"Ruby's arrow", ":token => '" + secret + "'", ":token => '(masked)'"},
+		{"Go's", "apiKey := \"" + secret + "\"", "apiKey := \"(masked)\""},
 		{"an option", "app --db-password " + secret + " --port 80", "app --db-password (masked) --port 80"},
 		{"an option with =", "app --token=" + secret + " --port 80", "app --token=(masked) --port 80"},
 		{"a header", "> Authorization: Bearer " + secret, "> Authorization: (masked)"},
@@ -35,7 +35,7 @@ func TestSecretsGo(t *testing.T) {
 		{"a scheme without its header", "calling with bearer " + secret, "calling with bearer (masked)"},
 		{"a query", "GET /x?access_token=" + secret + "&a=b HTTP/1.1", "GET /x?access_token=(masked) HTTP/1.1"},
 		{"a signed URL", "GET https://s3/x?X-Amz-Signature=" + secret, "GET https://s3/x?X-Amz-Signature=(masked)"},
-		{"a registry's credentials", `{"auths":{"r.example.com":{"auth":"` + secret + `"}}}`, `{"auths":{"r.example.com":{"auth":(masked)}}}`},
+		{"a registry's credentials", `{"auths":{"r.example.com":{"auth":"` + secret + `"}}}`, `{"auths":{"r.example.com":{"auth":"(masked)"}}}`},
 		{"a private key on one line", `key="-----BEGIN RSA PRIVATE KEY-----\n` + secret + `\n-----END RSA PRIVATE KEY-----" next`, `key="(masked)" next`},
 		{"a private key that is cut", `-----BEGIN PRIVATE KEY----- ` + secret, `(masked)`},
 	} {
@@ -84,6 +84,7 @@ func TestOtherTextStays(t *testing.T) {
 		`MountVolume.SetUp failed for volume "tls" : secret "web-tls" not found`, `0/4 nodes are available: 4 Too many pods.`,
 		`Failed to pull image "r.example.com/a:1": rpc error: code = Unknown desc = failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`,
 		`Readiness probe failed: HTTP probe failed with statuscode: 503`, `exceeded quota: few, requested: secrets=1, used: secrets=5, limited: secrets=5`,
+		`failed to fetch token: the server could not find the requested resource`, `the secret is (secret:pbkdf2:00)`, `key=value, keys=5, tokens=7, monkey=1`,
 	} {
 		if got := Message(message); got != message {
 			t.Errorf("the message %q became %q", message, got)
@@ -96,9 +97,22 @@ func TestSecretsInMessagesGo(t *testing.T) {
 		{"a registry with its user", `Failed to pull image "x": Get "https://user:` + secret + `@r.example.com/v2/": dial`, `Failed to pull image "x": Get "https://(masked)@r.example.com/v2/": dial`},
 		{"what a probe's command has printed", "Liveness probe failed: PGPASSWORD=" + secret + " psql: error", "Liveness probe failed: PGPASSWORD=(masked) psql: error"},
 		{"a header", "webhook: Authorization: Bearer " + secret, "webhook: Authorization: (masked)"},
+		{"a value that is not quoted, in a text that is", `{"message":"password=` + secret + `","code":1}`, `{"message":"password=(masked)`},
+		{"the same, with a space after it", `{"message": "password=` + secret + `", "code": 1}`, `{"message": "password=(masked)", "code": 1}`},
+		{"a query", `Get "https://h/x?token=` + secret + `": EOF`, `Get "https://h/x?token=(masked)": EOF`},
+		{"a secret that is given", "bad answer: client.secret=" + secret + " of x", "bad answer: client.secret=(masked) of x"},
+		{"a kubeconfig's key", "client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURQ==", "client-key-data: (masked)"},
+		{"and its token", "user:\n  token: abcdefgh0123456789", "user:\n  token: (masked)"},
+		{"a key over several lines", "key:\n-----BEGIN EC PRIVATE KEY-----\n" + secret + "\n-----END EC PRIVATE KEY-----\nnext", "key:\n(masked)\nnext"},
+		{"the beginning of a key", "key:\n-----BEGIN EC PRIVATE KEY-----\n" + secret, "key:\n(masked)"},
+		{"a certificate or key in Base64", "ca: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t", "ca: (masked)"},
 	} {
-		if got := Message(tt.message); got != tt.want {
+		got := Message(tt.message)
+		if !strings.HasPrefix(got, tt.want) || strings.Contains(got, secret) {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+		if again := Message(got); again != got {
+			t.Errorf("%s: masked again it is %q", tt.why, again)
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (f *fixture) dir(t *testing.T) record.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history, err := record.NewWriter(dir, nil)
+	history, err := record.NewWriter(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

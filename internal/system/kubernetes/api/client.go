@@ -45,8 +45,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-
-	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Client talks to one API server. Requests of the load go straight to the
@@ -285,8 +283,7 @@ func (r Reply) RetryAfter() time.Duration {
 	return time.Duration(s) * time.Second
 }
 
-// Err is the error that an answer with a code of 400 or more tells. What looks like
-// a secret in it is masked: such errors are put on record.
+// Err is the error that an answer with a code of 400 or more tells.
 func (r Reply) Err() error {
 	if r.Code < 400 {
 		return nil
@@ -294,11 +291,10 @@ func (r Reply) Err() error {
 	decoder := scheme.Codecs.UniversalDeserializer()
 	if object, _, err := decoder.Decode(r.Body, nil, nil); err == nil {
 		if status, ok := object.(*metav1.Status); ok {
-			status.Message = redact.Message(status.Message)
 			return &apierrors.StatusError{ErrStatus: *status}
 		}
 	}
-	text := redact.Message(fmt.Sprintf("HTTP %d: %s", r.Code, bytes.TrimSpace(r.Body[:min(len(r.Body), 200)])))
+	text := fmt.Sprintf("HTTP %d: %s", r.Code, bytes.TrimSpace(r.Body[:min(len(r.Body), 200)]))
 	if r.Code == http.StatusNotFound {
 		// A group that the cluster does not have is answered in plain text.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: text}}

@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
-	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Followed are the objects that a load is made of.
@@ -116,10 +115,7 @@ func (s *following) Waits() Waits {
 
 // follow puts news of objects on record. It is called with mu held.
 func (s *following) follow(at record.Micros, body record.Body) {
-	switch o := body.(type) {
-	case *record.State:
-		o.Message = redact.Message(o.Message)
-	case *record.Object:
+	if o, ok := body.(*record.Object); ok {
 		switch o.Milestone {
 		case observe.Created:
 			s.ageing.born(at, o.Object)

@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
-	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Bounds of the logs that are sampled at the end of a step: it must cost a
@@ -30,8 +29,8 @@ const (
 	logsFor       = 5 * time.Second
 )
 
-// SampleLogs puts the ends of the logs of failing pods on record, what looks
-// like a secret masked. What takes too long is left out.
+// SampleLogs puts the ends of the logs of failing pods on record. What takes too
+// long is left out.
 func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failing) {
 	ctx, cancel := context.WithTimeout(ctx, logsFor)
 	defer cancel()
@@ -41,7 +40,7 @@ func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failin
 		l, err := logOf(ctx, common.Client, pods[i])
 		logs[i] = l
 		if err != nil {
-			l.Error = redact.Message(err.Error())
+			l.Error = err.Error()
 		}
 		if apierrors.IsForbidden(err) {
 			return err
@@ -79,7 +78,7 @@ func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, 
 	}
 	defer stream.Close()
 	text, err := io.ReadAll(io.LimitReader(stream, logBytes))
-	l.Lines, l.Masked = redact.Lines(linesOf(text))
+	l.Lines = linesOf(text)
 	return l, err
 }
 

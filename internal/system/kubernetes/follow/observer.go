@@ -32,7 +32,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
-	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Observer watches the cluster for a run.
@@ -243,7 +242,7 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	if about.Namespace != "" {
 		name = about.Namespace + "/" + about.Name
 	}
-	o.EmitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: redact.Message(e.Message), Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
+	o.EmitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: e.Message, Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
 }
 
 // reasonPulled is the reason of the event that a kubelet writes when a
