@@ -329,13 +329,12 @@ func (c *cell) judged(twin *cell) verdict {
 }
 
 // busy reports whether a run could not be judged because the machine did
-// something else: it is invalid, or did not hold while other programs took
-// processors.
+// something else: it is invalid, or while other programs took processors it did not
+// hold, or did not know whether a backlog grows.
 func (c *cell) busy() bool {
-	if c.got.Code == process.ExitInvalid {
-		return true
-	}
-	return c.got.Code == process.ExitBreached && c.result != nil && strings.Contains(strings.Join(c.result.Warnings.Lines(), "\n"), "other programs used")
+	others := c.result != nil && strings.Contains(strings.Join(c.result.Warnings.Lines(), "\n"), "other programs used")
+	return c.got.Code == process.ExitInvalid || others && (c.got.Code == process.ExitBreached ||
+		c.got.Code == process.ExitInconclusive && strings.Contains(c.said(), "whether the backlog grows is not decided"))
 }
 
 // holds reports whether a verdict is what must hold. That of a fault that a client
@@ -411,7 +410,7 @@ func (c *cell) onTmpfs(t *testing.T, flags uintptr, options string) {
 	c.start(t)
 	c.end()
 	// Analyze writes: what it is told is judged where there is room.
-	room := c.out + "-copy"
+	room := filepath.Base(dir) + "-copy"
 	if err := os.CopyFS(filepath.Join(c.p.Dir, room), os.DirFS(filepath.Join(c.p.Dir, c.out))); err == nil {
 		c.out = room
 	}

@@ -29,13 +29,13 @@ type load struct {
 // random moments hit all of its parts.
 func loads() []load {
 	return []load{
-		{name: "pods by density", api: true, created: "pods", bound: 90 * time.Second, slow: []string{"--pace", "4"},
+		{name: "pods by density", api: true, created: "pods", bound: 150 * time.Second, slow: []string{"--pace", "4"},
 			args: []string{"node-density", "--levels", "20", "--pace", "25", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready"}},
-		{name: "pods by rate", api: true, created: "pods", bound: 90 * time.Second, slow: []string{"--hold", "9s"},
-			args: []string{"node-density", "--axis", "rate", "--levels", "6", "--hold", "4s", "--life", "1s", "--step-timeout", "20s", "--slo", "all Ready within 15s"}},
-		{name: "described objects", api: true, created: "deployments", bound: 90 * time.Second, slow: []string{"--pace", "1"},
+		{name: "pods by rate", api: true, created: "pods", bound: 150 * time.Second, slow: []string{"--hold", "9s", "--hold-max", "9s"},
+			args: []string{"node-density", "--axis", "rate", "--levels", "6", "--hold", "4s", "--hold-max", "4s", "--life", "1s", "--step-timeout", "20s", "--slo", "all Ready within 15s"}},
+		{name: "described objects", api: true, created: "deployments", bound: 150 * time.Second, slow: []string{"--pace", "1"},
 			args: []string{"./deployments", "--levels", "10", "--pace", "10", "--hold", "500ms", "--step-timeout", "20s"}},
-		{name: "machines", api: true, virt: true, bound: 120 * time.Second,
+		{name: "machines", api: true, virt: true, bound: 150 * time.Second,
 			args: []string{"vm-boot-storm", "--levels", "4", "--hold", "500ms", "--step-timeout", "20s"}},
 		{name: "stream", bound: 30 * time.Second,
 			args: []string{"simulated", "--axis", "requests", "--levels", "300", "--hold", "3s"}},
