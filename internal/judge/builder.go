@@ -52,6 +52,12 @@ func (b *Builder) Add(e record.Event) {
 		b.addResume(e.T, run) // what was under way ended before, and not now
 	}
 	b.lastT = max(b.lastT, e.T)
+	if b.ended {
+		switch e.Body.(type) {
+		case *record.Fault, *record.Corrected, *record.Place:
+			return // the target is on its way out: the result, which is out, is of what was before
+		}
+	}
 	switch body := e.Body.(type) {
 	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
@@ -68,7 +74,7 @@ func (b *Builder) Add(e record.Event) {
 			b.closeStep(e.T)
 		}
 	case *record.Fault:
-		if w, over := b.collector.AddFault(body); over && !b.ended { // what is missed of the removal is no matter of the result's
+		if w, over := b.collector.AddFault(body); over {
 			b.Warn(w)
 		}
 	case *record.Corrected:
@@ -89,10 +95,6 @@ func (b *Builder) Add(e record.Event) {
 			b.stray = append(b.stray, breach)
 		}
 		b.collector.Add(e)
-	case *record.Place:
-		if !b.ended { // else the target is on its way out
-			b.collector.Add(e)
-		}
 	default:
 		b.collector.Add(e)
 	}

@@ -81,6 +81,7 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	// The load is bounded by the engine, and set-up must not wait.
 	config.QPS, config.Burst = -1, 0
 	config.Timeout = 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return masking{next} })
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", config.Host, err)

@@ -33,3 +33,28 @@ func TestAnswersTellTheirErrors(t *testing.T) {
 		}
 	}
 }
+
+// Secrets in a server's errors are masked before anybody reads them, in whatever
+// way they are written.
+func TestErrorsAreMasked(t *testing.T) {
+	status := &metav1.Status{Status: "Failure", Message: "dial the store: password=hunter2", Code: 500}
+	var b bytes.Buffer
+	status.SetGroupVersionKind(metav1.Unversioned.WithKind("Status"))
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(status, &b); err != nil {
+		t.Fatal(err)
+	}
+	for why, body := range map[string][]byte{
+		"in protobuf":  b.Bytes(),
+		"in JSON":      []byte(`{"kind":"Status","apiVersion":"v1","message":"dial the store: password=hunter2","reason":"InternalError","code":500}`),
+		"as it stands": []byte("dial the store: password=hunter2"),
+	} {
+		masked, contentType := maskError(body)
+		if err := (Reply{Code: 500, Body: masked}).Err(); contentType == "" || err == nil || !strings.HasSuffix(err.Error(), "dial the store: password=(masked)") {
+			t.Errorf("%s: %q, %v", why, contentType, err)
+		}
+	}
+	plain := []byte(`{"kind":"Status","apiVersion":"v1","message":"exceeded quota: pods"}`)
+	if masked, contentType := maskError(plain); contentType != "" || !bytes.Equal(masked, plain) {
+		t.Errorf("nothing had to be masked: %s", masked)
+	}
+}

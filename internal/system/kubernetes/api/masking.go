@@ -1,0 +1,75 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// masking masks what looks like a secret in the errors that a server answers with:
+// they are printed and put on record, whoever has asked.
+type masking struct{ http.RoundTripper }
+
+// maxError bounds an error's text: what is behind it is not read.
+const maxError = 1 << 20
+
+// RoundTrip implements http.RoundTripper.
+func (m masking) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := m.RoundTripper.RoundTrip(r)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxError))
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if masked, contentType := maskError(body); contentType != "" {
+		body = masked
+		response.Header.Set("Content-Type", contentType)
+		response.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		response.ContentLength = int64(len(body))
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, nil
+}
+
+// maskError masks an error's body. The content type is "" where nothing had to be.
+func maskError(body []byte) (masked []byte, contentType string) {
+	text := redact.Message(string(body))
+	if text == string(body) {
+		return body, ""
+	}
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	status, is := object.(*metav1.Status)
+	if err != nil || !is {
+		return []byte(text), "text/plain"
+	}
+	status.Message = redact.Message(status.Message)
+	if status.Details != nil {
+		for i := range status.Details.Causes {
+			status.Details.Causes[i].Message = redact.Message(status.Details.Causes[i].Message)
+		}
+	}
+	if masked, err = json.Marshal(status); err != nil {
+		return []byte(text), "text/plain"
+	}
+	return masked, "application/json"
+}
+
+// WrappedRoundTripper implements net.RoundTripperWrapper, for what looks below.
+func (m masking) WrappedRoundTripper() http.RoundTripper { return m.RoundTripper }
+
+// CloseIdleConnections is what http.Client asks of its transport.
+func (m masking) CloseIdleConnections() {
+	if below, ok := m.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		below.CloseIdleConnections()
+	}
+}
