@@ -245,6 +245,9 @@ type Begin struct {
 	Drain *Drain `yaml:"drain"`
 	// GoesOn says that objects go on with what they had: no new life begins.
 	GoesOn bool `yaml:"goesOn"`
+	// Reboots says that the cluster's operators reboot its nodes meanwhile, as is
+	// meant.
+	Reboots bool `yaml:"reboots"`
 }
 
 // Then is a further request, to an object that has reached a milestone: an Ask,

@@ -100,6 +100,8 @@ type NodeSet struct {
 	// likes, and often as Normal ones.
 	tell func(now record.Micros, body record.Body)
 	run  string // whose places these are
+	// reboots says that nodes are meant to be rebooted by their operator.
+	reboots bool
 	// pods are what a node must take to be a place of the load, places what was
 	// last told of each that was one; nil before they are declared.
 	pods   []corev1.PodSpec
@@ -228,9 +230,12 @@ func (s *NodeSet) placeOf(v nodeView) record.Place {
 	case !CanLand(v.node, s.pods):
 		p.State, p.What = record.PlaceClosed, "is not selected any more"
 	}
-	p.Meant = p.State != record.PlaceThere && v.node.Labels[api.LabelDrained] == s.run
+	p.Meant = p.State != record.PlaceThere && (v.node.Labels[api.LabelDrained] == s.run || s.reboots && v.rebooting())
 	return p
 }
+
+// down reports whether a node is not ready, and not as it is meant.
+func (s *NodeSet) down(v nodeView) bool { return !v.ready && !(s.reboots && v.rebooting()) }
 
 // untolerated is the first of a node's taints that keeps one of the load's pods
 // away, nil for none.
@@ -272,7 +277,7 @@ func (s *NodeSet) compare(now record.Micros, was, is nodeView) {
 }
 
 func (s *NodeSet) put(node *corev1.Node, gone bool) {
-	if old, ok := s.nodes[node.Name]; ok && !old.ready {
+	if old, ok := s.nodes[node.Name]; ok && s.down(old) {
 		s.notReady--
 	}
 	if gone {
@@ -285,7 +290,7 @@ func (s *NodeSet) put(node *corev1.Node, gone bool) {
 			view.ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	if !view.ready {
+	if s.down(view) {
 		s.notReady++
 	}
 	// Thousands of nodes are kept: what nobody asks for is let go.
@@ -294,7 +299,7 @@ func (s *NodeSet) put(node *corev1.Node, gone bool) {
 }
 
 // CountNotReady is how many nodes are not ready, those included that were deleted
-// when they were not.
+// when they were not, but for those that are rebooted as is meant.
 func (s *NodeSet) CountNotReady() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

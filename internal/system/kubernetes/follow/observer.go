@@ -60,6 +60,9 @@ type Observer struct {
 func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper, caller Caller) (*Observer, error) {
 	o := &Observer{Run: common, Nodes: newNodeSet(), Namespaces: newNamespaceSet()}
 	o.Nodes.tell, o.Nodes.run = o.EmitAt, common.Load.RunID
+	if objects := common.Load.Objects; objects != nil && objects.Begin != nil {
+		o.Nodes.reboots = objects.Begin.Reboots
+	}
 	o.canary = newCanary(common, now, o.reconnect)
 	o.Pods = newPodSet(common, o.canary, ageing)
 	o.Followed = o.Pods

@@ -104,9 +104,32 @@ func TestPlacesOfALoad(t *testing.T) {
 		}
 	}
 
+	// What an operator of nodes does to them is meant where the load is an upgrade.
+	for _, reboots := range []bool{false, true} {
+		s := newNodeSet()
+		s.run, s.reboots = "run", reboots
+		if err := s.Changed(1, api.EventAdded, node("a", true, false, none, plain)); err != nil {
+			t.Fatal(err)
+		}
+		s.Declare(1, []corev1.PodSpec{{}})
+		var n corev1.Node
+		if err := n.Unmarshal(node("a", false, true, closed, plain)); err != nil {
+			t.Fatal(err)
+		}
+		n.Annotations = map[string]string{annotationUpdate: "Working"}
+		raw, err := n.Marshal()
+		if err == nil {
+			err = s.Changed(2, api.EventModified, raw)
+		}
+		if down := s.CountNotReady(); err != nil || s.Holds("a") != reboots || (down == 0) != reboots {
+			t.Errorf("a reboot that is meant, %t: holds %t, %d down, %v", reboots, s.Holds("a"), down, err)
+		}
+	}
+
 	// A node that a list does not have was deleted, whatever its watch has told.
 	var gone []string
 	s := newNodeSet()
+	s.run = "run"
 	for _, name := range []string{"a", "b"} {
 		if err := s.Changed(1, api.EventAdded, node(name, true, false, none, plain)); err != nil {
 			t.Fatal(err)
