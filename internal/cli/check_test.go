@@ -89,7 +89,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 	}{
 		{[]string{"./twenty"}, "sweep --levels 6,7", 6, "exceeded quota: few", "20 pods on 3 nodes are 6 and two thirds of a pod"},
 		{[]string{"node-density"}, "limit --from 15 --step 1 --max 16 --confirm 1", 15, "Too many pods on 3 of 3 nodes", "nodes are full"},
-		{[]string{"node-density", "--set", "cpu=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
+		{[]string{"node-density", "--set", "cpuRequest=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
 		c := checked(t, p, process.ExitHeld, append(tt.args, "--lab", p.Lab)...)

@@ -132,7 +132,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 			"0/1 nodes are available: 1 Too many pods", process.ExitBreached,
 		},
 		{
-			"insufficient-cpu", nil, append(node, "--levels", "3", "--set", "cpu=1000"),
+			"insufficient-cpu", nil, append(node, "--levels", "3", "--set", "cpuRequest=1000"),
 			"0/1 nodes are available: 1 Insufficient cpu", process.ExitBreached,
 		},
 		{

@@ -33,7 +33,7 @@ limit that is published as tested, or an estimate.
 The exit code is 1 if something was found that would make a load fail or a result
 useless.`,
 		Example: `  plimsoll check node-density --lab-nodes 20 --lab-max-pods 110
-  plimsoll check node-density --kubeconfig ~/.kube/config --set cpu=100m
+  plimsoll check node-density --kubeconfig ~/.kube/config --set cpuRequest=100m
   plimsoll check --lab default`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -106,9 +106,32 @@ const (
 	// PostgresBin is the directory of its programs, by a link to that of the
 	// version.
 	PostgresBin = "/postgresql/bin"
-	// PostgresData is where the database is kept, which the image's user owns.
-	PostgresData = "/data"
+	// PostgresVolume is where the database is kept: the image's user owns it, and so
+	// does the group 0, of which every user is that a cluster chooses.
+	PostgresVolume = "/data"
+	// PostgresData is its directory there: the server wants one of its own user's.
+	PostgresData = PostgresVolume + "/db"
 )
+
+// named gives the user that this runs as a line in the file of accounts, if it has
+// none: a cluster may choose any user, and initdb refuses one without a name.
+func named(accounts string, uid int) error {
+	text, err := os.ReadFile(accounts)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); len(fields) > 2 && fields[2] == fmt.Sprint(uid) {
+			return nil
+		}
+	}
+	f, err := os.OpenFile(accounts, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "user%d:x:%[1]d:0::/tmp:/bin/sh\n", uid)
+	return errors.Join(err, f.Close())
+}
 
 // postgres becomes a PostgreSQL server, with a new database if there is none.
 func postgres(ctx context.Context, args []string, out io.Writer) error {
@@ -121,6 +144,9 @@ func postgres(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); errors.Is(err, os.ErrNotExist) {
+		if err := named("/etc/passwd", os.Getuid()); err != nil {
+			return fmt.Errorf("give the database's user a name: %w", err)
+		}
 		text, err := exec.CommandContext(ctx, PostgresBin+"/initdb", "--pgdata="+data, "--username=postgres", "--auth=trust",
 			"--encoding=UTF8", "--locale=C").CombinedOutput()
 		if err != nil {

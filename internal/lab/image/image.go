@@ -30,6 +30,10 @@ import (
 // No registry has this name, so that it is never asked for one.
 const AgentReference = "localhost/plimsoll-agent:latest"
 
+// agentUser is nobody in particular, by a number: a kubelet that must not run root
+// cannot tell that of a name.
+const agentUser = "65532:0"
+
 // built holds the agent when the program was built with it (make build).
 //
 //go:embed all:built
@@ -45,7 +49,7 @@ func Agent(executable string) (v1.Image, error) {
 	layer, err := agentLayer(executable)
 	var image v1.Image
 	if err == nil {
-		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/"}, layer)
+		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: agentUser}, layer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)

@@ -23,7 +23,8 @@ import (
 // PostgreSQL by.
 const PostgresReference = "localhost/plimsoll-postgresql:latest"
 
-// postgresUser owns the database: the server refuses to be root.
+// postgresUser owns the database where the cluster chooses no other user: the
+// server refuses to be root.
 const postgresUser = 999
 
 // NoPackagesError says that the system cannot give packages to make an image of.
@@ -70,7 +71,7 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	}
 	return assemble(v1.Config{
 		Entrypoint: []string{"/agent"}, Cmd: []string{"postgres"}, WorkingDir: "/",
-		User: fmt.Sprintf("%d:%[1]d", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
+		User: fmt.Sprintf("%d:0", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
 		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
 	}, agent, layer.Bytes())
 }
@@ -203,14 +204,15 @@ func (w *rootWriter) finish() error {
 	if w.version == "" {
 		return &NoPackagesError{errors.New("they hold no PostgreSQL server")}
 	}
-	accounts := fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:%[1]d::/tmp:/bin/sh\n", postgresUser)
+	accounts := fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:0::/tmp:/bin/sh\n", postgresUser)
 	for _, h := range []tar.Header{
 		{Name: "bin", Typeflag: tar.TypeSymlink, Linkname: "usr/bin"},
 		{Name: "lib", Typeflag: tar.TypeSymlink, Linkname: "usr/lib"},
 		{Name: "lib64", Typeflag: tar.TypeSymlink, Linkname: "usr/lib64"},
 		{Name: "postgresql", Typeflag: tar.TypeSymlink, Linkname: "usr/lib/postgresql/" + w.version},
-		{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: postgresUser, Gid: postgresUser},
-		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(accounts))},
+		// A cluster may run it as any user of the group 0, which needs a name, too.
+		{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o770, Uid: postgresUser},
+		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o664, Size: int64(len(accounts))},
 	} {
 		h.ModTime = time.Unix(0, 0)
 		if err := w.tar.WriteHeader(&h); err != nil {

@@ -327,8 +327,10 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 		ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: launcherName(vmi, reason), Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{owner(vmi, kindInstance)}},
 		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{Name: "compute", Image: "plimsoll.dev/simulated-virt-launcher",
-				Resources: corev1.ResourceRequirements{Requests: requests, Limits: devices}}},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				Resources:       corev1.ResourceRequirements{Requests: requests, Limits: devices}}},
 			RestartPolicy: corev1.RestartPolicyNever, NodeSelector: selector, Tolerations: append(slices.Clone(vmi.Spec.Tolerations), w.patience()...), Affinity: vmi.Spec.Affinity.DeepCopy(),
 			TopologySpreadConstraints: vmi.Spec.TopologySpreadConstraints, PriorityClassName: vmi.Spec.PriorityClassName, SchedulerName: vmi.Spec.SchedulerName,
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(30)),

@@ -151,10 +151,17 @@ func TestNodeDensityPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod := func(annotations, extra, requests m) m {
-		container := m{"name": "pause", "image": "registry.k8s.io/pause:3.10.1", "imagePullPolicy": "IfNotPresent"}
+	pod := func(annotations, extra, requests m, limits ...m) m {
+		resources := m{"requests": m{}, "limits": m{}}
 		if requests != nil {
-			container["resources"] = m{"requests": requests}
+			resources["requests"] = requests
+		}
+		for _, l := range limits {
+			resources["limits"] = l
+		}
+		container := m{
+			"name": "pause", "image": "registry.k8s.io/pause:3.10.1", "imagePullPolicy": "IfNotPresent", "resources": resources,
+			"securityContext": m{"allowPrivilegeEscalation": false, "capabilities": m{"drop": []any{"ALL"}}},
 		}
 		metadata := m{"name": "node-density-3-1", "labels": m{"app.kubernetes.io/name": "node-density"}}
 		if annotations != nil {
@@ -163,6 +170,7 @@ func TestNodeDensityPods(t *testing.T) {
 		spec := m{
 			"restartPolicy": "Always", "terminationGracePeriodSeconds": int64(0), "automountServiceAccountToken": false,
 			"enableServiceLinks": false, "containers": []any{container},
+			"securityContext": m{"runAsNonRoot": true, "seccompProfile": m{"type": "RuntimeDefault"}},
 		}
 		for k, v := range extra {
 			spec[k] = v
@@ -182,8 +190,9 @@ func TestNodeDensityPods(t *testing.T) {
 		{"a node selector", map[string]string{"nodeSelector": "a.b/c=d,e="}, pod(nil, m{"nodeSelector": m{"a.b/c": "d", "e": ""}}, nil)},
 		{"a node selector of values that look like something else", map[string]string{"nodeSelector": "a=true,b=1"},
 			pod(nil, m{"nodeSelector": m{"a": "true", "b": "1"}}, nil)},
-		{"requests", map[string]string{"cpu": "1m", "memory": "10Mi"}, pod(nil, nil, m{"cpu": "1m", "memory": "10Mi"})},
-		{"one request, a bare number", map[string]string{"cpu": "1"}, pod(nil, nil, m{"cpu": "1"})},
+		{"requests", map[string]string{"cpuRequest": "1m", "memoryRequest": "10Mi"}, pod(nil, nil, m{"cpu": "1m", "memory": "10Mi"})},
+		{"limits", map[string]string{"cpuLimit": "1", "memoryLimit": "10Mi"}, pod(nil, nil, nil, m{"cpu": "1", "memory": "10Mi"})},
+		{"one request, a bare number", map[string]string{"cpuRequest": "1"}, pod(nil, nil, m{"cpu": "1"})},
 		{"time to stop in", map[string]string{"gracePeriod": "1"}, pod(nil, m{"terminationGracePeriodSeconds": int64(1)}, nil)},
 	} {
 		p, err := w.Resolve(c.given)

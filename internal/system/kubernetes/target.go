@@ -92,10 +92,13 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 			}
 		})
 	}
-	if err := t.watch.Start(ctx, rec.Fail); err != nil {
+	made, err := t.watch.Start(ctx, rec.Fail)
+	if err != nil && !made {
 		return nil, err
 	}
-	err = create.TryOut(ctx, t.Run, t.watch.Own(), t.renderings())
+	if err == nil {
+		err = create.TryOut(ctx, t.Run, t.watch.Own(), t.renderings())
+	}
 	if err == nil {
 		t.settings, err = change.New(ctx, t.Run, t.watch.Own())
 	}

@@ -16,13 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -149,7 +152,10 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	told := make(map[string]bool)
 	for _, r := range list {
 		for _, m := range slices.Concat(r.makers...) {
-			found, err := tryOutEntry(ctx, common, namespace, m)
+			in := trial{common.Client, namespace, r.Params, func(what string, err error) {
+				common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes %s is not known, its dry run failed: %v", what, err)})
+			}}
+			found, err := in.entry(ctx, m)
 			if err != nil {
 				return err
 			}
@@ -167,8 +173,42 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	return nil
 }
 
-// tryOutEntry is what the server refuses of one template.
-func tryOutEntry(ctx context.Context, common *prepared.Run, own string, m *Maker) (problems []strictyaml.Problem, err error) {
+// Refusals are what the server refuses of a rendering that nothing was made of yet,
+// and of the canary beside it, all asked for in one namespace: a problem for each
+// template, and what could not be found out.
+func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper) (problems []strictyaml.Problem, unknown []string, err error) {
+	canary, err := runtime.DefaultUnstructuredConverter.ToUnstructured(follow.CanaryPod(ids.Run, v))
+	if err != nil {
+		return nil, nil, err
+	}
+	in := trial{c, namespace, v.Params, func(what string, err error) { unknown = append(unknown, what+": "+err.Error()) }}
+	problems, err = in.object(ctx, mapper, canary, nil)
+	for j := range v.Config.Jobs {
+		job := &v.Config.Jobs[j]
+		for o := range job.Objects {
+			if err != nil || job.Objects[o].Replicas < 1 {
+				continue
+			}
+			m := &Maker{job: job, jobIndex: j, index: o, template: v.Templates[j][o], ids: ids, mapper: mapper}
+			var found []strictyaml.Problem
+			if found, err = in.entry(ctx, m); err == nil {
+				problems = append(problems, found...)
+			}
+		}
+	}
+	return problems, unknown, err
+}
+
+// trial has a server look at objects in one namespace, without making anything.
+type trial struct {
+	client    *api.Client
+	namespace string
+	params    workload.Params
+	unknown   func(what string, err error)
+}
+
+// entry is what the server refuses of one template.
+func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Problem, err error) {
 	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: m.index, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
 	if err != nil {
 		return nil, err
@@ -179,41 +219,105 @@ func tryOutEntry(ctx context.Context, common *prepared.Run, own string, m *Maker
 		}
 		u := unstructured.Unstructured{Object: doc}
 		gvk := u.GroupVersionKind()
-		mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
+		if _, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			return nil, m.unknownKind(i, &u)
 		}
-		namespace := ""
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			// The namespaces of the load are not there yet.
-			if namespace = u.GetNamespace(); namespace == "" || !hasNamespace(ctx, common.Client, namespace) {
-				namespace = own
-				u.SetNamespace(namespace)
-			}
-		}
-		body, err := json.Marshal(doc)
+		found, err := t.object(ctx, m.mapper, doc, func(path, says, hint string) strictyaml.Problem { return m.problem(i, path, says, hint) })
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.template.Name(), err)
 		}
-		query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
-		var answer api.Reply
-		err = api.Retry(ctx, tryOutPatience, func(ctx context.Context) (api.Reply, error) {
-			answer, err = common.Client.Do(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
-			return answer, err
-		})
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case mistaken(answer, err):
-			for _, r := range refusals(err) {
-				problems = append(problems, m.problem(i, r.path, strings.TrimPrefix(r.says, r.path+": "), ""))
-			}
-		default:
-			common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes a template is not known, its dry run failed: %v", err)})
-		}
+		problems = append(problems, found...)
 	}
 	return problems, nil
+}
+
+// object is what the server refuses of one object, and of the pods that a controller
+// would make of it: those are refused to the controller, long after the object was
+// taken. At makes the problem of a path in it; nil stands for one without a file.
+func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[string]any, at func(path, says, hint string) strictyaml.Problem) (problems []strictyaml.Problem, err error) {
+	if at == nil {
+		at = func(_, says, hint string) strictyaml.Problem {
+			return strictyaml.Problem{Message: "the canary, the pod by which the watch is measured: " + says, Hint: hint}
+		}
+	}
+	u := unstructured.Unstructured{Object: doc}
+	reply, err := t.ask(ctx, mapper, u)
+	if found := t.refused(u, reply, err); err != nil && ctx.Err() == nil {
+		for _, r := range found {
+			problems = append(problems, at(r.path, strings.TrimPrefix(r.says, r.path+": "), prepared.Helps(r.says, t.params)))
+		}
+		return problems, nil
+	}
+	pod := podOf(u)
+	if err != nil || pod == nil {
+		return nil, err
+	}
+	reply, err = t.ask(ctx, mapper, *pod)
+	if err == nil || reply.Denied() || ctx.Err() != nil {
+		return nil, context.Cause(ctx) // who may not make pods has controllers make them
+	}
+	for _, r := range t.refused(*pod, reply, err) {
+		problems = append(problems, at("spec.template", fmt.Sprintf("a pod of %s %s: %s", u.GetKind(), u.GetName(), r.says), prepared.Helps(r.says, t.params)))
+	}
+	return problems, nil
+}
+
+// ask is what the server answers to a dry run of an object.
+func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.Unstructured) (answer api.Reply, err error) {
+	gvk := u.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return answer, err
+	}
+	namespace := ""
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		// The namespaces of the load are not there yet.
+		if namespace = u.GetNamespace(); namespace == "" || !hasNamespace(ctx, t.client, namespace) {
+			namespace = t.namespace
+			u.SetNamespace(namespace)
+		}
+	}
+	body, err := json.Marshal(u.Object)
+	if err != nil {
+		return answer, err
+	}
+	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
+	err = api.Retry(ctx, tryOutPatience, func(ctx context.Context) (api.Reply, error) {
+		answer, err = t.client.Do(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
+		return answer, err
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return answer, err
+}
+
+// refused is what an answer refuses of an object for what it says. Where
+// no answer says whether it is, that is noted as not known.
+func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) []refusal {
+	switch {
+	case err == nil:
+		return nil
+	case mistaken(reply, err):
+		return refusals(err)
+	}
+	t.unknown(u.GetKind()+" "+u.GetName(), err)
+	return nil
+}
+
+// podOf is a pod as a controller makes it of an object, nil for an object that is
+// one itself or makes none.
+func podOf(u unstructured.Unstructured) *unstructured.Unstructured {
+	template, ok, err := unstructured.NestedMap(u.Object, "spec", "template")
+	if pods, perNode := kubeburner.PodsOf(u.Object); !ok || err != nil || u.GetKind() == "Pod" || pods == 0 && !perNode {
+		return nil
+	}
+	pod := &unstructured.Unstructured{Object: template}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetName(u.GetName() + "-pod")
+	pod.SetNamespace(u.GetNamespace())
+	return pod
 }
 
 // tryOutPatience is how long a dry run is tried again.
@@ -224,10 +328,13 @@ func hasNamespace(ctx context.Context, c *api.Client, name string) bool {
 	return err == nil && r.Code == http.StatusOK
 }
 
-// mistaken reports whether a server refused an object for what it says. An
-// admission webhook that takes no dry runs says so with the same code.
+// mistaken reports whether a server refused an object for what it says: for its
+// form, or by a policy. An admission webhook that takes no dry runs says so with the
+// same code, and a user without the right is another matter.
 func mistaken(r api.Reply, err error) bool {
 	switch r.Code {
+	case http.StatusForbidden:
+		return !r.Denied()
 	case http.StatusBadRequest:
 		return !strings.Contains(err.Error(), "dry run")
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:

@@ -32,7 +32,8 @@ func TestRefusalsNameTheirPath(t *testing.T) {
 	if got := fmt.Sprint(refusals(invalid)); got != "[{spec.a one} {spec.b two}]" {
 		t.Errorf("causes: %s", got)
 	}
-	if mistaken(api.Reply{Code: 400}, errors.New("admission webhook x does not support dry run")) || !mistaken(api.Reply{Code: 400}, errors.New("strict")) || mistaken(api.Reply{Code: 403}, errors.New("quota")) {
+	if mistaken(api.Reply{Code: 400}, errors.New("admission webhook x does not support dry run")) || !mistaken(api.Reply{Code: 400}, errors.New("strict")) || !mistaken(api.Reply{Code: 403}, errors.New("quota")) ||
+		mistaken(api.Reply{Code: 403, Body: []byte(`User "u" cannot create resource "pods"`)}, errors.New("no right")) {
 		t.Error("what is a mistake")
 	}
 }

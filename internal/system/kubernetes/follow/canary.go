@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -31,6 +32,7 @@ type canary struct {
 	dead      func() // is told when the watches' connection is
 	namespace string
 	pods      string // the path of its namespace's pods
+	made      bool   // there may be something of it in the cluster
 	path      string // its own
 
 	mu      sync.Mutex
@@ -71,7 +73,9 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
-	if _, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); api.Refused(err) {
+	_, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	c.made = !api.Refused(err) // an answer that never came may have been a yes
+	if api.Refused(err) {
 		return system.Mistakef("the user needs the rights of a run: plimsoll check names those that are missing", "this user may not create namespaces, and a run makes one of its own: %w", err)
 	} else if err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, c.Client.Unreachable(err))
@@ -79,18 +83,10 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	if err := actors.AwaitServiceAccount(ctx, c.namespace); err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, err)
 	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: canaryName, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID, api.LabelCanary: "true"}},
-		Spec: corev1.PodSpec{
-			// The gate keeps schedulers from looking at it, and the name of a
-			// scheduler that nobody runs does where gates are not known.
-			SchedulingGates:              []corev1.PodSchedulingGate{{Name: api.LabelCanary}},
-			SchedulerName:                api.LabelCanary,
-			AutomountServiceAccountToken: new(false),
-			Containers:                   []corev1.Container{{Name: "none", Image: "registry.invalid/never-pulled"}},
-		},
-	}
-	if _, err := typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	pod := CanaryPod(c.Load.RunID, c.Load.Variant)
+	if _, err := typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{}); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return system.Mistakef(prepared.Helps(err.Error(), c.Load.Params), "the cluster refuses the canary, the pod by which the watch is measured: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
 	}
 	// A user who may not make it is told later of news of events that does not come.
@@ -105,6 +101,27 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 		}
 	}
 	return nil
+}
+
+// CanaryPod is the canary of a run: a pod that no policy need refuse, since it asks
+// for no right, and for the resources that the containers of the workload do.
+func CanaryPod(run string, v prepared.Variant) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: canaryName, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: run, api.LabelCanary: "true"}},
+		Spec: corev1.PodSpec{
+			// The gate keeps schedulers from looking at it, and the name of a
+			// scheduler that nobody runs does where gates are not known.
+			SchedulingGates:              []corev1.PodSchedulingGate{{Name: api.LabelCanary}},
+			SchedulerName:                api.LabelCanary,
+			AutomountServiceAccountToken: new(false),
+			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "none", Image: "registry.invalid/never-pulled", Resources: v.Resources(),
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
 }
 
 func aliveNow(now time.Time) string { return now.UTC().Format(time.RFC3339) }

@@ -78,17 +78,29 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 }
 
 // Start starts the watches, each before anything is created that it must see,
-// and then the canary. Fail is told what a watch cannot go on for.
-func (o *Observer) Start(ctx context.Context, fail func(error)) error {
+// and then the canary. Fail is told what a watch cannot go on for. Made says that
+// something may be in the cluster when it fails: the watches then go on, to see it go.
+func (o *Observer) Start(ctx context.Context, fail func(error)) (made bool, err error) {
 	o.Watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	err := o.open(ctx, fail)
-	if err != nil {
+	if err = o.watch(ctx, fail); err != nil {
 		o.Close(false)
+		return false, err
 	}
-	return err
+	if err := o.canary.start(ctx, o.Actors); err != nil {
+		if !o.canary.made {
+			o.Close(false)
+		}
+		return o.canary.made, err
+	}
+	o.working.Go(func() { o.canary.run(o.Watching) })
+	for _, w := range o.watchers {
+		o.working.Go(func() { w.Guard(o.Watching) })
+	}
+	return true, nil
 }
 
-func (o *Observer) open(ctx context.Context, fail func(error)) error {
+// watch starts the watches.
+func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	ours := ours(o.Load.RunID)
 	events := url.Values{}
 	if !o.Load.NormalEvents {
@@ -144,13 +156,6 @@ func (o *Observer) open(ctx context.Context, fail func(error)) error {
 		o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not list " + strings.Join(unseen, ", ") + ": what becomes of them, and what they tell, is not seen"})
 	}
 	o.working.Go(func() { o.Actors.run(o.Watching) })
-	if err := o.canary.start(ctx, o.Actors); err != nil {
-		return err
-	}
-	o.working.Go(func() { o.canary.run(o.Watching) })
-	for _, w := range o.watchers {
-		o.working.Go(func() { w.Guard(o.Watching) })
-	}
 	return nil
 }
 
