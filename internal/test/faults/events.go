@@ -56,7 +56,6 @@ type stream struct {
 	mu    sync.Mutex
 	queue []message
 	held  []byte // swapped with the next one
-	over  bool   // nothing more is sent
 	more  chan struct{}
 }
 
