@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -42,10 +42,10 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 		for _, text := range s.Silent {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
-		if text := fold.StallOf(s.Backlog); text != "" {
+		if text := stream.StallOf(s.Backlog); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
-		if text := fold.StallsOf(s.Requests, there, s.Latency); text != "" {
+		if text := stream.StallsOf(s.Requests, there, s.Latency); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.Largest {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -100,7 +101,7 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 	case *record.Window:
 		if f.head.ID == e.Step {
 			if f.Stream == nil {
-				f.Stream = NewStream(f.hold, boundsOf(c.spec.Goals))
+				f.Stream = stream.New(f.hold, boundsOf(c.spec.Goals))
 			}
 			f.Stream.Add(body)
 			if c.tables.Windows != nil {
@@ -109,7 +110,7 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 		}
 	case *record.Request:
 		if f.head.ID == e.Step && f.Stream != nil {
-			f.Stream.recorded = append(f.Stream.recorded, body)
+			f.Stream.Recorded = append(f.Stream.Recorded, body)
 		}
 	case *record.Reading:
 		f.readings.Add(e.T, body)

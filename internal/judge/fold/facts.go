@@ -5,6 +5,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -34,7 +35,7 @@ type Facts struct {
 	Replaced   int
 	ReplacedAt record.Micros // the first of them
 
-	Stream *Stream // nil where each thing asked for is on record by itself
+	Stream *stream.Stream // nil where each thing asked for is on record by itself
 
 	readings usage.Readings
 	Troubles Troubles
@@ -46,12 +47,9 @@ type Facts struct {
 	// What follows from all of this, once the step was measured.
 	outcomes []unitOutcome     // of the units
 	Samples  map[string]Sample // by milestone, of the step's own objects
-	// Corrected are those with the requests that a stall kept a closed loop from
-	// sending, nil where there was none.
-	Corrected map[string]stats.Sample
-	Dropped   int      // requests of the step that were never sent
-	Achieved  *float64 // in percent of the rate that was offered, nil is not known
-	Stood     []Standstill
+	Dropped  int               // requests of the step that were never sent
+	Achieved *float64          // in percent of the rate that was offered, nil is not known
+	Stood    []Standstill
 }
 
 // unit is one object that is asked for.
@@ -144,7 +142,9 @@ func (f *Facts) least(u *unit, milestone int) record.Micros {
 // live sums up the step under way, whose own slots are these.
 func (f *Facts) live(own []*slot, milestone string, there int) Live {
 	if f.Stream != nil {
-		return f.Stream.live(milestone)
+		var l Live
+		l.There, l.P50, l.P99 = f.Stream.Live(milestone)
+		return l
 	}
 	var values []float64
 	for _, s := range own {

@@ -37,8 +37,8 @@ func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[
 	}
 	figures[result.FigureInFlight] = float64(mostAtOnce(edges))
 	if f.Stream != nil {
-		if w := f.Stream.windowAt(to); w != nil {
-			figures[result.FigureInFlight] = float64(w.inFlight)
+		if w := f.Stream.WindowAt(to); w != nil {
+			figures[result.FigureInFlight] = float64(w.InFlight)
 		}
 	}
 	put := func(name string, values []float64) {

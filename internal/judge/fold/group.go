@@ -56,7 +56,7 @@ func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []resul
 					took[n] = append(took[n], t.Seconds())
 				}
 			}
-			v := result.LabelValue{Value: value, Time: summarise(stats.NewSample(slices.Clone(took[n]), len(part.units)-len(took[n])))}
+			v := result.LabelValue{Value: value, Time: result.LatencyOf(stats.NewSample(slices.Clone(took[n]), len(part.units)-len(took[n])))}
 			v.Latency, _ = latenciesOf(spec, &part, ends)
 			b.Values = append(b.Values, v)
 		}

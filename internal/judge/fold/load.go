@@ -14,8 +14,8 @@ func (f *Facts) LoadsAt(moments []record.Micros) []result.StepProgress {
 	if f.Stream != nil {
 		for i, t := range moments {
 			loads[i].Level = f.head.Level
-			if w := f.Stream.windowAt(t); w != nil {
-				loads[i].Backlog = w.backlog
+			if w := f.Stream.WindowAt(t); w != nil {
+				loads[i].Backlog = w.Backlog
 			}
 		}
 		return loads[:len(moments)]

@@ -35,7 +35,7 @@ func latenciesOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (result.La
 		}
 		s := Sample{stats.NewSample(v, asked-len(v)), lost[m]}
 		samples[name] = s
-		list[name] = summarise(s.Sample)
+		list[name] = result.LatencyOf(s.Sample)
 	}
 	return list, samples
 }
@@ -143,18 +143,4 @@ func mostAtOnce(edges []edge) int {
 		most = max(most, now)
 	}
 	return most
-}
-
-func summarise(s stats.Sample) result.Latency {
-	l := result.Latency{
-		N: s.N(), Censored: s.Censored(), Resolution: result.Round(s.Resolution(), 6),
-		P50: result.Finite(s.Quantile(0.5)), P90: result.Finite(s.Quantile(0.9)), P95: result.Finite(s.Quantile(0.95)), P99: result.Finite(s.Quantile(0.99)),
-		Max: result.Finite(s.Max()), Mean: result.Finite(s.Mean()),
-		Intervals: make(map[string][2]*float64, 2),
-	}
-	for _, q := range []float64{0.5, 0.99} {
-		lo, hi := s.Interval(q, result.Confidence)
-		l.Intervals[stats.QuantileName(q)] = [2]*float64{result.Finite(lo), result.Finite(hi)}
-	}
-	return l
 }

@@ -5,6 +5,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -70,10 +71,10 @@ func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
 // PlacesFailedAt is when requests of a place that failed in the end first did.
 func (f Moments) PlacesFailedAt() record.Micros {
 	if f.Stream != nil {
-		for _, w := range f.Stream.windows {
-			for _, place := range f.Stream.account.PlacesFailed {
-				if w.failedByPlace[place] > 0 {
-					return f.within(w.from)
+		for _, w := range f.Stream.Windows {
+			for _, place := range f.Stream.Account.PlacesFailed {
+				if w.FailedByPlace[place] > 0 {
+					return f.within(w.From)
 				}
 			}
 		}
@@ -83,10 +84,10 @@ func (f Moments) PlacesFailedAt() record.Micros {
 
 // StalledAt is when the first stall of a stream was over.
 func (f Moments) StalledAt() record.Micros {
-	if f.Stream == nil || len(f.Stream.stood) == 0 {
+	if f.Stream == nil || len(f.Stream.Stood) == 0 {
 		return f.End
 	}
-	return f.within(f.Stream.stood[0].to)
+	return f.within(f.Stream.Stood[0].To)
 }
 
 // QuantileAt is when so many of the step's own objects were late that the
@@ -96,7 +97,7 @@ func (f Moments) StalledAt() record.Micros {
 // once ceil(q n) of them were quick.
 func (f Moments) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	if f.Stream != nil {
-		return f.Stream.quantileAt(f.Facts, s, sample)
+		return f.slowAt(s, sample)
 	}
 	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
@@ -136,11 +137,11 @@ func (f Moments) ErrorsAt(s slo.SLO, asked int) record.Micros {
 		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
 			most++
 		}
-		at, _ := f.Stream.since(f.Facts, most+1, func(w windowCounts) int {
+		at, _ := f.since(most+1, func(w *stream.Window) int {
 			if s.Form == slo.Retried {
-				return w.retried
+				return w.Retried
 			}
-			return w.failed + w.dropped
+			return w.Failed + w.Dropped
 		})
 		return at
 	}
@@ -186,7 +187,7 @@ func (f Moments) AchievedAt(s slo.SLO) record.Micros {
 func (f Moments) HeldBackAt(a *result.Arrivals) record.Micros {
 	at := f.End
 	if f.Stream != nil {
-		at, _ := f.Stream.since(f.Facts, int(LateTolerated/100*float64(a.Judged))+1, func(w windowCounts) int { return w.late })
+		at, _ := f.since(int(LateTolerated/100*float64(a.Judged))+1, func(w *stream.Window) int { return w.Late })
 		return at
 	}
 	var late []record.Micros
@@ -252,8 +253,8 @@ func (f Moments) MostLag() float64 { return f.canaries.most().Seconds() }
 
 func (f Moments) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (short, lost int, first record.Micros) {
 	if f.Stream != nil {
-		first, short = f.Stream.since(f.Facts, 1, f.Stream.over(s))
-		return short, f.Stream.account.Lost, first
+		first, short = f.since(1, f.Stream.Over(s))
+		return short, f.Stream.Account.Lost, first
 	}
 	bound := f.timeout
 	if s.Within > 0 {

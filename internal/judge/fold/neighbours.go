@@ -30,7 +30,7 @@ func (f *Facts) NeighboursAt(t record.Micros) []result.Neighbour {
 // explains the latter alone.
 func (f *Facts) Refused() (n int) {
 	if f.Stream != nil {
-		for kind, failed := range f.Stream.account.Failed {
+		for kind, failed := range f.Stream.Account.Failed {
 			if code, is := strings.CutPrefix(kind, "status "); kind != record.FailedTimeout && !(is && timeoutCode(code)) {
 				n += failed
 			}

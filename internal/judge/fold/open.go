@@ -7,6 +7,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -71,6 +72,28 @@ func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *floa
 		achieved = new(100 * *rateOf / *offered)
 	}
 	return offered, rateOf, achieved
+}
+
+// backlogOf is the backlog over the hold of an open step, nil where the hold was
+// not made whole.
+func backlogOf(spec *result.Spec, f *Facts, arrivals int) *result.Backlog {
+	from, to := f.held()
+	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
+		return nil
+	}
+	var changes []stream.Change
+	for _, s := range f.own {
+		if s.outcome == record.SlotFailed || s.outcome == record.SlotDropped {
+			continue
+		}
+		changes = append(changes, stream.Change{At: s.intended, By: max(s.units, len(s.objects))})
+		for _, o := range s.objects {
+			if t := o.reached(f.there); t != Never {
+				changes = append(changes, stream.Change{At: max(t, s.intended), By: -1})
+			}
+		}
+	}
+	return stream.NewBacklog(stream.BatchMeans(changes, from, to), to-from, arrivals, stream.SteadyGrowth(spec, arrivals, to-from))
 }
 
 // held is from when to when the level was held; both are the same where it was

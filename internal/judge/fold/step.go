@@ -51,7 +51,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	s.Groups = groupsOf(spec, f, f.outcomes)
 	s.OwnDelay, s.Logs = f.readings.OwnDelay, f.logs
 	if f.Stream != nil {
-		f.Stream.fill(spec, f, s)
+		fillStream(spec, f, s)
 	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f, s.Arrivals)

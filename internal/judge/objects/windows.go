@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -23,13 +23,13 @@ func Windows(dir record.Dir) (map[int][]*record.Window, error) {
 }
 
 // Stream folds the windows of a step again.
-func Stream(windows []*record.Window) *fold.Stream {
+func Stream(windows []*record.Window) *stream.Stream {
 	var hold record.Micros
 	judged := windows[min(max(slices.IndexFunc(windows, func(w *record.Window) bool { return !w.WarmUp }), 0), len(windows)):]
 	for _, w := range judged {
 		hold = max(hold, w.To-judged[0].From)
 	}
-	s := fold.NewStream(hold, nil)
+	s := stream.New(hold, nil)
 	for _, w := range windows {
 		s.Add(w)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -363,6 +364,21 @@ type Latency struct {
 	Mean       *float64               `json:"mean"`
 	Resolution float64                `json:"resolution"`
 	Intervals  map[string][2]*float64 `json:"intervals"`
+}
+
+// LatencyOf sums up a distribution.
+func LatencyOf(s stats.Sample) Latency {
+	l := Latency{
+		N: s.N(), Censored: s.Censored(), Resolution: Round(s.Resolution(), 6),
+		P50: Finite(s.Quantile(0.5)), P90: Finite(s.Quantile(0.9)), P95: Finite(s.Quantile(0.95)), P99: Finite(s.Quantile(0.99)),
+		Max: Finite(s.Max()), Mean: Finite(s.Mean()),
+		Intervals: make(map[string][2]*float64, 2),
+	}
+	for _, q := range []float64{0.5, 0.99} {
+		lo, hi := s.Interval(q, Confidence)
+		l.Intervals[stats.QuantileName(q)] = [2]*float64{Finite(lo), Finite(hi)}
+	}
+	return l
 }
 
 // WatchLag is how late the news of a change came, measured by canaries from

@@ -388,7 +388,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
 		}
 	}
-	with, stalled := v.f.Corrected[s.Milestone]
+	with, stalled := v.f.Corrected(s.Milestone)
 	switch {
 	case holds && stalled && !s.Op.Holds(with.Quantile(s.Q), bound):
 		// Those that a stall kept from being sent would have broken it.

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -58,7 +59,7 @@ func TestOwnDelayShiftsLittle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := fold.NewStream(1e6, nil)
+		s := stream.New(1e6, nil)
 		s.Add(&record.Window{To: 1e6, Intended: len(seen), OwnDelay: own})
 		p99 := s.OwnDelay(0.99)
 		v := &verdicts{spec: &result.Spec{}, f: &fold.Facts{Stream: s}, step: &Judged{}}

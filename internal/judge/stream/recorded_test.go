@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"testing"
@@ -10,15 +10,15 @@ import (
 // Of the single requests on record a result has those that took longest, first
 // of those that were done.
 func TestRecordedRequests(t *testing.T) {
-	s := NewStream(1e6, nil)
+	s := New(1e6, nil)
 	for i := range 3 * recordedShown {
 		x := &record.Request{Intended: 1e6, Sent: 1e6 + 200, Ended: record.Micros(2e6 + 1000*i), Place: "a.test"}
 		if i%2 > 0 {
 			x.Failed = "reset"
 		}
-		s.recorded = append(s.recorded, x)
+		s.Recorded = append(s.Recorded, x)
 	}
-	got := s.shown(&result.Spec{})
+	got := s.Shown(&result.Spec{})
 	if len(got) != 2*recordedShown {
 		t.Fatalf("%d are shown", len(got))
 	}

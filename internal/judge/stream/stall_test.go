@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"math"
@@ -50,7 +50,7 @@ func TestStallsOfAStream(t *testing.T) {
 		},
 		{"too few to say so", false, 0, []plant{{done: 5, answered: 5}, {}, {done: 5, answered: 5}}, nil, 0},
 	} {
-		s := NewStream(record.Micros(1e6*len(tt.windows)), nil)
+		s := New(record.Micros(1e6*len(tt.windows)), nil)
 		for i, p := range tt.windows {
 			counts := record.NewCounts()
 			slow := min(10, p.done)
@@ -74,21 +74,19 @@ func TestStallsOfAStream(t *testing.T) {
 			w.Intended = w.Sent
 			s.Add(w)
 		}
-		f := &Facts{Stream: s, head: result.Step{Open: tt.open}, timeout: unreached - 1, End: record.Micros(1e6 * len(tt.windows))}
-		f.readings.OwnDelay = &result.OwnDelay{Max: tt.own}
-		s.fillStalls(&result.Spec{Kind: record.ObjectKind{There: "Complete"}}, f)
-		got := s.account.Stalls
+		s.FindStalls("Complete", Loop{Open: tt.open, OwnDelay: tt.own})
+		got := s.Stood
 		if len(got) != len(tt.stalls) {
 			t.Errorf("%s: %+v, want %+v", tt.why, got, tt.stalls)
 			continue
 		}
 		for i, x := range tt.stalls {
-			if got[i].Place != x.Place || math.Abs(got[i].Seconds-x.Seconds) > 0.01 || got[i].Windows != x.Windows {
+			if got[i].Place != x.Place || math.Abs(got[i].Lasted().Seconds()-x.Seconds) > 0.01 || got[i].Windows != x.Windows {
 				t.Errorf("%s: %+v, want %+v", tt.why, got[i], x)
 			}
 		}
-		if with, ok := s.account.Corrected["Complete"]; ok != (tt.p99 > 0) || ok && math.Abs(*with.P99-tt.p99) > 0.03 {
-			t.Errorf("%s: corrected %v %+v, want p99 %v", tt.why, ok, with.P99, tt.p99)
+		if with, ok := s.Corrected["Complete"]; ok != (tt.p99 > 0) || ok && math.Abs(with.Quantile(0.99)-tt.p99) > 0.03 {
+			t.Errorf("%s: corrected %v %+v, want p99 %v", tt.why, ok, with.Quantile(0.99), tt.p99)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"math"
@@ -15,19 +15,19 @@ import (
 func TestBatchMeans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
-		var changes []change
+		var changes []Change
 		for range 200 {
-			changes = append(changes, change{record.Micros(rng.IntN(3000)), rng.IntN(3) - 1})
+			changes = append(changes, Change{record.Micros(rng.IntN(3000)), rng.IntN(3) - 1})
 		}
 		const from, to = 1000, 3000
-		got := batchMeans(slices.Clone(changes), from, to)
+		got := BatchMeans(slices.Clone(changes), from, to)
 		for i := range got {
 			lo, hi := from+(to-from)*i/backlogBatches, from+(to-from)*(i+1)/backlogBatches
 			sum := 0
 			for at := lo; at < hi; at++ { // one microsecond after the other
 				for _, c := range changes {
-					if int(c.at) <= at {
-						sum += c.by
+					if int(c.At) <= at {
+						sum += c.By
 					}
 				}
 			}
@@ -65,7 +65,7 @@ func TestABacklogThatGrows(t *testing.T) {
 			return 20
 		}, false, true},
 	} {
-		b := newBacklog(means(c.at), 60e6, 6000, 5)
+		b := NewBacklog(means(c.at), 60e6, 6000, 5)
 		if b.Growing != c.growing || b.Stalled != c.stalled || (StallOf(b) != "") != c.stalled {
 			t.Errorf("%s: %+v", c.why, b)
 		}
@@ -79,13 +79,13 @@ func TestABacklogOfAFewArrivals(t *testing.T) {
 	for i := range means {
 		means[i] = 0.07 * float64(i) // 1.4 in all, of 8
 	}
-	if b := newBacklog(means, 2e6, 8, 0.04); b.Growing || b.Stalled {
+	if b := NewBacklog(means, 2e6, 8, 0.04); b.Growing || b.Stalled {
 		t.Errorf("a rise by one arrival is called a trend: %+v", b)
 	}
 	for i := range means {
 		means[i] *= 3
 	}
-	if b := newBacklog(means, 2e6, 24, 0.12); !b.Growing {
+	if b := NewBacklog(means, 2e6, 24, 0.12); !b.Growing {
 		t.Errorf("a rise by four is not: %+v", b)
 	}
 }
@@ -96,19 +96,19 @@ func TestABacklogInBalanceIsSteady(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	wrong := 0
 	for range 300 {
-		var changes []change
+		var changes []Change
 		n, at := 0, 0.0
 		for at < 70e6 {
 			at += rng.ExpFloat64() * 1e6 / 100 // 100 arrivals a second
-			changes = append(changes, change{record.Micros(at), 1})
+			changes = append(changes, Change{record.Micros(at), 1})
 			n++
 		}
 		free := 0.0
 		for i := range n {
-			free = max(free, float64(changes[i].at)) + rng.ExpFloat64()*1e6/110
-			changes = append(changes, change{record.Micros(free), -1})
+			free = max(free, float64(changes[i].At)) + rng.ExpFloat64()*1e6/110
+			changes = append(changes, Change{record.Micros(free), -1})
 		}
-		if b := newBacklog(batchMeans(changes, 10e6, 70e6), 60e6, 6000, 1); b.Growing {
+		if b := NewBacklog(BatchMeans(changes, 10e6, 70e6), 60e6, 6000, 1); b.Growing {
 			wrong++
 		}
 	}
@@ -120,7 +120,7 @@ func TestABacklogInBalanceIsSteady(t *testing.T) {
 // Arrivals that are given up at the end waited until then, and what several
 // components have of one period is one backlog.
 func TestABacklogThatIsGivenUp(t *testing.T) {
-	s := NewStream(10e6, nil)
+	s := New(10e6, nil)
 	for i := range record.Micros(10) {
 		w := record.Window{From: i * 1e6, To: (i + 1) * 1e6, Intended: 10, Sent: 10, Done: 10, Backlog: int(i+1) * 100}
 		if i == 9 {
@@ -132,7 +132,7 @@ func TestABacklogThatIsGivenUp(t *testing.T) {
 			w.Intended, w.Late, w.Dropped = 10, 0, 0 // of the first one
 		}
 	}
-	b := s.backlog(new(result.Spec))
+	b := s.Backlog(new(result.Spec))
 	if want := []float64{100, 200, 300, 400, 500, 600, 700, 800, 900, 900}; !slices.Equal(b.Means, want) || !b.Growing {
 		t.Errorf("%v, want %v; it grows: %v", b.Means, want, b.Growing)
 	}

@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"cmp"
@@ -21,50 +21,28 @@ const (
 	leastRise = 3.0
 )
 
-// backlogOf is the backlog over the hold of an open step, nil where the hold was
-// not made whole.
-func backlogOf(spec *result.Spec, f *Facts, arrivals int) *result.Backlog {
-	from, to := f.held()
-	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
-		return nil
-	}
-	var changes []change
-	for _, s := range f.own {
-		if s.outcome == record.SlotFailed || s.outcome == record.SlotDropped {
-			continue
-		}
-		changes = append(changes, change{s.intended, max(s.units, len(s.objects))})
-		for _, o := range s.objects {
-			if t := o.reached(f.there); t != Never {
-				changes = append(changes, change{max(t, s.intended), -1})
-			}
-		}
-	}
-	return newBacklog(batchMeans(changes, from, to), to-from, arrivals, steadyGrowth(spec, arrivals, to-from))
+// Change is by how many a backlog changes at a time.
+type Change struct {
+	At record.Micros
+	By int
 }
 
-// change is by how many a backlog changes at a time.
-type change struct {
-	at record.Micros
-	by int
-}
-
-// batchMeans are the means over time, in equal batches of a span, of a number
+// BatchMeans are the means over time, in equal batches of a span, of a number
 // that changes.
-func batchMeans(changes []change, from, to record.Micros) []float64 {
-	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+func BatchMeans(changes []Change, from, to record.Micros) []float64 {
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
 	means := make([]float64, backlogBatches)
 	n, next := 0, 0
 	for i := range means {
 		at := from + (to-from)*record.Micros(i)/backlogBatches
 		end := from + (to-from)*record.Micros(i+1)/backlogBatches
 		area, began := 0.0, at
-		for ; next < len(changes) && changes[next].at < end; next++ {
-			if t := changes[next].at; t > began {
+		for ; next < len(changes) && changes[next].At < end; next++ {
+			if t := changes[next].At; t > began {
 				area += float64(n) * (t - began).Seconds()
 				began = t
 			}
-			n += changes[next].by
+			n += changes[next].By
 		}
 		area += float64(n) * (end - began).Seconds()
 		if end > at {
@@ -74,9 +52,9 @@ func batchMeans(changes []change, from, to record.Micros) []float64 {
 	return means
 }
 
-// newBacklog judges the means of a backlog over a hold with so many arrivals. What
+// NewBacklog judges the means of a backlog over a hold with so many arrivals. What
 // the slope may be, to hold, is tolerated a second.
-func newBacklog(means []float64, hold record.Micros, arrivals int, tolerated float64) *result.Backlog {
+func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated float64) *result.Backlog {
 	b := &result.Backlog{Means: means}
 	seconds := hold.Seconds()
 	each := seconds / float64(len(means))
@@ -177,25 +155,25 @@ const (
 	stallSize = 5.0
 )
 
-// backlog is the backlog of a stream over its hold: that at the end of each
+// Backlog is the backlog of a stream over its hold: that at the end of each
 // period that is judged, in batches where there are more. It is nil where too
 // few are on record. The windows that several components have of one period have
 // the same backlog. Where it fell because arrivals were given up, and not because
 // they were done, they had waited until then.
-func (s *Stream) backlog(spec *result.Spec) *result.Backlog {
+func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	var means []float64
 	arrivals, before := 0, 0
-	for i := 0; i < len(s.windows); {
-		w := s.windows[i]
+	for i := 0; i < len(s.Windows); {
+		w := s.Windows[i]
 		dropped, intended := 0, 0
-		for ; i < len(s.windows) && s.windows[i].from == w.from; i++ {
-			dropped, intended = dropped+s.windows[i].dropped, intended+s.windows[i].intended
+		for ; i < len(s.Windows) && s.Windows[i].From == w.From; i++ {
+			dropped, intended = dropped+s.Windows[i].Dropped, intended+s.Windows[i].Intended
 		}
-		if w.warmUp {
+		if w.WarmUp {
 			continue
 		}
-		means = append(means, float64(max(w.backlog, min(before, w.backlog+dropped))))
-		arrivals, before = arrivals+intended, w.backlog
+		means = append(means, float64(max(w.Backlog, min(before, w.Backlog+dropped))))
+		arrivals, before = arrivals+intended, w.Backlog
 	}
 	for len(means) >= 2*backlogBatches {
 		half := make([]float64, len(means)/2)
@@ -207,7 +185,7 @@ func (s *Stream) backlog(spec *result.Spec) *result.Backlog {
 	if len(means) == 0 || arrivals == 0 {
 		return nil
 	}
-	return newBacklog(means, s.hold, arrivals, steadyGrowth(spec, arrivals, s.hold))
+	return NewBacklog(means, s.hold, arrivals, SteadyGrowth(spec, arrivals, s.hold))
 }
 
 // StallOf says what a backlog that rose once, and not throughout the hold, is; ""
@@ -224,9 +202,9 @@ func StallOf(b *result.Backlog) string {
 	return text + ": a stall, and no trend"
 }
 
-// steadyGrowth is by how many a second a backlog may grow in a step that holds: by
+// SteadyGrowth is by how many a second a backlog may grow in a step that holds: by
 // the resolution of the search or a part of the arrivals, whichever is less.
-func steadyGrowth(spec *result.Spec, arrivals int, hold record.Micros) float64 {
+func SteadyGrowth(spec *result.Spec, arrivals int, hold record.Micros) float64 {
 	most := steadyShare * float64(arrivals) / hold.Seconds()
 	if spec.Resolution > 0 {
 		most = min(most, spec.Resolution)

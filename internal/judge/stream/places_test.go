@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"fmt"
@@ -22,13 +22,13 @@ func TestPlacesThatFailed(t *testing.T) {
 		{"some of its requests fail", []window{{map[string]int{"a": 9, "b": 2}, map[string]int{"b": 5}}}, "[]"},
 		{"all", []window{{failed: map[string]int{"b": 5, "a": 5}}}, "[a b]"},
 	} {
-		s := NewStream(1e6, nil)
+		s := New(1e6, nil)
 		for i, w := range tt.windows {
 			// What failed is told beside one of two components.
 			s.Add(&record.Window{Component: "read", From: record.Micros(i), To: record.Micros(i + 1), FailedByPlace: w.failed})
 			s.Add(&record.Window{Component: "write", From: record.Micros(i), To: record.Micros(i + 1), ByPlace: w.done})
 		}
-		if got := fmt.Sprint(s.placesFailed()); got != tt.want {
+		if got := fmt.Sprint(s.PlacesFailed()); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package fold
+package stream
 
 import (
 	"cmp"
@@ -29,40 +29,32 @@ const (
 	briefShare = 0.75
 )
 
-// stall is a time in which nothing was answered, of the whole stream where it has
+// Stall is a time in which nothing was answered, of the whole stream where it has
 // no place.
-type stall struct {
-	place    string
-	from, to record.Micros // whole windows
-	windows  int           // in which nothing was answered
+type Stall struct {
+	Place    string
+	From, To record.Micros // whole windows
+	Windows  int           // in which nothing was answered
 	length   record.Micros // where it is known better than by whole windows
-}
-
-// lasted is how long a stall was at least.
-func (x stall) lasted() record.Micros {
-	if x.length > 0 {
-		return x.length
-	}
-	return x.to - x.from
 }
 
 // stalls are the times of the hold in which a stream's load was under way and
 // nothing was answered, in order: of the whole stream, or of one place while others
 // went on. A place where requests failed in another way than by waiting has not
 // stalled.
-func (s *Stream) stalls() []stall {
+func (s *Stream) stalls() []Stall {
 	spans := s.spans()
-	list := stallsOf("", spans, func(w *windowCounts) int { return w.answered })
+	list := stallsOf("", spans, func(w *Window) int { return w.Answered })
 	places := make(map[string]bool)
 	for _, w := range spans {
-		for place := range w.byPlace {
+		for place := range w.ByPlace {
 			places[place] = true
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(places)) {
-		for _, x := range stallsOf(place, spans, func(w *windowCounts) int { return w.byPlace[place] }) {
-			if !slices.ContainsFunc(list, func(all stall) bool {
-				return all.place == "" && all.from < x.to && x.from < all.to && x.windows <= all.windows+2 // the same, and its edges
+		for _, x := range stallsOf(place, spans, func(w *Window) int { return w.ByPlace[place] }) {
+			if !slices.ContainsFunc(list, func(all Stall) bool {
+				return all.Place == "" && all.From < x.To && x.From < all.To && x.Windows <= all.Windows+2 // the same, and its edges
 			}) {
 				list = append(list, x)
 			}
@@ -72,16 +64,16 @@ func (s *Stream) stalls() []stall {
 }
 
 // spans are the windows of the hold, those that components have of one time as one.
-func (s *Stream) spans() []windowCounts {
-	var list []windowCounts
-	for _, w := range s.windows {
-		if w.warmUp || w.to <= w.from {
+func (s *Stream) spans() []Window {
+	var list []Window
+	for _, w := range s.Windows {
+		if w.WarmUp || w.To <= w.From {
 			continue
 		}
-		if n := len(list) - 1; n >= 0 && list[n].from == w.from {
+		if n := len(list) - 1; n >= 0 && list[n].From == w.From {
 			x := &list[n]
-			x.answered, x.refused = x.answered+w.answered, x.refused+w.refused
-			x.byPlace, x.failedByPlace = sumOf(x.byPlace, w.byPlace), sumOf(x.failedByPlace, w.failedByPlace)
+			x.Answered, x.refused = x.Answered+w.Answered, x.refused+w.refused
+			x.ByPlace, x.FailedByPlace = sumOf(x.ByPlace, w.ByPlace), sumOf(x.FailedByPlace, w.FailedByPlace)
 			continue
 		}
 		list = append(list, w)
@@ -101,15 +93,15 @@ func sumOf(a, b map[string]int) map[string]int {
 	return a
 }
 
-// placesFailed are the places that had failed by the end of the hold, in order: in
+// PlacesFailed are the places that had failed by the end of the hold, in order: in
 // the last window that tells of the place requests failed there, and none was done.
-func (s *Stream) placesFailed() []string {
+func (s *Stream) PlacesFailed() []string {
 	failed := make(map[string]bool)
 	for _, w := range s.spans() {
-		for place := range w.failedByPlace {
-			failed[place] = w.byPlace[place] == 0
+		for place := range w.FailedByPlace {
+			failed[place] = w.ByPlace[place] == 0
 		}
-		for place, n := range w.byPlace {
+		for place, n := range w.ByPlace {
 			failed[place] = failed[place] && n == 0
 		}
 	}
@@ -119,23 +111,23 @@ func (s *Stream) placesFailed() []string {
 
 // stallsOf are the longest runs of windows in which a count is 0 where the others
 // let expect leastMissed at least.
-func stallsOf(place string, spans []windowCounts, count func(*windowCounts) int) []stall {
+func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	n, length := 0, record.Micros(0)
 	for i := range spans {
 		if k := count(&spans[i]); k > 0 {
-			n, length = n+k, length+spans[i].to-spans[i].from
+			n, length = n+k, length+spans[i].To-spans[i].From
 		}
 	}
 	if length == 0 {
 		return nil
 	}
-	var list []stall
+	var list []Stall
 	for i := 0; i < len(spans); i++ {
-		x := stall{place: place, from: spans[i].from}
+		x := Stall{Place: place, From: spans[i].From}
 		for ; i < len(spans) && count(&spans[i]) == 0 && spans[i].refused == 0; i++ {
-			x.to, x.windows = spans[i].to, x.windows+1
+			x.To, x.Windows = spans[i].To, x.Windows+1
 		}
-		if x.windows > 0 && float64(n)*float64(x.to-x.from)/float64(length) >= leastMissed {
+		if x.Windows > 0 && float64(n)*float64(x.To-x.From)/float64(length) >= leastMissed {
 			list = append(list, x)
 		}
 	}
@@ -148,16 +140,17 @@ func stallsOf(place string, spans []windowCounts, count func(*windowCounts) int)
 // each would have waited for the rest of the stall. Requests half as long as the
 // stall that were under way in it are those that were held up by it (Gil Tene's correction
 // for coordinated omission, for these requests alone: others are slow by themselves).
-type unsent map[string]*[streamBatches]unsentBatch
+type unsent map[string]*[batchCount]unsentBatch
 
 type unsentBatch struct {
 	counts   *hdrhistogram.Histogram
 	censored int // of requests that were given up at their bound
 }
 
-// unsent computes them; nil where there was no stall or the loop is open.
-func (s *Stream) unsent(f *Facts, there string) (unsent, error) {
-	if f.head.Open || len(s.stood) == 0 || s.sums[there] == nil {
+// unsent computes them for requests that are given up at a bound, 0 for none; nil
+// where nothing stood still.
+func (s *Stream) unsent(there string, timeout record.Micros) (unsent, error) {
+	if len(s.Stood) == 0 || s.sums[there] == nil {
 		return nil, nil
 	}
 	each := int64(s.sums[there].ValueAtPercentile(50))
@@ -166,17 +159,17 @@ func (s *Stream) unsent(f *Facts, there string) (unsent, error) {
 	}
 	list := make(unsent)
 	seen := make(map[int]bool) // a window's requests are corrected once
-	for _, x := range s.stood {
-		for i, w := range s.windows {
+	for _, x := range s.Stood {
+		for i, w := range s.Windows {
 			// Some targets count a request in the window in which it ends.
-			if length := w.to - w.from; w.warmUp || seen[i] || w.from >= x.to+length || w.to+length <= x.from {
+			if length := w.To - w.From; w.WarmUp || seen[i] || w.From >= x.To+length || w.To+length <= x.From {
 				continue
 			}
 			seen[i] = true
-			batch := s.batch(w.from)
+			batch := s.batch(w.From)
 			for name, encoded := range w.histograms {
 				if list[name] == nil {
-					list[name] = new([streamBatches]unsentBatch)
+					list[name] = new([batchCount]unsentBatch)
 				}
 				b := &list[name][batch]
 				if b.counts == nil {
@@ -187,12 +180,12 @@ func (s *Stream) unsent(f *Facts, there string) (unsent, error) {
 					return nil, err
 				}
 				for _, bar := range counts.Distribution() {
-					if bar.Count > 0 && bar.To >= int64(x.lasted()/2) {
+					if bar.Count > 0 && bar.To >= int64(x.Lasted()/2) {
 						addUnsent(b.counts, bar.To, each, bar.Count)
 					}
 				}
-				if name == there && f.timeout < unreached-1 {
-					b.censored += w.timeouts * int(int64(f.timeout)/each)
+				if name == there && timeout > 0 {
+					b.censored += w.timeouts * int(int64(timeout)/each)
 				}
 			}
 		}
@@ -212,17 +205,17 @@ func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 
 // lengthen gives a stall of a closed loop the length of the longest request that it
 // held up, which shows the parts of windows as well in which nothing was answered.
-func (s *Stream) lengthen(x *stall, there string) error {
-	for _, w := range s.windows {
-		length := w.to - w.from
-		if w.warmUp || w.from >= x.to+length || w.to+length <= x.from {
+func (s *Stream) lengthen(x *Stall, there string) error {
+	for _, w := range s.Windows {
+		length := w.To - w.From
+		if w.WarmUp || w.From >= x.To+length || w.To+length <= x.From {
 			continue
 		}
 		counts, err := w.histograms[there].Counts()
 		if err != nil {
 			return err
 		}
-		if most := record.Micros(counts.Max()); most > max(x.length, x.to-x.from) && most <= x.to-x.from+lateWindows*length {
+		if most := record.Micros(counts.Max()); most > max(x.length, x.To-x.From) && most <= x.To-x.From+lateWindows*length {
 			x.length = most
 		}
 	}
@@ -232,7 +225,7 @@ func (s *Stream) lengthen(x *stall, there string) error {
 // briefStall is the longest time in which a closed loop answered next to nothing,
 // though no whole window: a request took so long, and meanwhile most of what is
 // expected in its time was not answered. It is nil where there was none.
-func (s *Stream) briefStall(there string) (*stall, error) {
+func (s *Stream) briefStall(there string) (*Stall, error) {
 	if s.sums[there] == nil {
 		return nil, nil
 	}
@@ -241,18 +234,18 @@ func (s *Stream) briefStall(there string) (*stall, error) {
 	var length, longest record.Micros
 	at := -1
 	for i := range spans {
-		n, length = n+spans[i].answered, length+spans[i].to-spans[i].from
+		n, length = n+spans[i].Answered, length+spans[i].To-spans[i].From
 	}
-	for _, w := range s.windows {
+	for _, w := range s.Windows {
 		counts, err := w.histograms[there].Counts()
 		if err != nil {
 			return nil, err
 		}
-		if most := record.Micros(counts.Max()); !w.warmUp && most > longest {
-			longest, at = most, slices.IndexFunc(spans, func(x windowCounts) bool { return x.from == w.from })
+		if most := record.Micros(counts.Max()); !w.WarmUp && most > longest {
+			longest, at = most, slices.IndexFunc(spans, func(x Window) bool { return x.From == w.From })
 		}
 	}
-	if at < 0 || length <= longest || longest < (spans[at].to-spans[at].from)/2 {
+	if at < 0 || length <= longest || longest < (spans[at].To-spans[at].From)/2 {
 		return nil, nil
 	}
 	// The rate is that of the rest of the hold.
@@ -260,14 +253,14 @@ func (s *Stream) briefStall(there string) (*stall, error) {
 	if rate*float64(longest) < leastMissed {
 		return nil, nil
 	}
-	x, missing := stall{from: spans[at].from, to: spans[at].to}, 0.0
+	x, missing := Stall{From: spans[at].From, To: spans[at].To}, 0.0
 	for _, w := range spans {
 		// Some targets count a request in the window in which it ends.
-		if w.to > x.from-longest && w.from < x.to+longest {
+		if w.To > x.From-longest && w.From < x.To+longest {
 			if w.refused > 0 {
 				return nil, nil
 			}
-			missing += rate*float64(w.to-w.from) - float64(w.answered)
+			missing += rate*float64(w.To-w.From) - float64(w.Answered)
 		}
 	}
 	if missing < briefShare*rate*float64(longest) {
@@ -277,40 +270,50 @@ func (s *Stream) briefStall(there string) (*stall, error) {
 	return &x, nil
 }
 
-// fillStalls fills in what stood still, and the latencies with what that kept from
-// being sent.
-func (s *Stream) fillStalls(spec *result.Spec, f *Facts) {
-	if f.Cut() {
-		return
-	}
-	there := spec.Kind.There
+// Loop is what the stalls of a stream depend on beside its windows.
+type Loop struct {
+	Open     bool          // requests come by a schedule
+	Timeout  record.Micros // after which a request is given up, 0 is never
+	OwnDelay float64       // the longest time for which the program itself stood, in seconds
+}
+
+// FindStalls finds what stood still in the hold, and corrects the latencies of a
+// closed loop by what that kept from being sent. Where the program itself stood
+// nothing is said of the target.
+func (s *Stream) FindStalls(there string, loop Loop) {
 	stalls := s.stalls()
-	if !f.head.Open {
+	if !loop.Open {
 		brief, err := s.briefStall(there)
 		if s.Err = cmp.Or(s.Err, err); len(stalls) == 0 && brief != nil {
 			stalls = append(stalls, *brief)
 		}
-	}
-	for i := range stalls {
-		if x := &stalls[i]; !f.head.Open && x.length == 0 {
-			err := s.lengthen(x, there)
-			s.Err = cmp.Or(s.Err, err)
+		for i := range stalls {
+			if x := &stalls[i]; x.length == 0 {
+				err := s.lengthen(x, there)
+				s.Err = cmp.Or(s.Err, err)
+			}
 		}
 	}
-	own := f.readings.OwnDelay
-	s.stood = slices.DeleteFunc(stalls, func(x stall) bool { return own != nil && own.Max >= x.lasted().Seconds()/2 })
-	for _, x := range s.stood {
-		s.account.Stalls = append(s.account.Stalls, result.Stall{Place: x.place, From: spec.Wall(x.from), Seconds: x.lasted().Seconds(), Windows: x.windows})
+	s.Stood = slices.DeleteFunc(stalls, func(x Stall) bool { return loop.OwnDelay >= x.Lasted().Seconds()/2 })
+	if loop.Open {
+		return
 	}
-	list, err := s.unsent(f, there)
+	list, err := s.unsent(there, loop.Timeout)
 	s.Err = cmp.Or(s.Err, err)
 	for name, added := range list {
-		x := s.sampleWith(name, func(streamSeries) bool { return true }, there, added)
-		if f.Corrected == nil {
-			f.Corrected, s.account.Corrected = make(map[string]stats.Sample), make(result.Latencies)
+		if s.Corrected == nil {
+			s.Corrected = make(map[string]stats.Sample)
 		}
-		f.Corrected[name], s.account.Corrected[name] = x, summarise(x)
+		s.Corrected[name] = s.sampleWith(name, func(seriesOf) bool { return true }, there, added)
 	}
+}
+
+// Lasted is how long a stall was at least.
+func (x Stall) Lasted() record.Micros {
+	if x.length > 0 {
+		return x.length
+	}
+	return x.To - x.From
 }
 
 // StallsOf says what stood still in a stream, in a sentence, "" for nothing.

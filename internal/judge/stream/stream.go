@@ -1,0 +1,395 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// batchCount is how many batches the hold of a stream is divided into: the
+// intervals of its quantiles come from how they differ. They are too few to
+// be alike by chance, and long enough to differ little by it.
+const batchCount = 20
+
+// Stream folds the windows of one step's stream of requests. Its memory grows
+// with the number of windows by a few counts each.
+type Stream struct {
+	Windows  []Window
+	WarmUp   int                   // requests that are not judged
+	Account  result.StreamRequests // of those that are
+	Recorded []*record.Request     // single requests on record
+	Err      error                 // a histogram that could not be read
+
+	// What follows once the step is over, by [Stream.FindStalls].
+
+	// Stood is what stood still.
+	Stood []Stall
+	// Corrected are the distributions with the requests that a stall kept a closed
+	// loop from sending, by milestone; nil where there was none.
+	Corrected map[string]stats.Sample
+
+	hold    record.Micros
+	began   bool          // a window that is judged
+	first   record.Micros // when it did
+	batches map[seriesOf]*[batchCount]*hdrhistogram.Histogram
+	sums    map[string]*hdrhistogram.Histogram // of all batches, by milestone
+	delay   *hdrhistogram.Histogram
+	bounds  []slo.SLO // whose exceeding is counted by window
+}
+
+// seriesOf is what a distribution of a stream is of.
+type seriesOf struct{ milestone, component string }
+
+// Window is what is kept of one window.
+type Window struct {
+	From, To                              record.Micros
+	WarmUp                                bool
+	Intended, Done, Failed, Late, Dropped int
+	Answered, Retried                     int
+	AnsweredBytes                         int64
+	Told                                  bool // what was answered meanwhile
+	InFlight, Backlog                     int
+	ByPlace, FailedByPlace                map[string]int
+	over                                  []int // of the bounds: how many that were done exceeded it
+	timeouts, refused                     int   // requests that were given up at their bound, and that failed otherwise
+	histograms                            map[string]record.Histogram
+}
+
+// New begins a step's stream, of which a hold is judged. Bounds are
+// objectives on latencies.
+func New(hold record.Micros, bounds []slo.SLO) *Stream {
+	return &Stream{
+		hold: hold, Account: result.StreamRequests{Failed: make(map[string]int)},
+		batches: make(map[seriesOf]*[batchCount]*hdrhistogram.Histogram), delay: record.NewCounts(), bounds: bounds,
+		sums: make(map[string]*hdrhistogram.Histogram),
+	}
+}
+
+// Add takes in a window.
+func (s *Stream) Add(w *record.Window) {
+	counts := Window{
+		From: w.From, To: w.To, WarmUp: w.WarmUp, Intended: w.Intended, Done: w.Done, Failed: w.FailedAll(), Late: w.Late, Dropped: w.Dropped,
+		Answered: w.Done, AnsweredBytes: w.BytesIn, Retried: w.Retried, InFlight: w.InFlight, Backlog: w.Backlog, over: make([]int, len(s.bounds)),
+		ByPlace: w.ByPlace, FailedByPlace: w.FailedByPlace, timeouts: w.Failed[record.FailedTimeout], histograms: w.Histograms,
+	}
+	counts.refused = counts.Failed - counts.timeouts
+	if counts.Told = w.ByClock; counts.Told {
+		counts.Answered, counts.AnsweredBytes = w.Answered, w.AnsweredBytes
+	}
+	defer func() { s.Windows = append(s.Windows, counts) }()
+	if w.WarmUp {
+		s.WarmUp += w.Intended
+		return
+	}
+	a := &s.Account
+	a.Intended, a.Sent, a.Done = a.Intended+w.Intended, a.Sent+w.Sent, a.Done+w.Done
+	a.Late, a.Dropped, a.Lost = a.Late+w.Late, a.Dropped+w.Dropped, a.Lost+w.Lost
+	a.Retried += w.Retried
+	for kind, n := range w.Failed {
+		a.Failed[kind] += n
+	}
+	for place, n := range w.ByPlace {
+		if a.ByPlace == nil {
+			a.ByPlace = make(map[string]int)
+		}
+		a.ByPlace[place] += n
+	}
+	for place, n := range w.FailedByPlace {
+		if a.FailedByPlace == nil {
+			a.FailedByPlace = make(map[string]int)
+		}
+		a.FailedByPlace[place] += n
+	}
+	if !s.began {
+		s.began, s.first = true, w.From
+	}
+	if delay, err := w.OwnDelay.Counts(); err != nil {
+		s.Err = cmp.Or(s.Err, err)
+	} else {
+		s.delay.Merge(delay)
+	}
+	batch := s.batch(w.From)
+	for name, h := range w.Histograms {
+		series := seriesOf{name, w.Component}
+		list, ok := s.batches[series]
+		if !ok {
+			list = new([batchCount]*hdrhistogram.Histogram)
+			s.batches[series] = list
+		}
+		if list[batch] == nil {
+			list[batch] = record.NewCounts()
+		}
+		own, err := h.Counts()
+		if err != nil {
+			s.Err = cmp.Or(s.Err, err)
+			continue
+		}
+		list[batch].Merge(own)
+		if s.sums[name] == nil {
+			s.sums[name] = record.NewCounts()
+		}
+		s.sums[name].Merge(own)
+		for i, bound := range s.bounds {
+			if bound.Milestone == name {
+				x := sampleOf(own, 0)
+				counts.over[i] += x.N() - x.AtMost(bound.Within.Seconds())
+			}
+		}
+	}
+}
+
+// sampleOf is what a histogram holds.
+func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
+	if h == nil {
+		return stats.Counted(nil, censored, record.HistogramResolution)
+	}
+	var list []stats.Count
+	for _, bar := range h.Distribution() {
+		if bar.Count > 0 {
+			list = append(list, stats.Count{Value: float64(bar.To) / 1e6, N: int(bar.Count)})
+		}
+	}
+	return stats.Counted(list, censored, record.HistogramResolution)
+}
+
+// Live sums up the stream so far: how many requests were done, and two quantiles of
+// their latency in seconds, nil where they fall on what is not done.
+func (s *Stream) Live(there string) (done int, p50, p99 *float64) {
+	quantile := func(q float64) *float64 {
+		h := s.sums[there]
+		if h == nil || q*float64(s.Account.Intended) > float64(h.TotalCount()) {
+			return nil // nothing is there, or it falls on what is not
+		}
+		return result.Finite(float64(h.ValueAtPercentile(100*q*float64(s.Account.Intended)/float64(h.TotalCount()))) / 1e6)
+	}
+	return s.Account.Done, quantile(0.5), quantile(0.99)
+}
+
+// Samples are the distributions of the judged requests by milestone. What never
+// reached it counts in that of the milestone that counts as ready.
+func (s *Stream) Samples(there string) map[string]stats.Sample {
+	samples := make(map[string]stats.Sample)
+	for series := range s.batches {
+		if _, ok := samples[series.milestone]; !ok {
+			samples[series.milestone] = s.sample(series.milestone, func(seriesOf) bool { return true }, there)
+		}
+	}
+	if _, ok := samples[there]; !ok && s.Account.Intended > 0 {
+		samples[there] = s.sample(there, func(seriesOf) bool { return true }, there)
+	}
+	return samples
+}
+
+// sample is the distribution of those of a milestone's series that are chosen.
+func (s *Stream) sample(milestone string, chosen func(seriesOf) bool, there string) stats.Sample {
+	return s.sampleWith(milestone, chosen, there, new([batchCount]unsentBatch))
+}
+
+// sampleWith is sample with requests that were not sent.
+func (s *Stream) sampleWith(milestone string, chosen func(seriesOf) bool, there string, added *[batchCount]unsentBatch) stats.Sample {
+	var batches []stats.Sample
+	var missing [batchCount]int
+	if milestone == there {
+		for _, w := range s.Windows {
+			if !w.WarmUp {
+				missing[s.batch(w.From)] += w.Intended - w.Done
+			}
+		}
+	}
+	for i := range batchCount {
+		sum := record.NewCounts()
+		for series, list := range s.batches {
+			if series.milestone == milestone && chosen(series) && list[i] != nil {
+				sum.Merge(list[i])
+			}
+		}
+		if added[i].counts != nil {
+			sum.Merge(added[i].counts)
+		}
+		if x := sampleOf(sum, missing[i]+added[i].censored); x.N() > 0 {
+			batches = append(batches, x)
+		}
+	}
+	return stats.Batched(batches...)
+}
+
+// batch is the batch that requests belong to which were due at a time. Those of a
+// damaged record may be due before the first.
+func (s *Stream) batch(t record.Micros) int {
+	return int(min(max((t-s.first)*batchCount/max(s.hold, 1), 0), batchCount-1))
+}
+
+// components are the components of which there are distributions, where there
+// are several.
+func (s *Stream) components() []string {
+	set := make(map[string]bool)
+	for series := range s.batches {
+		set[series.component] = true
+	}
+	if len(set) < 2 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// ByComponent are the distributions for a comparison: of each milestone over all
+// requests, and by component where there are several. What never got to the
+// milestone that counts as there is counted once, among all.
+func (s *Stream) ByComponent(there string, milestones []string) []compare.MilestoneSample {
+	var list []compare.MilestoneSample
+	all := s.Samples(there)
+	for _, name := range milestones {
+		x, ok := all[name]
+		if !ok {
+			continue
+		}
+		list = append(list, compare.MilestoneSample{Milestone: name, Sample: x})
+		for _, c := range s.components() {
+			list = append(list, compare.MilestoneSample{Milestone: name, Component: c, Sample: s.sample(name, func(x seriesOf) bool { return x.component == c }, "")})
+		}
+	}
+	return list
+}
+
+// recordedShown is how many of the slowest requests, and of those that failed, a
+// result has; the history has all that are on record.
+const recordedShown = 10
+
+// Shown are the single requests that a result has: of either kind those that took
+// longest.
+func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
+	slices.SortStableFunc(s.Recorded, func(a, b *record.Request) int { return cmp.Compare(b.Ended-b.Intended, a.Ended-a.Intended) })
+	var lists [2][]result.RecordedRequest
+	for _, x := range s.Recorded {
+		list := &lists[0]
+		if x.Failed != "" {
+			list = &lists[1]
+		}
+		if len(*list) < recordedShown {
+			*list = append(*list, result.RecordedRequest{
+				Due: spec.Wall(x.Intended), Late: (x.Sent - x.Intended).Seconds(), Seconds: (x.Ended - x.Intended).Seconds(),
+				Place: x.Place, Status: x.Status, Failed: x.Failed, Retried: x.Retried, Bytes: x.BytesIn,
+			})
+		}
+	}
+	return slices.Concat(lists[0], lists[1])
+}
+
+// Answered is how many requests were answered in the hold, whenever they were due,
+// and the bytes of these answers. Windows that do not tell are of those that were
+// due: what the backlog rose by was not answered.
+func (s *Stream) Answered(open bool) (n int, bytes int64) {
+	told, before, last := true, 0, 0
+	for _, w := range s.Windows {
+		if w.WarmUp {
+			before = w.Backlog
+			continue
+		}
+		told, last = told && w.Told, w.Backlog
+		n, bytes = n+w.Answered, bytes+w.AnsweredBytes
+	}
+	if !told && open {
+		n = max(s.Account.Intended-s.Account.Dropped-s.Account.FailedAll()-(last-before), 0)
+	}
+	return n, bytes
+}
+
+// OwnBound says that requests waited for a place among those that the load has
+// under way at most, where more places would have kept each objective: those under
+// way took no longer than it allows, on average (Little's law). It is "" where
+// fewer than half waited, for then the bound was reached at times only, when the target
+// was slow; where that was too slow for as many as were under way already; and where
+// how many these were is not known.
+func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
+	if 2*a.Late < a.Judged {
+		return ""
+	}
+	inFlight, windows := 0, 0
+	for _, w := range s.Windows {
+		if !w.WarmUp {
+			inFlight, windows = inFlight+w.InFlight, windows+1
+		}
+	}
+	done, _ := s.Answered(open)
+	if inFlight == 0 || done == 0 {
+		return ""
+	}
+	mean := float64(inFlight) / float64(windows)
+	took := mean * s.hold.Seconds() / float64(done)
+	for _, x := range goal.SLOs {
+		if x.Within > 0 && (x.Op == slo.Less || x.Op == slo.LessEqual) && took > x.Within.Seconds() {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the load's own bound on requests under way was reached, which is not the target's: %d of %d arrivals waited for a place among %.0f, each of which took %s",
+		a.Late, a.Judged, mean, result.DurationText(took, 0))
+}
+
+// Reasons are why requests were not done, the most frequent first.
+func (s *Stream) Reasons() []result.Reason {
+	list := []result.Reason{}
+	for kind, n := range s.Account.Failed {
+		list = append(list, result.Reason{Reason: kind, Count: n})
+	}
+	if n := s.Account.Dropped; n > 0 {
+		list = append(list, result.Reason{Reason: "Dropped", Message: "the request found no place among those under way, and was not sent", Count: n})
+	}
+	if n := s.Account.Lost; n > 0 {
+		list = append(list, result.Reason{Reason: "Unknown", Message: "what became of the request is not known", Count: n})
+	}
+	slices.SortFunc(list, func(a, b result.Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+// OwnDelay is a quantile of by how much the generator itself was late, in seconds.
+func (s *Stream) OwnDelay(q float64) float64 { return sampleOf(s.delay, 0).Quantile(q) }
+
+// Since is the end of the window in which a count over the judged windows first came
+// to n, not reached where it never did, and the whole count.
+func (s *Stream) Since(n int, count func(w *Window) int) (at record.Micros, reached bool, all int) {
+	for i := range s.Windows {
+		w := &s.Windows[i]
+		if w.WarmUp {
+			continue
+		}
+		was := all
+		if all += count(w); was < n && all >= n {
+			at, reached = w.To, true
+		}
+	}
+	return at, reached, all
+}
+
+// Over counts what a window has of requests that exceeded a bound, those that
+// were never done among them.
+func (s *Stream) Over(bound slo.SLO) func(w *Window) int {
+	i := slices.Index(s.bounds, bound)
+	return func(w *Window) int {
+		n := w.Failed + w.Dropped
+		if i >= 0 {
+			n += w.over[i]
+		}
+		return n
+	}
+}
+
+// WindowAt is the window that a moment lies in, nil for none.
+func (s *Stream) WindowAt(t record.Micros) *Window {
+	for i := range s.Windows {
+		if w := &s.Windows[i]; t >= w.From && t <= w.To {
+			return w
+		}
+	}
+	return nil
+}
