@@ -209,7 +209,8 @@ func comparisonDownloads(p *tab, pages map[string]string) {
 			must(t, err)
 		}
 		if len(files) != 1 {
-			t.Fatalf("%s.csv: files %v", name, files)
+			all, _ := os.ReadDir(to)
+			t.Fatalf("%s.csv: files %v of %v", name, files, all)
 		}
 		table = downloaded(p, files[0])
 		for _, row := range table {

@@ -26,6 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // tab is a page in a headless browser, and what went wrong with it.
@@ -337,7 +338,8 @@ func chartsAreOperatedByKeyboard(p *tab, dir record.Dir) {
 	p.quiet("keyboard")
 }
 
-// What can be downloaded is what was recorded, also where it is hostile.
+// What can be downloaded is what was recorded, also where it is hostile; what would
+// steer a reader is visible in it.
 func downloads(p *tab) {
 	t := p.t
 	s := scene{design: search(), limit: 25, name: "=pod" + strings.ReplaceAll(hostile, "\x00", ""), message: hostile}
@@ -376,7 +378,7 @@ func downloads(p *tab) {
 				got, want := table[row+1][columns[c.Name]], ""
 				switch {
 				case c.Texts != nil:
-					want = c.Words[c.Texts[row]]
+					want = redact.Visible(c.Words[c.Texts[row]])
 					got = strings.TrimPrefix(got, "'")
 					// A CSV reader takes \r\n for \n.
 				case c.Numbers[row] != objects.Null && (c.Numbers[row] >= 0 || !strings.HasSuffix(c.Name, "_us")):

@@ -237,7 +237,7 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
     button.addEventListener('click', async () => {
       const rows = await make()
       const url = URL.createObjectURL(new Blob([csv(rows)], { type: 'text/csv' }))
-      const link = html('a', { href: url, download: `${run.result.experiment || 'plimsoll'}-${name}.csv`.replace(/[^\w.-]+/g, '_') })
+      const link = html('a', { href: url, download: `${run.result.experiment || 'plimsoll'}-${name}.csv`.replace(/[^\w.-]+/g, '_').slice(-120) })
       link.click()
       setTimeout(() => URL.revokeObjectURL(url), 60_000)
       status.textContent = `${name}.csv was made.`
