@@ -62,17 +62,25 @@ type conn struct {
 
 // begin begins a request that is due at a time.
 func (c *conn) begin(intended record.Micros) {
-	c.intended, c.retries, c.aborted = intended, 0, false
+	host, all := c.serves()
+	if all {
+		host = c.chooser.draw(c.rng)
+	}
+	c.beginAt(host, intended)
+}
+
+// beginAt begins a request to a host.
+func (c *conn) beginAt(host int, intended record.Micros) {
+	c.intended, c.retries, c.aborted, c.host = intended, 0, false, host
 	c.bound = intended + record.MicrosOf(c.Timeout)
 	c.nextBound = min(c.nextBound, c.bound)
-	if c.wire == nil || c.plan.TLS == nil {
-		// A connection of TLS was opened for its host.
-		c.host = c.chooser.draw(c.rng)
-	}
 	c.asked = &c.requests[c.host][c.choosers[c.host].draw(c.rng)]
 	clear(c.times)
 	c.answer.Reset(c.asked.want, c.asked.Method == "HEAD")
 }
+
+// serves is the host that the connection was opened for, by TLS, or all.
+func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || c.plan.TLS == nil }
 
 // mostRetries is how often a request is sent anew that was not taken in.
 const mostRetries = 5

@@ -35,9 +35,12 @@ type loop struct {
 	busy      int     // requests under way
 	recorded  recorded
 
-	// Of an open loop: clients without a request, and requests that were due and
-	// found no place, from first.
-	idle    []*conn
+	// Of an open loop: what draws the host of each arrival, clients without a request
+	// by the host that their connections serve, in one list where they serve any, and
+	// requests that were due and found no place, from first.
+	rng     *rand.Rand
+	idle    [][]*conn
+	resting int // clients in idle
 	waiting []record.Micros
 	first   int
 }
@@ -76,6 +79,10 @@ func (l *loop) run() (err error) {
 			random = rand.New(rand.NewPCG(l.seed, l.streams))
 		}
 		arrivals = l.Arrivals(random)
+		l.rng, l.idle = rand.New(rand.NewPCG(l.seed, uint64(l.n))), make([][]*conn, 1)
+		if l.plan.TLS != nil {
+			l.idle = make([][]*conn, len(l.plan.Hosts))
+		}
 		for range l.n {
 			arrivals.Take()
 		}
@@ -237,21 +244,43 @@ func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 		for range l.loops {
 			arrivals.Take()
 		}
-		var c *conn
-		if last := len(l.idle) - 1; last >= 0 {
-			c, l.idle = l.idle[last], l.idle[:last]
-		} else if len(l.conns) < l.part(l.MaxInFlight) {
-			c = l.newConn((*conn).openLoop)
-		} else {
+		host := l.chooser.draw(l.rng)
+		c := l.client(host)
+		if c == nil {
 			l.waiting = append(l.waiting, at)
 			l.windows.Wait(at)
 			l.dropOld()
 			continue
 		}
-		c.begin(at)
+		if served, all := c.serves(); !all {
+			host = served
+		}
+		c.beginAt(host, at)
 		c.sent(at, false, l.tick()-at)
 		c.resume()
 	}
+}
+
+// client takes a client of an open loop that has no request: one whose connection
+// serves the host, else a new one, else one of another host, whose request goes to
+// that; nil where none is left.
+func (l *loop) client(host int) *conn {
+	for i := 0; i < len(l.idle) && l.resting > 0; i++ {
+		list := &l.idle[(host+i)%len(l.idle)]
+		if last := len(*list) - 1; last >= 0 {
+			c := (*list)[last]
+			*list = (*list)[:last]
+			l.resting--
+			return c
+		}
+		if i == 0 && len(l.conns) < l.part(l.MaxInFlight) {
+			break
+		}
+	}
+	if len(l.conns) < l.part(l.MaxInFlight) {
+		return l.newConn((*conn).openLoop)
+	}
+	return nil
 }
 
 // openLoop makes requests that it is given.
@@ -275,7 +304,9 @@ func (c *conn) free() {
 	l := c.loop
 	l.dropOld()
 	if l.first == len(l.waiting) || l.cut.Load() {
-		l.idle = append(l.idle, c)
+		list := &l.idle[c.host%len(l.idle)]
+		*list = append(*list, c)
+		l.resting++
 		return
 	}
 	intended, since := l.waiting[l.first], l.last

@@ -364,3 +364,39 @@ func TestACutWithABacklog(t *testing.T) {
 		t.Errorf("%v: %+v after %v", err, sum.Window, clock.Now().Duration())
 	}
 }
+
+// Quick answers leave few connections in use: the hosts get their shares even then,
+// though one of TLS serves the host that it was opened for.
+func TestHostsGetTheirSharesBySchedule(t *testing.T) {
+	t.Parallel()
+	var few, all atomic.Int64
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		all.Add(1)
+		if r.Host == "few.example.com" {
+			few.Add(1)
+		}
+	}))
+	t.Cleanup(server.CloseClientConnections)
+	config := server.Client().Transport.(*http.Transport).TLSClientConfig
+	for _, tt := range []struct {
+		why    string
+		config *tls.Config
+	}{
+		{"TLS", &tls.Config{RootCAs: config.RootCAs, ServerName: "example.com"}},
+		{"plain", nil},
+	} {
+		address := server.Listener.Addr().String()
+		if tt.config == nil {
+			plain := httptest.NewServer(server.Config.Handler)
+			t.Cleanup(plain.Close)
+			address = plain.Listener.Addr().String()
+		}
+		few.Store(0)
+		all.Store(0)
+		p := load.Plan{Address: address, TLS: tt.config, Method: "GET", Path: "/", Size: -1, Hosts: []load.Host{{Name: "example.com", Weight: 4}, {Name: "few.example.com", Weight: 1}}}
+		sum, _ := run(t, p, system.Schedule{Open: true, Value: 1000, Hold: span, MaxInFlight: 100})
+		if share := float64(few.Load()) / float64(all.Load()); sum.FailedAll() > 0 || share < 0.1 || share > 0.3 {
+			t.Errorf("%s: %d of %d requests went to a host of which a fifth should: %+v", tt.why, few.Load(), all.Load(), sum.Window)
+		}
+	}
+}
