@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 

@@ -21,8 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
-	"plimsoll.dev/plimsoll/internal/system/router/backend"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 )
 

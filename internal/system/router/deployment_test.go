@@ -15,8 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
-	"plimsoll.dev/plimsoll/internal/system/router/backend"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
-	"plimsoll.dev/plimsoll/internal/system/router/backend"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
-	"plimsoll.dev/plimsoll/internal/system/router/backend"
 )
 
 // each serves connections each by itself. What is served tells by false that the

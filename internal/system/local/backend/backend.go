@@ -1,4 +1,4 @@
-// Package backend is the server behind a router: static pages of one size, with
+// Package backend is the server that requests go to: static pages of one size, with
 // a planted time to serve them. It runs in a process of its own, so that what
 // it uses of the processors is known apart.
 package backend
@@ -23,7 +23,7 @@ import (
 )
 
 // Component is the name of the server among the program's hidden commands.
-const Component = "router-backend"
+const Component = "backend"
 
 // Spec is what a server serves, and where.
 type Spec struct {
