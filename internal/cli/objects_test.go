@@ -52,14 +52,14 @@ func TestObjectsOfAnyKind(t *testing.T) {
 		}
 	}
 	// What will never be there is not waited for, and its trouble is named.
-	got := p.RunTo(t, "jobs", "sweep", "./jobs", "--levels", "5", "--lab", p.Lab, "--step-timeout", "2m")
-	step := p.Result(t, "jobs").Steps[0]
+	got := p.RunTo(t, "given-up", "sweep", "./jobs", "--levels", "5", "--lab", p.Lab, "--step-timeout", "2m")
+	step := p.Result(t, "given-up").Steps[0]
 	const why = "all Complete: 5 of 5 did not reach it; 5 never will: jobs were given up"
 	if got.Code != process.ExitBreached || step.Ending != record.EndStalled || step.VerdictWhy != why || step.Breaches[0].Kind != "givenUp" {
 		t.Errorf("jobs that are given up: exit code %d, %s after %g s: %s: %+v", got.Code, step.Ending, step.Seconds, step.VerdictWhy, step.Breaches)
 	}
 	var last, ended record.Micros
-	p.Count("jobs", func(e record.Event) bool {
+	p.Count("given-up", func(e record.Event) bool {
 		switch e.Body.Kind() {
 		case record.KindState:
 			last = e.T
