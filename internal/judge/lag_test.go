@@ -56,6 +56,12 @@ func TestLateNewsIsNoSlowTarget(t *testing.T) {
 			s.at(9.9).put(&record.Fault{What: "watch of pods cut", From: 2e6, To: 9.9e6, Healed: true})
 			s.at(1).made("a b c", 9)
 		}, slo.Inconclusive, "by 7.9s at most"},
+		{"a watch that was late for long, and by little", "q=Ready p99 <= 5s", func(s *script) {
+			s.at(2).put(&record.Fault{What: "watch of pods late", From: 2e6, Late: true})
+			canary(s, 8, 0.01)
+			s.at(1).made("a b c", 9)
+			canary(s, 10.5, 0.01)
+		}, slo.Breached, ""},
 		{"a gap in other news", "q=Ready p99 <= 5s", func(s *script) {
 			s.at(2).put(&record.Fault{What: "watch of nodes late", From: 2e6, Beside: true})
 			s.at(9.9).put(&record.Fault{What: "watch of nodes late", From: 2e6, To: 9.9e6, Healed: true, Beside: true})

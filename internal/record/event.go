@@ -388,6 +388,7 @@ type Fault struct {
 	To      Micros `json:"to,omitempty"`     // when news came again; 0 while it has not
 	Healed  bool   `json:"healed"`           // nothing was lost, only late
 	Beside  bool   `json:"beside,omitempty"` // nothing is judged by that news
+	Late    bool   `json:"late,omitempty"`   // news came, or may have, and more than a while after it was published
 	Message string `json:"message,omitempty"`
 }
 

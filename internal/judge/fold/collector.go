@@ -157,7 +157,7 @@ func (c *Collector) AddFault(r *record.Fault) (w record.Warning, over bool) {
 	step := 0
 	if f := c.current; f != nil {
 		step = f.head.ID
-		if r.To != 0 && !r.Beside {
+		if r.To != 0 && !r.Beside && !r.Late {
 			f.canaries.gaps = append(f.canaries.gaps, *r)
 		}
 		if r.From >= f.Start && !r.Beside {

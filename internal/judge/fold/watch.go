@@ -95,15 +95,20 @@ func (c *faults) add(r *record.Fault, step int) (w record.Warning, over bool) {
 	}
 	w = watchWarning(step)
 	w.Seconds = (r.To - r.From).Seconds()
+	if r.Late {
+		w.Text = r.What + ": its news came more than 2 s after it was published, or not before a list"
+		return w, true
+	}
 	if w.Text = r.What + ": changes during the gap are not known"; r.Healed {
 		w.Text = r.What + ": nothing was lost; changes during the gap are dated to its end"
 	}
 	return w, true
 }
 
-// blind reports whether what becomes of the objects is not known.
+// blind reports whether what becomes of the objects is not known. News that is late is
+// waited for at the end of a step: that it does not come is a fault of its own.
 func (c faults) blind() bool {
-	return slices.ContainsFunc(c, func(f record.Fault) bool { return !f.Beside })
+	return slices.ContainsFunc(c, func(f record.Fault) bool { return !f.Beside && !f.Late })
 }
 
 func watchWarning(step int) record.Warning {

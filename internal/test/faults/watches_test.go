@@ -59,7 +59,8 @@ func TestWatchesAreGuarded(t *testing.T) {
 				t.Errorf("missed %v, %s", s.Missed, warnings(r))
 			}
 		}},
-		{"the watch of pods is 8 s late", []Rule{{On: Watches("pods"), Do: Late(8 * time.Second), From: 3 * time.Second}}, []string{"--slo", "Ready p99 <= 5s"}, func(t *testing.T, got harness.Outcome, r result.Result) {
+		// At this pace the load takes longer than the watch is in time.
+		{"the watch of pods is 8 s late", []Rule{{On: Watches("pods"), Do: Late(8 * time.Second), From: 3 * time.Second}}, []string{"--slo", "Ready p99 <= 5s", "--pace", "20"}, func(t *testing.T, got harness.Outcome, r result.Result) {
 			s := r.Steps[0]
 			if got.Code != process.ExitInconclusive || s.Verdict != slo.Inconclusive || !strings.Contains(s.VerdictWhy, "the news of objects was late, by ") {
 				t.Errorf("exit code %d, %s: %s", got.Code, s.Verdict, s.VerdictWhy)
@@ -68,11 +69,7 @@ func TestWatchesAreGuarded(t *testing.T) {
 				t.Errorf("%+v, %s", s.WatchLag, warnings(r))
 			}
 		}},
-		{"namespaces were never told of", []Rule{{On: Watches("namespaces"), Do: Drop()}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop()}}, []string{"--slo", "all Ready"}, func(t *testing.T, got harness.Outcome, r result.Result) {
-			if got.Code != process.ExitHeld || !strings.Contains(warnings(r), "the watch of namespaces missed changes") {
-				t.Errorf("exit code %d: %s\n%s", got.Code, r.Why, warnings(r))
-			}
-		}},
+		{"namespaces were never told of", []Rule{{On: Watches("namespaces"), Do: Drop()}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop()}}, []string{"--slo", "all Ready"}, saysLate("namespaces")},
 		{"namespaces hang", []Rule{{On: Watches("namespaces"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("namespaces")},
 		{"events hang", []Rule{{On: Watches("events"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("events")},
 	} {

@@ -49,6 +49,9 @@ const (
 	recently = 4096
 )
 
+// late is what is wrong with a watch that brings its news late.
+const late = "late"
+
 // Identity names an object.
 type Identity struct{ Namespace, Name, UID string }
 
@@ -317,14 +320,14 @@ func (w *Watcher) await(ctx context.Context, is func() bool) bool {
 // fallBehind notes that the watch is late: it was to have brought a version.
 func (w *Watcher) fallBehind(mark uint64, since record.Micros) {
 	w.mu.Lock()
-	late := w.mark != 0
+	was := w.mark != 0
 	w.mark = max(w.mark, mark)
-	if !late {
+	if !was {
 		w.since, w.cutAt = since, since
 	}
 	w.mu.Unlock()
-	if !late {
-		w.fault("late", since, 0, nil)
+	if !was {
+		w.fault(late, since, 0, nil)
 	}
 	w.caughtUp(w.Clock.Now(), w.seen.Load())
 }
@@ -338,7 +341,7 @@ func (w *Watcher) caughtUp(now record.Micros, seen uint64) {
 	}
 	w.mu.Unlock()
 	if over {
-		w.fault("late", since, now, nil)
+		w.fault(late, since, now, nil)
 		w.settle()
 	}
 }
@@ -373,7 +376,9 @@ func (w *Watcher) Guard(ctx context.Context) {
 		}
 		doubt := w.Doubt != nil && w.Doubt()
 		regular := w.Every > 0 && since > max(pause, record.MicrosOf(w.Every))
-		if since > pause && (doubt || !moving) || regular {
+		// A list costs the server much, and the load alone can make a watch late: where a
+		// change of ours shows how late, there is a list only for what is in doubt.
+		if since > pause && (doubt || !moving && w.Touch == nil) || regular {
 			// Its failure is the server's trouble, which shows elsewhere, and the next
 			// look follows.
 			_ = w.Reconcile(ctx)

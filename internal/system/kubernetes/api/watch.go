@@ -158,7 +158,7 @@ func (w *Watcher) Over() { w.caughtUp(w.Clock.Now(), math.MaxUint64) }
 // fault puts on record that there was no news from a time to another, 0 for one
 // that has not come.
 func (w *Watcher) fault(what string, from, to record.Micros, cause error) {
-	f := &record.Fault{What: "watch of " + w.Name + " " + what, From: from, To: to, Healed: to != 0, Beside: w.Beside}
+	f := &record.Fault{What: "watch of " + w.Name + " " + what, From: from, To: to, Healed: to != 0, Beside: w.Beside, Late: what == late}
 	if cause != nil {
 		f.Message = cause.Error()
 	}
