@@ -121,6 +121,22 @@ func TestCreateThroughTrouble(t *testing.T) {
 			want: record.Slot{Outcome: record.SlotFailed, Code: 403},
 		},
 		{
+			why: "who counts a quota's use was overtaken, after an answer that never came: it is tried again",
+			posts: func(t *testing.T, n int, w http.ResponseWriter) {
+				switch n {
+				case 1:
+					hangUp(w)
+				case 2:
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(409)
+					io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"Operation cannot be fulfilled on resourcequotas \"q\""}`)
+				default:
+					kubetest.Answer(t, w, 201, podNamed("a", "run1"))
+				}
+			},
+			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 2},
+		},
+		{
 			why: "an answer that never came is settled: the second attempt finds our own object",
 			posts: func(t *testing.T, n int, w http.ResponseWriter) {
 				if n == 1 {
