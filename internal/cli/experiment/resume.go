@@ -68,7 +68,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 		return err
 	}
 	if past.Done {
-		return showFinished(p, f, dir, x)
+		return r.showFinished(f, dir, x)
 	}
 	p.Logf("%s\n", whereItGoesOn(path, past))
 	r.under(p, stop, f)
@@ -195,10 +195,19 @@ func whereItGoesOn(path string, past *run.Past) string {
 	return text
 }
 
+// leftToDo says what a run that is finished leaves to its user, who removes it by
+// the command; it is "" where nothing can be left.
+func leftToDo(cleanup *record.Cleanup, command string) string {
+	if command == "" || cleanup != nil && cleanup.Done {
+		return "nothing is left to do"
+	}
+	return "it ended before all that it had made was removed; this removes what is left: " + command
+}
+
 // showFinished shows the result of a run that has nothing left to be made.
 // What was judged already stays as it is.
-func showFinished(p *process.Process, f *experimentFlags, dir record.Dir, x run.Experiment) error {
-	judge := run.Judge
+func (r *runner) showFinished(f *experimentFlags, dir record.Dir, x run.Experiment) error {
+	p, judge := r.p, run.Judge
 	if !judged(dir) {
 		judge = run.Replay
 	}
@@ -208,7 +217,7 @@ func showFinished(p *process.Process, f *experimentFlags, dir record.Dir, x run.
 	if err != nil {
 		return err
 	}
-	p.Logf("%s is finished: nothing is left to do\n", dir)
+	p.Logf("%s is finished: %s\n", dir, leftToDo(result.Cleanup, r.cleanCommand()))
 	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
 		return err
 	}

@@ -1,0 +1,29 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// A run that was killed while it removed what it had made is finished, and names
+// what removes the rest.
+func TestLeftToDo(t *testing.T) {
+	const command = "plimsoll clean --lab l"
+	for _, tt := range []struct {
+		why     string
+		cleanup *record.Cleanup
+		command string
+		names   bool
+	}{
+		{"all was removed", &record.Cleanup{Done: true}, command, false},
+		{"it was killed while it removed", &record.Cleanup{Left: 6}, command, true},
+		{"it was killed before it told of the removal", nil, command, true},
+		{"a target in which nothing can be left", nil, "", false},
+	} {
+		if got := leftToDo(tt.cleanup, tt.command); strings.HasSuffix(got, command) != tt.names || strings.Contains(got, "nothing is left") == tt.names {
+			t.Errorf("%s: %q", tt.why, got)
+		}
+	}
+}
