@@ -154,3 +154,36 @@ spec:
       - name: pause
         image: registry.k8s.io/pause:3.10.1
 `
+
+// Namespaces that nobody takes away are waited for half a minute, by a command that
+// says who does nothing.
+func TestCleanNamesADeadControllerManager(t *testing.T) {
+	suite.Long(t, "a lab of its own whose controller manager does nothing for half a minute")
+	t.Parallel()
+	p := suite.Program(t)
+	if got := p.Run(t, "lab", "up", "dead", "--nodes", "2"); got.Code != process.ExitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	pid := componentOf(t, p, "dead", "kube-controller-manager")
+	s := p.Start(t, "sweep", "node-density", "--lab", "dead", "--levels", "10", "--hold", "1m", "--out", "out")
+	harness.Await(t, "some that are ready", func() bool {
+		return p.Count("out", func(e record.Event) bool {
+			o, ok := e.Body.(*record.Object)
+			return ok && o.Milestone == "Ready"
+		}) > 0
+	})
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	const why = "the controller manager, which removes namespaces, has not acted on any for 3"
+	if got := p.Run(t, "clean", "--lab", "dead"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, why) {
+		t.Errorf("exit code %d, no %q in\n%s%s", got.Code, why, got.Stdout, got.Stderr)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Run(t, "clean", "--lab", "dead"); got.Code != process.ExitHeld {
+		t.Errorf("once it acts again: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}

@@ -540,9 +540,12 @@ func (r *runner) show(f *experimentFlags) error {
 
 // leftText says that something of a run is left, and what removes it.
 func leftText(left int, command string) string {
-	text := fmt.Sprintf("%d things that the run made are left", left)
+	text, them := "1 thing that the run made is left", "it"
+	if left != 1 {
+		text, them = fmt.Sprintf("%d things that the run made are left", left), "them"
+	}
 	if command != "" {
-		text += "; this removes them: " + command
+		text += "; this removes " + them + ": " + command
 	}
 	return text
 }

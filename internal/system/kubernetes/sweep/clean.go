@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -257,16 +258,21 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.Unreachable(err)
 	}
-	if err := awaitNamespacesGone(ctx, c, l.Run); err != nil {
+	if err := awaitNamespacesGone(ctx, c, host, l.Run); err != nil {
 		return err
 	}
 	forgetRun(host, l.Run)
 	return nil
 }
 
-// awaitNamespacesGone waits until a run has no namespaces.
-func awaitNamespacesGone(ctx context.Context, c *api.Client, run string) error {
+// unlooked is for how long no namespace may come nearer to its end.
+const unlooked = 30 * time.Second
+
+// awaitNamespacesGone waits until a run has no namespaces. Where the controller that
+// takes them away looks at none of them, it says so.
+func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, run string) error {
 	selector := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun + "=" + run}
+	left, since := 0, host.Now()
 	for {
 		list, err := c.Typed.CoreV1().Namespaces().List(ctx, selector)
 		switch {
@@ -277,8 +283,17 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, run string) error {
 		case len(list.Items) == 0:
 			return nil
 		}
+		noun, now := follow.NamespaceNoun().Count(len(list.Items)), host.Now()
+		// Its first look leaves conditions where anything is in the namespace.
+		looked := slices.ContainsFunc(list.Items, func(ns corev1.Namespace) bool { return len(ns.Status.Conditions) > 0 })
+		if looked || len(list.Items) != left {
+			left, since = len(list.Items), now
+		}
+		if waited := now.Sub(since); waited >= unlooked {
+			return fmt.Errorf("still there: %s: the controller manager, which removes namespaces, has not acted on any for %.0f s", noun, waited.Seconds())
+		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
-			return fmt.Errorf("still there: %s: %w", follow.NamespaceNoun().Count(len(list.Items)), context.Cause(ctx))
+			return fmt.Errorf("still there: %s: %w", noun, context.Cause(ctx))
 		}
 	}
 }

@@ -99,7 +99,12 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
 	defer cancel()
-	return errors.Join(err, rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces()))
+	for _, further := range []error{rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces())} {
+		if further != nil && !strings.Contains(err.Error(), further.Error()) { // it is said once
+			err = errors.Join(err, further)
+		}
+	}
+	return err
 }
 
 func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
@@ -278,7 +283,7 @@ func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error 
 	case len(failed) == 1:
 		return failed[0]
 	}
-	return fmt.Errorf("%w (and %d other namespaces)", failed[0], len(failed)-1)
+	return fmt.Errorf("%w (and %d more)", failed[0], len(failed)-1)
 }
 
 // deleteNamespace deletes a namespace of the load if it is there and is this

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -76,5 +77,43 @@ func TestCleanWithoutTheRightToCollections(t *testing.T) {
 	err := deletePods(context.Background(), run.Client, []string{"a"}, "run1", nil, time.Minute)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the refusal was told as %v", err)
+	}
+}
+
+// Namespaces that no controller looks at are waited for half a minute, and longer where
+// one does.
+func TestADeadControllerOfNamespacesIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		left   func(look int) (n int, conditions []corev1.NamespaceCondition)
+		wanted string
+	}{
+		{"nobody looks", func(int) (int, []corev1.NamespaceCondition) { return 2, nil }, "still there: 2 namespaces: the controller manager, which removes namespaces, has not acted on any for 40 s"},
+		{"they go one by one", func(look int) (int, []corev1.NamespaceCondition) { return 12 - look, nil }, ""},
+		{"one is looked at and takes its time", func(look int) (int, []corev1.NamespaceCondition) {
+			return max(0, min(2, 8-look)), []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue}}
+		}, ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			looks, now := 0, time.Unix(0, 0)
+			run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				looks++
+				list := &corev1.NamespaceList{}
+				n, conditions := c.left(looks)
+				for range n {
+					list.Items = append(list.Items, corev1.Namespace{Status: corev1.NamespaceStatus{Conditions: conditions}})
+				}
+				kubetest.Answer(t, w, http.StatusOK, list)
+			})
+			host := system.Host{Now: func() time.Time { now = now.Add(20 * time.Second); return now }}
+			err := awaitNamespacesGone(t.Context(), run.Client, host, "run1")
+			if got := fmt.Sprint(err); (err != nil || c.wanted != "") && got != c.wanted {
+				t.Errorf("%s, want %q", got, c.wanted)
+			}
+		})
 	}
 }
