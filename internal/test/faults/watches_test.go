@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -112,4 +113,30 @@ func saysLate(watch string) func(t *testing.T, got harness.Outcome, r result.Res
 		}
 		t.Errorf("no warning of the watch of %s:\n%s", watch, warnings(r))
 	}
+}
+
+// Nodes tell of nothing while nothing happens to them: what a watch of them has not
+// brought, a list shows.
+func TestAWatchOfNodesThatHangsIsToldOf(t *testing.T) {
+	suite.Long(t, "nodes are listed every ten seconds")
+	t.Parallel()
+	p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
+	proxy := Start(t, p.Kubeconfig, Plan{Seed: 7, Rules: []Rule{{On: Watches("nodes"), Do: Hang()}}})
+	s := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "20", "--slo", "all Ready", "--hold", "30s", "--out", "nodes")
+	harness.Await(t, "the hold", func() bool {
+		return p.Count("nodes", func(e record.Event) bool {
+			s, is := e.Body.(*record.StepEvent)
+			return is && s.Phase == record.PhaseReached
+		}) > 0
+	})
+	nodes := client(t, p.Kubeconfig, nil).CoreV1().Nodes()
+	list, err := nodes.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = nodes.Patch(t.Context(), list.Items[0].Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/noted":"now"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	saysLate("nodes")(t, s.Wait(), p.Result(t, "nodes"))
 }
