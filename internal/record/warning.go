@@ -25,8 +25,11 @@ type Warning struct {
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// maxPlaces bounds what a warning keeps of places.
-const maxPlaces = 100
+// maxPlaces and maxSteps bound what a warning keeps of places and steps.
+const (
+	maxPlaces = 100
+	maxSteps  = 1000
+)
 
 // WarningKind is the kind of a warning, by which programs know it.
 type WarningKind string
@@ -126,11 +129,27 @@ func (w *Warning) UnmarshalJSON(data []byte) error {
 // Warnings are warnings in the order in which they first came up.
 type Warnings []Warning
 
+// Bounds of what is kept of warnings that differ: nobody reads more, and each is
+// compared with all.
+const (
+	maxOfKind   = 100
+	maxWarnings = 1000
+	furtherText = "further warnings of this kind, which are only counted"
+)
+
 // Add adds a warning, to one of the same kind and text if there is one. A Count
-// of 0 is 1.
+// of 0 is 1. Beyond a hundred of a kind, and a thousand of all, the others are
+// counted in one.
 func (l *Warnings) Add(w Warning) {
 	w.Count = max(w.Count, 1)
-	i := slices.IndexFunc(*l, func(x Warning) bool { return x.Kind == w.Kind && x.Text == w.Text })
+	i, alike := l.find(w)
+	if i < 0 && (alike >= maxOfKind || len(*l) >= maxWarnings) && w.Text != furtherText {
+		if len(*l) >= maxWarnings {
+			w.Kind = WarningNote
+		}
+		l.Add(Warning{Kind: w.Kind, Text: furtherText, Count: w.Count})
+		return
+	}
 	if i < 0 {
 		w.Steps, w.Places = slices.Clone(w.Steps), slices.Clone(w.Places)
 		*l = append(*l, w)
@@ -138,7 +157,7 @@ func (l *Warnings) Add(w Warning) {
 	}
 	x := &(*l)[i]
 	for _, step := range w.Steps {
-		if at, found := slices.BinarySearch(x.Steps, step); !found {
+		if at, found := slices.BinarySearch(x.Steps, step); !found && len(x.Steps) < maxSteps {
 			x.Steps = slices.Insert(x.Steps, at, step)
 		}
 	}
@@ -149,6 +168,21 @@ func (l *Warnings) Add(w Warning) {
 	}
 	x.Count += w.Count
 	x.Seconds = max(x.Seconds, w.Seconds)
+}
+
+// find is where a warning of that kind and text is, -1 for nowhere, and how many
+// there are of its kind.
+func (l *Warnings) find(w Warning) (at, alike int) {
+	for i := range *l {
+		x := &(*l)[i]
+		if x.Kind != w.Kind {
+			continue
+		}
+		if alike++; x.Text == w.Text {
+			return i, alike
+		}
+	}
+	return -1, alike
 }
 
 // Addf adds a warning of the whole run.

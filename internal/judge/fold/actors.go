@@ -25,7 +25,7 @@ func (f *Facts) addActor(t record.Micros, r *record.Actor) {
 			return
 		}
 	}
-	if !r.Over {
+	if !r.Over && len(f.Silent) < maxTold {
 		f.Silent = append(f.Silent, Silence{*r, t})
 	}
 }

@@ -28,6 +28,7 @@ type Collector struct {
 	tables  *Tables
 	known   *knownTroubles
 	matcher *signature.Matcher
+	bounds  bounds
 
 	current    *Facts // the step under way, nil between steps
 	objects    *objects
@@ -44,7 +45,7 @@ type Collector struct {
 func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	c := &Collector{
 		spec: spec, tables: tables, known: newKnownTroubles(&spec.Kind), objects: newObjects(spec),
-		histograms: newHistograms(), heads: make(map[int]*result.Step),
+		histograms: newHistograms(), bounds: newBounds(), heads: make(map[int]*result.Step),
 		places: places{noun: spec.Kind.Place, now: make(map[string]placeNow), first: make(map[string]map[string]bool)},
 	}
 	var err error
@@ -62,6 +63,7 @@ func (c *Collector) UnderWay() bool { return c.current != nil }
 // own counts in the one under way only.
 func (c *Collector) Add(e record.Event) {
 	f := c.current
+	e.Body = c.bounds.of(e.Body)
 	switch body := e.Body.(type) {
 	case *record.Slot:
 		c.objects.addSlot(e.Step, f != nil && f.head.Open, body)
@@ -117,11 +119,17 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 	case *record.Canary:
 		f.canaries.add(body)
 	case *record.Guard:
-		f.Guards = append(f.Guards, Stop{*body, e.T})
+		if len(f.Guards) < maxTold {
+			f.Guards = append(f.Guards, Stop{*body, e.T})
+		}
 	case *record.Actor:
 		f.addActor(e.T, body)
 	}
 }
+
+// maxTold bounds the guards, and the actors that do nothing, that are told of one
+// step: the first ended it.
+const maxTold = 200
 
 // AddStep takes in what a step does next. One that begins, or a target that is
 // emptied, ends the step under way: end it before.

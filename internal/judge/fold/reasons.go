@@ -179,6 +179,33 @@ func (r *reasons) grouped() []result.Reason {
 	slices.SortFunc(list, func(a, b result.Reason) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), eventKey{a.Reason, a.Message}.compare(eventKey{b.Reason, b.Message}))
 	})
+	return fewest(list)
+}
+
+// maxReasons bounds the reasons that a step has each by itself.
+const maxReasons = 200
+
+// fewest are the most frequent reasons, and the others together: those of objects
+// apart from those of other requests.
+func fewest(list []result.Reason) []result.Reason {
+	if len(list) <= maxReasons {
+		return list
+	}
+	var rest [2]result.Reason
+	for _, r := range list[maxReasons:] {
+		x := &rest[0]
+		if r.Requests {
+			x = &rest[1]
+		}
+		x.Reason, x.Message, x.Requests = others, "reasons that are less frequent", r.Requests
+		x.Count, x.Certain, x.Nodes, x.NodesOf = x.Count+r.Count, x.Certain+r.Certain, max(x.Nodes, r.Nodes), r.NodesOf
+	}
+	list = list[:maxReasons:maxReasons]
+	for _, x := range rest {
+		if x.Count > 0 {
+			list = append(list, x)
+		}
+	}
 	return list
 }
 

@@ -24,6 +24,8 @@ const (
 	// lateWindows is by how many windows a stall may be longer than those in which
 	// nothing was answered: what was done before is told late by some targets.
 	lateWindows = 4
+	// mostPlaces is of how many places it is looked at whether they stood still.
+	mostPlaces = 200
 	// briefShare is the part of what is expected in a request's time that must be
 	// missing around it, to call that time a stall and not one slow request.
 	briefShare = 0.75
@@ -44,23 +46,36 @@ type Stall struct {
 // stalled.
 func (s *Stream) stalls() []Stall {
 	spans := s.spans()
-	list := stallsOf("", spans, func(w *Window) int { return w.Answered })
-	places := make(map[string]bool)
-	for _, w := range spans {
-		for place := range w.ByPlace {
-			places[place] = true
-		}
-	}
-	for _, place := range slices.Sorted(maps.Keys(places)) {
+	whole := stallsOf("", spans, func(w *Window) int { return w.Answered })
+	list := slices.Clone(whole)
+	for _, place := range busiest(spans) {
 		for _, x := range stallsOf(place, spans, func(w *Window) int { return w.ByPlace[place] }) {
-			if !slices.ContainsFunc(list, func(all Stall) bool {
-				return all.Place == "" && all.From < x.To && x.From < all.To && x.Windows <= all.Windows+2 // the same, and its edges
+			if !slices.ContainsFunc(whole, func(all Stall) bool {
+				return all.From < x.To && x.From < all.To && x.Windows <= all.Windows+2 // the same, and its edges
 			}) {
 				list = append(list, x)
 			}
 		}
 	}
 	return list
+}
+
+// busiest are the places at which most was done, in order of their names: at most
+// mostPlaces, since each is looked at in all windows.
+func busiest(spans []Window) []string {
+	done := make(map[string]int)
+	for _, w := range spans {
+		for place, n := range w.ByPlace {
+			done[place] += n
+		}
+	}
+	places := slices.Sorted(maps.Keys(done))
+	if len(places) > mostPlaces {
+		slices.SortStableFunc(places, func(a, b string) int { return cmp.Compare(done[b], done[a]) })
+		places = places[:mostPlaces]
+		slices.Sort(places)
+	}
+	return places
 }
 
 // spans are the windows of the hold, those that components have of one time as one.
