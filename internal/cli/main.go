@@ -130,6 +130,7 @@ func newRootCommand(p *process.Process, stop *process.Interrupts) *cobra.Command
 		SilenceUsage:  true,
 	}, verbs...)
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { stop.AtOnce.Store(cmd.Annotations[process.HoldsNothing] != "") }
 	complete(p, root)
 	return root
 }

@@ -27,6 +27,7 @@ type Builder struct {
 	ended    bool            // the run's end was recorded
 	paused   bool            // until the next of the parts that it is made in
 	endWhy   string
+	signal   int // the exit code of the signal that cut the run, 0 for none
 	lastT    record.Micros
 }
 
@@ -61,7 +62,7 @@ func (b *Builder) Add(e record.Event) {
 	switch body := e.Body.(type) {
 	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
-			b.ended, b.endWhy, b.paused = true, body.Message, body.Paused
+			b.ended, b.endWhy, b.paused, b.signal = true, body.Message, body.Paused, body.Signal
 		}
 	case *record.Cleanup:
 		b.cleanup = body

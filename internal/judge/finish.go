@@ -170,6 +170,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if b.spec.Arms != nil {
 		putComparison(&r, findings.ComparisonOf(*b.spec.Arms, b.sequential, endOf(stop), b.spec.Kind, b.collector.Milestones(), b.steps), stop)
 	}
+	if b.signal != 0 {
+		r.ExitCode = b.signal
+	}
 	r.Published = findings.PublishedFigures(&b.spec, b.collector.Milestones(), r)
 	r.Laws = findings.LawsOf(b.spec, r.Steps)
 	r.Overhead = findings.OverheadOf(b.collector.Phases(), r.Laws)

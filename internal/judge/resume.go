@@ -56,7 +56,7 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 		}
 	}
 	paused := b.paused && r.Message == ""
-	b.ended, b.endWhy, b.cleanup, b.paused = false, "", nil, false
+	b.ended, b.endWhy, b.cleanup, b.paused, b.signal = false, "", nil, false, 0
 	at := b.Resume()
 	if paused {
 		return

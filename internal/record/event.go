@@ -150,7 +150,10 @@ type RunEvent struct {
 	Command string `json:"command,omitempty"` // that resumed the run
 	// Paused, at the end, says that the run goes on once other cells of its grid
 	// had their turn.
-	Paused  bool   `json:"paused,omitempty"`
+	Paused bool `json:"paused,omitempty"`
+	// Signal, at the end, is the exit code of the signal that cut the run; 0 for
+	// none.
+	Signal  int    `json:"signal,omitempty"`
 	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
 

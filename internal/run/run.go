@@ -127,23 +127,37 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.
 	if err == nil {
 		err = p.makeSteps(ctx, instance, recorder)
 	}
-	end := &record.RunEvent{Phase: record.PhaseEnd}
+	end := record.RunEvent{Phase: record.PhaseEnd}
 	switch {
 	case err != nil:
-		end.Message = err.Error()
+		end.Message, end.Signal = err.Error(), signalOf(soft)
 	case instance != nil:
 		end.Paused = !p.live.next().Done
 	}
-	recorder.Emit(end)
+	told := end
+	recorder.Emit(&told)
 	p.live.drop()
 	if instance != nil {
 		err = p.clean(hard, instance, recorder, writer, err)
+	}
+	if end.Signal != signalOf(soft) { // it came while the target was emptied
+		end.Signal = signalOf(soft)
+		recorder.Emit(&end)
 	}
 	if closing := writer.Close(); !errors.Is(err, closing) { // what ended the run is told once
 		err = errors.Join(err, closing)
 	}
 	p.ended(err, true)
 	return err
+}
+
+// signalOf is the exit code of the signal that ended ctx, 0 for none: the result
+// of a run that it cut has that code.
+func signalOf(ctx context.Context) int {
+	if signal := system.SignalOf(ctx); signal != nil {
+		return signal.ExitCode()
+	}
+	return 0
 }
 
 // clean empties the target. Where that takes a while, what was found is told
@@ -160,24 +174,12 @@ func (p *part) clean(hard context.Context, instance system.Instance, recorder sy
 		recorder.Emit(&record.Cleanup{Done: true})
 		return runErr
 	}
-	left := &LeftError{err, instance.Progress().Left}
+	left := &system.LeftError{Err: err, Left: instance.Progress().Left}
 	err = left
 	recorder.Emit(&record.Cleanup{Left: left.Left})
 	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
 	return errors.Join(runErr, err)
 }
-
-// LeftError says that what the run has made could not all be removed.
-type LeftError struct {
-	Err  error
-	Left int // how many things, as far as that is known
-}
-
-// Error implements error.
-func (e *LeftError) Error() string { return fmt.Sprintf("clean up: %v", e.Err) }
-
-// Unwrap gives the reason.
-func (e *LeftError) Unwrap() error { return e.Err }
 
 func (p *part) ended(err error, final bool) {
 	if p.x.Ended != nil {

@@ -31,8 +31,9 @@ const ComparisonFile = "comparison.json"
 func newCompareCommand(p *process.Process) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare A B | compare DIR DIR DIR...",
-		Short: "Better, worse or the same? Compare recorded experiments, or follow many",
+		Annotations: map[string]string{process.HoldsNothing: "yes"},
+		Use:         "compare A B | compare DIR DIR DIR...",
+		Short:       "Better, worse or the same? Compare recorded experiments, or follow many",
 		Long: `Compare two recorded experiments. A is the baseline. Each is a run directory, or
 DIR:ARM for an arm of a run that compared arms. No cluster is needed. A run that
 was not judged since its record was written is judged first, as by

@@ -496,7 +496,7 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 // that takes a while. As JSON it is shown once all of it is known.
 func (r *runner) show(f *experimentFlags) error {
 	p := r.p
-	said, shown := "", false
+	said, shown, shownCode := "", false, 0
 	var showErr error
 	show := func(dir record.Dir, result *result.Result, err error) {
 		if err != nil && !r.mild(err) && err.Error() != said {
@@ -504,7 +504,7 @@ func (r *runner) show(f *experimentFlags) error {
 			p.Logf("plimsoll: %s\n", said)
 		}
 		if !shown {
-			shown = true
+			shown, shownCode = true, result.ExitCode
 			showErr = showResult(p, *result, string(dir), f.output, f.explain)
 			r.page(dir, f.output != "json")
 		}
@@ -515,12 +515,15 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 	})
 	if result == nil {
-		if left, ok := errors.AsType[*run.LeftError](err); ok {
+		if left, ok := errors.AsType[*system.LeftError](err); ok {
 			return &system.UnableError{Err: err, Hint: leftText(left.Left, r.cleanCommand())}
 		}
 		return err
 	}
 	show(dir, result, err)
+	if result.ExitCode != shownCode {
+		p.Logf("the exit code, %d, is that of the signal that came while the target was emptied\n", result.ExitCode)
+	}
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.Logf("%s\n", leftText(c.Left, r.cleanCommand()))
 	}
@@ -532,7 +535,7 @@ func (r *runner) show(f *experimentFlags) error {
 	if showErr != nil {
 		return showErr
 	}
-	if err != nil && !r.mild(err) {
+	if err != nil && !r.mild(err) && r.stop.Soft.Err() == nil {
 		return process.ExitError(process.ExitCode(err))
 	}
 	return process.ExitError(result.ExitCode)

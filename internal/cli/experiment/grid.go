@@ -20,6 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -85,6 +86,9 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
 	if err != nil {
 		return errors.Join(runErr, err)
+	}
+	if signal := system.SignalOf(r.stop.Soft); signal != nil {
+		result.ExitCode = signal.ExitCode() // it may have come between two cells
 	}
 	if err := writeGrid(dir, &result); err != nil {
 		return err

@@ -23,8 +23,9 @@ func newReportCommand(p *process.Process) *cobra.Command {
 	var open bool
 	var out string
 	cmd := &cobra.Command{
-		Use:   "report DIR...",
-		Short: "Write the page of a recorded run",
+		Annotations: map[string]string{process.HoldsNothing: "yes"},
+		Use:         "report DIR...",
+		Short:       "Write the page of a recorded run",
 		Long: `Write report.html into each run directory: one file that needs no network. It
 shows the verdict, the levels, the distributions of latencies, the course of the
 run, why objects failed, and the resources used. It contains the raw data as CSV.
@@ -163,8 +164,9 @@ func newAnalyzeCommand(p *process.Process) *cobra.Command {
 	var explain bool
 	var signatures string
 	cmd := &cobra.Command{
-		Use:   "analyze DIR",
-		Short: "Judge a recorded run again, from its record alone",
+		Annotations: map[string]string{process.HoldsNothing: "yes"},
+		Use:         "analyze DIR",
+		Short:       "Judge a recorded run again, from its record alone",
 		Long: `Read a run directory, judge the run from its history, and write result.json and
 objects.parquet again. No cluster is needed. The record of a run that was killed
 is judged as far as it goes. The known failures are those of the run, and those of

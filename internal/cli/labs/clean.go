@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -53,7 +54,7 @@ command was killed.`,
 			}
 			for _, step := range steps {
 				if err := step(cmd.Context()); err != nil {
-					return err
+					return c.unfinished(err)
 				}
 			}
 			if err := c.end(); err != nil || named {
@@ -91,6 +92,24 @@ type cleaner struct {
 
 	out  cleaned
 	runs []string // that have left something
+}
+
+// unfinished is an error after which it is not known what is left, with what to do
+// then.
+func (c *cleaner) unfinished(err error) error {
+	if c.dryRun || process.ExitCode(err) != process.ExitCouldNotRun {
+		return err
+	}
+	again := process.CommandLine([]string{"clean"})
+	if of := c.settings(); of.Named() != nil {
+		again = process.CleanCommand(of)
+	}
+	return &system.UnableError{Err: err, Hint: "what is left is not known; this looks again and goes on: " + again}
+}
+
+// settings name the cluster.
+func (c *cleaner) settings() *kubernetes.Settings {
+	return &kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context}
 }
 
 func (c *cleaner) say(format string, args ...any) {
@@ -181,14 +200,16 @@ func (c *cleaner) cleanCluster(ctx context.Context) error {
 				c.say("left alone, it is going on: %s\n", what)
 				continue
 			}
-			command := process.CleanCommand(&kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context})
+			command := process.CleanCommand(c.settings())
 			c.say("left alone, it gave a sign of life at %s: %s\n", at(l.LastSign), what)
 			c.say("Without another sign it counts as dead from %s on (--wait waits for that); if it is dead, this removes it now: %s --run %s --force\n", at(l.DeadFrom()), command, l.Run)
 			continue
 		}
 		if !c.dryRun {
 			c.p.Logf("removing %s\n", what)
-			if err := cluster.Clean(ctx, l); err != nil {
+			removed := c.p.WaitFor("waiting for the end of what run " + l.Run + " has left")
+			err := cluster.Clean(ctx, l)
+			if removed(); err != nil {
 				return fmt.Errorf("clean: %w", err)
 			}
 		}

@@ -72,3 +72,7 @@ func FirstChanged(cmd *cobra.Command, names ...string) (name string, given bool)
 	}
 	return names[i], true
 }
+
+// HoldsNothing annotates a command that reads and computes, and makes nothing that
+// must be removed: a signal ends it at once.
+const HoldsNothing = "holdsNothing"

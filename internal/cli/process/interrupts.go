@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Interrupts turns signals into contexts. The first signal ends Soft: stop the
@@ -14,6 +15,9 @@ type Interrupts struct {
 	Soft, Hard context.Context
 	cause      chan os.Signal
 	done       chan struct{}
+	// AtOnce says that the command holds nothing that has to be let go of: where it
+	// does not end by itself within a second it is ended.
+	AtOnce atomic.Bool
 	// Left says what a process that ends at once leaves, nil for nothing.
 	Left atomic.Pointer[string]
 }
@@ -34,7 +38,10 @@ func NewInterrupts(signals <-chan os.Signal, log func(format string, args ...any
 				switch n {
 				case 1:
 					i.cause <- s
-					endSoft(interruptedError{})
+					endSoft(interruptedError{CodeOf(s), time.Now()})
+					if i.AtOnce.Load() {
+						go i.endWithin(endsWithin, s, log)
+					}
 				case 2:
 					endHard()
 				default:
@@ -53,11 +60,33 @@ func NewInterrupts(signals <-chan os.Signal, log func(format string, args ...any
 	return i
 }
 
+// endsWithin is how long a command that holds nothing may take to end.
+const endsWithin = time.Second
+
+// endWithin ends the process by a signal that came, unless the command ends.
+func (i *Interrupts) endWithin(patience time.Duration, s os.Signal, log func(format string, args ...any)) {
+	select {
+	case <-time.After(patience):
+		log("plimsoll: it was interrupted: what it writes is not written\n")
+		os.Exit(CodeOf(s))
+	case <-i.done:
+	}
+}
+
 // interruptedError is why a run ended that its user interrupted. It is as good
 // as context.Canceled.
-type interruptedError struct{}
+type interruptedError struct {
+	code int
+	came time.Time
+}
 
 func (interruptedError) Error() string { return "it was interrupted" }
+
+// ExitCode implements system.Signal.
+func (e interruptedError) ExitCode() int { return e.code }
+
+// Ago implements system.Signal.
+func (e interruptedError) Ago() time.Duration { return time.Since(e.came) }
 
 func (interruptedError) Is(target error) bool { return target == context.Canceled }
 

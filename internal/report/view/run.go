@@ -230,6 +230,8 @@ func goals(r result.Result) (s Section) {
 // requiredSentence says which goals the exit code follows.
 func requiredSentence(r result.Result) string {
 	switch {
+	case r.ExitCode > 128:
+		return fmt.Sprintf("The exit code, %d, is that of the signal that ended the run.", r.ExitCode)
 	case r.Comparison != nil:
 		return fmt.Sprintf("The exit code, %d, follows the comparison.", r.ExitCode)
 	case r.Require == "":

@@ -190,7 +190,8 @@ func (r *run) runStages(ctx context.Context) record.Ending {
 // when the step was cut, within a bound.
 func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
 	r.sample()
-	rest := context.WithoutCancel(ctx)
+	rest, end := system.Outlive(ctx)
+	defer end()
 	r.settle(rest)
 	spread, err := r.account(rest)
 	if err != nil {

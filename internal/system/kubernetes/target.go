@@ -39,6 +39,7 @@ type Target struct {
 	remover    *sweep.Remover
 	around     Around
 	settings   *change.Settings
+	run        context.Context // that of the whole run: it tells of a signal
 
 	realness record.Realness   // of the nodes, at the last Raise
 	others   map[string]int    // pods that are not ours, per eligible node, at the last Raise
@@ -92,6 +93,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 			}
 		})
 	}
+	t.run = ctx
 	made, err := t.watch.Start(ctx, rec.Fail)
 	if err != nil && !made {
 		return nil, err
@@ -105,12 +107,21 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep.RemovalBound)
 		defer cancel()
-		return nil, errors.Join(err, t.Close(ctx))
+		closed := t.Close(ctx)
+		return nil, left(err, closed, t.Progress().Left)
 	}
 	for _, text := range t.population.UnknownFields() {
 		t.Emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
 	}
 	return t, nil
+}
+
+// left is err, and that so many things are left where their removal failed.
+func left(err, removal error, n int) error {
+	if removal == nil {
+		return err
+	}
+	return errors.Join(err, &system.LeftError{Err: removal, Left: n})
 }
 
 // renderings are those that are loaded: the arms', or that of the workload itself.
@@ -462,8 +473,10 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
-	err := t.around.Release(done, true)
-	if !t.Load.Abandon {
+	var err error
+	if t.Load.Abandon {
+		err = t.around.Release(done, true)
+	} else {
 		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
 		defer cancel()
 		// Without the watches nobody tells of the end of anything.
@@ -471,8 +484,8 @@ func (t *Target) Close(done context.Context) error {
 		watching := t.watch.Watching
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
-		go t.remover.EndOutOfReach(ctx, blind)
-		err = errors.Join(err, t.settings.PutBack(done), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
+		go t.remover.EndOutOfReach(ctx, t.run, blind)
+		err = errors.Join(t.around.Release(ctx, true), t.settings.PutBack(ctx), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
 	t.watch.Close(err == nil && !t.Load.Abandon)
 	t.Client.Close()

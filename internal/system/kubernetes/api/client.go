@@ -17,6 +17,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,10 @@ type Client struct {
 	Typed  kubernetes.Interface
 	agent  string
 
-	Answers  atomic.Int64 // answers to requests of the load, so far
+	// Patience is how long a request is made again; 0 is Patience.
+	Patience time.Duration
+
+	Answers  atomic.Int64 // to all requests but watches, so far
 	Worked   atomic.Int64 // those of them that are no trouble of the server's own
 	Wanted   atomic.Int64 // things asked for and neither made nor refused yet
 	inFlight atomic.Int64
@@ -98,6 +102,7 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	typed := rest.CopyConfig(config)
 	typed.ContentType = ProtobufType
 	typed.AcceptContentTypes = ProtobufType + ",application/json"
+	typed.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patient{c, next} })
 	if c.Typed, err = kubernetes.NewForConfig(typed); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -208,11 +213,10 @@ func (r Reply) Level() string { return r.Header.Get(headerLevel) }
 // headerLevel is where the API server says which priority level a request got.
 const headerLevel = "X-Kubernetes-PF-PriorityLevel-UID"
 
-// Do makes one request and reads its answer into buf. An error means that no
-// whole answer came: whether the request took effect is then not known.
+// Do makes a request, patiently as Send does, and reads its answer into buf. An
+// error means that no whole answer came: whether the request took effect is then
+// not known.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
-	defer cancel()
 	request, err := c.Request(ctx, method, path, query, contentType, body)
 	if err != nil {
 		return Reply{}, err
@@ -220,7 +224,18 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	return c.Send(request, buf)
 }
 
-// Call is do for a request without a body.
+// Try is Do with a single attempt.
+func (c *Client) Try(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	request, err := c.Request(ctx, method, path, query, contentType, body)
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.attempt(request, buf)
+}
+
+// Call is Do for a request without a body.
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values) (Reply, error) {
 	return c.Do(ctx, method, path, query, "", nil, new(bytes.Buffer))
 }
@@ -233,8 +248,8 @@ const (
 	perConnection   = 50
 )
 
-// Send sends a request and reads its answer into buf.
-func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
+// attempt sends a request once and reads its answer into buf.
+func (c *Client) attempt(request *http.Request, buf *bytes.Buffer) (Reply, error) {
 	defer c.inFlight.Add(-1)
 	at := int(c.inFlight.Add(1)-1) / perConnection
 	response, err := c.load[min(at, loadConnections-1)].Do(request)
@@ -253,7 +268,7 @@ func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
 	return Reply{Code: response.StatusCode, Body: buf.Bytes(), Header: response.Header}, nil
 }
 
-// Request makes a request of the load, to be sent by Send.
+// Request makes a request, to be sent by Send.
 func (c *Client) Request(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*http.Request, error) {
 	u := c.Base.JoinPath(path)
 	u.RawQuery = query.Encode()
@@ -284,6 +299,14 @@ func (r Reply) RetryAfter() time.Duration {
 	return time.Duration(s) * time.Second
 }
 
+// ErrBut is Err but for some codes, which are as good as success.
+func (r Reply) ErrBut(codes ...int) error {
+	if slices.Contains(codes, r.Code) {
+		return nil
+	}
+	return r.Err()
+}
+
 // Err is the error that an answer with a code of 400 or more tells.
 func (r Reply) Err() error {
 	if r.Code < 400 {
@@ -309,30 +332,6 @@ func (r Reply) Err() error {
 func (r Reply) Transient() bool {
 	return !bytes.Contains(r.Body, []byte("mvcc: database space exceeded")) && slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.Code)
-}
-
-// Retry makes a request until it succeeds, fails for good or the patience
-// is over. Codes of acceptable are as good as success.
-func Retry(ctx context.Context, patience time.Duration, request func(context.Context) (Reply, error), acceptable ...int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	pause := FirstPause
-	for {
-		r, err := request(ctx)
-		switch {
-		case err == nil && (r.Code < 400 || slices.Contains(acceptable, r.Code)):
-			return nil
-		case err == nil && !r.Transient():
-			return r.Err()
-		case err == nil:
-			err = r.Err()
-			pause = max(pause, r.RetryAfter())
-		}
-		if !Sleep(ctx, pause) {
-			return err
-		}
-		pause = min(2*pause, LastPause)
-	}
 }
 
 // Sleep waits, and reports false if ctx ends first.
@@ -465,25 +464,33 @@ func (c *Client) InJSON(ctx context.Context, path string, query url.Values, patc
 	if patch != nil {
 		method, contentType = http.MethodPatch, string(types.MergePatchType)
 	}
-	var body []byte
-	err := Retry(ctx, jsonPatience, func(ctx context.Context) (Reply, error) {
-		request, err := c.Request(ctx, method, path, query, contentType, patch)
-		if err != nil {
-			return Reply{}, err
-		}
-		request.Header.Set("Accept", "application/json")
-		r, err := c.Send(request, new(bytes.Buffer))
-		body = r.Body
-		return r, err
-	})
+	request, err := c.Request(ctx, method, path, query, contentType, patch)
 	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	r, err := c.Send(request, new(bytes.Buffer))
+	if err = cmp.Or(err, r.Err()); err != nil {
 		return c.Unreachable(err)
 	}
-	return json.Unmarshal(body, into)
+	return json.Unmarshal(r.Body, into)
 }
 
-// jsonPatience is how long a request that is answered in JSON is tried again.
-const jsonPatience = 15 * time.Second
+// Settle is what became of a creation of a run's: an object that is there already
+// is its own, if an answer was lost, or another's.
+func Settle(err error, run string, get func() (metav1.Object, error)) error {
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	there, getErr := get()
+	if getErr != nil {
+		return getErr
+	}
+	if there.GetLabels()[LabelRun] != run {
+		return err
+	}
+	return nil
+}
 
 // ObjectName is the name of an object, with its namespace where it has one.
 func ObjectName(namespace, name string) string {
@@ -536,6 +543,10 @@ type OutOfReachError struct {
 	Last     string        // the last failure
 }
 
+// OutOfReach says that no answer is worth waiting for, see system.Outlive.
+func (e *OutOfReachError) OutOfReach() bool { return true }
+
+// Error implements error.
 func (e *OutOfReachError) Error() string {
 	return fmt.Sprintf("API server %s is out of reach: no answer for %v (%s)", e.Server, e.Patience, e.Last)
 }

@@ -124,7 +124,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			brokenAt, cause = w.Clock.Now(), err
 		}
 		if errors.Is(err, errGone) {
-			err = w.list(ctx)
+			err = w.list(once(ctx)) // each gap is told
 			if err == nil {
 				resumed()
 				continue

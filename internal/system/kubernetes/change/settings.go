@@ -288,7 +288,9 @@ func (s *Settings) PutBack(ctx context.Context) error {
 	if s == nil || !s.changed {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settingPatience)
+	rest, end := system.Outlive(ctx)
+	defer end()
+	ctx, cancel := context.WithTimeout(rest, settingPatience)
 	defer cancel()
 	var errs []error
 	for path, what := range s.objects() {

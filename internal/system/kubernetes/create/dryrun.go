@@ -2,6 +2,7 @@ package create
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -282,10 +283,8 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 		return answer, err
 	}
 	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
-	err = api.Retry(ctx, tryOutPatience, func(ctx context.Context) (api.Reply, error) {
-		answer, err = t.client.Do(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
-		return answer, err
-	})
+	answer, err = t.client.Do(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
+	err = cmp.Or(err, answer.Err())
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -319,9 +318,6 @@ func podOf(u unstructured.Unstructured) *unstructured.Unstructured {
 	pod.SetNamespace(u.GetNamespace())
 	return pod
 }
-
-// tryOutPatience is how long a dry run is tried again.
-const tryOutPatience = api.RequestTimeout
 
 func hasNamespace(ctx context.Context, c *api.Client, name string) bool {
 	r, err := c.Call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)

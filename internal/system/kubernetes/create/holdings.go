@@ -116,15 +116,11 @@ func (h *Holdings) makeNamespace(ctx context.Context, name string, job *kubeburn
 	labels[api.LabelManagedBy], labels[api.LabelRun] = api.ManagedBy, h.Load.RunID
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: job.NamespaceAnnotations}}
 	_, err := h.Client.Typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	err = api.Settle(err, h.Load.RunID, func() (metav1.Object, error) {
+		return h.Client.Typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	})
 	if apierrors.IsAlreadyExists(err) {
-		there, getErr := h.Client.Typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		if getErr != nil {
-			return getErr
-		}
-		if there.Labels[api.LabelRun] != h.Load.RunID {
-			return system.Mistakef("", "namespace %s exists and is not of this run", name)
-		}
-		err = nil
+		return system.Mistakef("", "namespace %s exists and is not of this run", name)
 	}
 	if err != nil {
 		return err

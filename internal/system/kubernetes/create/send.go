@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
@@ -102,9 +103,11 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	answersBefore := s.Client.Answers.Load()
 	unsure := false // an earlier attempt may have succeeded
 	pause := api.FirstPause
+	// The attempt under way is worth its answer even if ctx ends.
+	rest, end := system.Outlive(ctx)
+	defer end()
 	for {
-		// The attempt under way is worth its answer even if ctx ends.
-		r, err := s.Client.Do(context.WithoutCancel(ctx), cmp.Or(m.method, http.MethodPost), m.path, nil, m.contentType, m.body, buf)
+		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, nil, m.contentType, m.body, buf)
 		switch {
 		case err != nil:
 			unsure = true
@@ -203,10 +206,12 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 	if m.begins {
 		return slot // whether it was done is not told by the object's name
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, s.Load.RetryFor()))
+	rest, end := system.Outlive(ctx)
+	defer end()
+	ctx, cancel := context.WithTimeout(rest, min(settleFor, s.Load.RetryFor()))
 	defer cancel()
 	for {
-		r, err := s.Client.Call(ctx, http.MethodGet, m.path+"/"+m.name, nil)
+		r, err := s.Client.Try(ctx, http.MethodGet, m.path+"/"+m.name, nil, "", nil, new(bytes.Buffer))
 		switch {
 		case err == nil && r.Code == http.StatusNotFound:
 			slot.Outcome = record.SlotFailed
@@ -221,7 +226,7 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 			return slot
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
-			if s.Client.Answers.Load() == answersBefore {
+			if s.Client.Answers.Load() == answersBefore && rest.Err() == nil {
 				s.fail(&api.OutOfReachError{Server: s.Client.Base.Host, Patience: s.Load.RetryFor(), Last: slot.Error})
 			}
 			return slot

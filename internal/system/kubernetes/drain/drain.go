@@ -14,6 +14,7 @@ package drain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -236,13 +237,17 @@ func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) reco
 	if d.spec.Pools != "" {
 		return d.rollOut(pod.node, slot)
 	}
+	rest, end := system.Outlive(ctx)
+	defer end()
 	var last api.Reply
-	err := api.Retry(context.WithoutCancel(ctx), d.Load.RetryFor(), func(ctx context.Context) (r api.Reply, err error) {
-		last, err = d.ask(ctx, pod)
+	_, err := d.Client.Patiently(rest, d.Load.RetryFor(), func(ctx context.Context) (r api.Reply, err error) {
+		if last, err = d.ask(ctx, pod); last.Code == http.StatusTooManyRequests {
+			return api.Reply{}, err // a budget's answer, which is told, and asked for again
+		}
 		return last, err
-	}, http.StatusTooManyRequests)
+	})
 	slot.Code = last.Code
-	if err != nil {
+	if err = cmp.Or(err, last.ErrBut(http.StatusTooManyRequests)); err != nil {
 		slot.Outcome, slot.Error = record.SlotFailed, err.Error()
 		return slot
 	}
@@ -271,7 +276,7 @@ func (d *Drain) ask(ctx context.Context, pod evictee) (api.Reply, error) {
 	if err != nil {
 		return api.Reply{}, fmt.Errorf("encode the eviction of %s: %w", pod.name, err)
 	}
-	return d.Client.Do(ctx, http.MethodPost, api.PodPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
+	return d.Client.Try(ctx, http.MethodPost, api.PodPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
 }
 
 // Release ends the drains and uncordons what they cordoned, unless the run is
@@ -292,7 +297,9 @@ func (d *Drain) Release(ctx context.Context, leaving bool) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseBound)
+	rest, end := system.Outlive(ctx)
+	defer end()
+	ctx, cancel := context.WithTimeout(rest, releaseBound)
 	defer cancel()
 	err := ReleaseNodes(ctx, d.Client, d.Load.RunID, d.nodes)
 	if err == nil {

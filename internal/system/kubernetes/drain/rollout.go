@@ -174,10 +174,8 @@ func makeConfig(ctx context.Context, c *api.Client, run, pool string) error {
 		return fmt.Errorf("encode the configuration of pool %s: %w", pool, err)
 	}
 	r, err := c.Do(ctx, http.MethodPost, ConfigsPath, nil, "application/json", body, new(bytes.Buffer))
-	if err == nil && r.Code >= 300 {
-		err = r.Err()
-	}
-	if err != nil {
+	// One of the run's name is its own: an answer was lost.
+	if err = cmp.Or(err, r.ErrBut(http.StatusConflict)); err != nil {
 		return fmt.Errorf("make the configuration of pool %s: %w", pool, c.Unreachable(err))
 	}
 	return nil
@@ -222,12 +220,11 @@ func (d *Drain) rollBack(ctx context.Context) error {
 // RollBack removes a run's configurations of pools and waits until the pools are
 // updated without them.
 func RollBack(ctx context.Context, c *api.Client, run string, pools []string, waits func(left []string), back func(pool string)) error {
+	rest, end := system.Outlive(ctx)
+	defer end()
 	for _, p := range pools {
-		r, err := c.Call(context.WithoutCancel(ctx), http.MethodDelete, ConfigsPath+"/"+configName(run, p), nil)
-		if err == nil && r.Code >= 300 && r.Code != http.StatusNotFound {
-			err = r.Err()
-		}
-		if err != nil {
+		r, err := c.Call(rest, http.MethodDelete, ConfigsPath+"/"+configName(run, p), nil)
+		if err = cmp.Or(err, r.ErrBut(http.StatusNotFound)); err != nil {
 			return fmt.Errorf("take the configuration of pool %s away: %w", p, c.Unreachable(err))
 		}
 	}

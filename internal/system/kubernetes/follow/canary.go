@@ -74,6 +74,7 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
 	_, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	err = api.Settle(err, c.Load.RunID, func() (metav1.Object, error) { return typed.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{}) })
 	c.made = !api.Refused(err) // an answer that never came may have been a yes
 	if api.Refused(err) {
 		return system.Mistakef("the user needs the rights of a run: plimsoll check names those that are missing", "this user may not create namespaces, and a run makes one of its own: %w", err)
@@ -84,7 +85,11 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, err)
 	}
 	pod := CanaryPod(c.Load.RunID, c.Load.Variant)
-	if _, err := typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{}); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	_, err = typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
+	err = api.Settle(err, c.Load.RunID, func() (metav1.Object, error) {
+		return typed.Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return system.Mistakef(prepared.Helps(err.Error(), c.Load.Params), "the cluster refuses the canary, the pod by which the watch is measured: %w", err)
 	} else if err != nil {
 		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
@@ -181,7 +186,7 @@ func versionOf(r api.Reply) (string, error) {
 // annotate changes an annotation of the object at a path.
 func (c *canary) annotate(ctx context.Context, path, key, value string) (api.Reply, error) {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	return c.Client.Do(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", patch, new(bytes.Buffer))
+	return c.Client.Try(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", patch, new(bytes.Buffer))
 }
 
 func (c *canary) change(ctx context.Context) (*canaryChange, error) {

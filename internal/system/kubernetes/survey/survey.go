@@ -185,7 +185,12 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	patience := time.NewTimer(readyPatience)
 	defer patience.Stop()
 	for {
-		r, err := s.Call(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}})
+		var r api.Reply
+		// Any answer counts, and is asked for again below.
+		_, err := s.Patiently(ctx, api.Patience, func(ctx context.Context) (_ api.Reply, err error) {
+			r, err = s.Try(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}}, "", nil, new(bytes.Buffer))
+			return api.Reply{}, err
+		})
 		if err != nil {
 			_, err := s.why(err)
 			return err

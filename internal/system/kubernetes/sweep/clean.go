@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,18 +173,14 @@ func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path s
 	var buf bytes.Buffer
 	for {
 		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
-		var answer api.Reply
-		// A kind that is new to the server is not ready for some seconds.
-		err := api.Retry(ctx, patience, func(ctx context.Context) (api.Reply, error) {
-			request, err := c.Request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
-			if err != nil {
-				return api.Reply{}, err
-			}
-			request.Header.Set("Accept", api.ProtobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-			answer, err = c.Send(request, &buf)
-			return answer, err
-		}, notOurs...)
+		request, err := c.Request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
 		if err != nil {
+			return err
+		}
+		request.Header.Set("Accept", api.ProtobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+		// A kind that is new to the server is not ready for some seconds.
+		answer, err := c.SendFor(patience, request, &buf)
+		if err = cmp.Or(err, answer.ErrBut(notOurs...)); err != nil {
 			return c.Unreachable(err)
 		}
 		if slices.Contains(notOurs, answer.Code) {
@@ -235,10 +232,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	}
 	for _, path := range l.Others {
 		r, err := c.Call(ctx, http.MethodDelete, path, nil)
-		if err == nil && r.Code != http.StatusNotFound {
-			err = r.Err()
-		}
-		if err != nil {
+		if err = cmp.Or(err, r.ErrBut(http.StatusNotFound)); err != nil {
 			return fmt.Errorf("delete %s: %w", path, c.Unreachable(err))
 		}
 	}
@@ -254,7 +248,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	}
 	// The namespaces' controller does the same some seconds later, and then
 	// waits longer than pods take to go. Whoever may not do it has to wait.
-	err = deletePods(ctx, c, l.Namespaces, l.Run, nil, api.RequestTimeout)
+	err = deletePods(ctx, c, l.Namespaces, l.Run, nil)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.Unreachable(err)
 	}
@@ -271,6 +265,8 @@ const unlooked = 30 * time.Second
 // awaitNamespacesGone waits until a run has no namespaces. Where the controller that
 // takes them away looks at none of them, it says so.
 func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, run string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, RemovalBound, fmt.Errorf("not gone after %v", RemovalBound))
+	defer cancel()
 	selector := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun + "=" + run}
 	left, since := 0, host.Now()
 	for {

@@ -9,6 +9,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
@@ -95,7 +97,7 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 		return unreachable
 	}
 	if rm.Client.Answers.Load() == answers && context.Cause(ctx) == nil {
-		return rm.outOfReach()
+		return rm.outOfReach(rm.Load.RetryFor())
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
 	defer cancel()
@@ -186,26 +188,49 @@ func (rm *Remover) awaitGone(ctx context.Context) error {
 }
 
 // EndOutOfReach ends a removal whose server answers nothing at all for as long
-// as a request is tried again, with an *OutOfReachError, until ctx ends.
-func (rm *Remover) EndOutOfReach(ctx context.Context, end func(error)) {
+// as a request is tried again, with an *OutOfReachError, until ctx ends. Once a
+// signal has ended run it waits until two seconds after that.
+func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 	const looks = 10 // in that time
 	answers, silent := rm.Client.Answers.Load(), 0
+	patience := rm.Load.RetryFor()
+	signalled := make(chan struct{})
+	defer context.AfterFunc(run, func() {
+		if system.SignalOf(run) != nil {
+			close(signalled)
+		}
+	})()
 	for silent < looks {
-		if !api.Sleep(ctx, rm.Load.RetryFor()/looks) {
+		// Its failure shows in that nothing is answered, or in the removal itself.
+		look, cancel := context.WithTimeout(ctx, patience/looks)
+		go func() { _, _ = rm.Client.Try(look, http.MethodGet, "/version", nil, "", nil, new(bytes.Buffer)) }()
+		select {
+		case <-look.Done():
+			silent++
+		case <-signalled:
+			patience = max(leastPatience, signalPatience-system.SignalOf(run).Ago())
+			silent, signalled = 0, nil
+		}
+		cancel()
+		if ctx.Err() != nil {
 			return
 		}
-		// Its failure shows in that nothing is answered, or in the removal itself.
-		_, _ = rm.Client.Call(ctx, http.MethodGet, "/version", nil)
-		silent++
 		if now := rm.Client.Answers.Load(); now != answers {
 			answers, silent = now, 0
 		}
 	}
-	end(rm.outOfReach())
+	end(rm.outOfReach(patience))
 }
 
-func (rm *Remover) outOfReach() error {
-	return &api.OutOfReachError{Server: rm.Client.Base.Host, Patience: rm.Load.RetryFor(), Last: "while the run's objects were removed"}
+// How long after a signal a server may have been silent, and how long at least
+// while what the run has made is removed.
+const (
+	signalPatience = 1700 * time.Millisecond
+	leastPatience  = 700 * time.Millisecond
+)
+
+func (rm *Remover) outOfReach(after time.Duration) error {
+	return &api.OutOfReachError{Server: rm.Client.Base.Host, Patience: after.Round(100 * time.Millisecond), Last: "while the run's objects were removed"}
 }
 
 // allNamespaces are those of the load and the run's own.
@@ -252,12 +277,9 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 func (rm *Remover) awaitEach(ctx context.Context, names []string) error {
 	for _, name := range names {
 		for there := true; there; {
-			err := api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
-				r, err := rm.Client.Call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
-				there = err == nil && r.Code != http.StatusNotFound
-				return r, err
-			}, http.StatusNotFound)
-			if err != nil {
+			r, err := rm.Client.Call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
+			there = err == nil && r.Code != http.StatusNotFound
+			if err = cmp.Or(err, r.ErrBut(http.StatusNotFound)); err != nil {
 				return fmt.Errorf("look whether namespace %s is gone: %w", name, err)
 			}
 			if there && !api.Sleep(ctx, api.LastPause) {
@@ -291,20 +313,17 @@ func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error 
 // was looked at, so that nothing made since under the same name goes with it.
 func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	path := "/api/v1/namespaces/" + name
-	var buf bytes.Buffer
 	var ns corev1.Namespace
-	err := api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
-		ns.Reset()
-		r, err := rm.Client.Call(ctx, http.MethodGet, path, nil)
-		if err != nil || r.Code >= 300 {
-			return r, err
+	r, err := rm.Client.Call(ctx, http.MethodGet, path, nil)
+	if err == nil && r.Code == http.StatusNotFound {
+		return nil
+	}
+	if err = cmp.Or(err, r.Err()); err == nil {
+		var raw []byte
+		if raw, err = api.OpenEnvelope(r.Body); err == nil {
+			err = ns.Unmarshal(raw)
 		}
-		raw, err := api.OpenEnvelope(r.Body)
-		if err != nil {
-			return r, err
-		}
-		return r, ns.Unmarshal(raw)
-	}, http.StatusNotFound)
+	}
 	if err != nil {
 		return fmt.Errorf("look at namespace %s before deleting it: %w", name, err)
 	}
@@ -315,9 +334,9 @@ func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
-		return rm.Client.Do(ctx, http.MethodDelete, path, nil, "application/json", options, &buf)
-	}, http.StatusNotFound, http.StatusConflict) // a conflict: it is another one by now
+	r, err = rm.Client.Do(ctx, http.MethodDelete, path, nil, "application/json", options, new(bytes.Buffer))
+	// A conflict: it is another one by now.
+	err = cmp.Or(err, r.ErrBut(http.StatusNotFound, http.StatusConflict))
 	if err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
 	}
@@ -361,7 +380,7 @@ func (rm *Remover) dismissPods(ctx context.Context) error {
 			namespace, _, _ := strings.Cut(name, "/")
 			holds[namespace] = true
 		}
-		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), rm.Load.RunID, rm.grace, rm.Load.RetryFor())
+		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), rm.Load.RunID, rm.grace)
 	}
 	return rm.deleteOneByOne(ctx, names)
 }
@@ -384,7 +403,7 @@ func (rm *Remover) DeleteAged(ctx context.Context, name string) {
 	}
 	// The error is of no matter, see above; the server's trouble shows in the
 	// load's own requests.
-	_, _ = rm.Client.Call(ctx, http.MethodDelete, path, rm.grace)
+	_, _ = rm.Client.Try(ctx, http.MethodDelete, path, rm.grace, "", nil, new(bytes.Buffer))
 }
 
 // graceOn is what deletions of pods say of the time that they have to stop.
@@ -412,33 +431,28 @@ func (rm *Remover) deleteStrays(ctx context.Context) error {
 // delete deletes one object, through the server's passing troubles. An object
 // that is not there is deleted.
 func (rm *Remover) delete(ctx context.Context, path string, query url.Values) error {
-	return api.Retry(ctx, rm.Load.RetryFor(), func(ctx context.Context) (api.Reply, error) {
-		return rm.Client.Call(ctx, http.MethodDelete, path, query)
-	}, http.StatusNotFound)
+	r, err := rm.Client.Call(ctx, http.MethodDelete, path, query)
+	return cmp.Or(err, r.ErrBut(http.StatusNotFound))
 }
 
 // removalWorkers is how many deletions are under way at once.
 const removalWorkers = 8
 
 // deletePods asks for the end of a run's pods in namespaces, page by page.
-func deletePods(ctx context.Context, c *api.Client, namespaces []string, run string, grace url.Values, patience time.Duration) error {
+func deletePods(ctx context.Context, c *api.Client, namespaces []string, run string, grace url.Values) error {
 	return api.InParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
 		query := url.Values{"labelSelector": {api.LabelRun + "=" + run}, "limit": {strconv.Itoa(api.ListPage)}}
 		maps.Copy(query, grace)
 		for {
 			next := ""
-			err := api.Retry(ctx, patience, func(ctx context.Context) (api.Reply, error) {
-				r, err := c.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query)
-				if err != nil || r.Code >= 300 {
-					return r, err
+			r, err := c.Call(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query)
+			if err == nil && r.Code < 300 {
+				var raw []byte
+				if raw, err = api.OpenEnvelope(r.Body); err == nil {
+					_, next, err = api.DecodeList(raw, func([]byte) error { return nil })
 				}
-				raw, err := api.OpenEnvelope(r.Body)
-				if err != nil {
-					return r, err
-				}
-				_, next, err = api.DecodeList(raw, func([]byte) error { return nil })
-				return r, err
-			}, http.StatusNotFound)
+			}
+			err = cmp.Or(err, r.ErrBut(http.StatusNotFound))
 			if err != nil {
 				return fmt.Errorf("delete the pods of namespace %s: %w", namespaces[i], err)
 			}

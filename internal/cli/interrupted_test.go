@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// What a signal cuts ends with the signal's code: on screen, in the record, where
+// it is judged again, and for the shell.
+func TestOneExitCodeOfWhatASignalCuts(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.yaml")
+	if err := os.WriteFile(plan, []byte("schema: plimsoll/experiment/v1\nname: x\nworkload: simulated\naxis: {levels: [10, 20, 30]}\ngoals: {a: [all Ready], b: [Ready p50 <= 1s]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	goals := []string{"--goal", "fast=Ready p50 <= 1s"}
+	for _, tt := range []struct {
+		why    string
+		args   []string
+		on     string // when the signal comes
+		signal syscall.Signal
+		says   string // of the code, where it is told
+	}{
+		{"a search", append([]string{"limit", "simulated", "--from", "10"}, goals...), "step 3", syscall.SIGINT, "The exit code, 130, is that of the signal"},
+		{"a sweep", append([]string{"sweep", "simulated", "--levels", "10,20,30"}, goals...), "step 2", syscall.SIGTERM, "The exit code, 143, is that of the signal"},
+		{"a comparison of a fixed number of runs decides nothing", append([]string{"ab", "simulated", "--level", "10", "--repeat", "5", "--arm", "a:", "--arm", "b:latency=constant:3s", "--metric", "Ready p50"}, goals...), "step 7", syscall.SIGTERM, ""},
+		{"a plan", []string{"run", plan}, "step 2", syscall.SIGTERM, "The exit code, 143, is that of the signal"},
+		{"a grid", []string{"sweep", "simulated", "--levels", "10,20", "--vary", "limit=15,30"}, "cell 2 of 2", syscall.SIGTERM, ""},
+		{"while the target is emptied", []string{"sweep", "simulated", "--levels", "10", "--set", "removal=10s"}, "removing what the run has made", syscall.SIGTERM, "the exit code, 143, is that of the signal"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			onVirtualClock(t, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "run")
+				signals := make(chan os.Signal, 1)
+				var stdout bytes.Buffer
+				stderr := &trigger{on: tt.on, then: func() { signals <- tt.signal }}
+				p := inMemory(t, nil, append(tt.args, "--out", dir)...)
+				p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
+				code, want := Main(p), 128+int(tt.signal)
+				said := stdout.String() + stderr.text.String()
+				if code != want || !strings.Contains(said, tt.says) || tt.says != "" && strings.Count(strings.ToLower(said), "the exit code, ") != 1 {
+					t.Errorf("exit code %d, want %d:\n%s", code, want, said)
+				}
+				verdict, onRecord := codeIn(t, dir)
+				if onRecord != want {
+					t.Errorf("result.json has %d, want %d", onRecord, want)
+				}
+				if tt.args[0] == "ab" && verdict != "inconclusive" {
+					t.Errorf("7 of 10 runs that were planned: %s", verdict)
+				}
+				if again := command(t, nil, "analyze", dir); again.code != want {
+					t.Errorf("judged again: exit code %d, want %d", again.code, want)
+				}
+			})
+		})
+	}
+}
+
+// codeIn is the verdict and the exit code in a result.json of any kind.
+func codeIn(t *testing.T, dir string) (verdict string, code int) {
+	t.Helper()
+	var r struct {
+		Verdict  string
+		ExitCode int
+	}
+	data, err := os.ReadFile(record.Dir(dir).Path(record.ResultFile))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		t.Fatal(fmt.Errorf("the result: %w", err))
+	}
+	return r.Verdict, r.ExitCode
+}

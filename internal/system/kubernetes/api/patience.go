@@ -1,0 +1,162 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Patience is how long a request is made again, through answers and failures that
+// pass: the bound of one that is never answered, too.
+const Patience = RequestTimeout
+
+// silentError says that a request was not answered for as long as it was made
+// again. It is a timeout of the network's.
+type silentError struct {
+	after time.Duration
+	last  error
+}
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("no answer for %v (%v)", e.after.Round(100*time.Millisecond), e.last)
+}
+
+// Timeout implements net.Error.
+func (e *silentError) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (e *silentError) Temporary() bool { return false }
+
+// Patiently makes attempts at a request until one is answered for good, it fails
+// for good, or the patience is over: it is what all requests share but those of the
+// load, which count each attempt. Everything that is asked so is safe to repeat: a
+// creation whose answer was lost is refused the second time, by its name, and who
+// made it looks whose that is.
+func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt func(context.Context) (Reply, error)) (Reply, error) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pause := FirstPause
+	for {
+		r, err := attempt(bounded)
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return Reply{}, context.Cause(ctx)
+		case err == nil && !r.Transient():
+			return r, nil
+		case err != nil && c.hopeless(err):
+			return Reply{}, err
+		case ctx.Value(onceKey{}) != nil:
+			return r, err
+		}
+		if err == nil {
+			pause = max(pause, min(r.RetryAfter(), longestPause))
+		}
+		if Sleep(bounded, pause) {
+			pause = min(2*pause, LastPause)
+			continue
+		}
+		switch {
+		case ctx.Err() != nil:
+			return Reply{}, context.Cause(ctx)
+		case err != nil:
+			return Reply{}, &silentError{patience, err}
+		}
+		return r, nil
+	}
+}
+
+// onceKey marks a context in which requests are made once.
+type onceKey struct{}
+
+// once is ctx for requests that are made once: their failure is told.
+func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
+
+// longestPause bounds what a server may ask for with Retry-After.
+const longestPause = 30 * time.Second
+
+// hopeless reports whether an attempt failed as the next one would: the server is
+// not who it should be, or there was none from the beginning.
+func (c *Client) hopeless(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var dial *net.OpError
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &certificate):
+		return true
+	case errors.As(err, &name), errors.As(err, &dial) && dial.Op == "dial":
+		return c.Answers.Load() == 0
+	}
+	return false
+}
+
+// patient is the transport of requests that the API's own types make.
+type patient struct {
+	client *Client
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patient) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(request.URL.Path, "/log") {
+		return p.next.RoundTrip(request) // a stream
+	}
+	var response *http.Response
+	r, err := p.client.Patiently(request.Context(), cmp.Or(p.client.Patience, Patience), func(ctx context.Context) (r Reply, err error) {
+		again, err := clone(ctx, request)
+		if err != nil {
+			return r, err
+		}
+		if response, err = p.next.RoundTrip(again); err != nil {
+			return r, err
+		}
+		defer response.Body.Close()
+		p.client.Answers.Add(1)
+		body, err := io.ReadAll(response.Body)
+		return Reply{Code: response.StatusCode, Body: body, Header: response.Header}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// The Kubernetes client makes a request again, too, where it is told when.
+	response.Header.Del("Retry-After")
+	response.Body = io.NopCloser(bytes.NewReader(r.Body))
+	return response, nil
+}
+
+// clone is a request to be sent once more.
+func clone(ctx context.Context, request *http.Request) (*http.Request, error) {
+	again := request.Clone(ctx)
+	if request.Body != nil && request.GetBody != nil {
+		body, err := request.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		again.Body = body
+	}
+	return again, nil
+}
+
+// Send sends a request and reads its answer into buf, patiently: an error or an
+// answer that passes is waited out.
+func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
+	return c.SendFor(cmp.Or(c.Patience, Patience), request, buf)
+}
+
+// SendFor is Send with a patience of its own.
+func (c *Client) SendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer) (Reply, error) {
+	return c.Patiently(request.Context(), patience, func(ctx context.Context) (Reply, error) {
+		again, err := clone(ctx, request)
+		if err != nil {
+			return Reply{}, err
+		}
+		return c.attempt(again, buf)
+	})
+}
