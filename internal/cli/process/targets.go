@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/http"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
+	"plimsoll.dev/plimsoll/internal/system/network"
 	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/system/simulated"
 	"plimsoll.dev/plimsoll/internal/system/storage/io"
@@ -25,6 +26,7 @@ func Providers() []system.Provider {
 		virt.Provider{},
 		router.Provider{},
 		io.Provider{},
+		network.Provider{},
 		http.Provider{},
 		simulated.Provider{},
 		volumes.Provider{},

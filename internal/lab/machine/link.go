@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
 
@@ -20,14 +21,14 @@ const linkBlock = 128 << 10
 // patience.
 func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialled, accepted *net.TCPConn, err error) {
 	var listener *net.TCPListener
-	err = to.inNetwork(func() (err error) {
+	err = to.InNetwork(func() (err error) {
 		listener, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 		return err
 	})
 	var conn net.Conn
 	if err == nil {
 		defer listener.Close()
-		err = from.inNetwork(func() (err error) {
+		err = from.InNetwork(func() (err error) {
 			conn, err = net.DialTimeout("tcp4", listener.Addr().String(), patience)
 			return err
 		})
@@ -74,22 +75,52 @@ func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Durati
 	}
 }
 
-// inNetwork does something in the machine's network, where sockets that it makes
+// InNetwork does something in the machine's network, where sockets that it makes
 // stay.
-func (m *Machine) inNetwork(do func() error) error {
-	ns, err := netns.GetFromPid(m.PID())
-	if err != nil {
-		return fmt.Errorf("reach a machine's network: %w", err)
-	}
-	defer ns.Close()
+func (m *Machine) InNetwork(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with this
-		err := netns.Set(ns)
+		err := m.EnterNetwork()
 		if err == nil {
 			err = do()
 		}
 		done <- err
 	}()
 	return <-done
+}
+
+// EnterNetwork puts the calling thread into the machine's network for good: its
+// goroutine is locked to it, and never unlocked.
+func (m *Machine) EnterNetwork() error {
+	ns, err := netns.GetFromPid(m.PID())
+	if err == nil {
+		defer ns.Close()
+		err = netns.Set(ns)
+	}
+	if err != nil {
+		return fmt.Errorf("reach a machine's network: %w", err)
+	}
+	return nil
+}
+
+const (
+	// A bucket takes what a link carries in a millisecond, and no less than three
+	// frames; the queue before it what it carries in ten, and some frames.
+	leastBucket = 3 * 1514
+	queueFrames = 100 * 1514
+)
+
+// LimitRate bounds what leaves a link to so many bits a second.
+func LimitRate(h *netlink.Handle, link netlink.Link, rate float64) error {
+	bytes := uint64(rate / 8)
+	bucket := max(uint32(bytes/1000), leastBucket)
+	err := h.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       bytes, Buffer: netlink.Xmittime(bytes, bucket), Limit: bucket + uint32(bytes/100) + queueFrames,
+	})
+	if err != nil {
+		return fmt.Errorf("limit the rate of %s (tbf): %w", link.Attrs().Name, err)
+	}
+	return nil
 }

@@ -181,7 +181,7 @@ const MaxConnected = hubNumber
 // Connect lays a link from each machine to a bridge of the hub's, where they see
 // each other and the hub. Nothing of it is seen on this machine itself.
 func Connect(hub *Machine, machines []*Machine) error {
-	center, err := hub.network()
+	center, err := hub.Network()
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func Connect(hub *Machine, machines []*Machine) error {
 }
 
 func (m *Machine) connect(center *netlink.Handle, bridge netlink.Link, n int) error {
-	own, err := m.network()
+	own, err := m.Network()
 	if err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func (m *Machine) connect(center *netlink.Handle, bridge netlink.Link, n int) er
 	return raise(own, ownName, Address(n))
 }
 
-// network reaches the machine's interfaces, with the loopback set up.
-func (m *Machine) network() (*netlink.Handle, error) {
+// Network reaches the machine's interfaces, with the loopback set up. Close it.
+func (m *Machine) Network() (*netlink.Handle, error) {
 	ns, err := netns.GetFromPid(m.PID())
 	if err != nil {
 		return nil, fmt.Errorf("reach a machine's network: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
@@ -22,13 +23,7 @@ type link struct {
 	end             netlink.Link
 }
 
-const (
-	linkBits, linkBits6 = 24, 64
-	// A bucket takes what the link carries in a millisecond, and no less than
-	// three frames; the queue before it what it carries in ten, and some frames.
-	leastBucket = 3 * 1514
-	queueFrames = 100 * 1514
-)
+const linkBits, linkBits6 = 24, 64
 
 // makeLink makes a link of so many bits a second, whose ends have these
 // addresses. Its end on this machine has the further ones too.
@@ -93,16 +88,7 @@ func connect(name string, rate float64, addresses ...string) error {
 	if rate == 0 {
 		return nil
 	}
-	bytes := uint64(rate / 8)
-	bucket := max(uint32(bytes/1000), leastBucket)
-	shaped := &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: end.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       bytes, Buffer: netlink.Xmittime(bytes, bucket), Limit: bucket + uint32(bytes/100) + queueFrames,
-	}
-	if err := netlink.QdiscAdd(shaped); err != nil {
-		return fmt.Errorf("limit the rate of %s (tbf): %w", name, err)
-	}
-	return nil
+	return machine.LimitRate(&netlink.Handle{}, end, rate)
 }
 
 // within calls a function on a thread in the namespace, such as one that starts

@@ -28,7 +28,7 @@ const Component = "backend"
 // Spec is what a server serves, and where.
 type Spec struct {
 	Plain  string `json:"plain"`  // host and port
-	Secure string `json:"secure"` // likewise, by TLS
+	Secure string `json:"secure"` // likewise, by TLS; "" is not served
 	// Certificate and Key are files.
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
@@ -77,6 +77,13 @@ func Run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("serve pages: %w", err)
 	}
+	s, err := New(spec)
+	if err != nil {
+		return err
+	}
+	if spec.Secure == "" {
+		return s.Serve(plain)
+	}
 	pair, err := tls.LoadX509KeyPair(spec.Certificate, spec.Key)
 	if err != nil {
 		return fmt.Errorf("serve pages: %w", err)
@@ -89,10 +96,6 @@ func Run(args []string) error {
 		Certificates: []tls.Certificate{pair},
 		// Without the hybrid one, which costs much more for each handshake.
 		CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256},
-	}
-	s, err := New(spec)
-	if err != nil {
-		return err
 	}
 	if spec.HTTP2 {
 		return s.serveHTTP2(plain, raw, config)

@@ -78,6 +78,9 @@ type Plan struct {
 	// Threads is how many threads make requests, at least one: no more than there
 	// are processors for them, for they stay at work while they wait.
 	Threads int
+	// Enter puts the calling thread where connections are made from, for good; nil
+	// leaves it where it is.
+	Enter func() error
 	// Record is how many of the slowest requests of a stream's hold, and of those
 	// that failed, Recorded tells.
 	Record int
@@ -92,6 +95,9 @@ type Counts struct {
 	Resumed int64 // of them, by a TLS session of before
 	Retried int64 // times that a request was sent anew
 	NoPort  int64 // connections for which this machine had no port left
+	// Received is the bytes that connections have brought, heads of answers and the
+	// encryption of TLS included.
+	Received int64
 }
 
 // Generator makes streams.
@@ -108,10 +114,10 @@ type Generator struct {
 	seed     uint64
 	streams  uint64
 
-	opened, resumed, retried, noPort atomic.Int64
-	source                           atomic.Uint32
-	progress                         progress
-	recorded                         recorded
+	opened, resumed, retried, noPort, received atomic.Int64
+	source                                     atomic.Uint32
+	progress                                   progress
+	recorded                                   recorded
 }
 
 type progress struct {
@@ -201,7 +207,7 @@ func requestOf(p Plan, host string, r Request, size int64, want []byte) request 
 
 // Counts tells what happened to connections so far.
 func (g *Generator) Counts() Counts {
-	return Counts{g.opened.Load(), g.resumed.Load(), g.retried.Load(), g.noPort.Load()}
+	return Counts{g.opened.Load(), g.resumed.Load(), g.retried.Load(), g.noPort.Load(), g.received.Load()}
 }
 
 // Progress sums up the stream under way, or the last one.

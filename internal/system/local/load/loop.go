@@ -61,6 +61,11 @@ func newLoop(s *stream, n int) *loop {
 func (l *loop) run() (err error) {
 	// The thread ends with the goroutine, so that its slack stays its own.
 	runtime.LockOSThread()
+	if l.plan.Enter != nil {
+		if err := l.plan.Enter(); err != nil {
+			return err
+		}
+	}
 	prompt()
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("watch connections: %w", err)

@@ -142,6 +142,7 @@ func (s socket) Read(p []byte) (int, error) {
 				c.ready &^= unix.EPOLLIN // there was no more
 			}
 			c.got += n
+			c.received.Add(int64(n))
 			return n, nil
 		case err == 0:
 			return 0, io.EOF

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// networkProgram is the built program, where paths can be built.
+func networkProgram(t *testing.T) *harness.Program {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		harness.Able(t, errors.New("root alone may make network namespaces"))
+	}
+	return suite.Program(t)
+}
+
+// Each path carries every request. With offloads off each packet crosses by itself,
+// so that the headers that a path adds to a packet follow from bytes and packets: 66
+// bytes of Ethernet, IPv4 and TCP with its times, and 50 more of VXLAN. Answers are
+// small, so that no burst is lost and sent again.
+func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
+	t.Parallel()
+	p := networkProgram(t)
+	for _, tt := range []struct {
+		path   string
+		header float64
+	}{{"direct", 66}, {"bridge", 66}, {"routed", 66}, {"vxlan", 116}} {
+		got := p.Run(t, "sweep", "network-path", "--axis", "streams", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", tt.path,
+			"--set", "size=20000", "--set", "path="+tt.path, "--set", "gso=off", "--set", "tso=off", "--set", "gro=off", "--slo", "errors <= 0%")
+		if got.Code != process.ExitHeld && got.Code != process.ExitInvalid { // beside other tests
+			t.Errorf("%s: %+v", tt.path, got)
+			continue
+		}
+		s := p.Result(t, tt.path).Steps[0]
+		if s.Requests.Done < 20 || s.Requests.Done != s.Requests.Intended {
+			t.Errorf("%s: %+v", tt.path, s.Requests)
+		}
+		m := s.Metrics
+		const request, answer = 67, 67 + 20000
+		bytes := m["throughput"] * 1e9 / 8 // of answers, a second
+		header := ((m["wireBytesPerByte"]-1)*bytes - request*bytes/answer) / m["packets"]
+		if math.Abs(header-tt.header) > 0.01*tt.header {
+			t.Errorf("%s: %.1f bytes of headers for each packet, want %g: %v", tt.path, header, tt.header, m)
+		}
+		if m["cpuPer1000"] < m["clientCPUPer1000"]+m["serverCPUPer1000"]-1e-6 || m["clientCPUPer1000"] <= 0 || m["serverCPUPer1000"] <= 0 {
+			t.Errorf("%s: the CPU time of the parts is not within that of all: %v", tt.path, m)
+		}
+	}
+	if left, _ := inRooms(t, p, "networks"); len(left) > 0 {
+		t.Errorf("what still runs: %v", left)
+	}
+}
+
+// A link that carries no more than a rate is found, to 3 %, and named.
+func TestMeasuredANetworkLinksRate(t *testing.T) {
+	p := networkProgram(t)
+	suite.Measures(t)
+	got := p.Run(t, "sweep", "network-path", "--axis", "streams", "--levels", "2", "--repeat", "1", "--hold", "3s", "--out", "r",
+		"--set", "pattern=bulk", "--set", "size=100000", "--set", "linkRate=50Mbit", "--set", "gso=off", "--set", "tso=off", "--slo", "errors <= 0%")
+	if got.Code != process.ExitHeld {
+		t.Fatalf("%+v", got)
+	}
+	s := p.Result(t, "r").Steps[0]
+	// Of each frame of 1514 bytes 1448 are the answer's.
+	if rate := s.Metrics["throughput"] * 1e3 * 1514 / 1448; math.Abs(rate-50) > 1.5 {
+		t.Errorf("the link carried %.1f Mbit/s, want 50", rate)
+	}
+	if b := s.Bottleneck.Bound(); b == nil || b.Name != "link" {
+		t.Errorf("bound by %+v, want the link", b)
+	}
+}
+
+// What cannot be is refused before any load, with what helps.
+func TestNetworkPathsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	p := networkProgram(t)
+	for _, tt := range []struct{ set, code, says string }{
+		{"mtu=70000", "2", "between 576 and 65535"},
+		{"linkRate=10", "2", "want a speed with a unit"},
+		{"serverCPUs=4096", "2", "none of the processors"},
+		{"path=pigeon", "2", "pigeon"},
+		{"size=100000000000", "2", "an answer has between"},
+		{"serviceTime=soon", "2", "serviceTime"},
+	} {
+		got := p.Run(t, "sweep", "network-path", "--levels", "1", "--set", tt.set, "--out", "refused")
+		if fmt.Sprint(got.Code) != tt.code || !strings.Contains(got.Stderr, tt.says) {
+			t.Errorf("%s: %+v, want %q", tt.set, got, tt.says)
+		}
+		if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
+			t.Errorf("%s: a record was begun", tt.set)
+		}
+	}
+	// A kernel without a kind of link says which option it lacks.
+	got := p.Run(t, "sweep", "network-path", "--axis", "rate", "--levels", "20", "--repeat", "1", "--hold", "1s", "--set", "path=geneve", "--out", "geneve", "--slo", "errors <= 0%")
+	if got.Code != process.ExitHeld && (got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "this kernel has no CONFIG_GENEVE")) {
+		t.Errorf("geneve: %+v", got)
+	}
+}
+
+// A run that is killed leaves its directories at most, and the next command none.
+func TestANetworkRunThatIsKilled(t *testing.T) {
+	t.Parallel()
+	p := networkProgram(t)
+	s := p.Start(t, "sweep", "network-path", "--axis", "rate", "--levels", "100", "--repeat", "1", "--hold", "30s", "--out", "killed", "--set", "path=routed")
+	harness.Await(t, "load", func() bool {
+		return s.Ended() || p.Count("killed", func(e record.Event) bool { _, is := e.Body.(*record.Window); return is }) > 0
+	})
+	if got := s.Kill(); got.Code == 0 {
+		t.Fatalf("it ended before: %+v", got)
+	}
+	p.LeavesNoProcess(t)
+	cleans(t, p, "run [0-9a-z]+ of target network, on this machine: .*/networks/")
+	if _, files := inRooms(t, p, "networks"); len(files) > 0 {
+		t.Errorf("SIGKILL and the next command have left: %v", files)
+	}
+}

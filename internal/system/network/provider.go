@@ -1,0 +1,155 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
+)
+
+// Provider opens network paths.
+type Provider struct{}
+
+// name is the target's name.
+const name = "network"
+
+// rooms are the directories of the runs.
+func rooms() local.Rooms {
+	return local.Rooms{Target: name, Kind: "networks", Elsewhere: "plimsoll-network-"}
+}
+
+// SweepHost implements system.Sweeper.
+func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
+
+// pathFact tells how client and server are joined; arms may differ in it.
+func pathFact(what string) record.Fact {
+	return record.Fact{Name: "path", What: "how client and server are joined", Value: what, Bearing: record.Refuses}
+}
+
+// Declare implements system.Provider.
+func (Provider) Declare() workload.Target {
+	kind := requests()
+	return workload.Target{Name: name, Kind: kind, Axes: map[string]workload.TargetAxis{
+		axisStreams: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind}, axisSize: {Loop: workload.Closed, Stream: &kind},
+	}, Facts: []record.Fact{pathFact(""), record.RunsAs("the server", "")}}
+}
+
+// Needs implements system.Provider.
+func (Provider) Needs() []proc.Program {
+	enters := machine.Enters()
+	enters.For = "network paths"
+	return []proc.Program{enters}
+}
+
+// Outline implements system.Provider.
+func (Provider) Outline(system.Request) ([]system.Change, error) {
+	return []system.Change{{Action: system.Make, What: "two machines within this one, the path between them and a server in the second", Each: "step"}}, nil
+}
+
+// Open implements system.Provider.
+func (Provider) Open(_ context.Context, r system.Request) (system.Session, error) {
+	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}}, nil
+}
+
+// session is the paths of one run.
+type session struct {
+	local.Session
+	dir  string // that the server works in
+	arms map[string]settings
+
+	accounting accounting
+}
+
+// Prepare implements system.Session: each path is built once, so that what the kernel
+// has not, or does not let pass, is refused before any load.
+func (s *session) Prepare(context.Context) error {
+	s.arms = make(map[string]settings)
+	if err := s.EachArm(s.prepare); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return &system.UnableError{Err: errors.New("network paths are namespaces of this machine, which root alone may make"), Hint: "run as root"}
+	}
+	if err := s.MakeRoom(); err != nil {
+		return err
+	}
+	var err error
+	if s.dir, err = s.MakeWorkplace(proc.Least()); err != nil {
+		return err
+	}
+	s.accounting = readAccounting()
+	for _, one := range s.arms {
+		n, err := build(s.Tied, s.Host, s.dir, one)
+		if err != nil {
+			return err
+		}
+		n.close()
+	}
+	return nil
+}
+
+func (s *session) prepare(arm string, given map[string]string) error {
+	params, err := s.Resolve(given)
+	if err != nil {
+		return err
+	}
+	one, err := settingsOf(params)
+	if err != nil {
+		return err
+	}
+	if s.Plan.Axis.Name == axisSize {
+		for _, level := range s.Plan.Levels() {
+			if err := one.checkSize(int(level)); err != nil {
+				return err
+			}
+		}
+	}
+	s.arms[arm] = one
+	return nil
+}
+
+// Survey implements system.Session.
+func (s *session) Survey(context.Context, bool) (system.Survey, error) {
+	return system.Survey{Target: naming(), Version: kernel(), Kind: requests(), Findings: []record.HealthFinding{}}, nil
+}
+
+func naming() record.TargetNaming {
+	return record.TargetNaming{Kind: name, Name: "namespaces", Private: true}
+}
+
+// kernel is the version of this machine's.
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return strings.TrimRight(string(u.Release[:]), "\x00")
+}
+
+// Bounds implements system.Session.
+func (s *session) Bounds() system.Bounds {
+	most := 1
+	for _, one := range s.arms {
+		most = max(most, one.streams)
+	}
+	return system.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most}
+}
+
+// Target implements system.Session.
+func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
+}

@@ -1,0 +1,149 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local/backend"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// settings are what one arm's path and requests are like.
+type settings struct {
+	kind     *kindOfPath
+	mtu      int
+	queues   int
+	linkRate float64 // bits a second, 0 for any
+	offloads map[string]bool
+
+	pattern string
+	size    int // of an answer, in bytes
+	streams int // connections of the axes rate and size at most
+	random  bool
+	service string
+
+	clientCPUs, serverCPUs []int
+}
+
+const (
+	patternConnect = "connect"
+
+	leastMTU, mostMTU = 576, 65535
+	mostSize          = 64 << 20
+)
+
+// features are the names that the kernel has for an offload.
+func features() map[string][]string {
+	return map[string][]string{
+		"tso":      {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"},
+		"gso":      {"tx-generic-segmentation"},
+		"gro":      {"rx-gro"},
+		"checksum": {"tx-checksum-ip-generic", "rx-checksum"},
+	}
+}
+
+// settingsOf checks what parameters say.
+func settingsOf(p workload.Params) (settings, error) {
+	s := settings{
+		mtu: int(p.Int("mtu")), queues: int(p.Int("queues")), offloads: make(map[string]bool), pattern: p.Get("pattern"),
+		size: int(p.Int("size")), streams: int(p.Int("streams")), random: p.Get("arrivals") == "random", service: p.Get("serviceTime"),
+	}
+	s.kind = kindNamed(p.Get("path"))
+	if s.mtu < leastMTU || s.mtu > mostMTU {
+		return s, system.ParamMistake("mtu", "1500, or 9000 for jumbo frames", "a link's MTU is between %d and %d, not %d", leastMTU, mostMTU, s.mtu)
+	}
+	if s.size == 0 {
+		s.size = map[string]int{"bulk": 1 << 20}[s.pattern]
+		s.size = cmp.Or(s.size, 64)
+	}
+	if err := s.checkSize(s.size); err != nil {
+		return s, err
+	}
+	for name := range features() {
+		if how := p.Get(name); how != "kernel" {
+			s.offloads[name] = how == "on"
+		}
+	}
+	if off, said := s.offloads["gso"]; said && !off && s.offloads["tso"] {
+		return s, system.ParamMistake("tso", "gso=on, or tso=off", "the kernel has no tso without gso")
+	}
+	if text := p.Get("linkRate"); text != "" {
+		rate, err := param.ParseRate(text)
+		if err != nil {
+			return s, system.ParamMistake("linkRate", "", "%w", err)
+		}
+		s.linkRate = float64(rate)
+	}
+	if s.service != "" {
+		if _, err := dist.Parse(s.service); err != nil {
+			return s, system.ParamMistake("serviceTime", "", "%w", err)
+		}
+	}
+	cpus, err := proc.Processors(0)
+	if err != nil || len(cpus) == 0 {
+		cpus = []int{0}
+	}
+	half := max(len(cpus)/2, 1)
+	if s.clientCPUs, err = cpusOf("clientCPUs", p.Get("clientCPUs"), cpus, cpus[:half]); err != nil {
+		return s, err
+	}
+	s.serverCPUs, err = cpusOf("serverCPUs", p.Get("serverCPUs"), cpus, cpus[len(cpus)-half:])
+	return s, err
+}
+
+func (s settings) checkSize(n int) error {
+	if n < 1 || n > mostSize {
+		return system.ParamMistake("size", "", "an answer has between 1 and %d bytes, not %d", mostSize, n)
+	}
+	return nil
+}
+
+// cpusOf reads a list of processors: "auto" is own, "all" those that there are.
+func cpusOf(name, text string, all, own []int) (list []int, err error) {
+	switch text {
+	case "auto":
+		return own, nil
+	case "all":
+		return all, nil
+	}
+	for one := range strings.SplitSeq(text, "+") {
+		n, err := strconv.Atoi(one)
+		if err != nil || !slices.Contains(all, n) {
+			return nil, system.ParamMistake(name, "auto, all, or numbers such as 0+2", "%q is none of the processors that this program may use: %v", one, all)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// inner is the MTU that is left for what the path carries.
+func (s settings) inner() int { return s.mtu - s.kind.takes }
+
+// load is what the client sends to an address.
+func (s settings) load(address string, enter func() error) load.Plan {
+	return load.Plan{
+		Address: address, Hosts: []load.Host{{Name: "server", Weight: 1}}, Method: "GET", Path: "/", Size: int64(s.size), Want: backend.Begin(s.size),
+		Close: s.pattern == patternConnect, Random: s.random, Threads: len(s.clientCPUs), Enter: enter,
+	}
+}
+
+// placement says who runs where, as a fact.
+func (s settings) placement() string {
+	if n := runtime.NumCPU(); len(s.clientCPUs) == n && len(s.serverCPUs) == n {
+		return "client and server share all processors"
+	}
+	return fmt.Sprintf("the client has the processors %v, the server %v", s.clientCPUs, s.serverCPUs)
+}
+
+// probeBound is how long a packet may take that tries the path.
+const probeBound = 2 * time.Second
