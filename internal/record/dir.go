@@ -114,6 +114,15 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
+// create makes one of the directory's files anew. Whatever stood there goes: a link
+// would lead elsewhere.
+func (d Dir) create(name string) (*os.File, error) {
+	if err := os.Remove(d.Path(name)); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+}
+
 // WriteJSON writes one of the directory's files as indented JSON, as Encode makes
 // it, what looks like a secret masked.
 func (d Dir) WriteJSON(name string, v any) error { return d.WriteMasked(name, v, nil) }

@@ -121,7 +121,7 @@ type table struct {
 }
 
 func newTable(d Dir, name string) (table, error) {
-	file, err := os.OpenFile(d.Path("."+name+".part"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
+	file, err := d.create("." + name + ".part")
 	if err != nil {
 		return table{}, fmt.Errorf("write %s: %w", name, err)
 	}

@@ -33,7 +33,7 @@ const historyPart = "." + HistoryFile + ".part"
 // place of the old file at once: whenever this process dies, there is one whole
 // history or the other. The directory must be locked.
 func ResumeWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
-	file, err := os.OpenFile(d.Path(historyPart), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
+	file, err := d.create(historyPart)
 	if err != nil {
 		return nil, fmt.Errorf("go on with the history: %w", err)
 	}

@@ -72,6 +72,7 @@ const (
 	ChangeIt   Action = "change" // a setting, which is set back at the end
 	Reboot     Action = "reboot"
 	RemoveLeft Action = "remove" // what a dead run has left
+	Use        Action = "use"    // a program, a file or an image that the plan brings in
 )
 
 // Session is one opened system, for one run or for a look at it. Its methods

@@ -57,6 +57,7 @@ type experimentFlags struct {
 	own settings.Flags // of targets
 	consent
 	dryRun bool
+	allow  []string // what a plan may bring in
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -210,7 +211,10 @@ its directory with the next step. A step that was cut is repeated from empty. A
 private lab is created again in the same shape. Any other target must be the
 run's own, and what the run left there is removed first. Paths in the plan are
 relative to the directory in which the run was started: resume it there. A
-budget starts again from zero.`,
+budget starts again from zero.
+
+A plan may come from somebody else. It names no program, and no file that lies
+neither beside it nor below the working directory, unless --allow does, too.`,
 		Example: `  plimsoll run examples/002-pods-per-node.yaml
   plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -249,6 +253,7 @@ budget starts again from zero.`,
 	f.addOwn(cmd, namesSystem, ofConsent()...)
 	f.addSignatures(cmd)
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "value of a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
+	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "a program, file or directory that the plan may name although it was not named on a command line or lies elsewhere; may be repeated: `path`")
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
 	return cmd
@@ -457,6 +462,11 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	if err != nil {
 		return err
 	}
+	if x.file != "" && !x.flags.dryRun {
+		if err := trust(x.plan, w, x.file, x.flags.allow, !x.flags.own.Written().IsZero()); err != nil {
+			return err
+		}
+	}
 	if len(x.flags.slos) == 0 && len(x.flags.goals) > 0 {
 		// Further goals stand beside the workload's own.
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
@@ -481,10 +491,10 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen}
+	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen, file: x.file}
 	r.under(p, stop, x.flags)
 	if x.flags.dryRun {
-		return r.outline(x.flags.output)
+		return r.outline(x.cmd.Context(), x.flags.output)
 	}
 	if len(r.plan.Vary) > 0 {
 		return r.showGrid(x.flags)

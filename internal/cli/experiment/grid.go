@@ -162,7 +162,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	levels := len(g.plan.Axis.Levels)
 	r.steps = levels * (round + 1)
 	if _, err := record.OpenDir(path); err == nil {
-		kept, x, err := runnerOf(g.p, &experimentFlags{}, path)
+		kept, x, err := runnerOf(g.p, &experimentFlags{allow: allBrought(g.plan, g.workload)}, path)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags
 	if err != nil {
 		return err
 	}
-	r, err := runnerOfPlan(p, f, loaded)
+	r, err := runnerOfPlan(p, f, loaded, path)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run
 	if err != nil {
 		return nil, none, err
 	}
-	r, err := runnerOfPlan(p, f, loaded)
+	r, err := runnerOfPlan(p, f, loaded, string(dir))
 	if err != nil {
 		return nil, none, err
 	}
@@ -124,10 +124,14 @@ func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run
 	return r, x, nil
 }
 
-// runnerOfPlan is what runs a plan that was recorded.
-func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan) (*runner, error) {
+// runnerOfPlan is what runs a plan that was recorded in a directory, if it names no
+// more than it may.
+func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir string) (*runner, error) {
 	w, err := LoadWorkload(loaded.Workload)
 	if err != nil {
+		return nil, err
+	}
+	if err := trust(loaded, w, filepath.Join(dir, record.ExperimentFile), f.allow, false); err != nil {
 		return nil, err
 	}
 	if err := f.giveSecrets(p, w, loaded); err != nil {

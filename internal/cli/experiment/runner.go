@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -31,7 +34,8 @@ type runner struct {
 	fromOpen, stepOpen bool
 	asked              []run.Asked // levels that the user has named
 	out                string
-	quiet              bool // print nothing on the way
+	quiet              bool   // print nothing on the way
+	file               string // that the plan came from, "" for flags
 	// guards are what a run before this one has said of its guards.
 	guards string
 	// steps bounds the steps of this part of the run; 0 is no bound.
@@ -179,16 +183,58 @@ type outline struct {
 // outlineSchema names its format.
 const outlineSchema = "plimsoll/outline/v1"
 
+// brought are the programs and files of the plan's and the workload's that would be
+// used. What a file names is not run to be asked for its version.
+func (r *runner) brought(ctx context.Context, known []proc.Program, read []string) (list []system.Change) {
+	use := func(format string, args ...any) {
+		list = append(list, system.Change{Action: system.Use, What: fmt.Sprintf(format, args...)})
+	}
+	for _, b := range r.plan.Brings(r.workload.Target) {
+		what, is := "the file", b.Value
+		if b.Program {
+			what = "the program"
+			n := slices.IndexFunc(known, func(p proc.Program) bool { return p.Name == b.Param })
+			if r.file == "" && n >= 0 {
+				if found, err := known[n].Find(ctx, b.Value); err == nil {
+					is = found.String()
+				}
+			} else if r.file != "" {
+				is += ", if --allow names it, too"
+			}
+		}
+		use("%s %s (%s)", what, is, b.At)
+	}
+	if strings.ContainsRune(r.plan.Workload, filepath.Separator) || r.plan.Workload == "." {
+		for _, name := range read {
+			use("the file %s", filepath.Join(r.plan.Workload, name))
+		}
+	}
+	own, _ := r.plan.Settings(r.workload.Target) // the plan is valid
+	if by, ok := own.(brings); ok {
+		programs, files := by.Brings()
+		for _, path := range programs {
+			use("the program %s (%s)", path, settingsPath(own))
+		}
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			use("the file %s (%s)", path, settingsPath(own))
+		}
+	}
+	return list
+}
+
 // outline tells what the plan would do, and does nothing.
-func (r *runner) outline(format string) error {
+func (r *runner) outline(ctx context.Context, format string) error {
 	provider, request, err := r.request()
 	if err != nil {
 		return err
 	}
+	traced, read := r.workload.Traced()
+	request.Workload = traced
 	changes, err := provider.Outline(request)
 	if err != nil {
 		return err
 	}
+	changes = append(changes, r.brought(ctx, provider.Needs(), read())...)
 	axis, err := r.workload.Axis(r.plan.Axis.Name)
 	if err != nil {
 		return err
@@ -207,7 +253,7 @@ func (r *runner) outline(format string) error {
 	if n := len(o.Cells); n > 0 {
 		r.p.Printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
 	}
-	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft} {
+	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft, system.Use} {
 		var lines []string
 		for _, c := range changes {
 			if c.Action != action {
@@ -219,7 +265,9 @@ func (r *runner) outline(format string) error {
 			}
 			lines = append(lines, line)
 		}
-		if len(lines) == 0 {
+		if len(lines) == 0 && action == system.Use {
+			continue
+		} else if len(lines) == 0 {
 			lines = []string{"nothing"}
 		}
 		r.p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
+	"maps"
+	"slices"
 )
 
 // Fingerprint tells workloads apart that make other objects with these
@@ -15,9 +17,7 @@ func (w *Workload) Fingerprint(p Params) (string, error) {
 	if !w.Target.Configured {
 		return "", nil // nothing is read
 	}
-	files := &readFiles{FS: w.files, sum: sha256.New()}
-	read := *w
-	read.files = files
+	read, files := w.traced()
 	// Any run's UUID will do, but none would leave names that end with it
 	// without their end.
 	c, err := read.Config(p, "00000000-0000-4000-8000-000000000000")
@@ -30,16 +30,35 @@ func (w *Workload) Fingerprint(p Params) (string, error) {
 	return hex.EncodeToString(files.sum.Sum(nil)[:8]), nil
 }
 
+// Traced is the workload with a function that lists which of its files were read
+// through it.
+func (w *Workload) Traced() (*Workload, func() []string) {
+	read, files := w.traced()
+	return read, func() []string { return slices.Sorted(maps.Keys(files.names)) }
+}
+
+func (w *Workload) traced() (*Workload, *readFiles) {
+	files := &readFiles{FS: w.files, sum: sha256.New(), names: make(map[string]bool)}
+	read := *w
+	read.files = files
+	return &read, files
+}
+
 // readFiles sums up the files that are read.
 type readFiles struct {
 	fs.FS
-	sum hash.Hash
+	sum   hash.Hash
+	names map[string]bool
 }
+
+// ReadDir implements fs.ReadDirFS.
+func (r *readFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(r.FS, name) }
 
 // ReadFile implements fs.ReadFileFS.
 func (r *readFiles) ReadFile(name string) ([]byte, error) {
 	text, err := fs.ReadFile(r.FS, name)
 	if err == nil {
+		r.names[name] = true
 		fmt.Fprintf(r.sum, "%q %d\n%s", name, len(text), text)
 	}
 	return text, err

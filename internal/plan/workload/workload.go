@@ -86,6 +86,9 @@ type Target struct {
 	// Renews is what a plan says under fresh: to have the system made anew for
 	// each step, "" where that cannot be.
 	Renews string
+	// Programs are the parameters by which a user names a program of this machine,
+	// Files those by which one names a file.
+	Programs, Files []string
 	// Facts are what it can tell of where a run was made; their values say nothing.
 	Facts []record.Fact
 }

@@ -54,7 +54,7 @@ type Provider struct{}
 // Declare implements system.Provider.
 func (Provider) Declare() workload.Target {
 	kind := requests()
-	return workload.Target{Name: name, Kind: kind, Axes: map[string]workload.TargetAxis{
+	return workload.Target{Name: name, Kind: kind, Files: []string{"urls", "ca"}, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 	}, Facts: []record.Fact{listFact("")}, Takes: map[string]string{"yes": "load the server without asking", "ignore-health": "load it though a request failed before the load"}}
 }

@@ -1,6 +1,10 @@
 package kubernetes
 
 import (
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
@@ -42,6 +46,31 @@ func (t *Settings) Check(c *own.Check) {
 	if t.Context != "" && t.Kubeconfig == "" {
 		c.Problem("context", "name the file as well: "+c.Key("kubeconfig"), "a context is named without the kubeconfig that has it")
 	}
+}
+
+// Brings are the programs that the kubeconfig has run to get credentials, and the
+// files that it has sent or trusted, each with the directory where it may lie: its
+// own. A kubeconfig that cannot be read brings nothing.
+func (t *Settings) Brings() (programs []string, files map[string]string) {
+	files = make(map[string]string)
+	config, err := clientcmd.LoadFromFile(t.Kubeconfig)
+	if t.Kubeconfig == "" || err != nil {
+		return nil, files
+	}
+	_ = clientcmd.ResolveLocalPaths(config) // at worst they are looked for elsewhere
+	for _, user := range config.AuthInfos {
+		if user.Exec != nil {
+			programs = append(programs, user.Exec.Command)
+		}
+		for _, file := range []string{user.TokenFile, user.ClientCertificate, user.ClientKey} {
+			files[file] = filepath.Dir(t.Kubeconfig)
+		}
+	}
+	for _, cluster := range config.Clusters {
+		files[cluster.CertificateAuthority] = filepath.Dir(t.Kubeconfig)
+	}
+	delete(files, "")
+	return programs, files
 }
 
 // System implements own.Own.

@@ -35,7 +35,7 @@ func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run s
 // Declare implements system.Provider.
 func (Provider) Declare() workload.Target {
 	kind := requests()
-	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
+	return workload.Target{Name: Name, Kind: kind, Programs: []string{"haproxy"}, Files: []string{"template", "hosts", "certificate"}, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind}, axisRoutes: {Loop: workload.Closed, Stream: &kind},
 	}, Facts: append(record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""}), record.RunsAs("haproxy", ""), record.RunsAs("the servers", ""))}

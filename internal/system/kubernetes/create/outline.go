@@ -2,6 +2,8 @@ package create
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,11 +35,32 @@ func Outline(v prepared.Variant, ids prepared.Identity) (list []system.Change, e
 				return nil, system.Mistakef("", "%w", err)
 			}
 			for _, doc := range docs {
+				for _, image := range images(doc) {
+					list = append(list, system.Change{Action: system.Use, What: "image " + image})
+				}
 				list = append(list, system.Change{Action: system.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
 			}
 		}
 	}
 	return list, nil
+}
+
+// images are those that a document names at any depth, in order.
+func images(in any) (list []string) {
+	switch v := in.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if text, ok := v[key].(string); ok && (key == "image" || strings.HasPrefix(text, "docker://")) {
+				list = append(list, text)
+			}
+			list = append(list, images(v[key])...)
+		}
+	case []any:
+		for _, one := range v {
+			list = append(list, images(one)...)
+		}
+	}
+	return list
 }
 
 // Document is what a template writes in its first iteration.

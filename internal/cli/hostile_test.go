@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// What a plan, a workload, a job file, a template or a record of somebody else's
+// names is neither run nor written over.
+func TestWhatAPlanBringsInIsData(t *testing.T) {
+	t.Parallel()
+	_, err := fio.Find(context.Background(), "")
+	harness.Able(t, err)
+	_, err = haproxy.Find(context.Background(), "")
+	harness.Able(t, err)
+	p := suite.Program(t)
+	ran, precious, outside := filepath.Join(p.Dir, "ran"), filepath.Join(p.Dir, "precious"), filepath.Join(t.TempDir(), "outside")
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(p.Dir, name)
+		}
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := strings.Repeat("kept ", 10_000)
+	write(precious, kept, 0o666)
+	write(outside, "[a]\nrw=read\n", 0o666)
+	write("evil", "#!/bin/sh\ntouch "+ran+"\necho fio-3.41\n", 0o755)
+	if err := os.Symlink(outside, filepath.Join(p.Dir, "inside.fio")); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(text string) []string {
+		write("plan.yaml", "schema: plimsoll/experiment/v1\n"+text, 0o644)
+		return []string{"run", "plan.yaml", "--out", "refused"}
+	}
+	job := func(options string) func() []string {
+		return func() []string {
+			write("job.fio", "[a]\nrw=write\nsize=64k\n"+options+"\n", 0o644)
+			return plan("workload: io-volumes\nparams: {path: ., job: job.fio}\naxis: {levels: [1]}\n")
+		}
+	}
+	template := func(lines string) func() []string {
+		return func() []string {
+			text, err := os.ReadFile("../system/router/haproxy/router.cfg.tmpl")
+			if err != nil {
+				t.Fatal(err)
+			}
+			write("router.cfg", strings.Replace(string(text), "global\n", "global\n"+lines+"\n", 1), 0o644)
+			return plan("workload: router\nparams: {template: router.cfg}\naxis: {name: connections, levels: [1]}\nhold: 1s\n")
+		}
+	}
+	of := func(text string) func() []string { return func() []string { return plan(text) } }
+	config := func(user string) func() []string {
+		return func() []string {
+			write("kubeconfig", "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {"+user+"}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n", 0o600)
+			return plan("workload: node-density\ntarget: {kubeconfig: kubeconfig}\naxis: {levels: [1]}\n")
+		}
+	}
+	own := func(target, params, template string) func() []string {
+		return func() []string {
+			write("own/workload.yaml", "schema: plimsoll/workload/v1\nname: own\nhelp: of somebody else's\ntarget: "+target+"\n"+params+"goals: {ready: [all Ready]}\nprimary: Ready p50\n", 0o644)
+			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  objects: [{objectTemplate: pod.yml, replicas: 1}]\n", 0o644)
+			write("own/pod.yml", template, 0o644)
+			return plan("workload: ./own\n")
+		}
+	}
+	const pods = "config: config.yml\naxes: [{name: pods-per-node, unit: pods/node, help: pods, default: {from: 1, step: 1, max: 5}}]\n"
+	for _, c := range []struct {
+		why  string
+		args func() []string
+		says string
+	}{
+		{"a job that loads code", job("ioengine=external:" + p.Dir + "/evil"), "ioengine"},
+		{"a job that maps a file over", job("iomem=mmapshared:" + precious), "iomem"},
+		{"a job that runs a command first", job("exec_prerun=" + p.Dir + "/evil"), "exec_prerun"},
+		{"a job on a file of others", job("filename=/proc/self/root" + precious), "filename"},
+		{"a job on a file above its own", job("filename=../../../precious"), "filename"},
+		{"a job that logs to a file", job("write_iolog=" + precious), "write_iolog"},
+		{"a job that includes another", job("include " + outside), "include"},
+		{"a template that loads Lua", template("  lua-load " + p.Dir + "/evil"), "lua-load"},
+		{"a template that runs checks", template("  external-check\n  insecure-fork-wanted"), "external-check"},
+		{"a template that sends a file as an error", template("defaults\n  errorfile 503 " + precious), "errorfile"},
+		{"a template that writes where it runs", template("  pidfile " + precious), "pidfile"},
+		{"a plan's own fio", of("workload: io-volumes\nparams: {path: ., fio: ./evil}\naxis: {levels: [1]}\n"), "params.fio names the program ./evil"},
+		{"a plan's own fio, by a whole path", of("workload: io-volumes\nparams: {path: ., fio: " + p.Dir + "/evil}\naxis: {levels: [1]}\n"), "params.fio names the program"},
+		{"an arm's own HAProxy", of("workload: router\naxis: {name: connections, level: 1}\narms: [{name: a}, {name: b, params: {haproxy: ./evil}}]\nrepeat: 2\n"), "arms[1].params.haproxy names the program ./evil"},
+		{"a cell's own fio", of("workload: io-volumes\nparams: {path: .}\nvary: {fio: ['', ./evil]}\naxis: {levels: [1]}\n"), "vary.fio[1] names the program ./evil"},
+		{"a job elsewhere on this machine", of("workload: io-volumes\nparams: {path: ., job: " + outside + "}\naxis: {levels: [1]}\n"), "names the file " + outside},
+		{"a link that leads there", of("workload: io-volumes\nparams: {path: ., job: inside.fio}\naxis: {levels: [1]}\n"), "names the file inside.fio"},
+		{"a workload's own fio", own("io", "axes: [{name: volumes, unit: volumes, help: volumes, default: {from: 1, step: 1, max: 5}}]\nparams: [{name: fio, type: string, default: ./evil, help: a program}]\n", ""), "must be empty"},
+		{"a kubeconfig that runs a program", config("exec: {apiVersion: client.authentication.k8s.io/v1, command: " + p.Dir + "/evil, interactiveMode: Never}"), "names the program " + p.Dir + "/evil"},
+		{"a kubeconfig that sends a file", config("tokenFile: " + outside), "names the file " + outside},
+		{"a workload with a hook", func() []string {
+			args := own("kubernetes", pods, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")()
+			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  hooks: [{cmd: ["+p.Dir+"/evil], when: beforeJobExecution}]\n  objects: [{objectTemplate: pod.yml, replicas: 1}]\n", 0o644)
+			return args
+		}, "hooks"},
+		{"a template that reads the environment", own("kubernetes", pods, `{{ env "HOME" }}`), `calls "env"`},
+		{"a template that reads outside", own("kubernetes", pods, `a: {{ ReadFile "../precious" }}`), "../precious"},
+		{"a workload whose template lies outside", func() []string {
+			args := own("kubernetes", pods, "")()
+			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  objects: [{objectTemplate: "+precious+", replicas: 1}]\n", 0o644)
+			return args
+		}, precious},
+	} {
+		got := p.Run(t, c.args()...)
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, c.says) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s", c.why, got.Code, process.ExitUsage, c.says, got.Stderr)
+		}
+		if text, err := os.ReadFile(precious); err != nil || string(text) != kept {
+			t.Fatalf("%s: overwrote a file: %v", c.why, err)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Fatalf("%s: ran a program", c.why)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
+		t.Error("a run directory was made")
+	}
+	// A dry run names them, and runs nothing either.
+	got := p.Run(t, append(plan("workload: io-volumes\nparams: {path: ., fio: ./evil, job: inside.fio}\naxis: {levels: [1]}\n"), "--dry-run")...)
+	if _, err := os.Stat(ran); err == nil || !strings.Contains(got.Stdout, "would use: the program ./evil, if --allow names it, too (params.fio); the file inside.fio (params.job)") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	// Who allows it is taken at their word.
+	got = p.Run(t, append(plan("workload: io-volumes\nparams: {path: ., fio: ./evil}\naxis: {levels: [1]}\n"), "--allow", "evil")...)
+	if _, err := os.Stat(ran); err != nil {
+		t.Errorf("what is allowed was not run: %v\n%s", err, got.Stderr)
+	}
+}
+
+// A record of somebody else's is read; what its links lead to is left as it is.
+func TestARecordIsData(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	got := p.Run(t, "sweep", "simulated", "--levels", "2", "--hold", "1ms", "--out", "run")
+	if got.Code != process.ExitHeld {
+		t.Fatal(got.Stderr)
+	}
+	for i, name := range []string{record.ResultFile, record.ObjectsFile, "." + record.ObjectsFile + ".part", "." + record.WindowsFile + ".part", "." + record.HistoryFile + ".part", "report.html"} {
+		precious, link := filepath.Join(p.Dir, fmt.Sprint("precious", i)), filepath.Join(p.Dir, "run", name)
+		if err := os.WriteFile(precious, []byte("kept"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(precious, link); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"analyze", "run"}, {"report", "run"}, {"run", "--resume", "run"}} {
+			got := p.Run(t, args...)
+			if text, err := os.ReadFile(precious); err != nil || string(text) != "kept" {
+				t.Errorf("%v overwrote what %s leads to: %v\n%s", args, name, err, got.Stderr)
+			}
+		}
+		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	// Nor is a program run that a record names.
+	ran, evil := filepath.Join(p.Dir, "ran"), filepath.Join(p.Dir, "evil")
+	if err := os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ExperimentFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, asRun, _ := strings.Cut(string(made), "asRun:")
+	plan := "schema: plimsoll/experiment/v1\nworkload: io-volumes\nparams: {path: ., fio: " + evil + "}\naxis: {levels: [1]}\ngoals: {g: ['errors <= 5%']}\nasRun:" + asRun
+	if err := os.WriteFile(filepath.Join(p.Dir, "run", record.ExperimentFile), []byte(plan), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", "--resume", "run"}, {"run", "run/" + record.ExperimentFile}, {"analyze", "run"}, {"report", "run"}} {
+		got := p.Run(t, args...)
+		if _, err := os.Stat(ran); err == nil {
+			t.Fatalf("%v ran a program\n%s", args, got.Stderr)
+		}
+	}
+	if got := p.Run(t, "run", "--resume", "run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "names the program "+evil) {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
