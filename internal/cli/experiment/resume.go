@@ -68,7 +68,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 		return err
 	}
 	if past.Done {
-		return r.showFinished(f, dir, x)
+		return r.showFinished(p, f, dir, x)
 	}
 	p.Logf("%s\n", whereItGoesOn(path, past))
 	r.under(p, stop, f)
@@ -210,8 +210,8 @@ func leftToDo(cleanup *record.Cleanup, command string) string {
 
 // showFinished shows the result of a run that has nothing left to be made.
 // What was judged already stays as it is.
-func (r *runner) showFinished(f *experimentFlags, dir record.Dir, x run.Experiment) error {
-	p, judge := r.p, run.Judge
+func (r *runner) showFinished(p *process.Process, f *experimentFlags, dir record.Dir, x run.Experiment) error {
+	judge := run.Judge
 	if !judged(dir) {
 		judge = run.Replay
 	}
