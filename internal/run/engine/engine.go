@@ -67,7 +67,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	// A guard's abort empties the target, whatever the design thinks.
 	s.FromEmpty = !e.loaded
 	if e.normal == nil {
-		normal, err := e.target.Health(ctx)
+		normal, err := e.health(ctx)
 		if err != nil {
 			return record.EndInterrupted, fmt.Errorf("read the target's health before any load: %w", err)
 		}
@@ -499,6 +499,24 @@ func (e *Engine) Empty(ctx context.Context) error {
 // healthyBound is how long a target may take to be as it was before any load.
 const healthyBound = time.Minute
 
+// healthPatience is how long the measures of health are asked for again.
+const healthPatience = 10 * time.Second
+
+// health are the measures of health; a target whose latest answer was a trouble
+// that passes may have them a moment later.
+func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
+	for deadline := time.Now().Add(healthPatience); ; {
+		measures, err := e.target.Health(ctx)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return measures, err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // awaitHealthy waits until every measure is back to normal.
 func (e *Engine) awaitHealthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, healthyBound, errNotHealthy)
@@ -551,7 +569,7 @@ func aboveNormal(measures, normal map[string]float64) []string {
 func (e *Engine) Healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthyBound)
 	defer cancel()
-	measures, err := e.target.Health(ctx)
+	measures, err := e.health(ctx)
 	if err != nil {
 		return err
 	}

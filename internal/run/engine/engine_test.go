@@ -848,6 +848,23 @@ func TestGuardsOfATargetOutOfReach(t *testing.T) {
 	})
 }
 
+// How healthy the target is before any load is asked for again, through what passes.
+func TestHealthIsAskedForAgain(t *testing.T) {
+	for after, held := range map[time.Duration]bool{3 * time.Second: true, time.Hour: false} {
+		bubble(t, func(t *testing.T, tr *trial) {
+			tr.target.health = func(now time.Duration) (map[string]float64, error) {
+				if now < after {
+					return nil, errors.New("503")
+				}
+				return map[string]float64{"nodesNotReady": 0}, nil
+			}
+			if ending, err := tr.Run(context.Background(), whole(5)); (ending == record.EndHeld && err == nil) != held {
+				t.Errorf("healthy after %v: %s, %v: %s", after, ending, err, tr.sink.story())
+			}
+		})
+	}
+}
+
 func TestUnrest(t *testing.T) {
 	for _, tt := range []struct {
 		why           string
