@@ -26,13 +26,14 @@ import (
 
 // Environment variables of the matrix: its size, short or whole, without which it
 // is not made; its seed; the row and the column that are made alone, each in part;
-// and the file that gets its table.
+// the file that gets its table; and the time after which no cell is begun any more.
 const (
 	sizeVariable   = "PLIMSOLL_FAULTS"
 	seedVariable   = "PLIMSOLL_FAULTS_SEED"
 	faultVariable  = "PLIMSOLL_FAULTS_FAULT"
 	loadVariable   = "PLIMSOLL_FAULTS_LOAD"
 	outputVariable = "PLIMSOLL_FAULTS_OUT"
+	withinVariable = "PLIMSOLL_FAULTS_WITHIN"
 )
 
 const (
@@ -51,6 +52,19 @@ type matrix struct {
 	tallies map[string]*tally // by row and column
 	healed  tally             // of all faults that a client can heal
 	smaller int               // failures that were made smaller
+	until   time.Time         // when no cell is begun any more
+	unmade  int               // cells that were not begun for that
+}
+
+// over skips a cell that would be begun when the matrix's time is over.
+func (m *matrix) over(t *testing.T) {
+	if time.Now().Before(m.until) {
+		return
+	}
+	m.mu.Lock()
+	m.unmade++
+	m.mu.Unlock()
+	t.Skip("the time is over: it is not made")
 }
 
 // tally counts how runs ended.
@@ -201,8 +215,9 @@ func (m *matrix) judge(t *testing.T, c *cell) {
 		t.Errorf("%s\nmade again: make faults SEED=%d FAULT='%s' LOAD='%s'", strings.Join(c.problems, "\n"), m.seed, c.fault.name, c.load.name)
 		m.shrink(t, c)
 	}
+	t.Logf("%s: exit code %d after %v; %s", v, c.got.Code, c.took.Round(10*time.Millisecond), c.first())
 	if c.proxy != nil {
-		t.Logf("%s; faults %v", v, c.proxy.Counts().Faults)
+		t.Logf("faults %v", c.proxy.Counts().Faults)
 	}
 }
 
@@ -305,6 +320,11 @@ func TestMatrix(t *testing.T) {
 	if m.seed, err = strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err != nil {
 		t.Fatalf("%s: %v", seedVariable, err)
 	}
+	within, err := time.ParseDuration(os.Getenv(withinVariable))
+	if err != nil {
+		t.Fatalf("%s: %v", withinVariable, err)
+	}
+	m.until = time.Now().Add(within)
 	t.Logf("seed %d", m.seed)
 	used := make(map[string]load)
 	for _, f := range table() {
@@ -361,6 +381,7 @@ func (m *matrix) beside(t *testing.T) {
 				for n := range times {
 					t.Run(fmt.Sprint(f.name, "/", l.name, "/", n), func(t *testing.T) {
 						t.Parallel()
+						m.over(t)
 						c := m.newCell(f, l, n)
 						m.take(t, c)
 						c.make(t, m.twins[l.name])
@@ -375,6 +396,7 @@ func (m *matrix) beside(t *testing.T) {
 // together makes the cells of a fault that all runs of a lab meet: they are under
 // way when it happens.
 func (m *matrix) together(t *testing.T, f fault, on []load) {
+	m.over(t)
 	var cells []*cell
 	for _, l := range on {
 		c := m.newCell(f, l, 0)
@@ -420,7 +442,7 @@ func (m *matrix) summary(t *testing.T) {
 		judged += times
 	}
 	other := judged - m.healed.verdicts[same]
-	t.Logf("seed %d: %d runs, %d not judged because the machine was busy; of %d whose fault a client can heal %d ended as the twin", m.seed, n, busy, judged, judged-other)
+	t.Logf("seed %d: %d runs, %d not made because the time was over, %d not judged because the machine was busy; of %d whose fault a client can heal %d ended as the twin", m.seed, n, m.unmade, busy, judged, judged-other)
 	if os.Getenv(faultVariable) == "" && os.Getenv(loadVariable) == "" {
 		if 20*other > judged {
 			t.Errorf("%d of %d runs did not end as the twin although a client can heal their fault, more than 1 in 20: %v", other, judged, m.healed.verdicts)

@@ -6,12 +6,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // page is the table of a run of the matrix, as docs/reliability.md has it.
 func (m *matrix) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nThe latest run of the whole had the seed %d.", preface, m.seed)
+	of := "the whole"
+	if !m.whole {
+		of = "the short part (`make faults-core`)"
+	}
+	fmt.Fprintf(&b, "%s\nThe table is of %s with the seed %d, made on %s.", preface, of, m.seed, time.Now().UTC().Format(time.DateOnly))
+	if m.unmade > 0 {
+		fmt.Fprintf(&b, " Its time was over before %d of its cells or rows were begun; what is \"not made\" is not tested by it.", m.unmade)
+	}
 	judged := 0
 	for _, n := range m.healed.verdicts {
 		judged += n
@@ -97,7 +105,8 @@ while all loads of the lab are under way.
 
 Of every run, whatever the fault:
 
-- The record has created as many objects as the proxy has seen.
+- The record has created as many objects as the proxy has seen. A SIGKILL may
+  cost it those of its latest 100 ms.
 - Where a result says that cleanup is done, nothing is left, by a list past the
   proxy. Where something is left, the run names the command that removes it, and
   that command does.

@@ -3,6 +3,7 @@ package faults
 import (
 	"math/rand/v2"
 	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -39,10 +40,10 @@ func loads() []load {
 			args: []string{"vm-boot-storm", "--levels", "4", "--hold", "500ms", "--step-timeout", "20s"}},
 		{name: "stream", bound: 30 * time.Second,
 			args: []string{"simulated", "--axis", "requests", "--levels", "300", "--hold", "3s"}},
-		{name: "router", bound: 60 * time.Second, servers: []string{"haproxy"},
-			args: []string{"router", "--axis", "rate", "--levels", "100", "--hold", "3s"}},
+		{name: "router", bound: 120 * time.Second, servers: []string{"haproxy"},
+			args: []string{"router", "--axis", "rate", "--levels", "100", "--hold", "3s"}, slow: []string{"--hold", "9s", "--hold-max", "9s"}},
 		{name: "volumes", bound: 120 * time.Second, servers: []string{"glusterd", "glusterfsd"},
-			args: []string{"gluster-volumes", "--levels", "2", "--hold", "1s"}},
+			args: []string{"gluster-volumes", "--levels", "2", "--hold", "1s"}, slow: []string{"--hold", "9s"}},
 		{name: "IO", bound: 60 * time.Second, servers: []string{"fio"},
 			args: []string{"io-volumes", "--axis", "rate", "--levels", "50", "--hold", "3s", "--set", "path=mount", "--set", "size=1MiB", "--set", "drive=false", "--slo", "errors <= 0%"}},
 	}
@@ -61,7 +62,7 @@ const (
 	named   must = "a breach whose first sentence is the fault"
 	refused must = "an error that names it, exit code 5, or the twin's verdict"
 	resumed must = "resumed, it ends with the twin's verdict"
-	prompt  must = "it ends within 2 s and names what removes the rest"
+	prompt  must = "it ends within 2 s, or of a second SIGTERM while it removes, and names what removes the rest"
 )
 
 // fault is a row of the matrix.
@@ -90,11 +91,14 @@ const (
 	density, rate, objects, machines = "pods by density", "pods by rate", "described objects", "machines"
 	stream_, router, volumes, io_    = "stream", "router", "volumes", "IO"
 	noAPI                            = "cannot occur: it has no API server"
+	inRows                           = "each component has rows of its own"
+	servers                          = "(?i)haproxy|server|gluster|brick|fio|answer|timeout|mount|stood still"
 	noPlaces                         = "cannot occur: it has no places of its own"
 )
 
-func pods() []string { return []string{density, rate} }
-func apis() []string { return []string{density, rate, objects, machines} }
+func pods() []string   { return []string{density, rate} }
+func apis() []string   { return []string{density, rate, objects, machines} }
+func locals() []string { return []string{router, volumes, io_} }
 func every() []string {
 	return []string{density, rate, objects, machines, stream_, router, volumes, io_}
 }
@@ -157,7 +161,10 @@ func table() []fault {
 			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), alone: true, on: apis(), short: c.short, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
 			fault{name: c.name + " killed and started again", must: told, act: restarted(c.name), alone: true, on: apis(), elsewhere: elsewhere, says: regexp.MustCompile(c.says)})
 	}
+	elsewhere := map[string]string{density: inRows, rate: inRows, objects: inRows, machines: inRows, stream_: "cannot occur: it is simulated in the program"}
 	list = append(list,
+		fault{name: "all that serve it stopped until the end", must: told, act: serversGet(syscall.SIGSTOP), on: locals(), says: regexp.MustCompile(servers), elsewhere: elsewhere},
+		fault{name: "all that serve it killed", must: told, act: serversGet(syscall.SIGKILL), on: locals(), short: []string{router}, says: regexp.MustCompile(servers), elsewhere: elsewhere},
 		fault{name: "node deleted", must: told, act: nodeDeleted, on: []string{density, rate, objects}, short: []string{density},
 			says: regexp.MustCompile(`(?i)nodes?\b`), elsewhere: map[string]string{machines: "TestFaultsOfVirtualMachines", stream_: noPlaces, router: noPlaces,
 				volumes: "a storage server's bricks: TestVolumesThatFail", io_: "TestIOOnGlusterThatBreaks"}},

@@ -250,6 +250,9 @@ func (s *Started) Ended() bool {
 	}
 }
 
+// Stderr is what the command has said so far.
+func (s *Started) Stderr() string { return s.stderr.String() }
+
 // Signal sends the command a signal.
 func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
 
