@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/record/upgrade/keys"
 )
@@ -180,4 +181,47 @@ func (k ObjectKind) Owner(milestone string) string {
 		return ""
 	}
 	return k.Milestones[i].Owner
+}
+
+// KnownTroubles are those that a kind of object knows, found by what tells of them:
+// a class, or a reason with its message.
+type KnownTroubles struct {
+	Kind     *ObjectKind
+	byReason map[string][]*Trouble
+}
+
+// NewKnownTroubles are those of a kind.
+func NewKnownTroubles(kind *ObjectKind) *KnownTroubles {
+	k := &KnownTroubles{Kind: kind, byReason: make(map[string][]*Trouble)}
+	for i := range kind.Troubles {
+		x := &kind.Troubles[i]
+		for _, reason := range x.Reasons {
+			k.byReason[reason] = append(k.byReason[reason], x)
+		}
+	}
+	return k
+}
+
+// Of is what an object tells of by the class of its trouble, or without one by its
+// reason; nil for nothing that is known.
+func (k *KnownTroubles) Of(class, reason string) *Trouble {
+	x := k.Classify(reason, "")
+	if class == "" || x != nil && x.Class == class {
+		return x
+	}
+	if i := slices.IndexFunc(k.Kind.Troubles, func(t Trouble) bool { return t.Class == class }); i >= 0 {
+		return &k.Kind.Troubles[i]
+	}
+	return x
+}
+
+// Classify is what a reason tells of, nil for nothing that is known: the first
+// trouble that holds.
+func (k *KnownTroubles) Classify(reason, message string) *Trouble {
+	for _, x := range k.byReason[reason] {
+		if len(x.Message) == 0 || slices.ContainsFunc(x.Message, func(text string) bool { return strings.Contains(message, text) }) {
+			return x
+		}
+	}
+	return nil
 }

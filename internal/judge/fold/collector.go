@@ -26,7 +26,7 @@ type Tables struct {
 type Collector struct {
 	spec    *result.Spec
 	tables  *Tables
-	known   *knownTroubles
+	known   *record.KnownTroubles
 	matcher *signature.Matcher
 	bounds  bounds
 
@@ -34,7 +34,7 @@ type Collector struct {
 	objects    *objects
 	places     places
 	faults     faults
-	histograms histograms
+	histograms usage.Histograms
 	phases     Phases
 	cost       usage.OwnCost
 	heads      map[int]*result.Step // of the steps that have ended, for their objects' rows
@@ -44,8 +44,8 @@ type Collector struct {
 // looked for; the collector is whole without.
 func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	c := &Collector{
-		spec: spec, tables: tables, known: newKnownTroubles(&spec.Kind), objects: newObjects(spec),
-		histograms: newHistograms(), bounds: newBounds(), heads: make(map[int]*result.Step),
+		spec: spec, tables: tables, known: record.NewKnownTroubles(&spec.Kind), objects: newObjects(spec),
+		histograms: usage.NewHistograms(), bounds: newBounds(), heads: make(map[int]*result.Step),
 		places: places{noun: spec.Kind.Place, now: make(map[string]placeNow), first: make(map[string]map[string]bool)},
 	}
 	var err error
@@ -77,7 +77,7 @@ func (c *Collector) Add(e record.Event) {
 	case *record.Place:
 		c.places.add(e, body, f)
 	case *record.ComponentHistogram:
-		c.histograms.add(body)
+		c.histograms.Add(body)
 	case *record.Reading:
 		c.cost.Add(body)
 	}
@@ -140,7 +140,7 @@ func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
 		c.emitRows(c.objects.begin(s.Units))
 		c.current = newFacts(e.T, e.Step, s, c.known)
 		c.places.begin(c.current)
-		c.histograms.begin()
+		c.histograms.Begin()
 		c.matcher.Begin(e.Step)
 	case record.PhaseLoaded:
 		if f != nil {
@@ -190,7 +190,7 @@ func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 	c.objects.end(f)
 	c.places.end(f)
 	s := measure(c.spec, f)
-	s.Durations = c.histograms.end()
+	s.Durations = c.histograms.End()
 	c.showed(f, s)
 	s.Hits = c.matcher.End(f.End, peaksOf(s, c.spec, f))
 	c.phases.add(c.spec, f)

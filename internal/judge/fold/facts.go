@@ -67,7 +67,7 @@ type Stop struct {
 }
 
 // newFacts begins a step.
-func newFacts(t record.Micros, id int, s *record.StepEvent, known *knownTroubles) *Facts {
+func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownTroubles) *Facts {
 	f := &Facts{
 		head: result.Step{
 			ID: id, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
@@ -76,7 +76,7 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *knownTroubles
 		},
 		Start: t, loaded: Never, Reached: Never, End: Never,
 		timeout: s.Timeout, hold: s.Hold, places: s.Places, Others: s.Others, ToAsk: s.Units,
-		readings: usage.NewReadings(known.kind.Metrics), Troubles: newTroubles(known, s.Open),
+		readings: usage.NewReadings(known.Kind.Metrics), Troubles: newTroubles(known, s.Open),
 	}
 	if s.Timeout <= 0 {
 		f.timeout = unreached - 1

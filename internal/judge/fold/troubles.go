@@ -15,7 +15,7 @@ import (
 // Troubles collects what went wrong in a step as it is seen: what objects,
 // requests and the target's own events tell of.
 type Troubles struct {
-	known *knownTroubles
+	known *record.KnownTroubles
 	open  bool // objects are removed as they age
 	Seen  map[result.BreachKind]*Sighting
 	// warnings are the target's own, grouped.
@@ -50,7 +50,7 @@ type eventGroup struct {
 // maxEventObjects bounds what is remembered of one group of warnings.
 const maxEventObjects = 100_000
 
-func newTroubles(known *knownTroubles, open bool) Troubles {
+func newTroubles(known *record.KnownTroubles, open bool) Troubles {
 	return Troubles{known: known, open: open, Seen: make(map[result.BreachKind]*Sighting), warnings: make(map[eventKey]*eventGroup)}
 }
 
@@ -85,9 +85,9 @@ func (c *Troubles) addRequest(r *record.Slot) {
 // addState notes what an object tells of itself. Was is the reason that it gave
 // before.
 func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
-	if r.Lost == c.known.kind.There {
+	if r.Lost == c.known.Kind.There {
 		switch {
-		case r.Reason == "" || r.Reason != c.known.kind.Removing:
+		case r.Reason == "" || r.Reason != c.known.Kind.Removing:
 			c.observe(result.BreachReadiness, t, "ready objects became unready", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 		case !c.open: // else it is removed as it ages
 			c.observe(result.BreachDeleted, t, "objects were deleted, but not by the run", r.Object, "").reports++
@@ -96,14 +96,14 @@ func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Reason == was {
 		return // the same trouble in other words
 	}
-	if x := c.known.of(r.Class, r.Reason); x != nil {
+	if x := c.known.Of(r.Class, r.Reason); x != nil {
 		c.observe(result.BreachKind(x.Class), t, x.What, r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 	}
 }
 
 // addEvent notes what the target has published.
 func (c *Troubles) addEvent(t record.Micros, e *record.KubeEvent) {
-	if x := c.known.classify(e.Reason, e.Message); x != nil {
+	if x := c.known.Classify(e.Reason, e.Message); x != nil {
 		c.observe(result.BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
 	}
 	if e.Type != "Warning" {
@@ -121,44 +121,13 @@ func (c *Troubles) addEvent(t record.Micros, e *record.KubeEvent) {
 	}
 }
 
-// knownTroubles are those that a kind of object knows, by the reasons that tell
-// of them.
-type knownTroubles struct {
-	kind     *record.ObjectKind
-	byReason map[string][]*record.Trouble
-}
-
-func newKnownTroubles(kind *record.ObjectKind) *knownTroubles {
-	k := &knownTroubles{kind: kind, byReason: make(map[string][]*record.Trouble)}
-	for i := range kind.Troubles {
-		x := &kind.Troubles[i]
-		for _, reason := range x.Reasons {
-			k.byReason[reason] = append(k.byReason[reason], x)
-		}
-	}
-	return k
-}
-
-// of is what an object tells of by the class of its trouble, or without one by its
-// reason; nil for nothing that is known.
-func (k *knownTroubles) of(class, reason string) *record.Trouble {
-	x := k.classify(reason, "")
-	if class == "" || x != nil && x.Class == class {
-		return x
-	}
-	if i := slices.IndexFunc(k.kind.Troubles, func(t record.Trouble) bool { return t.Class == class }); i >= 0 {
-		return &k.kind.Troubles[i]
-	}
-	return x
-}
-
 // Final says what kept objects that will never be there, the most frequent trouble
 // first; "" where none is known.
 func (f *Facts) Final() string {
 	counts := make(map[*record.Trouble]int)
 	for i := range f.units {
 		if o := f.units[i].object; f.outcomes[i] == unitNeverReady && o != nil && o.failed {
-			if x := f.Troubles.known.of(o.class, o.reason); x != nil {
+			if x := f.Troubles.known.Of(o.class, o.reason); x != nil {
 				counts[x]++
 			}
 		}
@@ -171,15 +140,4 @@ func (f *Facts) Final() string {
 		parts = append(parts, fmt.Sprintf("%d never will: %s", counts[x], x.What))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// classify is what a reason tells of, nil for nothing that is known: the first
-// trouble that holds.
-func (k *knownTroubles) classify(reason, message string) *record.Trouble {
-	for _, x := range k.byReason[reason] {
-		if len(x.Message) == 0 || slices.ContainsFunc(x.Message, func(text string) bool { return strings.Contains(message, text) }) {
-			return x
-		}
-	}
-	return nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Warnings of one kind that name ever more objects do not fill the memory.
 func TestWarningsAreBounded(t *testing.T) {
-	c := newTroubles(newKnownTroubles(&record.ObjectKind{}), false)
+	c := newTroubles(record.NewKnownTroubles(&record.ObjectKind{}), false)
 	for i := range maxEventObjects + 10 {
 		c.addEvent(0, &record.KubeEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"})
 	}

@@ -1,4 +1,4 @@
-package fold
+package usage
 
 import (
 	"cmp"
@@ -11,27 +11,29 @@ import (
 
 type durationsKey struct{ source, name string }
 
-// histograms collects what programs publish of how long their work took.
-type histograms struct {
+// Histograms collects what programs publish of how long their work took.
+type Histograms struct {
 	// latest are those that came since the last step began or ended, and before
 	// those as published before the step's load.
 	latest, before map[durationsKey]*record.ComponentHistogram
 }
 
-func newHistograms() histograms {
-	return histograms{latest: make(map[durationsKey]*record.ComponentHistogram)}
+// NewHistograms has none.
+func NewHistograms() Histograms {
+	return Histograms{latest: make(map[durationsKey]*record.ComponentHistogram)}
 }
 
-func (c *histograms) add(r *record.ComponentHistogram) { c.latest[durationsKey{r.Source, r.Name}] = r }
+// Add takes in what a program publishes.
+func (c *Histograms) Add(r *record.ComponentHistogram) { c.latest[durationsKey{r.Source, r.Name}] = r }
 
-// begin begins a step's load.
-func (c *histograms) begin() {
-	*c = histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
+// Begin begins a step's load.
+func (c *Histograms) Begin() {
+	*c = Histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
 }
 
-// end is the differences between what was published before a step's load and at
+// End is the differences between what was published before a step's load and at
 // its end.
-func (c *histograms) end() []result.HistogramSummary {
+func (c *Histograms) End() []result.HistogramSummary {
 	var list []result.HistogramSummary
 	for key, after := range c.latest {
 		before := c.before[key]
@@ -50,12 +52,12 @@ func (c *histograms) end() []result.HistogramSummary {
 	slices.SortFunc(list, func(x, y result.HistogramSummary) int {
 		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Name, y.Name))
 	})
-	*c = newHistograms()
+	*c = NewHistograms()
 	return list
 }
 
 // published reports whether a program had published anything before the load.
-func (c *histograms) published(source string) bool {
+func (c *Histograms) published(source string) bool {
 	for key := range c.before {
 		if key.source == source {
 			return true
