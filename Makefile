@@ -6,6 +6,7 @@
 # make truth   finds what was planted, and prints the table of it
 # make faults  plants every fault in every load, with a new seed (an hour)
 # make faults-core  the short part of it, with a fixed seed (CI)
+# make fuzz    runs every fuzz target for a minute (half an hour)
 # make race-core  the race detector over what shares data (CI)
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
@@ -32,7 +33,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsol
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/run ./internal/run/engine ./internal/record ./internal/judge/objects ./internal/judge/compare ./internal/proc ./internal/cli/screen ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/local/load
 
-.PHONY: build ui demo demo-real deps test test-long truth faults faults-core check race race-core bench bench-scale clean
+.PHONY: build ui demo demo-real deps test test-long truth faults faults-core fuzz check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -134,6 +135,21 @@ faults: deps build
 
 faults-core: deps build
 	$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=short PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),1h) PLIMSOLL_FAULTS_SEED=$(or $(SEED),1) $(FAULTS)
+
+# Every fuzz target for a minute each. An input that fails is kept by the Go tool in the
+# package's testdata/fuzz, and make test runs it from then on: commit it with the
+# correction. Without an input "context deadline exceeded" is no failure: the Go tool
+# says it when the time is over within an execution.
+FUZZTIME = 1m
+
+fuzz:
+	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT && for file in $$(grep -rlE '^func Fuzz' --include='*_test.go' internal | sort); do \
+		for target in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9]+)\(.*/\1/p' $$file); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) >"$$log" 2>&1 || \
+				{ grep -q 'context deadline exceeded' "$$log" && ! grep -q 'Failing input' "$$log"; } || { cat "$$log"; exit 1; }; \
+			echo "$$(dirname $$file) $$target: $$(grep -o 'execs: [0-9]*' "$$log" | tail -1)"; \
+		done; \
+	done
 
 # The packages that share data between goroutines, under the race detector.
 race-core:
