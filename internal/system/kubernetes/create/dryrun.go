@@ -305,10 +305,10 @@ func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) 
 }
 
 // podOf is a pod as a controller makes it of an object, nil for an object that is
-// one itself or makes none.
+// one itself, makes none, or has a template of something else, such as of a machine.
 func podOf(u unstructured.Unstructured) *unstructured.Unstructured {
 	template, ok, err := unstructured.NestedMap(u.Object, "spec", "template")
-	if pods, perNode := kubeburner.PodsOf(u.Object); !ok || err != nil || u.GetKind() == "Pod" || pods == 0 && !perNode {
+	if pods, perNode := kubeburner.PodsOf(u.Object); !ok || err != nil || u.GetKind() == "Pod" || pods == 0 && !perNode || !scheme.Scheme.Recognizes(u.GroupVersionKind()) {
 		return nil
 	}
 	pod := &unstructured.Unstructured{Object: template}

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -35,6 +36,27 @@ func TestRefusalsNameTheirPath(t *testing.T) {
 	if mistaken(api.Reply{Code: 400}, errors.New("admission webhook x does not support dry run")) || !mistaken(api.Reply{Code: 400}, errors.New("strict")) || !mistaken(api.Reply{Code: 403}, errors.New("quota")) ||
 		mistaken(api.Reply{Code: 403, Body: []byte(`User "u" cannot create resource "pods"`)}, errors.New("no right")) {
 		t.Error("what is a mistake")
+	}
+}
+
+// Only a template of a pod is asked for as one: that of a machine, which runs in a pod
+// too, is something else.
+func TestPodsOfControllers(t *testing.T) {
+	of := func(apiVersion, kind string, spec map[string]any) *unstructured.Unstructured {
+		return podOf(unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "x"}, "spec": spec}})
+	}
+	template := map[string]any{"spec": map[string]any{}}
+	if pod := of("apps/v1", "Deployment", map[string]any{"template": template}); pod == nil || pod.GetKind() != "Pod" || pod.GetName() != "x-pod" {
+		t.Errorf("of a deployment: %v", pod)
+	}
+	for why, pod := range map[string]*unstructured.Unstructured{
+		"a machine":          of("kubevirt.io/v1", "VirtualMachine", map[string]any{"runStrategy": "Always", "template": template}),
+		"no replicas":        of("apps/v1", "Deployment", map[string]any{"replicas": int64(0), "template": template}),
+		"something that has": of("v1", "Service", map[string]any{"template": template}),
+	} {
+		if pod != nil {
+			t.Errorf("%s: %v", why, pod)
+		}
 	}
 }
 
