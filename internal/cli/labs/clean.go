@@ -67,6 +67,7 @@ command was killed.`,
 	process.OutputFlag(cmd, &c.output)
 	c.from.Add(cmd, "clean")
 	flags := cmd.Flags()
+	flags.StringVar(&c.namespace, "namespace", "", "look only into the namespace of this `name`, which stays, as a user who sees no other")
 	flags.StringVar(&c.run, "run", "", "remove only what the run with this `id` left")
 	flags.BoolVar(&c.force, "force", false, "also remove from the cluster what belongs to a run that may still be active")
 	flags.BoolVar(&c.wait, "wait", false, "wait until runs from elsewhere count as dead")
@@ -88,6 +89,7 @@ type cleaner struct {
 	p                   *process.Process
 	from                process.ClusterFlags
 	run, output         string
+	namespace           string
 	force, wait, dryRun bool
 
 	out  cleaned
@@ -109,7 +111,7 @@ func (c *cleaner) unfinished(err error) error {
 
 // settings name the cluster.
 func (c *cleaner) settings() *kubernetes.Settings {
-	return &kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context}
+	return &kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context, Namespace: c.namespace}
 }
 
 func (c *cleaner) say(format string, args ...any) {
@@ -159,7 +161,7 @@ func (c *cleaner) cleanHost(ctx context.Context) error {
 func (c *cleaner) leftovers(ctx context.Context, of *kubernetes.Cluster) ([]sweep.Leftover, error) {
 	for what := "looking for what runs have left"; ; what = "waiting for runs to give no further sign of life" {
 		found := c.p.WaitFor(what)
-		list, err := of.Leftovers(ctx, false)
+		list, err := of.Leftovers(ctx, false, c.namespace)
 		awaited := c.wait && !c.force && slices.ContainsFunc(list, func(l sweep.Leftover) bool {
 			return l.Alive && !l.Here && (c.run == "" || c.run == l.Run)
 		})

@@ -113,14 +113,30 @@ func (c *Cluster) version(ctx context.Context) (version string, offset *float64,
 	return info.GitVersion, offset, nil
 }
 
+// haveNamespace refuses a namespace that is not there. One that the user may not look
+// at is taken for granted: what is made in it says more.
+func (c *Cluster) haveNamespace(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	r, err := c.client.Call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
+	switch {
+	case err != nil:
+		return c.client.Unreachable(err)
+	case r.Code == http.StatusNotFound:
+		return system.Mistakef("make it first, or leave out --namespace: the run then makes its own", "there is no namespace %s", name)
+	}
+	return nil
+}
+
 // Survey looks at the cluster, see survey.Of.
 func (c *Cluster) Survey(ctx context.Context) (*survey.Survey, error) {
 	return survey.Of(ctx, c.client, c.host)
 }
 
 // Leftovers are what runs have left in the cluster, see sweep.Leftovers.
-func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]sweep.Leftover, error) {
-	return sweep.Leftovers(ctx, c.client, c.host, quick)
+func (c *Cluster) Leftovers(ctx context.Context, quick bool, namespace string) ([]sweep.Leftover, error) {
+	return sweep.Leftovers(ctx, c.client, c.host, quick, namespace)
 }
 
 // Clean removes what a run has left, see sweep.Clean.

@@ -316,7 +316,7 @@ func leftNothing(t *testing.T, kubeconfig string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	left, err := c.Leftovers(context.Background(), false)
+	left, err := c.Leftovers(context.Background(), false, "")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left in the cluster: %+v, %v", left, err)
 	}
@@ -545,7 +545,7 @@ func TestARemovalOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	left, err := c.Leftovers(context.Background(), false)
+	left, err := c.Leftovers(context.Background(), false, "")
 	if err != nil || len(left) != 1 {
 		t.Fatalf("the run that was cut off left %+v, %v", left, err)
 	}
@@ -585,7 +585,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	left, err := c.Leftovers(context.Background(), false)
+	left, err := c.Leftovers(context.Background(), false, "")
 	if err != nil || len(left) != 1 {
 		t.Fatalf("the run that was cut off left %+v, %v", left, err)
 	}

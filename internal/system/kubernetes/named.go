@@ -17,6 +17,7 @@ type Settings struct {
 	LabName    string     `yaml:"labName" flag:"lab" value:"name" help:"the lab with this name; see 'plimsoll lab'"`
 	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" value:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
+	Namespace  string     `yaml:"namespace" flag:"namespace" value:"name" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
 }
 
 // settingsOf are those of a plan.
@@ -87,14 +88,17 @@ func (t *Settings) System() string {
 }
 
 // Named implements own.Own.
-func (t *Settings) Named() []string {
+func (t *Settings) Named() (flags []string) {
 	switch {
 	case t.LabName != "":
-		return []string{"--lab", t.LabName}
+		flags = []string{"--lab", t.LabName}
 	case t.Kubeconfig != "" && t.Context != "":
-		return []string{"--kubeconfig", t.Kubeconfig, "--context", t.Context}
+		flags = []string{"--kubeconfig", t.Kubeconfig, "--context", t.Context}
 	case t.Kubeconfig != "":
-		return []string{"--kubeconfig", t.Kubeconfig}
+		flags = []string{"--kubeconfig", t.Kubeconfig}
 	}
-	return nil
+	if flags != nil && t.Namespace != "" {
+		flags = append(flags, "--namespace", t.Namespace)
+	}
+	return flags
 }

@@ -60,6 +60,9 @@ type session struct {
 	opened
 	beyond Extension
 
+	// namespace is one that exists and that all is made in, "" for the run's own.
+	namespace string
+
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
 	release func()      // of the processors that this program is kept to, or nil
@@ -101,6 +104,15 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	if err != nil {
 		return err
 	}
+	s.namespace = t.Namespace
+	if err := s.find(ctx, t, show); err != nil {
+		return err
+	}
+	return s.cluster.haveNamespace(ctx, t.Namespace)
+}
+
+// find connects to what is loaded.
+func (s *session) find(ctx context.Context, t *Settings, show func(string)) error {
 	switch {
 	case t.LabName != "":
 		return s.openNamedLab(ctx, s.Host, t.LabName)
@@ -212,7 +224,7 @@ func (s *session) Sweep(ctx context.Context) error {
 	if s.private {
 		return nil
 	}
-	leftovers, err := s.cluster.Leftovers(ctx, len(s.Before) == 0)
+	leftovers, err := s.cluster.Leftovers(ctx, len(s.Before) == 0, s.namespace)
 	if api.Refused(err) && len(s.Before) == 0 {
 		s.Log("note: whether an earlier run has left anything is not known: %v", err)
 		return nil
@@ -273,7 +285,7 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) (
 			return nil, fmt.Errorf("wait for the end of run %s: %w", strings.Join(runs, ", "), context.Cause(ctx))
 		}
 		var err error
-		if leftovers, err = s.cluster.Leftovers(ctx, len(s.Before) == 0); err != nil {
+		if leftovers, err = s.cluster.Leftovers(ctx, len(s.Before) == 0, s.namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -414,6 +426,15 @@ func variantOf(r system.Request, given map[string]string) (v prepared.Variant, e
 	if problems := kubeburner.Unsupported(v.Config); len(problems) > 0 {
 		return v, system.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
 	}
+	t, err := settingsOf(r.Plan)
+	if err != nil {
+		return v, err
+	}
+	for j := range v.Config.Jobs {
+		if job := &v.Config.Jobs[j]; t.Namespace != "" {
+			job.Namespace, job.NamespacedIterations = t.Namespace, false
+		}
+	}
 	if v.Templates, err = v.Config.Templates(r.Workload.Files()); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
@@ -543,10 +564,14 @@ func (p Provider) Outline(r system.Request) ([]system.Change, error) {
 		list = append(list, system.Change{Action: system.RemoveLeft, What: "leftovers of earlier runs"})
 	}
 	list = append(list, p.extension(r).Outline()...)
-	list = append(list, system.Change{Action: system.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
+	canary := "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"
+	if t.Namespace != "" {
+		canary = "in namespace " + t.Namespace + ", which stays, a pod that is never scheduled, to measure the watch"
+	}
+	list = append(list, system.Change{Action: system.Make, What: canary})
 	seen := make(map[system.Change]bool)
 	for _, a := range rendered.toLoad() {
-		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run})
+		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run}, t.Namespace)
 		if err != nil {
 			return nil, err
 		}

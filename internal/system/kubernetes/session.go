@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
@@ -49,7 +51,7 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 // load is the workload as the cluster takes it.
 func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
@@ -283,7 +285,7 @@ func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey
 	if s.Workload == nil {
 		look.Needs = nil // a workload needs them, and there is none
 	}
-	if err := from.Examine(ctx, &health, look.Needs); err != nil {
+	if err := from.Examine(ctx, &health, look.Needs, s.namespace); err != nil {
 		return err
 	}
 	found.Findings = ceiling.Judge(health)
@@ -315,7 +317,7 @@ func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAss
 
 // assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
-	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
+	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
 		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
@@ -336,8 +338,31 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
 			l.Found(record.SeverityError, "workload", "", "%v", err)
 		}
+		err = s.try(ctx, v, l)
 	}
 	return l, mistakes(err)
+}
+
+// try has the cluster look at all that a run would make, and finds what it refuses.
+func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessment) error {
+	mapper, err := s.cluster.client.Mapper()
+	if err != nil {
+		return err
+	}
+	namespace, where := s.namespace, ""
+	if namespace == "" {
+		namespace, where = metav1.NamespaceDefault, " (asked for in namespace default, since the run's own is not there yet)"
+	}
+	problems, unknown, err := create.Refusals(ctx, s.cluster.client, namespace, v, prepared.Identity{UUID: s.UUID, Run: s.Run}, mapper)
+	for _, p := range problems {
+		hint := p.Hint
+		p.Hint = ""
+		l.Found(record.SeverityError, "workload", hint, "a dry run was refused: %s%s", p.String(), where)
+	}
+	if len(unknown) > 0 {
+		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is not known: %s", strings.Join(unknown, "; "))
+	}
+	return err
 }
 
 // withoutImages is a kind of objects that need no images.

@@ -51,7 +51,7 @@ func TestSurveyOfALab(t *testing.T) {
 		t.Errorf("pod addresses of simulated nodes: %+v", c)
 	}
 	h := s.Health()
-	if err := s.Examine(context.Background(), &h, []ceiling.Right{{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "deployments.apps", Where: "default"}}); err != nil {
+	if err := s.Examine(context.Background(), &h, []ceiling.Right{{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "deployments.apps", Where: "default"}}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if list := ceiling.Judge(h); ceiling.Worst(list) != record.SeverityOK && h.Leftovers == nil {

@@ -223,10 +223,17 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 		return t.raise(ctx, level, nil, 0)
 	}
 	notOurs := url.Values{"labelSelector": {api.LabelRun + "!=" + t.Load.RunID}, "fieldSelector": {api.NotTerminal}}
-	perNode, pending, err := follow.OtherPods(func(each func([]byte) error) error {
-		_, err := t.Client.List(ctx, "/api/v1/pods", notOurs, each)
-		return err
-	}, nodes)
+	list := func(path string) (map[string]int, int, error) {
+		return follow.OtherPods(func(each func([]byte) error) error {
+			_, err := t.Client.List(ctx, path, notOurs, each)
+			return err
+		}, nodes)
+	}
+	perNode, pending, err := list("/api/v1/pods")
+	if api.Refused(err) && t.Load.Namespace != "" {
+		t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not list pods outside of namespace " + t.Load.Namespace + ": those that are there already are not counted in the levels"})
+		perNode, pending, err = list(t.Load.In("pods"))
+	}
 	if err != nil {
 		return system.Batch{}, fmt.Errorf("list the pods that are there already: %w", t.Client.Unreachable(err))
 	}

@@ -165,7 +165,10 @@ func New(ctx context.Context, common *prepared.Run, namespace string) (*Settings
 		if err != nil {
 			return nil, err
 		}
-		s.arms[arm] = list
+		if s.arms[arm] = list; len(list) > 0 && common.Load.Namespace != "" {
+			// What is changed is noted in the run's namespace, for whoever comes after it.
+			return nil, system.Mistakef("leave out --namespace, or the parameters that change settings", "a run in a namespace that exists changes no settings of the cluster")
+		}
 		if err := s.rewrite(ctx, arm, true); err != nil {
 			return nil, err
 		}

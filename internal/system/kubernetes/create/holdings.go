@@ -40,8 +40,12 @@ func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
 func (h *Holdings) add(m *manifest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.spaces[m.namespace] {
-		h.strays[m.path+"/"+m.name], h.collections[m.path] = true, true
+	if h.spaces[m.namespace] {
+		return
+	}
+	h.collections[m.path] = true
+	if m.namespace == "" || m.namespace != h.Load.Namespace || m.kind != "Pod" { // pods there are followed, and removed by that
+		h.strays[m.path+"/"+m.name] = true
 	}
 }
 
@@ -89,7 +93,7 @@ func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) erro
 	jobOf := make(map[string]*kubeburner.Job)
 	h.mu.Lock()
 	for _, s := range slots {
-		if s.Namespace != "" && !h.spaces[s.Namespace] {
+		if s.Namespace != "" && s.Namespace != h.Load.Namespace && !h.spaces[s.Namespace] {
 			jobOf[s.Namespace] = s.maker.job
 		}
 	}

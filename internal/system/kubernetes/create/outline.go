@@ -15,11 +15,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Outline is what the jobs of a rendering make.
-func Outline(v prepared.Variant, ids prepared.Identity) (list []system.Change, err error) {
+// Outline is what the jobs of a rendering make, in a namespace that exists or, with
+// "", in those of their own.
+func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
-		if job.Namespace != "" {
+		if job.Namespace != "" && job.Namespace != namespace {
 			c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.Run, "RUN")}
 			if job.NamespacedIterations {
 				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {

@@ -30,6 +30,7 @@ type canary struct {
 	*prepared.Run
 	now       func() time.Time
 	dead      func() // is told when the watches' connection is
+	name      string
 	namespace string
 	pods      string // the path of its namespace's pods
 	made      bool   // there may be something of it in the cluster
@@ -60,16 +61,53 @@ const maxOpen = 40
 const serviceWindow = 9
 
 func newCanary(common *prepared.Run, now func() time.Time, dead func()) *canary {
-	namespace := "plimsoll-" + common.Load.RunID
+	namespace, name := "plimsoll-"+common.Load.RunID, canaryName
+	if common.Load.Namespace != "" {
+		namespace, name = common.Load.Namespace, namespace // others may have theirs there
+	}
 	return &canary{
-		Run: common, now: now, dead: dead,
-		namespace: namespace, pods: "/api/v1/namespaces/" + namespace + "/pods", path: api.PodPath(namespace + "/" + canaryName), open: make(map[int]*canaryChange),
+		Run: common, now: now, dead: dead, name: name,
+		namespace: namespace, pods: "/api/v1/namespaces/" + namespace + "/pods", path: api.PodPath(namespace + "/" + name), open: make(map[int]*canaryChange),
 	}
 }
 
 // start makes the run's own namespace and the canary in it, and awaits the
 // first news.
 func (c *canary) start(ctx context.Context, actors *Actors) error {
+	typed := c.Client.Typed.CoreV1()
+	pod := CanaryPod(c.Load.RunID, c.Load.Variant)
+	pod.Name = c.name
+	if c.Load.Namespace != "" {
+		pod.Annotations = map[string]string{api.AnnotationAlive: aliveNow(c.now())}
+		c.made = true
+	} else if err := c.makeNamespace(ctx, actors); err != nil {
+		return err
+	}
+	_, err := typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
+	err = api.Settle(err, c.Load.RunID, func() (metav1.Object, error) {
+		return typed.Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return system.Mistakef(prepared.Helps(err.Error(), c.Load.Params), "the cluster refuses the canary, the pod by which the watch is measured: %w", err)
+	} else if err != nil {
+		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
+	}
+	// A user who may not make it is told later of news of events that does not come.
+	_, _ = typed.Events(c.namespace).Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: c.name, Labels: pod.Labels},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: c.namespace, Name: c.name},
+		Type:           corev1.EventTypeWarning, Reason: "Canary", Message: "plimsoll changes this event to see how late the news of events comes",
+	}, metav1.CreateOptions{})
+	for range serviceWindow / 3 {
+		if err := c.barrier(ctx); err != nil {
+			return fmt.Errorf("start the canary: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeNamespace makes the run's own namespace.
+func (c *canary) makeNamespace(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
@@ -83,27 +121,6 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	}
 	if err := actors.AwaitServiceAccount(ctx, c.namespace); err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", c.namespace, err)
-	}
-	pod := CanaryPod(c.Load.RunID, c.Load.Variant)
-	_, err = typed.Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
-	err = api.Settle(err, c.Load.RunID, func() (metav1.Object, error) {
-		return typed.Pods(c.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	})
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		return system.Mistakef(prepared.Helps(err.Error(), c.Load.Params), "the cluster refuses the canary, the pod by which the watch is measured: %w", err)
-	} else if err != nil {
-		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
-	}
-	// A user who may not make it is told later of news of events that does not come.
-	_, _ = typed.Events(c.namespace).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Name: canaryName, Labels: pod.Labels},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: c.namespace, Name: canaryName},
-		Type:           corev1.EventTypeWarning, Reason: "Canary", Message: "plimsoll changes this event to see how late the news of events comes",
-	}, metav1.CreateOptions{})
-	for range serviceWindow / 3 {
-		if err := c.barrier(ctx); err != nil {
-			return fmt.Errorf("start the canary: %w", err)
-		}
 	}
 	return nil
 }
@@ -133,9 +150,22 @@ func aliveNow(now time.Time) string { return now.UTC().Format(time.RFC3339) }
 
 // run changes the canary until ctx ends.
 func (c *canary) run(ctx context.Context) {
+	signed := c.now()
 	for api.Sleep(ctx, c.Load.CanaryInterval) {
+		if now := c.now(); c.Load.Namespace != "" && now.Sub(signed) > AliveInterval/2 {
+			_, _ = c.touch(ctx, c.path, api.AnnotationAlive, aliveNow(now)) // what fails is done again
+			signed = now
+		}
 		_, _ = c.change(ctx) // what fails is kept for latency
 	}
+}
+
+// own are the paths of what the canary has made in a namespace that is not its own.
+func (c *canary) own() []string {
+	if c.Load.Namespace == "" {
+		return nil
+	}
+	return []string{c.Load.In("events") + "/" + c.name, c.path}
 }
 
 // AliveInterval is how often a run gives a sign of life at least.
@@ -149,7 +179,7 @@ func (c *canary) touchNamespace(ctx context.Context) (string, error) {
 }
 
 func (c *canary) touchEvent(ctx context.Context) (string, error) {
-	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace+"/events/"+canaryName, api.AnnotationCanary, strconv.FormatInt(int64(c.Clock.Now()), 10))
+	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace+"/events/"+c.name, api.AnnotationCanary, strconv.FormatInt(int64(c.Clock.Now()), 10))
 }
 
 // touchPod changes the canary once more.

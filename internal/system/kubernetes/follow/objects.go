@@ -25,6 +25,7 @@ type ObjectSet struct {
 	*following
 	described *observe.Described
 	collect   []string // the path of each resource
+	within    []string // the same as far as the run sees it
 	ours      func(namespace string) bool
 	caller    Caller
 	probing   context.Context // ends with the watches
@@ -166,6 +167,11 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 			return nil, system.Mistakef("load a cluster that has it, or give a private lab what it needs", "the cluster knows no %s in %s, which tells of %s", r.Kind, r.APIVersion, spec.Noun.Many)
 		}
 		s.collect = append(s.collect, api.Collection(mapping.Resource, ""))
+		within := ""
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			within = common.Load.Namespace
+		}
+		s.within = append(s.within, api.Collection(mapping.Resource, within))
 	}
 	return s, nil
 }
@@ -173,7 +179,7 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 // watchers are the watches of the resources.
 func (s *ObjectSet) watchers() (list []*api.Watcher) {
 	for i, r := range s.Load.Objects.Resources {
-		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.collect[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
+		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.within[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
 		if !r.Unlabelled {
 			w.Query = ours(s.Load.RunID)
 		}

@@ -64,6 +64,9 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 		o.Nodes.reboots = objects.Begin.Reboots
 	}
 	o.canary = newCanary(common, now, o.reconnect)
+	if common.Load.Namespace != "" {
+		o.Namespaces.names[common.Load.Namespace] = true
+	}
 	o.Pods = newPodSet(common, o.canary, ageing)
 	o.Followed = o.Pods
 	if common.Load.Objects != nil {
@@ -108,19 +111,21 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	}
 	// A gap in the news of what is followed can lose objects; the other resources
 	// only explain and guard.
-	o.pods = &api.Watcher{Name: "pods", Path: "/api/v1/pods", Query: ours, Handler: o.Pods, Care: api.Care{Touch: o.canary.touchPod, Doubt: o.Pods.doubt}}
+	o.pods = &api.Watcher{Name: "pods", Path: o.Load.In("pods"), Query: ours, Handler: o.Pods, Care: api.Care{Touch: o.canary.touchPod, Doubt: o.Pods.doubt}}
 	if o.Objects != nil {
 		o.pods.Path, o.pods.Beside = o.canary.pods, true // the others tell of nothing that is followed
 	}
 	o.watchers = []*api.Watcher{
 		o.pods,
 		{Name: "nodes", Path: "/api/v1/nodes", Handler: o.Nodes, Beside: true, Care: api.Care{Every: listEvery}},
-		{Name: "namespaces", Path: "/api/v1/namespaces", Query: ours, Handler: o.Namespaces, Beside: true, Care: api.Care{Touch: o.canary.touchNamespace, Every: listEvery, Doubt: o.Namespaces.doubt}},
-		{Name: "events", Path: "/api/v1/events", Query: events, Handler: eventHandler(o.event), Beside: true, FromNow: true, Care: api.Care{Touch: o.canary.touchEvent}},
+		{Name: "events", Path: o.Load.In("events"), Query: events, Handler: eventHandler(o.event), Beside: true, FromNow: true, Care: api.Care{Touch: o.canary.touchEvent}},
+	}
+	if o.Load.Namespace == "" {
+		o.watchers = append(o.watchers, &api.Watcher{Name: "namespaces", Path: "/api/v1/namespaces", Query: ours, Handler: o.Namespaces, Beside: true, Care: api.Care{Touch: o.canary.touchNamespace, Every: listEvery, Doubt: o.Namespaces.doubt}})
 	}
 	if o.Load.Images && !o.Load.NormalEvents {
 		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
-		o.watchers = append(o.watchers, &api.Watcher{Name: "events of images", Path: "/api/v1/events", Query: pulled, Handler: eventHandler(o.Pods.pulled), Beside: true, FromNow: true})
+		o.watchers = append(o.watchers, &api.Watcher{Name: "events of images", Path: o.Load.In("events"), Query: pulled, Handler: eventHandler(o.Pods.pulled), Beside: true, FromNow: true})
 	}
 	if o.Objects != nil {
 		o.Objects.probing = o.Watching
@@ -184,8 +189,11 @@ func (o *Observer) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Own is the run's own namespace.
+// Own is the run's own namespace, or the one that exists and that it is in.
 func (o *Observer) Own() string { return o.canary.namespace }
+
+// OwnObjects are the paths of what the observer has made in a namespace that exists.
+func (o *Observer) OwnObjects() []string { return o.canary.own() }
 
 // Latency is that of the API now, in seconds.
 func (o *Observer) Latency() (float64, error) { return o.canary.latency() }

@@ -30,6 +30,9 @@ type Workload struct {
 	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
+	// Namespace is one that exists and that everything is made in, "" for
+	// namespaces of the run's own.
+	Namespace string
 	// RunID and UUID name the run; RunID is part of names and labels.
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.
@@ -65,6 +68,15 @@ type Variant struct {
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
 	Params    workload.Params          // that it was rendered with
+}
+
+// In is the path of a resource of the core group as far as this run sees it: in the
+// namespace that exists, or in all.
+func (l *Workload) In(resource string) string {
+	if l.Namespace != "" {
+		return "/api/v1/namespaces/" + l.Namespace + "/" + resource
+	}
+	return "/api/v1/" + resource
 }
 
 // RetryFor is how long a request is tried again.

@@ -39,6 +39,8 @@ type Demand struct {
 	RunID   string
 	UUID    string
 	Axis    ceiling.Axis
+	// Namespace is one that exists and that all is made in, "" for the run's own.
+	Namespace string
 	// ToLoad makes a kind that the cluster does not know an error, and not a
 	// finding.
 	ToLoad bool
@@ -100,7 +102,7 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 		l.secure()
 	}
 	l.place()
-	l.Needs = needs(l.Needs)
+	l.Needs = needs(l.Needs, d.Namespace)
 	return l, nil
 }
 
@@ -142,7 +144,7 @@ func (l *Assessment) render(d Demand) error {
 	for j := range jobs {
 		job := &jobs[j]
 		labels := maps.Clone(job.NamespaceLabels)
-		if first := job.NamespaceOf(0); first != "" {
+		if first := job.NamespaceOf(0); first != "" && first != d.Namespace {
 			if _, there := l.survey.namespaces[first]; there {
 				l.Found(record.SeverityError, "workload", "", "namespace %s exists and was not made by plimsoll: it is left alone", first)
 			}
@@ -154,6 +156,9 @@ func (l *Assessment) render(d Demand) error {
 			repeat := repetition(job, o, job == last)
 			if job != last && job.NamespaceOf(0) != last.NamespaceOf(0) {
 				repeat.Namespace = job.NamespaceOf(0)
+			}
+			if d.Namespace != "" {
+				repeat.Namespace = d.Namespace
 			}
 			docs, err := create.Documents(d.Variant, j, o, prepared.Identity{UUID: d.UUID, Run: d.RunID}, mapper)
 			if err == nil {
@@ -499,18 +504,27 @@ func (l *Assessment) place() {
 	}
 }
 
-// needs adds to what a workload needs what every run does, each once.
-func needs(own []ceiling.Right) []ceiling.Right {
+// needs adds to what a workload needs what every run does, each once: in a namespace
+// that exists it needs no right outside of that but to see the nodes.
+func needs(own []ceiling.Right, namespace string) []ceiling.Right {
 	var all []ceiling.Right
-	add := func(verb, resource string) { all = append(all, ceiling.Right{Verb: verb, Resource: resource}) }
-	for _, resource := range []string{"pods", "nodes", "namespaces", "events"} {
-		add("list", resource)
-		add("watch", resource)
+	add := func(verb, resource string) {
+		all = append(all, ceiling.Right{Verb: verb, Resource: resource, Where: namespace})
 	}
-	for _, verb := range []string{"create", "get", "patch", "delete"} {
-		add(verb, "namespaces")
+	for _, verb := range []string{"list", "watch"} {
+		add(verb, "pods")
+		all = append(all, ceiling.Right{Verb: verb, Resource: "nodes"})
+		if namespace == "" {
+			add(verb, "namespaces")
+		}
+		add(verb, "events")
 	}
-	add("get", "serviceaccounts")
+	if namespace == "" {
+		for _, verb := range []string{"create", "get", "patch", "delete"} {
+			add(verb, "namespaces")
+		}
+		add("get", "serviceaccounts")
+	}
 	for _, verb := range []string{"create", "patch", "delete"} { // the canary
 		add(verb, "pods")
 	}

@@ -41,15 +41,16 @@ func (s *Survey) Health() ceiling.Health {
 
 // Examine adds to the health what takes further requests: the clock, the user
 // and what it may do of the needs, the time that reads take, and what earlier
-// runs have left. The error is an *UnreachableError.
-func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
+// runs have left, as far as a namespace that exists and is given goes. The error is an
+// *UnreachableError.
+func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right, namespace string) error {
 	if err := s.time(ctx, h); err != nil {
 		return err
 	}
 	if err := s.identify(ctx, h); err != nil {
 		return err
 	}
-	left, err := sweep.Leftovers(ctx, s.Client, s.host, true)
+	left, err := sweep.Leftovers(ctx, s.Client, s.host, true, namespace)
 	if err != nil {
 		why, err := s.why(err)
 		if err != nil {

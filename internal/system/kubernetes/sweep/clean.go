@@ -71,8 +71,9 @@ const AliveFor = 3 * follow.AliveInterval
 
 // Leftovers finds what carries this program's labels, by run: all of it, or
 // with quick just namespaces, which hold nearly everything and cost one
-// request.
-func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool) ([]Leftover, error) {
+// request. With a namespace it finds what is in that one, and namespaces as far as
+// the user may list them.
+func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool, namespace string) ([]Leftover, error) {
 	byRun := make(map[string]*Leftover)
 	of := func(run string) *Leftover {
 		l, ok := byRun[run]
@@ -84,6 +85,9 @@ func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool)
 	}
 	ours := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun}
 	namespaces, err := c.Typed.CoreV1().Namespaces().List(ctx, ours)
+	if api.Refused(err) && namespace != "" {
+		namespaces, err = new(corev1.NamespaceList), nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", c.Unreachable(err))
 	}
@@ -96,10 +100,7 @@ func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool)
 		if json.Unmarshal([]byte(ns.Annotations[api.AnnotationChanged]), &changed) == nil {
 			l.Changed = append(l.Changed, changed...)
 		}
-		if sign, err := time.Parse(time.RFC3339, ns.Annotations[api.AnnotationAlive]); err == nil && ns.DeletionTimestamp == nil {
-			l.LastSign = sign
-			l.Alive = host.Now().Sub(sign) < AliveFor
-		}
+		l.sign(&ns.ObjectMeta, host)
 	}
 	err = drain.Drained(ctx, c, func(run, node string) { l := of(run); l.Nodes = append(l.Nodes, node) })
 	if err == nil {
@@ -108,15 +109,16 @@ func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool)
 	if err != nil {
 		return nil, err
 	}
-	if !quick {
-		err := strays(ctx, c, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
+	if !quick || namespace != "" {
+		err := strays(ctx, c, namespace, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
 			if !taken[o.Namespace] && !strings.HasPrefix(at, drain.ConfigsPath+"/") {
 				l := of(o.Labels[api.LabelRun])
 				l.Others = append(l.Others, at)
+				l.sign(&o.ObjectMeta, host)
 			}
 		})
-		if err == nil {
-			err = strays(ctx, c, api.LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
+		if err == nil && namespace == "" {
+			err = strays(ctx, c, "", api.LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
 				if l := of(o.Labels[api.LabelChangedBy]); !slices.Contains(l.Changed, at) {
 					l.Changed = append(l.Changed, at)
 				}
@@ -140,9 +142,18 @@ func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool)
 	return list, nil
 }
 
+// sign takes in a sign of life: a run's own namespace has it, or its canary where
+// that is in a namespace that exists.
+func (l *Leftover) sign(o *metav1.ObjectMeta, host system.Host) {
+	if sign, err := time.Parse(time.RFC3339, o.Annotations[api.AnnotationAlive]); err == nil && o.DeletionTimestamp == nil {
+		l.LastSign = sign
+		l.Alive = host.Now().Sub(sign) < AliveFor
+	}
+}
+
 // strays finds the labelled objects of every kind but namespaces, with their
-// paths.
-func strays(ctx context.Context, c *api.Client, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+// paths: those in a namespace, or with "" all.
+func strays(ctx context.Context, c *api.Client, namespace, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	_, lists, err := c.Typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
 		return fmt.Errorf("discover the API: %w", c.Unreachable(err))
@@ -152,11 +163,14 @@ func strays(ctx context.Context, c *api.Client, selector string, found func(o *m
 			if strings.Contains(r.Name, "/") || r.Name == "namespaces" || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
 				continue
 			}
+			if namespace != "" && !r.Namespaced {
+				continue
+			}
 			path := "/api/" + list.GroupVersion
 			if strings.Contains(list.GroupVersion, "/") {
 				path = "/apis/" + list.GroupVersion
 			}
-			if err := straysOf(ctx, c, kindPatience, path, r, selector, found); err != nil {
+			if err := straysOf(ctx, c, kindPatience, path, namespace, r, selector, found); err != nil {
 				return fmt.Errorf("list %s: %w", r.Name, err)
 			}
 		}
@@ -168,12 +182,16 @@ func strays(ctx context.Context, c *api.Client, selector string, found func(o *m
 const kindPatience = 15 * time.Second
 
 // straysOf lists one resource by its metadata only.
-func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, namespace string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
+	at := path + "/" + r.Name
+	if namespace != "" {
+		at = path + "/namespaces/" + namespace + "/" + r.Name
+	}
 	for {
 		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
-		request, err := c.Request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
+		request, err := c.Request(ctx, http.MethodGet, at, query, "", nil)
 		if err != nil {
 			return err
 		}
@@ -230,6 +248,9 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 			host.Log("note: %s: %s", path, text)
 		}
 	}
+	// What controllers would make again goes after them.
+	isPod := func(path string) bool { return strings.HasPrefix(path, "/api/v1/") && strings.Contains(path, "/pods/") }
+	slices.SortStableFunc(l.Others, func(a, b string) int { return cmp.Compare(fmt.Sprint(isPod(a)), fmt.Sprint(isPod(b))) })
 	for _, path := range l.Others {
 		r, err := c.Call(ctx, http.MethodDelete, path, nil)
 		if err = cmp.Or(err, r.ErrBut(http.StatusNotFound)); err != nil {
@@ -248,15 +269,37 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	}
 	// The namespaces' controller does the same some seconds later, and then
 	// waits longer than pods take to go. Whoever may not do it has to wait.
-	err = deletePods(ctx, c, l.Namespaces, l.Run, nil)
+	err = deletePods(ctx, c, l.Namespaces, api.LabelRun+"="+l.Run, nil)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.Unreachable(err)
 	}
-	if err := awaitNamespacesGone(ctx, c, host, l.Run); err != nil {
-		return err
+	for _, path := range l.Others {
+		if err := awaitGone(ctx, c, path); err != nil {
+			return err
+		}
+	}
+	if len(l.Namespaces) > 0 {
+		if err := awaitNamespacesGone(ctx, c, host, l.Run); err != nil {
+			return err
+		}
 	}
 	forgetRun(host, l.Run)
 	return nil
+}
+
+// awaitGone waits until an object that was asked to go is gone.
+func awaitGone(ctx context.Context, c *api.Client, path string) error {
+	for {
+		r, err := c.Call(ctx, http.MethodGet, path, nil)
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait for %s to be gone: %w", path, c.Unreachable(err))
+		case r.Code == http.StatusNotFound || r.Code == http.StatusForbidden:
+			return nil
+		case !api.Sleep(ctx, 200*time.Millisecond):
+			return fmt.Errorf("still there: %s: %w", path, context.Cause(ctx))
+		}
+	}
 }
 
 // unlooked is for how long no namespace may come nearer to its end.

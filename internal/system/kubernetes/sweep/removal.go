@@ -41,7 +41,8 @@ type Remover struct {
 	actors     *follow.Actors
 	namespaces *follow.NamespaceSet
 	holdings   *create.Holdings
-	own        string     // the run's own namespace
+	own        string     // the run's own namespace, "" where it has none
+	inOthers   []string   // the paths of what is its own in a namespace that exists
 	grace      url.Values // of pods, see graceOn
 	// path is that of an object by its name; nil is a pod's.
 	path func(name string) string
@@ -49,7 +50,10 @@ type Remover struct {
 
 // NewRemover makes what removes what watch follows and holdings are.
 func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings) *Remover {
-	rm := &Remover{Run: common, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own()}
+	rm := &Remover{Run: common, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own(), inOthers: watch.OwnObjects()}
+	if common.Load.Namespace != "" {
+		rm.own = ""
+	}
 	if watch.Objects != nil {
 		rm.path = watch.Objects.Path
 	}
@@ -77,7 +81,10 @@ func (rm *Remover) Empty(ctx context.Context, onlyPods bool) error {
 		return err
 	}
 	spaces, _ := rm.holdings.List()
-	return rm.deleteNamespaces(ctx, spaces)
+	if err := rm.deleteNamespaces(ctx, spaces); err != nil || rm.Load.Namespace == "" {
+		return err
+	}
+	return rm.awaitGone(ctx) // what controllers made goes after what they made it of
 }
 
 // RemoveAll removes everything that the run made. What it cannot see the end
@@ -101,22 +108,34 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
 	defer cancel()
-	for _, further := range []error{rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces())} {
-		if further != nil && !strings.Contains(err.Error(), further.Error()) { // it is said once
-			err = errors.Join(err, further)
+	further := []error{rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces())}
+	if rm.Load.Namespace != "" {
+		further = append(further, rm.dismissPods(ctx), rm.deleteAll(ctx, rm.inOthers))
+	}
+	for _, f := range further {
+		if f != nil && !strings.Contains(err.Error(), f.Error()) { // it is said once
+			err = errors.Join(err, f)
 		}
 	}
 	return err
 }
 
 func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
-	if onlyPods && rm.Load.Deletions > 0 {
+	if onlyPods && (rm.Load.Deletions > 0 || rm.Load.Namespace != "") {
 		if err := rm.deletePods(ctx); err != nil {
 			return err
 		}
 	}
 	if err := rm.deleteStrays(ctx); err != nil {
 		return err
+	}
+	if rm.Load.Namespace != "" {
+		if err := rm.awaitGone(ctx); err != nil {
+			return err
+		}
+		if err := rm.deleteAll(ctx, rm.inOthers); err != nil {
+			return err
+		}
 	}
 	if err := rm.deleteNamespaces(ctx, rm.allNamespaces()); err != nil {
 		return err
@@ -135,17 +154,20 @@ func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 // go is asked.
 func (rm *Remover) confirmAll(ctx context.Context) error {
 	var further []string
-	err := rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool {
-		if o.DeletionTimestamp == nil {
-			further = append(further, o.Name)
-		}
-		return true
-	}, func() error {
-		names := further
-		further = nil
-		return rm.dismissNamespaces(ctx, names)
-	})
-	for _, collection := range append(rm.holdings.Collections(), "/api/v1/pods") {
+	var err error
+	if rm.Load.Namespace == "" {
+		err = rm.confirm(ctx, "/api/v1/namespaces", func(o *metav1.PartialObjectMetadata) bool {
+			if o.DeletionTimestamp == nil {
+				further = append(further, o.Name)
+			}
+			return true
+		}, func() error {
+			names := further
+			further = nil
+			return rm.dismissNamespaces(ctx, names)
+		})
+	}
+	for _, collection := range append(rm.holdings.Collections(), rm.Load.In("pods")) {
 		if err == nil {
 			err = rm.confirm(ctx, collection, nil, nil)
 		}
@@ -160,7 +182,7 @@ func (rm *Remover) confirm(ctx context.Context, collection string, counts func(o
 	pause := api.FirstPause
 	for {
 		left := 0
-		err := straysOf(ctx, rm.Client, rm.Load.RetryFor(), path, metav1.APIResource{Name: name}, api.LabelRun+"="+rm.Load.RunID, func(o *metav1.PartialObjectMetadata, _ string) {
+		err := straysOf(ctx, rm.Client, rm.Load.RetryFor(), path, "", metav1.APIResource{Name: name}, api.LabelRun+"="+rm.Load.RunID, func(o *metav1.PartialObjectMetadata, _ string) {
 			if counts == nil || counts(o) {
 				left++
 			}
@@ -236,7 +258,10 @@ func (rm *Remover) outOfReach(after time.Duration) error {
 // allNamespaces are those of the load and the run's own.
 func (rm *Remover) allNamespaces() []string {
 	spaces, _ := rm.holdings.List()
-	return append(spaces, rm.own)
+	if rm.own != "" {
+		spaces = append(spaces, rm.own)
+	}
+	return spaces
 }
 
 // deleteNamespaces deletes namespaces, and waits until they are gone. All go
@@ -244,6 +269,9 @@ func (rm *Remover) allNamespaces() []string {
 // as many again where it finds pods. Where deletions have no bound those are
 // gone by then.
 func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
 	if err := rm.dismissNamespaces(ctx, names); err != nil {
 		return err
 	}
@@ -355,7 +383,7 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 		return err
 	}
 	var further []string
-	return rm.confirm(ctx, "/api/v1/pods", func(o *metav1.PartialObjectMetadata) bool {
+	return rm.confirm(ctx, rm.Load.In("pods"), func(o *metav1.PartialObjectMetadata) bool {
 		if o.Labels[api.LabelCanary] != "" {
 			return false
 		}
@@ -380,7 +408,11 @@ func (rm *Remover) dismissPods(ctx context.Context) error {
 			namespace, _, _ := strings.Cut(name, "/")
 			holds[namespace] = true
 		}
-		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), rm.Load.RunID, rm.grace)
+		selector := api.LabelRun + "=" + rm.Load.RunID
+		if rm.Load.Namespace != "" {
+			selector += ",!" + api.LabelCanary // which goes last
+		}
+		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), selector, rm.grace)
 	}
 	return rm.deleteOneByOne(ctx, names)
 }
@@ -419,6 +451,11 @@ func graceOn(nodes record.Realness) url.Values {
 // deleteStrays deletes what no namespace of the run's takes along.
 func (rm *Remover) deleteStrays(ctx context.Context) error {
 	_, paths := rm.holdings.List()
+	return rm.deleteAll(ctx, paths)
+}
+
+// deleteAll deletes objects by their paths.
+func (rm *Remover) deleteAll(ctx context.Context, paths []string) error {
 	return api.InParallel(ctx, len(paths), removalWorkers, rm.Load.Deletions, func(ctx context.Context, i int) error {
 		if err := rm.delete(ctx, paths[i], nil); err != nil {
 			return fmt.Errorf("delete %s: %w", paths[i], err)
@@ -438,10 +475,10 @@ func (rm *Remover) delete(ctx context.Context, path string, query url.Values) er
 // removalWorkers is how many deletions are under way at once.
 const removalWorkers = 8
 
-// deletePods asks for the end of a run's pods in namespaces, page by page.
-func deletePods(ctx context.Context, c *api.Client, namespaces []string, run string, grace url.Values) error {
+// deletePods asks for the end of the pods that have labels in namespaces, page by page.
+func deletePods(ctx context.Context, c *api.Client, namespaces []string, selector string, grace url.Values) error {
 	return api.InParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
-		query := url.Values{"labelSelector": {api.LabelRun + "=" + run}, "limit": {strconv.Itoa(api.ListPage)}}
+		query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(api.ListPage)}}
 		maps.Copy(query, grace)
 		for {
 			next := ""

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
 )
 
@@ -44,7 +45,7 @@ func TestPodsAreDeletedByNamespace(t *testing.T) {
 		kubetest.Answer(t, w, http.StatusOK, list)
 	})
 	grace := map[string][]string{"gracePeriodSeconds": {"1"}}
-	if err := deletePods(context.Background(), run.Client, []string{"small", "large", "gone"}, "run1", grace); err != nil {
+	if err := deletePods(context.Background(), run.Client, []string{"small", "large", "gone"}, api.LabelRun+"=run1", grace); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(got)
@@ -74,7 +75,7 @@ func TestCleanWithoutTheRightToCollections(t *testing.T) {
 	if err := Clean(context.Background(), run.Client, system.Host{Now: time.Now}, Leftover{Run: "run1", Namespaces: []string{"a"}}); err != nil {
 		t.Error(err)
 	}
-	err := deletePods(context.Background(), run.Client, []string{"a"}, "run1", nil)
+	err := deletePods(context.Background(), run.Client, []string{"a"}, api.LabelRun+"=run1", nil)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the refusal was told as %v", err)
 	}
