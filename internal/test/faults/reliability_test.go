@@ -113,7 +113,8 @@ Of every run, whatever the fault:
 - 'analyze' prints what the run has printed, and comes to the same result.json.
 - A secret in the kubeconfig and in errors of the API server is in no file and in
   no output.
-- The run ends within its bound, and nothing panics.
+- The run ends within its bound, and nothing panics. How soon it ends after SIGTERM
+  is not judged where it says that other programs took the processors.
 - At least 19 of 20 runs whose fault a client can heal end as their twins.
 
 A cell says how often the runs ended how: "as the twin" with its verdict, "named"
