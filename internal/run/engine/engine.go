@@ -505,14 +505,16 @@ const healthPatience = 10 * time.Second
 // health are the measures of health; a target whose latest answer was a trouble
 // that passes may have them a moment later.
 func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
-	for deadline := time.Now().Add(healthPatience); ; {
+	patient, cancel := context.WithTimeout(ctx, healthPatience)
+	defer cancel()
+	for {
 		measures, err := e.target.Health(ctx)
-		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+		if err == nil || patient.Err() != nil {
 			return measures, err
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		case <-patient.Done():
 		}
 	}
 }
