@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -11,12 +13,15 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // planted is a part of every secret that a test plants.
@@ -145,9 +150,122 @@ func TestNoSecretOfAServerIsOnRecord(t *testing.T) {
 	holdsNothing(t, filepath.Join(p.Dir, "run"))
 }
 
+// Nor does anything of what loads on this machine are given, of their environment,
+// or of what HAProxy and fio say of it.
+func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
+	t.Parallel()
+	p := ioProgram(t)
+	_, err := haproxy.Find(context.Background(), "")
+	harness.Able(t, err)
+	const named = "token=" + planted
+	p.Env = []string{"PLIMSOLL_PASSWORD=" + planted, "FIO_TOKEN=" + planted, "HTTPS_PROXY=http://me:" + planted + "@127.0.0.1:1"}
+	pair, err := haproxy.MakeCertificate([]string{"route-0.router.plimsoll.test"}, rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := os.ReadFile("../system/router/haproxy/router.cfg.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := func(lines string) string {
+		return "# password: " + planted + "\n{{/* " + named + " */}}" + strings.Replace(string(ours), "    http-request del-header Proxy\n", lines+"    http-request del-header Proxy\n", 1)
+	}
+	// The key without its marks, of which any line is one too many.
+	_, key, _ := strings.Cut(string(pair.PEM), "-----BEGIN PRIVATE KEY-----")
+	key, _, _ = strings.Cut(key, "-----END")
+	secrets := append(strings.Fields(key), planted)
+	write := func(name, text string, mode os.FileMode) {
+		t.Helper()
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(p.Dir, name)
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(p.Dir, named), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(named+".pem", "password="+planted+"\n"+string(pair.PEM), 0o600)
+	write("key.pem", key, 0o600)
+	write("good.cfg", template("    http-request set-header Authorization \"Bearer "+planted+"\"\n"), 0o600)
+	write("refused.cfg", template("    http-request set-header Authorization Bearer\\ "+planted+" and more\n"), 0o600)
+	write("forbidden.cfg", template("    stats auth admin:password="+planted+"\n"), 0o600)
+	write("broken.cfg", template("    {{ printf `password="+planted+"` .Nothing }}\n"), 0o600)
+	write("hosts", "www.example.com\nwww.example.com/?"+named+"\n", 0o600)
+	write("good.fio", "# password="+planted+"\n[reader]\nrw=read\nsize=64k\ntime_based=1\nruntime=1m ; "+named+"\n", 0o600)
+	write("value.fio", "[reader]\nrw=read\ndescription="+named+"\n", 0o600)
+	write("option.fio", "[reader]\nrw=read\n"+named+"\n", 0o600)
+	write("section.fio", "["+named+"]\nrw=read\n", 0o600)
+	// Who has no rights may go there, too.
+	programs, err := os.MkdirTemp("", "plimsoll-says")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(programs) })
+	if err := os.Chmod(programs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{"fio", "haproxy"} {
+		// It says its version, and what it knows when it is to do anything.
+		write(filepath.Join(programs, "says-"+of), "#!/bin/sh\ncase \"$*\" in *--version*|-v*) exec "+of+" \"$@\";; esac\necho \"password="+planted+" "+named+" http://me:"+planted+"@h token=$FIO_TOKEN\" >&2\nexit 1\n", 0o755)
+	}
+	routers := []string{"sweep", "router", "--levels", "2", "--repeat", "1", "--hold", "1s", "--slo", "Response p50 <= 1h", "--set", "termination=edge"}
+	jobs := []string{"sweep", "io-volumes", "--levels", "1", "--hold", "1s", "--slo", "Complete p50 <= 1h", "--set", "drive=false"}
+	says := func(says string, args ...string) {
+		t.Helper()
+		got := p.Run(t, args...)
+		for _, secret := range secrets {
+			if strings.Contains(got.Stdout+got.Stderr, secret) {
+				t.Errorf("%v prints %q\n%s%s", args, secret, got.Stdout, got.Stderr)
+			}
+		}
+		if !strings.Contains(got.Stdout+got.Stderr, says) {
+			t.Errorf("%v: exit code %d, want %q\n%s%s", args, got.Code, says, got.Stdout, got.Stderr)
+		}
+	}
+	for _, c := range []struct {
+		why, says string // says is "" for what goes on
+		load      []string
+		set       []string
+	}{
+		{"a certificate's name and key, and what a template has", "", routers, []string{"certificate=" + named + ".pem", "template=good.cfg"}},
+		{"a key alone", "certificate", routers, []string{"certificate=key.pem"}},
+		{"a line that HAProxy refuses", "refuses", routers, []string{"template=refused.cfg"}},
+		{"a line that a template may not have", "auth", routers, []string{"template=forbidden.cfg"}},
+		{"a template that cannot be filled in", "Nothing", routers, []string{"template=broken.cfg"}},
+		{"a host", "hosts", routers, []string{"hosts=hosts"}},
+		{"an HAProxy that says what it knows", "(masked)", routers, []string{"haproxy=" + programs + "/says-haproxy"}},
+		{"an HAProxy of that name", "haproxy", routers, []string{"haproxy=/" + named}},
+		{"the name of a directory, and a job's comments", "", jobs, []string{"path=./" + named, "job=good.fio"}},
+		{"a value that a job may not have", "description", jobs, []string{"path=.", "job=value.fio"}},
+		{"an option that a job may not have", "option", jobs, []string{"path=.", "job=option.fio"}},
+		{"the name of a job", "name of a job", jobs, []string{"path=.", "job=section.fio"}},
+		{"an fio that says what it knows", "(masked)", jobs, []string{"path=.", "fio=" + programs + "/says-fio"}},
+		{"a directory that is not there", "no such file", jobs, []string{"path=/nowhere/" + named}},
+	} {
+		args := c.load
+		for _, set := range c.set {
+			args = append(args[:len(args):len(args)], "--set", set)
+		}
+		out := strings.ReplaceAll(c.why, " ", "-")
+		if c.says != "" {
+			says(c.says, append(args, "--out", out)...)
+		} else {
+			says("dry run", append(args, "--dry-run")...)
+			says("Report: ", append(args, "--out", out)...)
+			says("", "analyze", out, "-o", "json")
+			holdsNothing(t, filepath.Join(p.Dir, out), secrets...)
+		}
+		if _, err := os.Stat(filepath.Join(p.Dir, out)); err == nil && c.says != "" {
+			holdsNothing(t, filepath.Join(p.Dir, out), secrets...)
+		}
+	}
+}
+
 // holdsNothing looks through all files of a run directory for what was planted, and
 // at who may read them.
-func holdsNothing(t *testing.T, dir string) {
+func holdsNothing(t *testing.T, dir string, secrets ...string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -176,8 +294,10 @@ func holdsNothing(t *testing.T, dir string) {
 			}
 			data = text.Bytes()
 		}
-		if i := bytes.Index(data, []byte(planted)); i >= 0 {
-			t.Errorf("%s holds a secret: %q", path, data[max(i-80, 0):min(i+80, len(data))])
+		for _, secret := range append(secrets, planted) {
+			if i := bytes.Index(data, []byte(secret)); i >= 0 {
+				t.Errorf("%s holds a secret: %q", path, data[max(i-80, 0):min(i+80, len(data))])
+			}
 		}
 		return nil
 	})
