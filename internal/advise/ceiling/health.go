@@ -57,12 +57,15 @@ type Leftover struct {
 
 // Right is one thing that a run must be allowed to do.
 type Right struct {
-	Verb     string
-	Resource string // such as pods, or deployments.apps
-	Where    string // a namespace, "" for anywhere
-	Allowed  bool
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`            // such as pods, deployments.apps, or a path such as /metrics
+	Where    string `json:"namespace,omitempty"` // "" for anywhere
+	For      string `json:"for"`                 // what it does for the run, as a sentence goes on
+	// Optional says that a run goes on without it, and tells less or takes longer.
+	Optional bool `json:"optional"`
+	Allowed  bool `json:"-"`
 	// Why is why it is not known whether it is allowed, "" when it is known.
-	Why string
+	Why string `json:"-"`
 }
 
 func (r Right) String() string {
@@ -239,26 +242,33 @@ func (h Health) rights() []record.HealthFinding {
 	if len(h.Rights) == 0 {
 		return nil
 	}
-	var denied, unknown []string
+	var denied, without, unknown []string
 	why := ""
 	for _, r := range h.Rights {
 		switch {
 		case r.Why != "":
 			unknown, why = append(unknown, r.String()), r.Why
+		case !r.Allowed && r.Optional:
+			without = append(without, r.String())
 		case !r.Allowed:
 			denied = append(denied, r.String())
 		}
 	}
+	user := cmp.Or(h.User, "this user")
 	var list []record.HealthFinding
 	if len(denied) > 0 {
-		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "rights", Text: fmt.Sprintf("%s may not %s", cmp.Or(h.User, "this user"), strings.Join(denied, ", ")),
-			Hint: "a run needs all of it: give the user a ClusterRole, or name another user"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "rights", Text: fmt.Sprintf("%s may not %s", user, strings.Join(denied, ", ")),
+			Hint: "a run needs all of it: 'plimsoll rbac WORKLOAD' prints an account with the rights, or name another user"})
+	}
+	if len(without) > 0 {
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("%s may not %s: a run goes on without it, and tells less", user, strings.Join(without, ", ")),
+			Hint: "'plimsoll rbac WORKLOAD' says what each is for"})
 	}
 	if len(unknown) > 0 {
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", cmp.Or(h.User, "this user"), some(unknown), why)})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", user, some(unknown), why)})
 	}
 	if len(list) == 0 {
-		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run needs", cmp.Or(h.User, "this user"), len(h.Rights))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run asks for", user, len(h.Rights))})
 	}
 	return list
 }

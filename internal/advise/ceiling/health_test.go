@@ -53,7 +53,10 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.Reads = []float64{0.1, 0.2, 1.4} }, record.SeverityWarning, "API latency", "200 ms, at most 1.40 s", "", false, "above the Kubernetes objective"},
 		{func(h *Health) { h.Leftovers = []Leftover{{Run: "abcd", Namespaces: 2}} }, record.SeverityWarning, "leftovers", "run abcd (2 namespaces)", "plimsoll clean --lab l", false, "a run that was killed"},
 		{func(h *Health) { h.Leftovers = []Leftover{{Run: "abcd", Namespaces: 1, Alive: true}} }, record.SeverityWarning, "leftovers", "which is going on", "", false, "or one that is not"},
-		{func(h *Health) { h.Rights = append(h.Rights, Right{Verb: "delete", Resource: "pods", Where: "x"}) }, record.SeverityError, "rights", "someone may not delete pods in x", "ClusterRole", false, "a right that is missing"},
+		{func(h *Health) { h.Rights = append(h.Rights, Right{Verb: "delete", Resource: "pods", Where: "x"}) }, record.SeverityError, "rights", "someone may not delete pods in x", "plimsoll rbac", false, "a right that is missing"},
+		{func(h *Health) {
+			h.Rights = append(h.Rights, Right{Verb: "list", Resource: "services", Optional: true}, Right{Verb: "get", Resource: "/metrics", Optional: true})
+		}, record.SeverityWarning, "rights", "someone may not list services, get /metrics: a run goes on without it", "plimsoll rbac", false, "rights without which a run goes on are one warning"},
 		{func(h *Health) {
 			h.Rights = append(h.Rights, Right{Verb: "list", Resource: "nodes", Why: "the server said 500"})
 		}, record.SeverityWarning, "rights", "whether someone may list nodes is not known: the server said 500", "", false, "a right that is not known"},

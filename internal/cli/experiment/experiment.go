@@ -38,7 +38,7 @@ import (
 // experiments are made of and leave.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{
-		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop),
+		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p),
 		newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
 	}
 }

@@ -282,9 +282,6 @@ func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey
 	from.Kubelets(ctx, look)
 	health := from.Health()
 	health.Found, health.Clean = look.Findings, s.Clean
-	if s.Workload == nil {
-		look.Needs = nil // a workload needs them, and there is none
-	}
 	if err := from.Examine(ctx, &health, look.Needs, s.namespace); err != nil {
 		return err
 	}
@@ -317,23 +314,12 @@ func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAss
 
 // assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
-	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
-	if s.Workload != nil {
-		d.Workload = s.Workload.Name
-		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
-		if err != nil {
-			return nil, err
-		}
-		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: described.Of(s.Workload) != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
-		if axis.Loop == workload.Open {
-			d.Axis.Life = time.Duration(s.Plan.Axis.Life)
-			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
-		}
+	d, err := demandOf(s.Request, s.beyond, v)
+	d.Namespace = s.namespace
+	if err != nil {
+		return nil, err
 	}
 	l, err := from.Assess(ctx, d)
-	if err == nil {
-		l.Needs = append(l.Needs, s.beyond.Rights(v.Params)...)
-	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
 			l.Found(record.SeverityError, "workload", "", "%v", err)
@@ -363,6 +349,29 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is not known: %s", strings.Join(unknown, "; "))
 	}
 	return err
+}
+
+// demandOf is what a request with a rendering of its workload asks of a cluster.
+func demandOf(r system.Request, beyond Extension, v prepared.Variant) (survey.Demand, error) {
+	d := survey.Demand{
+		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead,
+		Objects: described.Of(r.Workload), Beyond: beyond.Rights(v.Params),
+	}
+	if r.Workload == nil {
+		return d, nil
+	}
+	d.Workload = r.Workload.Name
+	axis, err := r.Workload.Axis(r.Plan.Axis.Name)
+	if err != nil {
+		return d, err
+	}
+	d.Means, d.Open = axis.Means, axis.Loop == workload.Open
+	d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: d.Objects != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+	if d.Open {
+		d.Axis.Life = time.Duration(r.Plan.Axis.Life)
+		d.Axis.Span = d.Axis.Life + time.Duration(r.Plan.Hold)
+	}
+	return d, nil
 }
 
 // withoutImages is a kind of objects that need no images.

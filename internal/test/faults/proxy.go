@@ -86,6 +86,10 @@ type Counts struct {
 	// Faults is how often each fault was made, by its name: "503", "429 with
 	// Retry-After", "504 after", "reset before", "late event" ...
 	Faults map[string]int
+	// Asked are the rights that the requests took: a verb and a resource with its
+	// subresource and group, such as "create pods/eviction", or the path of what is no
+	// resource.
+	Asked map[string]bool
 }
 
 // Answer is what a kind of request was told.
@@ -142,7 +146,7 @@ func start(kubeconfig, dir string, cleanup func(func())) (*Proxy, error) {
 		Kubeconfig: filepath.Join(dir, "kubeconfig"), Secret: secret,
 		kinds: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 		ended: make(chan struct{}), open: make(chan struct{}),
-		counts: Counts{Created: make(map[string][]string), Answers: make(map[Answer]int), Faults: make(map[string]int)},
+		counts: Counts{Created: make(map[string][]string), Answers: make(map[Answer]int), Faults: make(map[string]int), Asked: make(map[string]bool)},
 	}
 	close(p.open)
 	now := time.Now()
@@ -243,7 +247,7 @@ func (p *Proxy) Restore() {
 func (p *Proxy) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := Counts{Created: make(map[string][]string), Paths: slices.Clone(p.counts.Paths), Answers: maps.Clone(p.counts.Answers), Faults: maps.Clone(p.counts.Faults)}
+	c := Counts{Created: make(map[string][]string), Paths: slices.Clone(p.counts.Paths), Answers: maps.Clone(p.counts.Answers), Faults: maps.Clone(p.counts.Faults), Asked: maps.Clone(p.counts.Asked)}
 	for resource, names := range p.counts.Created {
 		c.Created[resource] = slices.Clone(names)
 	}
@@ -283,6 +287,13 @@ func (p *Proxy) answered(s subject, code int) {
 	}
 }
 
+// takes notes a right that a request takes.
+func (p *Proxy) takes(right string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Asked[right] = true
+}
+
 // asked is one request and the fault that was drawn for it.
 type asked struct {
 	subject
@@ -311,6 +322,9 @@ func (p *Proxy) handler(upstream *url.URL, transport http.RoundTripper) http.Han
 		a := &asked{client: r.Context()}
 		if info, err := p.kinds.NewRequestInfo(r); err == nil && info.IsResourceRequest {
 			a.subject = subject{verb: info.Verb, resource: strings.TrimSuffix(info.Resource+"/"+info.Subresource, "/")}
+			p.takes(strings.TrimSuffix(info.Verb+" "+a.resource+"."+info.APIGroup, "."))
+		} else if err == nil {
+			p.takes(info.Verb + " " + info.Path)
 		}
 		if r.Header.Get("Authorization") != "Bearer "+p.Secret {
 			p.tell(w, a.subject, Status(http.StatusUnauthorized))

@@ -26,6 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
@@ -39,6 +40,14 @@ type Demand struct {
 	RunID   string
 	UUID    string
 	Axis    ceiling.Axis
+	// Means is the axis that it is to the target, and Open says that its objects are
+	// removed as they age.
+	Means string
+	Open  bool
+	// Objects are what is followed, nil for pods; Beyond are the rights that they
+	// take besides.
+	Objects *described.Objects
+	Beyond  []ceiling.Right
 	// Namespace is one that exists and that all is made in, "" for the run's own.
 	Namespace string
 	// ToLoad makes a kind that the cluster does not know an error, and not a
@@ -51,7 +60,7 @@ type Assessment struct {
 	Facts ceiling.Facts
 	// Findings are what is wrong with the workload on this cluster.
 	Findings []record.HealthFinding
-	// Needs is what a run of it must be allowed to do.
+	// Needs are the rights that a run of it takes, none without a workload.
 	Needs []ceiling.Right
 
 	survey *Survey
@@ -89,7 +98,14 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 		ServiceAddresses: s.serviceRanges, ServicesTaken: s.servicesTaken, PodAddresses: s.podRanges, OwnAddresses: s.ownAddresses, OpenShift: s.openShift,
 	}}
 	if d.Variant.Config != nil {
-		if err := l.render(d); err != nil {
+		mapper, err := s.Mapper()
+		if err != nil {
+			return nil, err
+		}
+		if err := l.render(d, mapper); err != nil {
+			return nil, err
+		}
+		if l.Needs, err = Rights(d, mapper); err != nil {
 			return nil, err
 		}
 		if err := l.readLimits(ctx); err != nil {
@@ -102,7 +118,6 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 		l.secure()
 	}
 	l.place()
-	l.Needs = needs(l.Needs, d.Namespace)
 	return l, nil
 }
 
@@ -130,11 +145,7 @@ func (l *Assessment) foundIn(place, text string) {
 }
 
 // render reads from the first iteration of each entry what it asks for.
-func (l *Assessment) render(d Demand) error {
-	mapper, err := l.survey.Mapper()
-	if err != nil {
-		return err
-	}
+func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	jobs := d.Variant.Config.Jobs
 	last := &jobs[len(jobs)-1]
 	l.load.Workload = d.Workload
@@ -211,10 +222,6 @@ func (l *Assessment) renderEntry(docs []create.Document, namespace string, repea
 		}
 		pods, _ := kubeburner.PodsOf(doc.Object)
 		e.Pods = int64(pods)
-		where := e.Namespace
-		for _, verb := range []string{"create", "delete"} {
-			l.Needs = append(l.Needs, ceiling.Right{Verb: verb, Resource: e.Resource, Where: where})
-		}
 		switch o := typed.(type) {
 		case *corev1.Service:
 			if o.Spec.ClusterIP != corev1.ClusterIPNone && o.Spec.Type != corev1.ServiceTypeExternalName {
@@ -502,38 +509,6 @@ func (l *Assessment) place() {
 			l.Facts.Pending += w.n
 		}
 	}
-}
-
-// needs adds to what a workload needs what every run does, each once: in a namespace
-// that exists it needs no right outside of that but to see the nodes.
-func needs(own []ceiling.Right, namespace string) []ceiling.Right {
-	var all []ceiling.Right
-	add := func(verb, resource string) {
-		all = append(all, ceiling.Right{Verb: verb, Resource: resource, Where: namespace})
-	}
-	for _, verb := range []string{"list", "watch"} {
-		add(verb, "pods")
-		all = append(all, ceiling.Right{Verb: verb, Resource: "nodes"})
-		if namespace == "" {
-			add(verb, "namespaces")
-		}
-		add(verb, "events")
-	}
-	if namespace == "" {
-		for _, verb := range []string{"create", "get", "patch", "delete"} {
-			add(verb, "namespaces")
-		}
-		add("get", "serviceaccounts")
-	}
-	for _, verb := range []string{"create", "patch", "delete"} { // the canary
-		add(verb, "pods")
-	}
-	for _, r := range own {
-		if !slices.Contains(all, r) {
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // Kubelets reads what kubelets are configured to, from one node of each kind,

@@ -111,13 +111,15 @@ func (s *Survey) review(ctx context.Context, h *ceiling.Health, needs []ceiling.
 	h.Rights = slices.Clone(needs)
 	return api.InParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
 		r := &h.Rights[i]
-		resource, group, _ := strings.Cut(r.Resource, ".")
-		resource, part, _ := strings.Cut(resource, "/")
-		review, err := s.Typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource, Subresource: part,
-			}},
-		}, metav1.CreateOptions{})
+		var asked authorizationv1.SelfSubjectAccessReviewSpec
+		if strings.HasPrefix(r.Resource, "/") {
+			asked.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.Resource, Verb: r.Verb}
+		} else {
+			resource, group, _ := strings.Cut(r.Resource, ".")
+			resource, part, _ := strings.Cut(resource, "/")
+			asked.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource, Subresource: part}
+		}
+		review, err := s.Typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: asked}, metav1.CreateOptions{})
 		if err != nil {
 			r.Why, err = s.why(err)
 			return err

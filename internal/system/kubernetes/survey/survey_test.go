@@ -453,10 +453,13 @@ func TestLookReadsWhatAWorkloadAsksFor(t *testing.T) {
 	for _, r := range look.Needs {
 		rights = append(rights, r.String())
 	}
-	for _, want := range []string{"create deployments.apps", "delete services", "create pods in other-0", "watch events", "patch pods"} {
+	for _, want := range []string{"create deployments.apps", "create services", "create pods", "watch events", "patch pods"} {
 		if !slices.Contains(rights, want) {
 			t.Errorf("a run needs to %s, and is asked about %v", want, rights)
 		}
+	}
+	if slices.Contains(rights, "delete services") {
+		t.Errorf("what goes with its namespace is deleted by nobody: %v", rights)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -276,7 +277,8 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 		return err
 	}
 	if rm.Load.Deletions == 0 {
-		if err := rm.dismissPods(ctx); err != nil {
+		// Whoever may not do it waits for their namespaces.
+		if err := rm.dismissPods(ctx); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}
@@ -399,7 +401,7 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 }
 
 // dismissPods asks for the end of the pods that are followed: at the rate that
-// is allowed one by one, and without a bound by their namespaces.
+// is allowed one by one, and without a bound by their namespaces where the user may.
 func (rm *Remover) dismissPods(ctx context.Context) error {
 	names := rm.followed.Names()
 	if rm.Load.Deletions == 0 {
@@ -412,7 +414,10 @@ func (rm *Remover) dismissPods(ctx context.Context) error {
 		if rm.Load.Namespace != "" {
 			selector += ",!" + api.LabelCanary // which goes last
 		}
-		return deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), selector, rm.grace)
+		err := deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), selector, rm.grace)
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
 	}
 	return rm.deleteOneByOne(ctx, names)
 }

@@ -24,12 +24,20 @@ func drainOf(w *workload.Workload) *described.Drain {
 }
 
 // drainRights is what draining takes besides.
-func drainRights(spec *described.Drain) []ceiling.Right {
-	if spec.Pools != "" {
-		const pools, configs = "machineconfigpools.machineconfiguration.openshift.io", "machineconfigs.machineconfiguration.openshift.io"
-		return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "list", Resource: pools}, {Verb: "get", Resource: pools}, {Verb: "create", Resource: configs}, {Verb: "delete", Resource: configs}}
+func drainRights(spec *described.Drain) (list []ceiling.Right) {
+	need := func(what, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			list = append(list, ceiling.Right{Verb: verb, Resource: resource, For: what})
+		}
 	}
-	return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "create", Resource: "pods/eviction"}}
+	need("chooses, cordons and releases nodes", "nodes", "list", "watch", "get", "patch")
+	if spec.Pools == "" {
+		need("evicts the pods of machines", "pods/eviction", "create")
+		return list
+	}
+	need("chooses pools of nodes, and waits for them", "machineconfigpools.machineconfiguration.openshift.io", "list", "get")
+	need("rolls a configuration out to pools, and takes it away", "machineconfigs.machineconfiguration.openshift.io", "list", "create", "delete")
+	return list
 }
 
 // Agree implements kubernetes.Extension: it names the nodes that the run will

@@ -48,6 +48,11 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 // Outline implements system.Provider.
 func (Provider) Outline(r system.Request) ([]system.Change, error) { return base().Outline(r) }
 
+// Account is as that of the clusters.
+func (Provider) Account(r system.Request, namespace string) (kubernetes.Account, error) {
+	return base().Account(r, namespace)
+}
+
 // machines is what one session has of them.
 type machines struct {
 	system.Request
@@ -78,7 +83,7 @@ func (m *machines) Rights(params workload.Params) (list []ceiling.Right) {
 		list = drainRights(spec)
 	}
 	if throughForward(params) {
-		list = append(list, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources})
+		list = append(list, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources, For: "calls machines through the API server"})
 	}
 	return list
 }

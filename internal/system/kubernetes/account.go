@@ -1,0 +1,118 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
+)
+
+// Account is a service account that may do what runs of a workload ask for, and
+// nothing else.
+type Account struct {
+	Schema   string `json:"schema"`
+	Workload string `json:"workload"`
+	// Keeps is the namespace that the runs keep to, "" where they make their own.
+	Keeps string `json:"keepsTo,omitempty"`
+	// Name and Namespace are the account's.
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	// Rights are those that a run cannot do without first, then the optional ones.
+	Rights []ceiling.Right `json:"rights"`
+}
+
+// accountSchema names the format of an Account.
+const accountSchema = "plimsoll/rbac/v1"
+
+// Account is the service account for runs of a request's workload, in a namespace
+// that exists or, with "", in those that they make. No cluster is asked: kinds that
+// are not of Kubernetes itself have the names that they have by convention. The error
+// is a mistake in the workload.
+func (p Provider) Account(r system.Request, namespace string) (Account, error) {
+	a := Account{Schema: accountSchema, Workload: r.Workload.Name, Keeps: namespace, Name: "plimsoll-" + r.Workload.Name, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Rights: []ceiling.Right{}}
+	all, err := renderingsOf(r)
+	if err != nil {
+		return a, err
+	}
+	d, err := demandOf(r, p.extension(r), all.variant)
+	if err != nil {
+		return a, err
+	}
+	d.Namespace = namespace
+	a.Rights, err = survey.Rights(d, survey.Conventional())
+	return a, mistakes(err)
+}
+
+// Manifest is the account with its roles and their bindings as YAML, as kubectl
+// applies it. A comment says what each rule is for.
+func (a Account) Manifest() string {
+	var b strings.Builder
+	runs := "makes its own namespaces"
+	if a.Keeps != "" {
+		runs = "keeps to namespace " + a.Keeps
+	}
+	fmt.Fprintf(&b, "# What a run of %s asks for, which %s.\n# Rules marked optional may be left out: a run then goes on, and tells less.\n", a.Workload, runs)
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n", a.Name, a.Namespace)
+	var spaces []string
+	for _, r := range a.Rights {
+		if !slices.Contains(spaces, r.Where) {
+			spaces = append(spaces, r.Where)
+		}
+	}
+	slices.Sort(spaces)
+	for _, where := range spaces {
+		kind, name, meta := "ClusterRole", a.Name, ""
+		if where != "" {
+			kind, meta = "Role", ", namespace: "+where
+		} else if a.Keeps != "" {
+			name += "-" + a.Keeps // whoever keeps to another has a cluster role too
+		}
+		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n", kind, name, meta)
+		a.rules(&b, where)
+		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata: {name: %s%s}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: %s, name: %s}\nsubjects:\n- {kind: ServiceAccount, name: %s, namespace: %s}\n",
+			kind, name, meta, kind, name, a.Name, a.Namespace)
+	}
+	return b.String()
+}
+
+// rules writes those of one role by what they are for: a rule for each resource.
+func (a Account) rules(b *strings.Builder, where string) {
+	var whats []string
+	verbs := make(map[string][]string) // of "what" + "resource"
+	resources := make(map[string][]string)
+	for _, r := range a.Rights {
+		what := r.For
+		if r.Optional {
+			what = "optional: " + r.For
+		}
+		if r.Where != where {
+			continue
+		}
+		if resources[what] == nil {
+			whats = append(whats, what)
+		}
+		key := what + r.Resource
+		if verbs[key] == nil {
+			resources[what] = append(resources[what], r.Resource)
+		}
+		verbs[key] = append(verbs[key], r.Verb)
+	}
+	for _, what := range whats {
+		fmt.Fprintf(b, "# %s\n", what)
+		for _, name := range resources[what] {
+			list := strings.Join(verbs[what+name], ", ")
+			if strings.HasPrefix(name, "/") {
+				fmt.Fprintf(b, "- {nonResourceURLs: [%s], verbs: [%s]}\n", name, list)
+				continue
+			}
+			resource, group, _ := strings.Cut(name, ".")
+			fmt.Fprintf(b, "- {apiGroups: [%q], resources: [%s], verbs: [%s]}\n", group, resource, list)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package survey
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+)
+
+// Rights are those that a run of the demand takes, in the order in which it takes
+// them: the ones that it cannot do without first. Mapper finds the resources of
+// kinds; what it does not know is left out. The error is a mistake in the workload.
+func Rights(d Demand, mapper meta.RESTMapper) ([]ceiling.Right, error) {
+	r := &rights{Demand: d, mapper: mapper}
+	if err := r.made(); err != nil {
+		return nil, err
+	}
+	r.followed()
+	r.changed()
+	for _, right := range d.Beyond {
+		r.put(right)
+	}
+	r.ofEveryRun()
+	slices.SortStableFunc(r.list, func(a, b ceiling.Right) int {
+		switch {
+		case a.Optional == b.Optional:
+			return 0
+		case b.Optional:
+			return -1
+		}
+		return 1
+	})
+	return r.list, nil
+}
+
+// rights gathers those of one demand.
+type rights struct {
+	Demand
+	mapper   meta.RESTMapper
+	list     []ceiling.Right
+	onlyPods bool // the load makes nothing else
+}
+
+// put takes in a right, once: as needed where it is needed for anything.
+func (r *rights) put(right ceiling.Right) {
+	i := slices.IndexFunc(r.list, func(x ceiling.Right) bool {
+		return x.Verb == right.Verb && x.Resource == right.Resource && (x.Where == right.Where || x.Where == "")
+	})
+	switch {
+	case i < 0:
+		r.list = append(r.list, right)
+	case r.list[i].Optional && !right.Optional:
+		r.list[i] = right
+	}
+}
+
+func (r *rights) need(what, where, resource string, verbs ...string) {
+	for _, verb := range verbs {
+		r.put(ceiling.Right{Verb: verb, Resource: resource, Where: where, For: what})
+	}
+}
+
+func (r *rights) want(what, where, resource string, verbs ...string) {
+	for _, verb := range verbs {
+		r.put(ceiling.Right{Verb: verb, Resource: resource, Where: where, For: what, Optional: true})
+	}
+}
+
+// of is the resource of a kind, and where it is as far as the run sees it; "" where
+// it is not known.
+func (r *rights) of(apiVersion, kind string) (resource, where string) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return "", ""
+	}
+	mapping, err := r.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if err != nil {
+		return "", ""
+	}
+	return resourceOf(mapping), r.within(mapping)
+}
+
+func resourceOf(m *meta.RESTMapping) string {
+	return strings.TrimSuffix(m.Resource.Resource+"."+m.Resource.Group, ".")
+}
+
+// within is the namespace that the run keeps to, for what is in namespaces.
+func (r *rights) within(m *meta.RESTMapping) string {
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		return r.Namespace
+	}
+	return ""
+}
+
+// made are the rights to make the objects of the load, and to remove those that go
+// with no namespace of the run's.
+func (r *rights) made() error {
+	r.onlyPods = true
+	if r.Variant.Config == nil {
+		return nil
+	}
+	for j := range r.Variant.Config.Jobs {
+		job := &r.Variant.Config.Jobs[j]
+		for o := range job.Objects {
+			if job.Objects[o].Replicas < 1 {
+				continue
+			}
+			docs, err := create.Documents(r.Variant, j, o, prepared.Identity{UUID: r.UUID, Run: r.RunID}, r.mapper)
+			if err != nil {
+				return err
+			}
+			for _, doc := range docs {
+				r.document(doc, job.NamespaceOf(0))
+			}
+		}
+	}
+	return nil
+}
+
+func (r *rights) document(doc create.Document, namespace string) {
+	r.onlyPods = r.onlyPods && doc.GetKind() == "Pod"
+	if doc.Unknown != nil {
+		return
+	}
+	resource, where := resourceOf(doc.Mapping), r.within(doc.Mapping)
+	namespaced := doc.Mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	elsewhere := namespaced && doc.GetNamespace() != "" && doc.GetNamespace() != namespace
+	if elsewhere {
+		where = doc.GetNamespace()
+	}
+	r.need("makes the objects of the load", where, resource, "create")
+	r.want("finds out whether an object was made whose request was never answered", where, resource, "get")
+	if r.Namespace != "" || !namespaced || elsewhere || namespace == "" {
+		r.need("removes the objects of the load", where, resource, "delete")
+		r.want("confirms that none of them is left", where, resource, "list")
+	}
+}
+
+// followed are the rights to see, and to ask further, the objects that are followed
+// instead of pods.
+func (r *rights) followed() {
+	if r.Objects == nil {
+		return
+	}
+	drains := r.Objects.Begin != nil && r.Objects.Begin.Drain != nil
+	if drains || slices.ContainsFunc(r.Objects.Resources, func(o described.Resource) bool { return o.Unlabelled }) {
+		r.need("tells which objects without the run's label are in its namespaces", "", "namespaces", "list", "watch")
+	}
+	for _, o := range r.Objects.Resources {
+		if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
+			r.need("follows the objects of the load", where, resource, "list", "watch")
+		}
+	}
+	self, where := r.of(r.Objects.Resources[0].APIVersion, r.Objects.Resources[0].Kind)
+	ask := func(a described.Ask) {
+		if a.Patch != nil {
+			r.need("asks objects for what is measured", where, self, "patch")
+		}
+		if a.Put != "" {
+			r.need("asks objects for what is measured", where, subresourceOf(a.Put), "update")
+		}
+	}
+	if b := r.Objects.Begin; b != nil {
+		ask(b.Ask)
+	}
+	ends := r.Open // objects are removed as they age
+	for _, t := range r.Objects.Then {
+		ask(t.Ask)
+		ends = ends || t.Delete
+	}
+	if ends {
+		r.need("removes objects while the load goes on", where, self, "delete")
+	}
+	r.want("tells how many requests each object cost", "", "/metrics", "get")
+	if c := r.Objects.Concurrent; c != nil && c.Limits != nil {
+		if resource, _ := r.of(c.Limits.APIVersion, c.Limits.Kind); resource != "" {
+			r.want("reads the limits that the load is held against", "", resource, "list")
+		}
+	}
+}
+
+// subresourceOf is the resource of a path such as
+// /apis/GROUP/VERSION/namespaces/{namespace}/RESOURCE/{name}/SUBRESOURCE.
+func subresourceOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) < 8 {
+		return ""
+	}
+	return parts[5] + "/" + parts[7] + "." + parts[1]
+}
+
+// changed are the rights to change settings, and to put them back.
+func (r *rights) changed() {
+	for _, v := range r.Variant.Settings {
+		for i, in := range v.In {
+			resource, _ := r.of(in.APIVersion, in.Kind)
+			if resource == "" {
+				continue
+			}
+			r.need("finds the settings that parameters change", "", resource, "list")
+			if in.NameParam != "" && v.Names[i] == "" {
+				r.need("finds the default storage class", "", "storageclasses.storage.k8s.io", "list")
+			}
+			if in.Path == "" {
+				continue
+			}
+			r.need("reads the settings that parameters change", "", resource, "get")
+			if !strings.HasPrefix(in.Path, "status.") {
+				r.need("changes settings, and puts them back", "", resource, "patch")
+			}
+		}
+	}
+}
+
+// ofEveryRun are the rights that a run of any workload takes.
+func (r *rights) ofEveryRun() {
+	in := r.Namespace
+	r.need("follows the pods of the run, and counts those of others", in, "pods", "list", "watch")
+	r.need("makes and changes the canary, the pod by which the watch is measured", in, "pods", "create", "patch")
+	if in == "" {
+		r.need("makes the namespaces of the run, signs that it is alive, and removes them", "", "namespaces", "create", "get", "patch", "delete")
+		r.need("waits until a new namespace can take pods", "", "serviceaccounts", "get")
+		r.want("finds what earlier runs have left, and sees namespaces go", "", "namespaces", "list", "watch")
+	} else {
+		r.want("looks whether the namespace is there", in, "namespaces", "get")
+		r.want("finds runs that have left something elsewhere", "", "namespaces", "list", "watch")
+		r.want("counts the pods of others on the nodes", "", "pods", "list")
+	}
+	if in != "" || r.Objects == nil && (r.onlyPods || r.Open) {
+		r.need("removes the pods of the run", in, "pods", "delete")
+	}
+	r.want("removes pods many at once, which is faster than one by one", in, "pods", "deletecollection")
+	if r.Axis.Name == observe.AxisPodsPerNode || r.Means == observe.AxisPodsPerNode {
+		r.need("a level is an average over the nodes", "", "nodes", "list", "watch")
+	} else {
+		r.want("sees what becomes of nodes", "", "nodes", "list", "watch")
+	}
+	r.want("shows the cluster's own warnings", in, "events", "list", "watch")
+	r.want("measures how late the news of events comes", in, "events", "create", "patch")
+	r.want("tells a component that does nothing from one that has nothing to do", "", "leases.coordination.k8s.io", "get")
+	r.want("names the priority level that throttles", "", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "list")
+	const ranges = "computes how many addresses there are"
+	r.want(ranges, "", "services", "list")
+	r.want(ranges, "", "servicecidrs.networking.k8s.io", "list")
+	r.want(ranges, metav1.NamespaceSystem, "configmaps", "get")
+	r.want("reads the network of OpenShift", "", "networks.config.openshift.io", "get")
+	r.want("finds pools of OpenShift that earlier runs have left changed", "", "machineconfigs.machineconfiguration.openshift.io", "list")
+}
+
+// conventional finds the resources of kinds without a cluster: those of Kubernetes
+// itself, and of others what their names are by convention.
+type conventional struct{ meta.RESTMapper }
+
+// Conventional is a mapper for Rights where there is no cluster to ask. Of a kind
+// that is not of Kubernetes itself it takes the lower-case plural of the name.
+func Conventional() meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(nil)
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		m.Add(gvk, scopeOf(gvk.Kind))
+	}
+	return conventional{m}
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (c conventional) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := c.RESTMapper.RESTMapping(gk, versions...)
+	if err == nil || len(versions) == 0 {
+		return mapping, err
+	}
+	gvk := gk.WithVersion(versions[0])
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return &meta.RESTMapping{Resource: plural, GroupVersionKind: gvk, Scope: scopeOf(gk.Kind)}, nil
+}
+
+// scopeOf is that of a kind: those of clusters that workloads make, follow or change
+// are listed.
+func scopeOf(kind string) meta.RESTScope {
+	switch kind {
+	case "Namespace", "Node", "PersistentVolume", "StorageClass", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass", "RuntimeClass",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "IngressClass", "CSIDriver", "APIService",
+		"ClusterVersion", "ClusterOperator", "MachineConfig", "MachineConfigPool", "StorageProfile":
+		return meta.RESTScopeRoot
+	}
+	return meta.RESTScopeNamespace
+}
