@@ -29,6 +29,7 @@ type Builder struct {
 	endWhy   string
 	signal   int // the exit code of the signal that cut the run, 0 for none
 	lastT    record.Micros
+	damage   damage
 }
 
 // NewBuilder makes a Builder for one run.
@@ -53,6 +54,7 @@ func (b *Builder) Add(e record.Event) {
 		b.addResume(e.T, run) // what was under way ended before, and not now
 	}
 	b.lastT = max(b.lastT, e.T)
+	b.damage.numbered(e)
 	if b.ended {
 		switch e.Body.(type) {
 		case *record.Fault, *record.Corrected, *record.Place:
@@ -66,7 +68,10 @@ func (b *Builder) Add(e record.Event) {
 		}
 	case *record.Cleanup:
 		b.cleanup = body
+	case *record.Damaged:
+		b.damage.begin(b.collector.UnderWay())
 	case *record.StepEvent:
+		b.damage.step(b.collector, e, body)
 		if body.Phase == record.PhaseStart || body.Phase == record.PhaseReset {
 			b.closeStep(e.T)
 		}
@@ -104,7 +109,11 @@ func (b *Builder) Add(e record.Event) {
 // closeStep judges the step under way, if there is one.
 func (b *Builder) closeStep(t record.Micros) {
 	if m, f := b.collector.End(t); m != nil {
-		b.steps = append(b.steps, verdict.Judge(&b.spec, m, f, verdict.FirstStep(b.steps)))
+		s := verdict.Judge(&b.spec, m, f, verdict.FirstStep(b.steps))
+		if b.damage.tainted {
+			s.Undecide(damagedWhy)
+		}
+		b.steps = append(b.steps, s)
 	}
 }
 

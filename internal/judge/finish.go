@@ -170,6 +170,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if b.spec.Arms != nil {
 		putComparison(&r, findings.ComparisonOf(*b.spec.Arms, b.sequential, endOf(stop), b.spec.Kind, b.collector.Milestones(), b.steps), stop)
 	}
+	b.damage.undecide(&r)
 	if b.signal != 0 {
 		r.ExitCode = b.signal
 	}

@@ -1,13 +1,17 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -137,9 +141,46 @@ func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
-// ReadJSON reads one of the directory's JSON files.
+// WriteResult writes result.json, with the sum of what is before it as its last key:
+// a result that was changed since is not taken for what was found. Secrets are masked as
+// by WriteMasked.
+func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
+	data, err := Encode(v, "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", ResultFile, err)
+	}
+	data = bytes.TrimSuffix(secrets.JSON(data), []byte("\n}"))
+	return d.WriteFile(ResultFile, fmt.Appendf(data, "%s%x\"\n}\n", sealKey, sha256.Sum256(data)))
+}
+
+// sealKey is between a result and its sum.
+const sealKey = ",\n  \"sha256\": \""
+
+// ErrChanged says that a file is not as it was written.
+var ErrChanged = errors.New("it was changed since it was written")
+
+// Intact says whether result.json is as it was written, as far as that is known: those
+// of earlier versions have no sum.
+func (d Dir) Intact() bool {
+	data, err := os.ReadFile(d.Path(ResultFile))
+	return err == nil && intact(data) == nil
+}
+
+func intact(data []byte) error {
+	at := bytes.LastIndex(data, []byte(sealKey))
+	if at >= 0 && string(data[at+len(sealKey):]) != fmt.Sprintf("%x\"\n}\n", sha256.Sum256(data[:at])) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// ReadJSON reads one of the directory's JSON files. The error is ErrChanged where it
+// holds another sum than its own.
 func (d Dir) ReadJSON(name string, v any) error {
 	data, err := os.ReadFile(d.Path(name))
+	if err == nil && name == ResultFile {
+		err = intact(data)
+	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -147,6 +188,26 @@ func (d Dir) ReadJSON(name string, v any) error {
 		return fmt.Errorf("read %s: %w", d.Path(name), err)
 	}
 	return nil
+}
+
+// Sum is the SHA-256 of one of the directory's files, in hexadecimal digits.
+func (d Dir) Sum(name string) (string, error) {
+	data, err := os.ReadFile(d.Path(name))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data)), nil
+}
+
+// Changed are the files that are there and whose sums are other ones, in order.
+func (d Dir) Changed(sums map[string]string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		if sum, err := d.Sum(filepath.Base(name)); err == nil && sum != sums[name] {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // Environment is what a run found where it ran: environment.json. Package upgrade

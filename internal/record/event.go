@@ -88,6 +88,10 @@ const (
 	KindRequest EventKind = "request"
 	// KindPlace is of the places that a level is an average over.
 	KindPlace EventKind = "place"
+	// KindFile is of a file that the run wrote beside its history.
+	KindFile EventKind = "file"
+	// KindDamaged is of a part of a history that cannot be read. It is never written.
+	KindDamaged EventKind = "damaged"
 	// KindCleanup is of the removal of what the run has made.
 	KindCleanup EventKind = "cleanup"
 	// KindActor is of one whose work is waited for, and that does nothing.
@@ -143,6 +147,8 @@ const (
 type RunEvent struct {
 	Phase   Phase `json:"phase"`
 	Version int   `json:"version,omitempty"` // of the history's format, at the start and where it goes on
+	// Framed says that from here on each step has frames of its own in the file.
+	Framed bool `json:"framed,omitempty"`
 	// ID names what is made in the target from here on.
 	ID string `json:"id,omitempty"`
 	// Plan is the fingerprint of the plan's conditions, "" is not known.
@@ -464,6 +470,26 @@ type Cleanup struct {
 	Left int  `json:"left"` // how many of the run's objects are still there
 }
 
+// File is a file that the run wrote beside its history and that is not made from it,
+// as it was then.
+type File struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"` // of its bytes, in hexadecimal digits
+}
+
+// Damaged stands for events that cannot be read: bytes of the history's file are not
+// those that were written.
+type Damaged struct{ From, To int64 }
+
+// String names the bytes.
+func (d *Damaged) String() string { return fmt.Sprintf("bytes %d to %d", d.From, d.To) }
+
+// Kind implements Body.
+func (*File) Kind() EventKind { return KindFile }
+
+// Kind implements Body.
+func (*Damaged) Kind() EventKind { return KindDamaged }
+
 // Log is the end of what a container has written, of an object that did not
 // become ready. What looks like a secret is masked before it is put on record.
 type Log struct {
@@ -545,6 +571,8 @@ func newBody(k EventKind) Body {
 		return new(Cleanup)
 	case KindActor:
 		return new(Actor)
+	case KindFile:
+		return new(File)
 	case KindWindow:
 		return new(Window)
 	case KindRequest:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -20,6 +21,8 @@ type History struct {
 	Events int
 	// Unknown counts lines of kinds that this version does not know.
 	Unknown int
+	// Damaged names the parts of the file that are not what was written.
+	Damaged []string
 	// Cut says that the history ends before its end was written: the program
 	// was killed, and what happened in its last 100 ms may be missing.
 	Cut bool
@@ -46,16 +49,17 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 const suspect = 512 << 10
 
 // ReadHistory hands every event of a recorded run to each, in the order in
-// which they were written. A history that a killed run left is read as far as
-// it goes; one that is damaged before its end is read to some way before the
-// damage, and then a *DamagedError.
+// which they were written. A history that a killed run left is read as far as it
+// goes. In the place of what is damaged there is a Damaged. One whose steps have no
+// frames of their own is read to some way before the damage: the error is then a
+// *DamagedError.
 func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	file, err := os.Open(d.Path(HistoryFile))
 	if err != nil {
 		return History{}, fmt.Errorf("read history: %w", err)
 	}
 	defer file.Close()
-	h, err := readEvents(file, each)
+	h, err := readFile(file, each)
 	if damaged, ok := errors.AsType[*DamagedError](err); ok {
 		damaged.File = d.Path(HistoryFile)
 		return h, fmt.Errorf("read history: %w", damaged)
@@ -66,14 +70,31 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	return h, nil
 }
 
-func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
+// readFile looks at the checksums of all frames before any event is handed out.
+func readFile(file *os.File, each func(Event) error) (History, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return History{}, err
+	}
+	frames, err := framesOf(file, info.Size())
+	if err != nil {
+		return History{}, err
+	}
+	if len(frames) > 1 && slices.ContainsFunc(frames, func(f frame) bool { return f.state == frameDamaged }) {
+		return readFrames(file, frames, each)
+	}
+	return readEvents(file, verifierOf(frames), each)
+}
+
+// readEvents hands out the events of a row of frames, as far as v believes them.
+func readEvents(compressed io.Reader, v verifier, each func(Event) error) (History, error) {
 	var h History
 	type held struct {
 		event Event
 		end   int64 // in the text
 	}
 	var waiting []held
-	text, lines := int64(0), 0
+	lines := 0
 	// hand gives out what ends before a place of the text.
 	hand := func(before int64) error {
 		n := 0
@@ -100,18 +121,28 @@ func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 			return err
 		}
 		lines++
-		text += int64(len(line))
 		if run, ok := e.Body.(*RunEvent); ok && run.Version > HistoryVersion {
 			other = fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
 			return other
 		}
-		waiting = append(waiting, held{e, text})
-		other = hand(text - suspect)
+		if other = v.line(e, len(line)); other != nil {
+			return other
+		}
+		waiting = append(waiting, held{e, v.text})
+		other = hand(max(v.text-suspect, v.verified))
 		return other
 	})
 	switch {
+	case errors.Is(other, errUnverified):
+		cut = true
 	case other != nil:
 		return h, other
+	case v.framed && (err != nil || cut && !file.ended):
+		if err := hand(v.verified); err != nil {
+			return h, err
+		}
+		h.Damaged = append(h.Damaged, v.rest.String())
+		return h, each(Event{Body: &v.rest})
 	case errors.Is(err, zstd.ErrCRCMismatch):
 		return h, fmt.Errorf("its checksum does not match, and where it is damaged cannot be told: %w", err)
 	case err != nil:
@@ -120,7 +151,7 @@ func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 		return h, damaged(io.ErrUnexpectedEOF) // a part of it ends too early, and not the file
 	}
 	h.Cut = cut
-	return h, hand(text)
+	return h, hand(v.text)
 }
 
 // counted counts what is read, and notes the end.
@@ -137,10 +168,15 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// newDecoder makes what reads a history.
+func newDecoder(compressed io.Reader) (*zstd.Decoder, error) {
+	return zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+}
+
 // readLines hands every whole line of a compressed history to each, with its
 // end, and reports whether the history was cut. Each must not keep the line.
 func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, err error) {
-	zip, err := zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+	zip, err := newDecoder(compressed)
 	if err != nil {
 		return false, err
 	}

@@ -162,7 +162,7 @@ func TestHistoryCutAnywhere(t *testing.T) {
 			sure++
 		}
 		n := 0
-		h, err := readEvents(bytes.NewReader(whole[:size]), func(e Event) error {
+		h, err := readEvents(bytes.NewReader(whole[:size]), verifier{}, func(e Event) error {
 			if !reflect.DeepEqual(e, all[n]) {
 				t.Fatalf("cut at %d: event %d is %+v", size, n, e)
 			}
@@ -199,7 +199,7 @@ func TestReaderOnOtherHistories(t *testing.T) {
 		{pack(strings.Repeat("x", maxLine+(1<<17))), 0, 0, "longer than", "one endless line"},
 		{nil, 0, 0, "", "an empty file: killed before the first flush"},
 	} {
-		h, err := readEvents(bytes.NewReader(tt.data), func(Event) error { return nil })
+		h, err := readEvents(bytes.NewReader(tt.data), verifier{}, func(Event) error { return nil })
 		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%s: error %v, want %q", tt.why, err, tt.err)
 		}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
@@ -56,11 +59,7 @@ func resumeIn(d Dir, file *os.File, secrets *redact.Secrets, follow func(Event))
 	if err != nil {
 		return nil, err
 	}
-	_, err = readLines(old, func(line []byte) error {
-		_, err := zip.Write(line)
-		return err
-	})
-	err = cmp.Or(err, zip.Close())
+	err = cmp.Or(copyFrames(zip, file, old), zip.Close())
 	if err == nil {
 		err = file.Sync()
 	}
@@ -73,6 +72,39 @@ func resumeIn(d Dir, file *os.File, secrets *redact.Secrets, follow func(Event))
 	// The rest is a frame of its own: a reader takes them for one text.
 	zip.Reset(file)
 	return newWriter(file, zip, secrets, follow), nil
+}
+
+// copyFrames writes anew what is whole of a history and believed, in frames as it was
+// written.
+func copyFrames(zip *zstd.Encoder, file, old *os.File) error {
+	info, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	frames, err := framesOf(old, info.Size())
+	if err != nil {
+		return err
+	}
+	v := verifierOf(frames)
+	_, err = readLines(old, func(line []byte) error {
+		e, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err == nil {
+			err = v.line(e, len(line))
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := zip.Write(line); err != nil || !endsFrame(e) {
+			return err
+		}
+		err = zip.Close()
+		zip.Reset(file)
+		return err
+	})
+	if errors.Is(err, errUnverified) {
+		return nil
+	}
+	return err
 }
 
 // BusyError says that a run directory is being written by a process that is

@@ -109,7 +109,7 @@ func TestResumedHistoryCutAnywhere(t *testing.T) {
 	want := append(kept[:len(kept):len(kept)], all...)
 	for size := int(before.Size()); size <= len(whole); size++ {
 		n := 0
-		_, err := readEvents(bytes.NewReader(whole[:size]), func(e Event) error {
+		_, err := readEvents(bytes.NewReader(whole[:size]), verifier{}, func(e Event) error {
 			if !reflect.DeepEqual(e, want[n]) {
 				t.Fatalf("cut at %d: event %d is %+v", size, n, e)
 			}

@@ -93,9 +93,23 @@ func (w *Writer) Append(e Event) {
 		return
 	}
 	w.dirty = true
+	if endsFrame(e) {
+		w.endFrame()
+	}
 	if w.follow != nil {
 		w.follow(e)
 	}
+}
+
+// endFrame ends the frame with its checksum, and begins another: what follows is read
+// as the same text.
+func (w *Writer) endFrame() {
+	w.dirty = false
+	if err := w.zip.Close(); err != nil {
+		w.fail(err)
+		return
+	}
+	w.zip.Reset(w.file)
 }
 
 func (w *Writer) fail(err error) {

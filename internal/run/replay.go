@@ -31,7 +31,7 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
 		return result.Result{}, err
 	}
-	err = dir.WriteMasked(record.ResultFile, &r, x.Secrets)
+	err = dir.WriteResult(&r, x.Secrets)
 	return r, err
 }
 
@@ -51,7 +51,11 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 	x.Spec.Kind = kindOf(environment, x.Spec.Kind)
 	builder := judge.NewBuilder(x.Spec)
 	builder.Rows, builder.Windows = rows, windows
+	sums := make(map[string]string)
 	history, err := record.ReadHistory(dir, func(e record.Event) error {
+		if file, ok := e.Body.(*record.File); ok {
+			sums[file.Name] = file.SHA256
+		}
 		builder.Add(e)
 		return nil
 	})
@@ -60,6 +64,12 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: fmt.Sprintf("%v: the steps that ended well before that are judged, as of a run that was cut off; a copy of the file may be whole", damaged)})
 	} else if err != nil {
 		return result.Result{}, err
+	}
+	for _, part := range history.Damaged {
+		builder.Warn(record.Warning{Kind: record.WarningCut, Places: []string{part}, Text: "a part of " + record.HistoryFile + " is damaged: the steps that it tells of decide nothing; a copy of the file may be whole"})
+	}
+	for _, name := range dir.Changed(sums) {
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: name + " is not as the run has written it: what is judged by it is not what was asked for then"})
 	}
 	if missing {
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is not known"})

@@ -27,6 +27,7 @@ type Past struct {
 	builder     *judge.Builder
 	start       time.Time // the wall clock at T = 0
 	environment *record.Environment
+	changed     bool // the environment is not as the run has written it
 }
 
 // ContradictionError says that a record is not that of the plan beside it, or
@@ -50,8 +51,13 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	}
 	x.Spec.Start, x.Spec.Kind = p.start, kindOf(p.environment, x.Spec.Kind)
 	p.builder = judge.NewBuilder(x.Spec)
+	sums := make(map[string]string)
 	_, err = record.ReadHistory(dir, func(e record.Event) error {
 		switch b := e.Body.(type) {
+		case *record.Damaged:
+			return &ContradictionError{b.String() + " of its history are damaged, and what happened then is not known"}
+		case *record.File:
+			sums[b.Name] = b.SHA256
 		case *record.RunEvent:
 			if err := p.startPart(b, id, x.Plan); err != nil {
 				return err
@@ -70,12 +76,22 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range dir.Changed(sums) {
+		if name != record.EnvironmentFile {
+			return nil, changedError(name)
+		}
+		p.changed = true // what differs from the target that is there now tells more
+	}
 	p.Resumable = p.builder.Resume()
 	if len(x.Spec.Goals) > 0 {
 		p.Made = len(p.builder.Made(x.Spec.Goals[0].Name))
 	}
 	p.Done = p.builder.NextStep(x.Design, "").Done
 	return p, nil
+}
+
+func changedError(name string) error {
+	return &ContradictionError{name + " is not as the run has written it"}
 }
 
 // startPart takes in the start of a part of the run.
@@ -111,7 +127,7 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer,
 	open opener) error {
 	clock := record.ResumeClock(past.start, past.Last, now)
-	begin.Phase, begin.Version, begin.Plan = record.PhaseResume, record.HistoryVersion, x.Plan
+	begin.Phase, begin.Version, begin.Framed, begin.Plan = record.PhaseResume, record.HistoryVersion, true, x.Plan
 	if back := past.start.Sub(clock.Start()); back > backTolerance && !past.start.IsZero() {
 		begin.Message = fmt.Sprintf("the machine's clock was set back before the run was resumed: later times in the result are %s ahead of it", back.Round(time.Millisecond))
 	}
@@ -119,7 +135,7 @@ func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Exp
 		x.Spec.Start = clock.Start()
 	}
 	p := &part{
-		x: x, dir: past.dir, clock: clock, observer: observer, environment: past.environment,
+		x: x, dir: past.dir, clock: clock, observer: observer, environment: past.environment, changed: past.changed,
 		live: &liveJudge{builder: past.builder, design: x.Design},
 	}
 	p.step.Store(int64(past.Step))

@@ -80,7 +80,7 @@ func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, no
 		live: &liveJudge{builder: judge.NewBuilder(x.Spec), design: x.Design},
 	}
 	return p.run(soft, hard, record.NewWriter, open,
-		record.Event{T: clock.Now(), Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id, Plan: x.Plan}})
+		record.Event{T: clock.Now(), Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, Framed: true, ID: id, Plan: x.Plan}})
 }
 
 // part is one part of a run: all of it, unless it is cut and resumed.
@@ -92,8 +92,9 @@ type part struct {
 	observer Observer
 	step     atomic.Int64 // the last one begun
 	// environment is what the part before found where it ran, nil if there is
-	// none.
+	// none, and changed whether its file was changed since.
 	environment *record.Environment
+	changed     bool
 }
 
 // run writes the part's record, with first at its head, and makes its steps.
@@ -119,6 +120,7 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.
 	for _, e := range first {
 		writer.Append(e)
 	}
+	p.putFile(recorder, record.ExperimentFile)
 	// The names under which the target is changed are on file before it is: a
 	// run that goes on finds by them what this one has left.
 	writer.Flush()
@@ -318,15 +320,30 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 func (p *part) describe(environment record.Environment, recorder system.Recorder) error {
 	if p.environment == nil {
 		environment.Start, environment.Kind = p.x.Spec.Start, &p.x.Spec.Kind
-		return p.dir.WriteMasked(record.EnvironmentFile, environment, p.x.Secrets)
+		err := p.dir.WriteMasked(record.EnvironmentFile, environment, p.x.Secrets)
+		if err == nil {
+			p.putFile(recorder, record.EnvironmentFile)
+		}
+		return err
 	}
 	if err := sameTarget(*p.environment, environment); err != nil {
 		return err
+	}
+	if p.changed {
+		return changedError(record.EnvironmentFile)
 	}
 	for _, change := range changes(*p.environment, environment) {
 		recorder.Emit(&record.Note{Warning: record.WarningResumed, Text: "since the run was cut, " + change})
 	}
 	return nil
+}
+
+// putFile puts the hash of a file of the run directory on record, where there is one:
+// what is changed in it later is then known.
+func (p *part) putFile(recorder system.Recorder, name string) {
+	if sum, err := p.dir.Sum(name); err == nil {
+		recorder.Emit(&record.File{Name: name, SHA256: sum})
+	}
 }
 
 // recuperate empties a target that a guard protected, and waits for it to be

@@ -275,7 +275,7 @@ func showGridResult(p *process.Process, g judge.Grid, dir, format string) error 
 
 // writeGrid writes what a grid leaves beside its cells.
 func writeGrid(dir record.Dir, g *judge.Grid) error {
-	if err := dir.WriteJSON(record.ResultFile, g); err != nil {
+	if err := dir.WriteResult(g, nil); err != nil {
 		return err
 	}
 	return report.WriteGridFile(dir, *g)

@@ -144,7 +144,7 @@ func judged(dir record.Dir) bool {
 			return false
 		}
 	}
-	return true
+	return dir.Intact()
 }
 
 // openInBrowser hands a page to the desktop's opener.

@@ -50,6 +50,17 @@ func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *J
 	return s
 }
 
+// Undecide takes back what a step was judged to be, of which not all is known.
+func (c *Judged) Undecide(why string) {
+	c.Binding, c.Verdict, c.VerdictWhy = nil, slo.Inconclusive, why
+	for goal := range c.Goals {
+		c.Goals[goal] = slo.Inconclusive
+	}
+	for i := range c.Breaches {
+		c.Breaches[i].Decided, c.Breaches[i].Goals = false, nil
+	}
+}
+
 // Failed reports whether a goal did not hold in the step.
 func (c *Judged) Failed() bool {
 	for _, v := range c.Goals {
