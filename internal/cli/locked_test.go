@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sigs.k8s.io/yaml"
+
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -66,13 +68,25 @@ func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string 
 	}, metav1.CreateOptions{})
 	made(err)
 
-	see := []string{"get", "list", "watch"}
-	user := asUser(t, p, name, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: see})
-	all := []string{"get", "list", "watch", "create", "patch", "delete", "deletecollection"}
-	_, err = typed.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods", "services", "events"}, Verbs: all},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: all},
-	}}, metav1.CreateOptions{})
+	// What the program asks for, and nothing else.
+	var within, around []rbacv1.PolicyRule
+	for _, w := range lockedWorkloads() {
+		got := p.Run(t, "rbac", w, "--namespace", name)
+		for text := range strings.SplitSeq(got.Stdout, "---\n") {
+			var role rbacv1.Role
+			if err := yaml.Unmarshal([]byte(text), &role); err != nil {
+				t.Fatalf("rbac %s: %v in %s", w, err, got.Stdout)
+			}
+			switch role.Kind {
+			case "Role":
+				within = append(within, role.Rules...)
+			case "ClusterRole":
+				around = append(around, role.Rules...)
+			}
+		}
+	}
+	user := asUser(t, p, name, around...)
+	_, err = typed.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: within}, metav1.CreateOptions{})
 	made(err)
 	_, err = typed.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
@@ -88,6 +102,11 @@ func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string 
 		return err != nil && strings.Contains(err.Error(), "each container wants a memory limit")
 	})
 	return user
+}
+
+// lockedWorkloads are those that run there.
+func lockedWorkloads() []string {
+	return []string{"node-density", "node-density-cni", "node-density-heavy"}[:suite.Size(1, 3)]
 }
 
 // In a namespace of a cluster that is locked down the workloads run to a line with
@@ -111,7 +130,7 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 	before := there()
 	where := []string{"--kubeconfig", user, "--namespace", name}
 	sets := regexp.MustCompile(`--set (\S+=\S+)`)
-	for _, w := range []string{"node-density", "node-density-cni", "node-density-heavy"}[:suite.Size(1, 3)] {
+	for _, w := range lockedWorkloads() {
 		var given []string
 		refused := func(what string, got harness.Outcome) bool {
 			said := sets.FindAllStringSubmatch(got.Stdout+got.Stderr, -1)

@@ -21,8 +21,9 @@ type entitled interface {
 
 func newRBACCommand(p *process.Process) *cobra.Command {
 	var f experimentFlags
+	var namespace string
 	cmd := process.Shows(p, &cobra.Command{
-		Use:   "rbac WORKLOAD",
+		Use:   "rbac WORKLOAD [--namespace N]",
 		Short: "What must a user be allowed to do for a run? Print an account with these rights",
 		Long: `Print a service account with its roles and their bindings, as YAML for
 'kubectl apply -f -'. It may do exactly what a run of the workload asks for, as
@@ -33,6 +34,7 @@ Nothing is asked of a cluster. The rights are those that the parameters (--set) 
 the axis take. A kind that is not of Kubernetes itself has the name that it has by
 convention: 'plimsoll check' on the cluster tells whether that is so.`,
 		Example: `  plimsoll rbac node-density | kubectl apply -f -
+  plimsoll rbac node-density --namespace team-a | kubectl apply -f -
   plimsoll rbac vm-migration --set parallelMigrations=10
   kubectl create token plimsoll-node-density --duration 8h`,
 		Args: process.ExactlyOne("workload"),
@@ -51,12 +53,13 @@ convention: 'plimsoll check' on the cluster tells whether that is so.`,
 			return kubernetes.Account{}, process.Usagef("those that do: "+strings.Join(entitledWorkloads(), ", "), "%s loads the target %s, which asks no cluster for rights", r.workload.Name, r.workload.Target.Name)
 		}
 		request.ToRead = true
-		return of.Account(request, "")
+		return of.Account(request, namespace)
 	}, func(w io.Writer, a kubernetes.Account) error {
 		_, err := io.WriteString(w, a.Manifest())
 		return err
 	})
 	flags := cmd.Flags()
+	flags.StringVar(&namespace, "namespace", "", "namespace that the run is to keep to, as its --namespace says (default those that it makes)")
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	return cmd

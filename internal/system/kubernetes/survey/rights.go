@@ -245,7 +245,11 @@ func (r *rights) ofEveryRun() {
 		r.want("sees what becomes of nodes", "", "nodes", "list", "watch")
 	}
 	r.want("shows the cluster's own warnings", in, "events", "list", "watch")
-	r.want("measures how late the news of events comes", in, "events", "create", "patch")
+	canary := []string{"create", "patch"}
+	if r.Namespace != "" {
+		canary = append(canary, "delete") // else it goes with its namespace
+	}
+	r.want("measures how late the news of events comes", in, "events", canary...)
 	r.want("tells a component that does nothing from one that has nothing to do", "", "leases.coordination.k8s.io", "get")
 	r.want("names the priority level that throttles", "", "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "list")
 	const ranges = "computes how many addresses there are"
