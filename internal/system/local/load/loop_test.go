@@ -277,7 +277,7 @@ func TestSecureConnections(t *testing.T) {
 			p.TLS = &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(4)}
 			p.HTTP2, p.Close = http2, closing
 			why := fmt.Sprintf("HTTP/2 %v, closing %v", http2, closing)
-			sum, counts := run(t, p, system.Schedule{Value: 3, Hold: span})
+			sum, counts := run(t, p, system.Schedule{Value: 3, Hold: time.Second})
 			if sum.Done < 3 || sum.FailedAll()+sum.Lost > 0 || !closing && counts.Opened != 3 || closing && (counts.Opened != int64(sum.Done) || counts.Resumed == 0) {
 				t.Errorf("%s: %+v, %+v", why, sum.Window, counts)
 			}
