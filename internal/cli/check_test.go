@@ -270,7 +270,7 @@ func TestCheckOnlyReads(t *testing.T) {
 	}
 	// A user that can only read: everything is known, and that it could not run.
 	c := checked(t, p, process.ExitBreached, "node-density", "--kubeconfig", reader)
-	if f := finding(c.Findings, "rights", "may not create namespaces, patch namespaces, delete namespaces, create pods"); f == nil || f.Severity != record.SeverityError {
+	if f := finding(c.Findings, "rights", "may not create pods, patch pods, create namespaces, patch namespaces, delete namespaces, delete pods"); f == nil || f.Severity != record.SeverityError {
 		t.Errorf("findings %+v", c.Findings)
 	}
 	if b := c.Table.Binding(); b == nil || *b.Level != 110 || b.Reason != "Too many pods on 2 of 2 nodes" {
@@ -288,7 +288,7 @@ func TestCheckOnlyReads(t *testing.T) {
 			t.Errorf("%s for a user without rights: %+v", name, one)
 		}
 	}
-	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "not known", "rights": "may not list pods"} {
+	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "not known", "rights": "may not create pods, list pods, watch pods"} {
 		if f := finding(c.Findings, what, text); f == nil || f.Severity == record.SeverityOK {
 			t.Errorf("what a user without rights is told of %s: %+v", what, c.Findings)
 		}

@@ -111,6 +111,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll lab up guests --virt --real-guests 2", nil, "likewise"},
+		{"bin/plimsoll rbac node-density > account.yaml", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lab down", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lab doctor", []int{process.ExitHeld, process.ExitBreached}, ""}, // by what the machine has
 		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{process.ExitHeld}, ""},
@@ -119,10 +120,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{process.ExitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll limit simulated --set limit=37 --out baseline", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll limit simulated --set limit=37 --out nightly", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll compare baseline nightly --margin 5%", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitHeld}, ""},
+		// Beside other tests a search may be short of CPU, and says that it is invalid.
+		{"bin/plimsoll limit simulated --set limit=37 --out baseline", []int{process.ExitHeld, process.ExitInvalid}, ""},
+		{"bin/plimsoll limit simulated --set limit=37 --out nightly", []int{process.ExitHeld, process.ExitInvalid}, ""},
+		{"bin/plimsoll compare baseline nightly --margin 5%", []int{process.ExitHeld, process.ExitInvalid}, ""},
+		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitHeld, process.ExitInvalid}, ""},
 		{"bin/plimsoll report nightly", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitHeld}, ""},
