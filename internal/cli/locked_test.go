@@ -106,13 +106,14 @@ func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string 
 
 // lockedWorkloads are those that run there.
 func lockedWorkloads() []string {
-	return []string{"node-density", "node-density-cni", "node-density-heavy"}[:suite.Size(1, 3)]
+	return []string{"node-density", "node-density-cni", "node-density-heavy"}
 }
 
 // In a namespace of a cluster that is locked down the workloads run to a line with
 // the parameters that the refusals name; what is somebody else's stays.
 func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 	t.Parallel()
+	suite.Long(t, "three searches in a namespace of a lab")
 	p := suite.Lab(t, wideLab...)
 	const name = "locked-down"
 	user := lockDown(t, p, name, 13)
