@@ -51,7 +51,8 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 		if math.Abs(header-tt.header) > 0.01*tt.header {
 			t.Errorf("%s: %.1f bytes of headers for each packet, want %g: %v", tt.path, header, tt.header, m)
 		}
-		if m["cpuPer1000"] < m["clientCPUPer1000"]+m["serverCPUPer1000"]-1e-6 || m["clientCPUPer1000"] <= 0 || m["serverCPUPer1000"] <= 0 {
+		// Each is read some microseconds after the one before.
+		if m["cpuPer1000"] < 0.99*(m["clientCPUPer1000"]+m["serverCPUPer1000"]) || m["clientCPUPer1000"] <= 0 || m["serverCPUPer1000"] <= 0 {
 			t.Errorf("%s: the CPU time of the parts is not within that of all: %v", tt.path, m)
 		}
 	}
