@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -39,6 +41,25 @@ func TestInFlightAgreesWithASlowTwin(t *testing.T) {
 		}
 		if got, want := inFlight(slots), inFlightSlowly(slots); got != want {
 			t.Fatalf("inFlight = %d, want %d", got, want)
+		}
+	}
+}
+
+// What other programs used is the same each time a record is judged, in whichever
+// order a map has its parts.
+func TestWhatOthersUsedIsTheSameEachTime(t *testing.T) {
+	by := make(map[string]*usage.StepUsage)
+	for name, used := range map[string]float64{"etcd": 0.01, "kube-apiserver": 0.33, "kube-scheduler": 0.77, "self": 0.11, "simulated-nodes": 0.66, "kube-controller-manager": 0.66} {
+		by[name] = &usage.StepUsage{Used: used}
+	}
+	first := -1.0
+	for range 200 {
+		others := addCPUs(new(result.Bottleneck), &usage.StepUsage{Used: 4.99, CPUs: 1, Span: 10}, by)
+		if first < 0 {
+			first = others
+		}
+		if others != first || others != 24.5 {
+			t.Fatalf("others used %v %%, and before %v %%, want 24.5", others, first)
 		}
 	}
 }

@@ -233,7 +233,8 @@ func addCPUs(n *result.Bottleneck, machine *usage.StepUsage, by map[string]*usag
 			n.CPUBy = append(n.CPUBy, result.CPUShare{Source: source, Percent: percent})
 		}
 	}
-	n.CPUBy = append(n.CPUBy, result.CPUShare{Source: result.Others, Percent: result.Round(max(others, 0), 1)})
+	others = result.Round(max(others, 0), 1) // the same in whichever order they were taken off
+	n.CPUBy = append(n.CPUBy, result.CPUShare{Source: result.Others, Percent: others})
 	slices.SortFunc(n.CPUBy, func(x, y result.CPUShare) int {
 		return cmp.Or(cmp.Compare(y.Percent, x.Percent), cmp.Compare(x.Source, y.Source))
 	})

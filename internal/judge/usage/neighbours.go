@@ -1,6 +1,8 @@
 package usage
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -94,10 +96,11 @@ type ownUse struct {
 
 func (c *Readings) ownIn(from, to record.Micros) ownUse {
 	own := ownUse{ioKnown: true}
-	for source, points := range c.CPU {
+	for _, source := range slices.Sorted(maps.Keys(c.CPU)) { // a sum is the same in the same order
 		if source == SourceMachine || source == SourceNode || PartOfAnother(source) {
 			continue
 		}
+		points := c.CPU[source]
 		own.cpu += usedAt(points, to) - usedAt(points, from)
 		if last := points[len(points)-1]; last.RSS > 0 {
 			own.memory += last.RSS
