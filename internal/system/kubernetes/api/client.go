@@ -204,6 +204,13 @@ type Reply struct {
 	Code   int
 	Body   []byte
 	Header http.Header
+
+	creates bool // it answers the creation of an object
+}
+
+// creates reports whether a request creates an object, and asks nothing of one.
+func creates(r *http.Request) bool {
+	return r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/eviction")
 }
 
 // Level is the UID of the priority level that the server has put the request
@@ -265,7 +272,7 @@ func (c *Client) attempt(request *http.Request, buf *bytes.Buffer) (Reply, error
 	if response.StatusCode < http.StatusInternalServerError {
 		c.Worked.Add(1)
 	}
-	return Reply{Code: response.StatusCode, Body: buf.Bytes(), Header: response.Header}, nil
+	return Reply{response.StatusCode, buf.Bytes(), response.Header, creates(request)}, nil
 }
 
 // Request makes a request, to be sent by Send.
@@ -332,6 +339,14 @@ func (r Reply) Err() error {
 func (r Reply) Transient() bool {
 	return !bytes.Contains(r.Body, []byte("mvcc: database space exceeded")) && slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.Code)
+}
+
+// Overtaken reports whether what the server has to change with an object that is
+// created, such as the use of a quota, was changed by somebody else meanwhile: nothing
+// was created, and the same request may succeed. That the name is taken has another
+// reason.
+func (r Reply) Overtaken() bool {
+	return r.creates && r.Code == http.StatusConflict && apierrors.IsConflict(r.Err())
 }
 
 // Sleep waits, and reports false if ctx ends first.

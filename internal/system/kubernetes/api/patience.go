@@ -49,7 +49,7 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return Reply{}, context.Cause(ctx)
-		case err == nil && !r.Transient():
+		case err == nil && !r.Transient() && !r.Overtaken():
 			return r, nil
 		case err != nil && c.hopeless(err):
 			return Reply{}, err
@@ -120,7 +120,7 @@ func (p *patient) RoundTrip(request *http.Request) (*http.Response, error) {
 		defer response.Body.Close()
 		p.client.Answers.Add(1)
 		body, err := io.ReadAll(response.Body)
-		return Reply{Code: response.StatusCode, Body: body, Header: response.Header}, err
+		return Reply{response.StatusCode, body, response.Header, creates(request)}, err
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -119,6 +120,36 @@ func TestALostCreationIsSettled(t *testing.T) {
 		if tt.ours && err != nil || !tt.ours && !apierrors.IsAlreadyExists(err) {
 			t.Errorf("%s: %v", tt.why, err)
 		}
+	}
+}
+
+// A creation that another writer overtook, over the use of a quota perhaps, is made
+// again; that its name is taken is an answer.
+func TestACreationThatWasOvertakenIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	c, asked := failsFirst(t, 1, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`))
+	})
+	for n, create := range []func() error{
+		func() error {
+			_, err := c.Typed.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{}, metav1.CreateOptions{})
+			return err
+		},
+		func() error {
+			r, err := c.Do(t.Context(), http.MethodPost, "/api/v1/namespaces", nil, "", nil, new(bytes.Buffer))
+			return cmp.Or(err, r.Err())
+		},
+	} {
+		asked.Store(0)
+		if err := create(); !apierrors.IsAlreadyExists(err) || asked.Load() != 2 {
+			t.Errorf("%d: asked %d times: %v", n, asked.Load(), err)
+		}
+	}
+	asked.Store(0)
+	if r, err := c.Do(t.Context(), http.MethodPost, PodPath("a/b")+"/eviction", nil, "", nil, new(bytes.Buffer)); err != nil || r.Code != http.StatusConflict || asked.Load() != 1 {
+		t.Errorf("an eviction, asked %d times: %d, %v", asked.Load(), r.Code, err)
 	}
 }
 

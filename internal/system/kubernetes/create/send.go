@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -108,6 +107,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	defer end()
 	for {
 		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, nil, m.contentType, m.body, buf)
+		overtaken := !m.begins && r.Overtaken()
 		switch {
 		case err != nil:
 			unsure = true
@@ -118,7 +118,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			s.allowed.Store(true)
 			s.created(m, &slot, r.Body)
 			return slot
-		case r.Code == http.StatusConflict && unsure && !m.overtaken(r):
+		case r.Code == http.StatusConflict && unsure && !overtaken:
 			return s.settle(ctx, m, slot, answersBefore)
 		default:
 			slot.Code, slot.Error = r.Code, r.Err().Error()
@@ -132,7 +132,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			if r.Denied() && s.allowed.Load() {
 				// It was allowed before: the server may just have started.
 				deadline = min(deadline, s.Clock.Now()+record.MicrosOf(api.DenialPatience))
-			} else if !r.Transient() && !m.overtaken(r) {
+			} else if !r.Transient() && !overtaken {
 				slot.Outcome = record.SlotFailed
 				return slot
 			}
@@ -148,13 +148,6 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 		slot.Retries++
 		pause = min(2*pause, api.LastPause)
 	}
-}
-
-// overtaken reports whether what the server has to change with the object, such as
-// the use of a quota, was changed by somebody else meanwhile: nothing was created,
-// and the same request may succeed. That the name is taken has another reason.
-func (m *manifest) overtaken(r api.Reply) bool {
-	return !m.begins && r.Code == http.StatusConflict && apierrors.IsConflict(r.Err())
 }
 
 // troubled notes why a request is tried again: of several reasons the first
