@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -57,6 +58,36 @@ func TestOneExitCodeOfWhatASignalCuts(t *testing.T) {
 				}
 				if again := command(t, nil, "analyze", dir); again.code != want {
 					t.Errorf("judged again: exit code %d, want %d", again.code, want)
+				}
+			})
+		})
+	}
+}
+
+// SIGTERM leaves a removal the rest of two seconds, Ctrl-C all the time it takes.
+func TestSIGTERMDoesNotWaitForARemoval(t *testing.T) {
+	for _, tt := range []struct {
+		signal      syscall.Signal
+		least, most time.Duration // until it has ended
+		left        bool
+	}{
+		{syscall.SIGTERM, time.Second, 2 * time.Second, true},
+		{syscall.SIGINT, 10 * time.Second, 12 * time.Second, false},
+	} {
+		t.Run(tt.signal.String(), func(t *testing.T) {
+			onVirtualClock(t, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "run")
+				signals := make(chan os.Signal, 1)
+				var came time.Time
+				stderr := &trigger{on: "step 2", then: func() { came = time.Now(); signals <- tt.signal }}
+				p := inMemory(t, nil, "sweep", "simulated", "--levels", "10,20,30", "--set", "removal=10s", "--out", dir)
+				p.Stdout, p.Stderr, p.Signals = new(bytes.Buffer), stderr, signals
+				code, took := Main(p), time.Since(came)
+				if code != 128+int(tt.signal) || took < tt.least || took > tt.most {
+					t.Errorf("exit code %d after %v\n%s", code, took, stderr.text.String())
+				}
+				if c := resultIn(t, dir).Cleanup; c == nil || c.Done == tt.left || strings.Contains(stderr.text.String(), "are left") != tt.left {
+					t.Errorf("cleanup %+v\n%s", c, stderr.text.String())
 				}
 			})
 		})

@@ -41,9 +41,9 @@ func TestSetUpOutlastsWhatPasses(t *testing.T) {
 	}
 }
 
-// Where the API server answers nothing, a signal ends every command within two
-// seconds, and what removes the rest is named.
-func TestASignalEndsWhatIsNeverAnswered(t *testing.T) {
+// SIGTERM ends every command within two seconds, also where the API server answers
+// nothing, and what removes the rest is named.
+func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	const bound, busy = 2 * time.Second, 2 * time.Second // what a machine takes that others keep busy
 	ends := func(t *testing.T, w *harness.Started) harness.Outcome {
@@ -90,6 +90,19 @@ func TestASignalEndsWhatIsNeverAnswered(t *testing.T) {
 		names(t, ends(t, w), "plimsoll clean --kubeconfig "+proxy.Kubeconfig)
 		proxy.Restore()
 		p.Run(t, "clean", "--kubeconfig", proxy.Kubeconfig)
+	})
+	t.Run("a load that is answered", func(t *testing.T) {
+		t.Parallel()
+		p := suite.Lab(t, wideLab...)
+		w := p.Start(t, "sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--levels", "40", "--pace", "50", "--out", "answered")
+		harness.Await(t, "the load to be under way", func() bool { return p.Requested("answered", 20) })
+		names(t, ends(t, w), "plimsoll clean --kubeconfig "+p.Kubeconfig)
+		if r := p.Result(t, "answered"); r.ExitCode != 143 || r.Cleanup == nil || r.Cleanup.Done {
+			t.Errorf("result.json: exit code %d, cleanup %+v", r.ExitCode, r.Cleanup)
+		}
+		if got := p.Run(t, "clean", "--kubeconfig", p.Kubeconfig); got.Code != 0 {
+			t.Errorf("the command that was named: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+		}
 	})
 	t.Run("a load", func(t *testing.T) {
 		t.Parallel()

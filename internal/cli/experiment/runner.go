@@ -100,11 +100,9 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 			judged(dir, result, err)
 		},
 	}
-	if command := r.cleanCommand(); command != "" {
-		left := "what the run has made is left; this removes it: " + command
-		r.stop.Left.Store(&left)
-		defer r.stop.Left.Store(nil)
-	}
+	left := r.leftAtOnce(provider)
+	r.stop.Left.Store(&left)
+	defer r.stop.Left.Store(new(string))
 	dir, result, err := job.Run(r.stop.Soft, r.stop.Hard)
 	show.End(result != nil)
 	r.guards = show.Guards
@@ -304,6 +302,19 @@ func (r *runner) cleanCommand() string {
 		return process.CleanCommand(own)
 	}
 	return ""
+}
+
+// leftAtOnce says what is left where the process ends in the middle of a run, "" for
+// nothing.
+func (r *runner) leftAtOnce(provider system.Provider) string {
+	command := r.cleanCommand()
+	if _, leaves := provider.(system.Sweeper); leaves && command == "" {
+		command = process.CommandLine([]string{"clean"})
+	}
+	if command == "" {
+		return ""
+	}
+	return "what the run has made is left; this removes it: " + command
 }
 
 // levelsText says which levels would be made.

@@ -10,7 +10,8 @@ import (
 
 // Interrupts turns signals into contexts. The first signal ends Soft: stop the
 // load, write down what is there, clean up. The second ends Hard: give up
-// whatever is slow. The third ends the process.
+// whatever is slow. The third ends the process. SIGTERM leaves a run two seconds
+// for all of that: whoever sends it kills what is slow.
 type Interrupts struct {
 	Soft, Hard context.Context
 	cause      chan os.Signal
@@ -18,16 +19,19 @@ type Interrupts struct {
 	// AtOnce says that the command holds nothing that has to be let go of: where it
 	// does not end by itself within a second it is ended.
 	AtOnce atomic.Bool
-	// Left says what a process that ends at once leaves, nil for nothing.
+	// Left says what a run leaves whose process ends at once, "" for nothing; nil
+	// where the command makes no run.
 	Left atomic.Pointer[string]
+	log  func(format string, args ...any)
 }
 
 // NewInterrupts waits for signals until it is closed.
 func NewInterrupts(signals <-chan os.Signal, log func(format string, args ...any)) *Interrupts {
 	soft, endSoft := context.WithCancelCause(context.Background())
-	hard, endHard := context.WithCancel(context.Background())
-	i := &Interrupts{Soft: soft, Hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{})}
+	hard, endHard := context.WithCancelCause(context.Background())
+	i := &Interrupts{Soft: soft, Hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{}), log: log}
 	go func() {
+		var first interruptedError
 		for n := 1; ; n++ {
 			select {
 			case s := <-signals:
@@ -38,21 +42,23 @@ func NewInterrupts(signals <-chan os.Signal, log func(format string, args ...any
 				switch n {
 				case 1:
 					i.cause <- s
-					endSoft(interruptedError{CodeOf(s), time.Now()})
-					if i.AtOnce.Load() {
-						go i.endWithin(endsWithin, s, log)
+					first = interruptedError{CodeOf(s), time.Now()}
+					endSoft(first)
+					switch {
+					case i.AtOnce.Load():
+						go i.endWithin(endsWithin, s)
+					case s == syscall.SIGTERM:
+						time.AfterFunc(removesWithin, func() { endHard(first) })
+						go i.endWithin(terminatesWithin, s)
 					}
 				case 2:
-					endHard()
+					endHard(first)
 				default:
-					if left := i.Left.Load(); left != nil {
-						log("%s\n", *left)
-					}
-					os.Exit(CodeOf(s))
+					i.exit(s)
 				}
 			case <-i.done:
 				endSoft(nil)
-				endHard()
+				endHard(nil)
 				return
 			}
 		}
@@ -60,17 +66,32 @@ func NewInterrupts(signals <-chan os.Signal, log func(format string, args ...any
 	return i
 }
 
-// endsWithin is how long a command that holds nothing may take to end.
-const endsWithin = time.Second
+// How long after a signal a command that holds nothing may take to end; and how long
+// after SIGTERM a run waits for what it removes, and may take to end.
+const (
+	endsWithin       = time.Second
+	removesWithin    = 1200 * time.Millisecond
+	terminatesWithin = 1800 * time.Millisecond
+)
 
 // endWithin ends the process by a signal that came, unless the command ends.
-func (i *Interrupts) endWithin(patience time.Duration, s os.Signal, log func(format string, args ...any)) {
+func (i *Interrupts) endWithin(patience time.Duration, s os.Signal) {
 	select {
 	case <-time.After(patience):
-		log("plimsoll: it was interrupted: what it writes is not written\n")
-		os.Exit(CodeOf(s))
+		if i.AtOnce.Load() || i.Left.Load() != nil {
+			i.exit(s)
+		}
 	case <-i.done:
 	}
+}
+
+// exit ends the process at once.
+func (i *Interrupts) exit(s os.Signal) {
+	i.log("plimsoll: it was interrupted, and has ended before it was done\n")
+	if left := i.Left.Load(); left != nil && *left != "" {
+		i.log("%s\n", *left)
+	}
+	os.Exit(CodeOf(s))
 }
 
 // interruptedError is why a run ended that its user interrupted. It is as good

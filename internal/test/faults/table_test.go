@@ -62,7 +62,7 @@ const (
 	named   must = "a breach whose first sentence is the fault"
 	refused must = "an error that names it, exit code 5, or the twin's verdict"
 	resumed must = "resumed, it ends with the twin's verdict"
-	prompt  must = "it ends within 2 s, or of a second SIGTERM while it removes, and names what removes the rest"
+	prompt  must = "it ends within 2 s, and names what removes the rest"
 )
 
 // fault is a row of the matrix.

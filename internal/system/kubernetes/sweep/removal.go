@@ -68,6 +68,8 @@ func (rm *Remover) Lies(on record.Realness) { rm.grace = graceOn(on) }
 const (
 	RemovalBound = 15 * time.Minute // how long it waits for its objects to be gone
 	dismissBound = 10 * time.Second // how long asking them to go may take
+
+	dismissSignalled = 500 * time.Millisecond // and where a signal has ended the wait
 )
 
 // Empty removes the load. Its namespaces stay if it makes only pods.
@@ -107,7 +109,11 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 	if rm.Client.Answers.Load() == answers && context.Cause(ctx) == nil {
 		return rm.outOfReach(rm.Load.RetryFor())
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
+	bound := dismissBound
+	if system.SignalOf(ctx) != nil {
+		bound = dismissSignalled
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	further := []error{rm.deleteStrays(ctx), rm.dismissNamespaces(ctx, rm.allNamespaces())}
 	if rm.Load.Namespace != "" {
@@ -212,7 +218,7 @@ func (rm *Remover) awaitGone(ctx context.Context) error {
 
 // EndOutOfReach ends a removal whose server answers nothing at all for as long
 // as a request is tried again, with an *OutOfReachError, until ctx ends. Once a
-// signal has ended run it waits until two seconds after that.
+// signal has ended run it waits for a second more.
 func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 	const looks = 10 // in that time
 	answers, silent := rm.Client.Answers.Load(), 0
@@ -248,8 +254,8 @@ func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 // How long after a signal a server may have been silent, and how long at least
 // while what the run has made is removed.
 const (
-	signalPatience = 1700 * time.Millisecond
-	leastPatience  = 700 * time.Millisecond
+	signalPatience = 1200 * time.Millisecond
+	leastPatience  = 500 * time.Millisecond
 )
 
 func (rm *Remover) outOfReach(after time.Duration) error {
