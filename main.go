@@ -12,22 +12,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
+	"plimsoll.dev/plimsoll/internal/system/network"
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 
 func main() {
 	components := component.All()
-	components[backend.Component] = func(args []string) int {
-		fmt.Fprintln(os.Stderr, backend.Run(args)) // it returns only when it fails
-		return 1
-	}
-	components[smallfiles.Component] = func([]string) int {
-		fmt.Fprintln(os.Stderr, smallfiles.Run(time.Now, os.Stdin, os.Stdout)) // likewise
-		return 1
-	}
-	components[machine.Component] = func(args []string) int {
-		fmt.Fprintln(os.Stderr, machine.Run(args, os.Stdout)) // likewise
-		return 1
+	for name, run := range map[string]func(args []string) error{
+		backend.Component:    backend.Run,
+		smallfiles.Component: func([]string) error { return smallfiles.Run(time.Now, os.Stdin, os.Stdout) },
+		machine.Component:    func(args []string) error { return machine.Run(args, os.Stdout) },
+		network.Component:    func([]string) error { return network.CarryWireGuard(os.Stdin) },
+	} {
+		components[name] = func(args []string) int {
+			fmt.Fprintln(os.Stderr, run(args)) // it returns only when it fails
+			return 1
+		}
 	}
 	os.Exit(cli.Main(process.OSProcess(components)))
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -40,14 +41,13 @@ type instance struct {
 // Describe implements system.Target.
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
-	notes := []string{
-		i.accounting.note(),
+	carried, notes := i.carriedBy()
+	notes = append(notes, i.accounting.note(),
 		"client and server are network namespaces of this machine, joined by the kernel's own links: packets cross its network stack and no network card",
-		"packets that are segmented or checked late (GSO, TSO, GRO, checksum) cross a virtual link in one piece, which hides what a header for each packet costs: set gso=off and gro=off where that is compared",
-	}
+		"packets that are segmented or checked late (GSO, TSO, GRO, checksum) cross a virtual link in one piece, which hides what a header for each packet costs: set gso=off and gro=off where that is compared")
 	return record.Environment{
 		Start: i.rec.Clock.Start(), Target: naming(), Fidelity: local.Fidelity(notes...),
-		Facts: []record.Fact{pathFact(one.kind.name), record.Placement(one.placement()), record.RunsAs("the server", proc.Least().String())},
+		Facts: []record.Fact{pathFact(one.kind.name), carriedFact(carried), record.Placement(one.placement()), record.RunsAs("the server", proc.Least().String())},
 	}, nil
 }
 
@@ -84,29 +84,48 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 		n.close()
 		return system.Batch{}, err
 	}
+	if i.made == 0 {
+		_, notes := i.carriedBy()
+		for _, text := range notes {
+			i.rec.Emit(&record.Note{Text: text})
+		}
+	}
 	i.made++
 	g := load.New(one.load(address, n.client.EnterNetwork), i.rec.Clock.Now, i.Plan.Seed+i.made)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.network, i.clients, i.gauges, i.undo = n, g, gauges{}, undo
-	i.unfollow = local.FollowPlaces(i.rec, record.Noun{One: "path", Many: "paths"}, []local.Place{{Name: one.kind.name, Look: func() record.Place {
-		if what := n.broken(); what != "" {
-			return record.Place{State: record.PlaceNotReady, What: what}
-		}
-		return record.Place{}
-	}}})
+	i.unfollow = local.FollowPlaces(i.rec, record.Noun{One: "path", Many: "paths"}, []local.Place{{Name: one.kind.name, Look: i.look(n)}})
 	return system.Batch{Reached: reached, Stream: func(ctx context.Context, s system.Schedule) error { return i.stream(ctx, s, g) }}, nil
 }
 
+// look says how a path is. What a program of it says is kept, too, since it may be that
+// of a known failure.
+func (i *instance) look(n *network) func() record.Place {
+	told := false
+	return func() record.Place {
+		what := n.broken()
+		if what == "" {
+			told = false
+			return record.Place{}
+		}
+		if !told && len(n.carriers) > 0 {
+			i.rec.Emit(&record.Log{Object: n.kind.name, Lines: []string{what}})
+		}
+		told = true
+		return record.Place{State: record.PlaceNotReady, What: what}
+	}
+}
+
 const (
-	port = "8080"
+	port = 8080
 	// serverBound is how long the server may take until it serves.
 	serverBound = 10 * time.Second
 )
 
 // serve starts the server, and returns its address once it serves.
 func (i *instance) serve(ctx context.Context, n *network) (string, error) {
-	address := net.JoinHostPort(n.at.String(), port)
+	address := net.JoinHostPort(n.at.String(), strconv.Itoa(port))
 	text, err := json.Marshal(backend.Spec{Plain: address, PageSize: n.size, Service: n.service})
 	file := filepath.Join(i.dir, "server.json")
 	if err == nil {
@@ -129,6 +148,7 @@ func (i *instance) serve(ctx context.Context, n *network) (string, error) {
 			return err
 		})
 	})
+	n.served = p.Inner()
 	return address, err
 }
 

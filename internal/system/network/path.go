@@ -24,30 +24,32 @@ import (
 type kindOfPath struct {
 	name  string
 	hops  int    // machines between the two
-	takes int    // bytes of the MTU, for the headers of a tunnel
-	needs string // option of the kernel, "" for one that is always there
-	// tunnel is the interface of a tunnel between two addresses; nil for none.
-	tunnel func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link
+	takes int    // bytes of the MTU, for headers besides those of the packet
+	needs string // option of the kernel, "" for one that is not needed
+	lay   func(*network) error
 }
 
 // kindsOfPath are all.
 func kindsOfPath() []kindOfPath {
 	return []kindOfPath{
-		{name: "direct", needs: "CONFIG_VETH"},
-		{name: "bridge", hops: 1, needs: "CONFIG_BRIDGE"},
-		{name: "routed", hops: 2, needs: "CONFIG_VETH"},
-		{name: "vxlan", takes: 50, needs: "CONFIG_VXLAN", tunnel: func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
+		{name: "direct", needs: "CONFIG_VETH", lay: (*network).cable},
+		{name: "bridge", hops: 1, needs: "CONFIG_BRIDGE", lay: (*network).bridge},
+		{name: "routed", hops: 2, needs: "CONFIG_VETH", lay: (*network).route},
+		{name: "vxlan", takes: 50, needs: "CONFIG_VXLAN", lay: tunnel(func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
 			return &netlink.Vxlan{LinkAttrs: a, VxlanId: 1, SrcAddr: own, Group: peer, Port: 4789}
-		}},
-		{name: "geneve", takes: 50, needs: "CONFIG_GENEVE", tunnel: func(a netlink.LinkAttrs, _, peer net.IP) netlink.Link {
+		})},
+		{name: "geneve", takes: 50, needs: "CONFIG_GENEVE", lay: tunnel(func(a netlink.LinkAttrs, _, peer net.IP) netlink.Link {
 			return &netlink.Geneve{LinkAttrs: a, ID: 1, Remote: peer, Dport: 6081}
-		}},
-		{name: "gre", takes: 24, needs: "CONFIG_NET_IPGRE", tunnel: func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
+		})},
+		{name: "gre", takes: 24, needs: "CONFIG_NET_IPGRE", lay: tunnel(func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
 			return &netlink.Gretun{LinkAttrs: a, Local: own, Remote: peer, Ttl: 64, PMtuDisc: 1}
-		}},
-		{name: "ipip", takes: 20, needs: "CONFIG_NET_IPIP", tunnel: func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
+		})},
+		{name: "ipip", takes: 20, needs: "CONFIG_NET_IPIP", lay: tunnel(func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link {
 			return &netlink.Iptun{LinkAttrs: a, Local: own, Remote: peer, Ttl: 64, PMtuDisc: 1}
-		}},
+		})},
+		{name: "wireguard", takes: 60, lay: (*network).wireguard},
+		{name: "ipsec", needs: "CONFIG_INET_ESP", lay: (*network).encrypt},
+		{name: "ovs", hops: 2, needs: "CONFIG_VETH", lay: (*network).switches},
 	}
 }
 
@@ -59,7 +61,11 @@ func kindNamed(name string) *kindOfPath {
 }
 
 const (
-	linkName   = "link0" // of client and server
+	linkName   = "link0"     // of client and server
+	clientLink = "192.0.2.1" // addresses of the links, and of the tunnels over them
+	serverLink = "192.0.2.2"
+	clientEnd  = "198.51.100.1"
+	serverEnd  = "198.51.100.2"
 	tunnelName = "tunnel0"
 	bridgeName = "bridge0"
 	// prefixBits is how many bits of an address name its network: of those that are
@@ -72,16 +78,27 @@ type network struct {
 	settings
 	client, server *machine.Machine
 	hops           []*machine.Machine
-	at             netip.Addr // the server's address, through the path
+	at             netip.Addr      // the server's address, through the path
+	tunnels        bool            // client and server have an interface of a tunnel
+	carriers       []carrier       // programs that carry packets
+	carried        string          // what they are, "" for none
+	served         int             // process of the server
+	sockets        *netlink.Handle // asks the kernel for those of the server
 	links          map[*machine.Machine]*netlink.Handle
+	executable     string
+	now            func() time.Time
+	keep           string // directory that every machine sees
+	switched       []openSwitch
 }
 
 // build builds a path. Where it fails nothing is left.
 func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, error) {
-	n := &network{settings: s, links: make(map[*machine.Machine]*netlink.Handle)}
-	err := n.build(tied, h.Executable, keep)
+	n := &network{settings: s, links: make(map[*machine.Machine]*netlink.Handle), executable: h.Executable, now: h.Now, keep: keep}
+	n.offloads = make(map[string]bool)
+	maps.Copy(n.offloads, s.offloads)
+	err := n.build(tied)
 	if err == nil {
-		err = n.tryMTU(h.Now)
+		err = n.tryMTU()
 	}
 	if err != nil {
 		n.close()
@@ -90,9 +107,9 @@ func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, er
 	return n, nil
 }
 
-func (n *network) build(tied *proc.Tie, executable, keep string) error {
+func (n *network) build(tied *proc.Tie) error {
 	for i := range 2 + n.kind.hops {
-		m, err := machine.Start(tied, executable, machine.Spec{Keep: keep})
+		m, err := machine.Start(tied, n.executable, machine.Spec{Keep: n.keep})
 		if err != nil {
 			return err
 		}
@@ -108,27 +125,23 @@ func (n *network) build(tied *proc.Tie, executable, keep string) error {
 			return err
 		}
 	}
-	var err error
-	switch n.kind.hops {
-	case 0:
-		err = errors.Join(n.join(n.client, n.server, linkName, linkName), n.address(n.client, linkName, "192.0.2.1"), n.address(n.server, linkName, "192.0.2.2"))
-		n.at = netip.MustParseAddr("192.0.2.2")
-	case 1:
-		err = n.bridge()
-	default:
-		err = n.route()
-	}
-	if err != nil {
+	if err := n.kind.lay(n); err != nil {
 		return err
 	}
-	if n.kind.tunnel != nil {
-		if err := n.tunnel(n.client, "198.51.100.1", "192.0.2.1", "192.0.2.2"); err != nil {
-			return err
+	if err := n.server.InNetwork(func() (err error) {
+		n.sockets, err = netlink.NewHandle(unix.NETLINK_INET_DIAG)
+		return err
+	}); err != nil {
+		return fmt.Errorf("ask for the server's connections: %w", err)
+	}
+	if n.window > 0 {
+		sizes := fmt.Appendf(nil, "%d %d %d", min(n.window, 4096), n.window, n.window)
+		if err := n.client.InNetwork(func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_rmem", sizes, 0o600) }); err != nil {
+			return fmt.Errorf("set the client's receive buffers: %w", err)
 		}
-		if err := n.tunnel(n.server, "198.51.100.2", "192.0.2.2", "192.0.2.1"); err != nil {
-			return err
-		}
-		n.at = netip.MustParseAddr("198.51.100.2")
+	}
+	for i := range n.carriers {
+		n.carriers[i].pid = n.carriers[i].Inner()
 	}
 	for _, m := range []*machine.Machine{n.client, n.server} {
 		if err := n.offload(m); err != nil {
@@ -145,6 +158,12 @@ func (n *network) build(tied *proc.Tie, executable, keep string) error {
 		}
 	}
 	return nil
+}
+
+// cable joins client and server by one.
+func (n *network) cable() error {
+	n.at = netip.MustParseAddr(serverLink)
+	return errors.Join(n.join(n.client, n.server, linkName, linkName), n.address(n.client, linkName, clientLink), n.address(n.server, linkName, serverLink))
 }
 
 func (n *network) attributes(name string, mtu int) netlink.LinkAttrs {
@@ -166,10 +185,14 @@ func (n *network) join(a, b *machine.Machine, nameA, nameB string) error {
 
 // refused says which option a kernel lacks that knows no such link.
 func (n *network) refused(err error) error {
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENODEV) {
-		return &system.UnableError{Err: fmt.Errorf("this kernel has no %s", n.kind.needs), Hint: "run on a kernel that has it, or choose another path: --set path=direct"}
+	lacks := n.kind.needs
+	switch {
+	case errors.Is(err, unix.ENOSYS) && n.cipher == cipherGCM:
+		lacks = "CONFIG_CRYPTO_GCM"
+	case !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) && !errors.Is(err, unix.EPROTONOSUPPORT):
+		return fmt.Errorf("make a link: %w", err)
 	}
-	return fmt.Errorf("make a link: %w", err)
+	return &system.UnableError{Err: fmt.Errorf("this kernel has no %s", lacks), Hint: "run on a kernel that has it, or choose another path: --set path=direct"}
 }
 
 func (n *network) up(m *machine.Machine, name string) error {
@@ -218,8 +241,8 @@ func (n *network) bridge() error {
 			return fmt.Errorf("join a bridge: %w", err)
 		}
 	}
-	n.at = netip.MustParseAddr("192.0.2.2")
-	return errors.Join(n.up(hub, bridgeName), n.address(n.client, linkName, "192.0.2.1"), n.address(n.server, linkName, "192.0.2.2"))
+	n.at = netip.MustParseAddr(serverLink)
+	return errors.Join(n.up(hub, bridgeName), n.address(n.client, linkName, clientLink), n.address(n.server, linkName, serverLink))
 }
 
 // route joins client and server by two routers.
@@ -228,7 +251,7 @@ func (n *network) route() error {
 	n.at = netip.MustParseAddr("198.51.100.1")
 	if err := errors.Join(
 		n.join(n.client, first, linkName, "near0"), n.join(first, second, "far0", "near0"), n.join(second, n.server, "far0", linkName),
-		n.address(n.client, linkName, "192.0.2.1"), n.address(first, "near0", "192.0.2.254"),
+		n.address(n.client, linkName, clientLink), n.address(first, "near0", "192.0.2.254"),
 		n.address(first, "far0", "203.0.113.1"), n.address(second, "near0", "203.0.113.2"),
 		n.address(second, "far0", "198.51.100.254"), n.address(n.server, linkName, n.at.String()),
 	); err != nil {
@@ -254,13 +277,42 @@ func (n *network) route() error {
 	return nil
 }
 
-// tunnel makes an end of the tunnel, from one address of the link to another.
-func (n *network) tunnel(m *machine.Machine, address, own, peer string) error {
-	attributes := n.attributes(tunnelName, n.inner())
-	if err := n.links[m].LinkAdd(n.kind.tunnel(attributes, net.ParseIP(own).To4(), net.ParseIP(peer).To4())); err != nil {
-		return n.refused(err)
+// tunnel lays a tunnel over a cable, whose ends are the interfaces that one makes from
+// an address of the link to the other one.
+func tunnel(one func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link) func(*network) error {
+	return func(n *network) error {
+		if err := n.cable(); err != nil {
+			return err
+		}
+		for _, e := range n.ends() {
+			if err := n.links[e.m].LinkAdd(one(n.attributes(tunnelName, n.inner()), net.ParseIP(e.own).To4(), net.ParseIP(e.peer).To4())); err != nil {
+				return n.refused(err)
+			}
+		}
+		return n.finishTunnel()
 	}
-	return errors.Join(n.address(m, tunnelName, address), n.up(m, tunnelName))
+}
+
+// end is one of a tunnel.
+type end struct {
+	m                  *machine.Machine
+	own, peer, address string // of the links, and of its interface
+	cpus               []int
+}
+
+func (n *network) ends() [2]end {
+	return [2]end{{n.client, clientLink, serverLink, clientEnd, n.clientCPUs}, {n.server, serverLink, clientLink, serverEnd, n.serverCPUs}}
+}
+
+// finishTunnel sets up the interfaces of a tunnel.
+func (n *network) finishTunnel() error {
+	n.tunnels, n.at = true, netip.MustParseAddr(serverEnd)
+	for _, e := range n.ends() {
+		if err := errors.Join(n.address(e.m, tunnelName, e.address), n.up(e.m, tunnelName)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // offload sets the offloads that are asked for, on the link and the tunnel, and reads
@@ -275,11 +327,7 @@ func (n *network) offload(m *machine.Machine) error {
 			return fmt.Errorf("set offloads: %w", err)
 		}
 		defer e.Close()
-		names := []string{linkName}
-		if n.kind.tunnel != nil {
-			names = append(names, tunnelName)
-		}
-		for _, name := range names {
+		for _, name := range n.interfaces() {
 			for _, offload := range slices.Sorted(maps.Keys(n.offloads)) {
 				if err := setOffload(e, name, offload, n.offloads[offload]); err != nil {
 					return err
@@ -319,9 +367,21 @@ func setOffload(e *ethtool.Ethtool, link, offload string, on bool) error {
 // headers of a datagram: IPv4's and UDP's.
 const headers = 28
 
-// tryMTU sends a packet that is as large as the path should carry and may not be
-// fragmented.
-func (n *network) tryMTU(now func() time.Time) error {
+// tryMTU sends a packet that is as large as the path should carry.
+func (n *network) tryMTU() error {
+	err := n.send(n.inner()-headers, 1, probeBound/20) // what is not joined yet loses the first ones
+	if errors.Is(err, errStuck) {
+		return fmt.Errorf("a packet of %d bytes that may not be fragmented does not pass (mtu=%d)", n.inner(), n.mtu)
+	}
+	return err
+}
+
+// errStuck is that of a packet that does not pass.
+var errStuck = errors.New("a packet does not pass")
+
+// send sends datagrams that may not be fragmented from the client to the server, each
+// once the one before has arrived. One that has not arrived in time is sent again.
+func (n *network) send(size, times int, again time.Duration) error {
 	var listener net.PacketConn
 	err := n.server.InNetwork(func() (err error) {
 		listener, err = net.ListenPacket("udp4", net.JoinHostPort(n.at.String(), "0"))
@@ -349,20 +409,22 @@ func (n *network) tryMTU(now func() time.Time) error {
 	if err != nil {
 		return fmt.Errorf("try the path: %w", err)
 	}
-	packet, got := make([]byte, n.inner()-headers), make([]byte, n.mtu)
-	for deadline := now().Add(probeBound); ; { // the first ones wait for neighbours to be found
-		if _, err := conn.Write(packet); errors.Is(err, unix.EMSGSIZE) {
-			break
-		}
-		_ = listener.SetReadDeadline(now().Add(probeBound / 20))
-		if size, _, err := listener.ReadFrom(got); err == nil && size == len(packet) {
-			return nil
-		}
-		if now().After(deadline) {
-			break
+	packet, got := make([]byte, size), make([]byte, n.mtu)
+	for range times {
+		for deadline := n.now().Add(probeBound); ; {
+			if _, err := conn.Write(packet); errors.Is(err, unix.EMSGSIZE) {
+				return errStuck
+			}
+			_ = listener.SetReadDeadline(n.now().Add(again))
+			if got, _, err := listener.ReadFrom(got); err == nil && got == size {
+				break
+			}
+			if n.now().After(deadline) {
+				return errStuck
+			}
 		}
 	}
-	return fmt.Errorf("a packet of %d bytes that may not be fragmented does not pass (mtu=%d)", n.inner(), n.mtu)
+	return nil
 }
 
 // broken says what of the path is gone, "" for nothing.
@@ -379,12 +441,22 @@ func (n *network) broken() string {
 			}
 		}
 	}
+	for _, s := range n.switched {
+		if what := s.broken(); what != "" {
+			return what
+		}
+	}
+	for _, c := range n.carriers {
+		if c.Ended() {
+			return c.name + " has ended: " + c.Said()
+		}
+	}
 	return ""
 }
 
 // interfaces are those that client and server both have on the path.
 func (n *network) interfaces() []string {
-	if n.kind.tunnel != nil {
+	if n.tunnels {
 		return []string{linkName, tunnelName}
 	}
 	return []string{linkName}
@@ -392,6 +464,9 @@ func (n *network) interfaces() []string {
 
 // close takes the path away with all that runs on it.
 func (n *network) close() {
+	if n.sockets != nil {
+		n.sockets.Close()
+	}
 	for _, h := range n.links {
 		if h != nil {
 			h.Close()

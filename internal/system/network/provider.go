@@ -1,9 +1,12 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -38,19 +41,28 @@ func pathFact(what string) record.Fact {
 	return record.Fact{Name: "path", What: "how client and server are joined", Value: what, Bearing: record.Refuses}
 }
 
+// byKernel is what carries packets where no program does.
+const byKernel = "the kernel"
+
+// carriedFact tells what carries packets. A program in user space costs other than the
+// kernel does, so that records of both are compared only where that is what is asked.
+func carriedFact(what string) record.Fact {
+	return record.Fact{Name: "data-path", What: "what carries packets, the kernel or a program", Value: what, Bearing: record.Refuses}
+}
+
 // Declare implements system.Provider.
 func (Provider) Declare() workload.Target {
 	kind := requests()
 	return workload.Target{Name: name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisStreams: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind}, axisSize: {Loop: workload.Closed, Stream: &kind},
-	}, Facts: []record.Fact{pathFact(""), record.RunsAs("the server", "")}}
+	}, Facts: []record.Fact{pathFact(""), carriedFact(""), record.RunsAs("the server", "")}}
 }
 
 // Needs implements system.Provider.
 func (Provider) Needs() []proc.Program {
 	enters := machine.Enters()
 	enters.For = "network paths"
-	return []proc.Program{enters}
+	return append([]proc.Program{enters}, switchPrograms()...)
 }
 
 // Outline implements system.Provider.
@@ -69,7 +81,25 @@ type session struct {
 	dir  string // that the server works in
 	arms map[string]settings
 
+	carried    []carried // of each arm that is run
 	accounting accounting
+}
+
+// carried is what carries the packets of an arm.
+type carried struct{ arm, path, by string }
+
+// carriedBy says what carries packets, as a fact, and what to know of it where some is a
+// program.
+func (s *session) carriedBy() (fact string, notes []string) {
+	var all []string
+	for _, c := range s.carried {
+		all = append(all, c.by)
+		if c.by != byKernel {
+			notes = append(notes, fmt.Sprintf("the path %s is carried in user space, by %s, and not by the kernel: what it costs is that program's cost", c.path, c.by))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", "), slices.Compact(notes)
 }
 
 // Prepare implements system.Session: each path is built once, so that what the kernel
@@ -90,13 +120,17 @@ func (s *session) Prepare(context.Context) error {
 		return err
 	}
 	s.accounting = readAccounting()
-	for _, one := range s.arms {
+	for arm, one := range s.arms {
 		n, err := build(s.Tied, s.Host, s.dir, one)
 		if err != nil {
 			return err
 		}
+		if arm != "" || len(s.arms) == 1 {
+			s.carried = append(s.carried, carried{arm, one.kind.name, cmp.Or(n.carried, byKernel)})
+		}
 		n.close()
 	}
+	slices.SortFunc(s.carried, func(a, b carried) int { return cmp.Compare(a.arm, b.arm) })
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/prometheus/procfs"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -17,7 +19,11 @@ type gauges struct {
 	at      record.Micros
 	softirq []float64 // seconds, by processor
 	sent    float64   // bytes that left the link at its busier end
-	wanted  [2]float64
+	// wanted is for how long client, server and the carriers could run, whether they
+	// did or not, and thread that of each thread of a carrier.
+	wanted [3]float64
+	thread map[int]float64
+	tcp    sending
 }
 
 // Readings are what client, server and path have used and carried, and how much of
@@ -35,13 +41,19 @@ func (i *instance) Readings() []record.Reading {
 	if err == nil {
 		list = append(list, record.Reading{Source: sourceClient, Values: map[string]float64{usedSeconds: own.CPUSeconds}})
 	}
-	for _, t := range proc.Threads(os.Getpid()) {
-		next.wanted[0] += t.Ran + t.Waited
+	next.wanted[0] = wanted(os.Getpid(), nil)
+	server, _ := proc.Read(n.served) // of one that has ended there is nothing
+	next.wanted[1] = wanted(n.served, nil)
+	list = append(list, reading(sourceServer, server))
+	var carried proc.Usage
+	next.thread = make(map[int]float64)
+	for _, c := range n.carriers {
+		one, _ := proc.Read(c.pid)
+		carried = carried.Plus(one)
+		next.wanted[2] += wanted(c.pid, next.thread)
 	}
-	server, memory := n.usedBy(n.server)
-	next.wanted[1] = server.wanted
-	list = append(list, record.Reading{Source: sourceServer, Values: map[string]float64{record.ValueCPU: server.seconds, record.ValueMemory: memory}})
-	all := own.CPUSeconds + server.seconds + i.accounting.threads()
+	list = append(list, reading(sourceCarriers, carried))
+	all := own.CPUSeconds + server.CPUSeconds + carried.CPUSeconds + i.accounting.threads()
 	if i.accounting.apart {
 		for _, x := range next.softirq {
 			all += x
@@ -50,14 +62,15 @@ func (i *instance) Readings() []record.Reading {
 	list = append(list, record.Reading{Source: sourceAll, Values: map[string]float64{usedSeconds: all}})
 	done := float64(i.clients.Progress().There)
 	payload := float64(i.clients.Counts().Received)
-	carried := map[string]float64{payloadBytes: payload, payloadGB: payload / 1e9, payloadGbit: 8 * payload / 1e9, thousands: done / 1000}
+	crossed := map[string]float64{payloadBytes: payload, payloadGB: payload / 1e9, payloadGbit: 8 * payload / 1e9, thousands: done / 1000}
 	if link, err := n.links[n.client].LinkByName(linkName); err == nil {
 		x := link.Attrs().Statistics
-		carried[wireBytes], carried[packets] = float64(x.RxBytes+x.TxBytes), float64(x.RxPackets+x.TxPackets)
+		crossed[wireBytes], crossed[packets] = float64(x.RxBytes+x.TxBytes), float64(x.RxPackets+x.TxPackets)
 		next.sent = float64(max(x.RxBytes, x.TxBytes))
 	}
-	carried[retransmits], carried[drops] = n.lost()
-	list = append(list, record.Reading{Source: sourcePath, Values: carried})
+	crossed[retransmits], crossed[drops] = n.lost()
+	list = append(list, record.Reading{Source: sourcePath, Values: crossed})
+	next.tcp = n.sending()
 	if seconds := (next.at - i.gauges.at).Seconds(); i.gauges.at > 0 && seconds > 0.1 {
 		list = append(list, record.Reading{Source: sourceShares, Values: next.shares(i.gauges, n.settings, seconds)})
 	}
@@ -73,6 +86,15 @@ func (g *gauges) shares(was gauges, s settings, seconds float64) map[string]floa
 		"client": min((g.wanted[0]-was.wanted[0])/seconds/float64(len(s.clientCPUs)), 1),
 		"server": min((g.wanted[1]-was.wanted[1])/seconds/float64(len(s.serverCPUs)), 1),
 	}
+	for id, at := range g.thread {
+		// One that is a loop by itself has no use for more processors.
+		values["carriers"] = max(values["carriers"], min((at-was.thread[id])/seconds, 1))
+	}
+	if len(g.thread) > 0 {
+		all := (g.wanted[2] - was.wanted[2]) / seconds / float64(len(s.clientCPUs)+len(s.serverCPUs))
+		values["carriers"] = max(values["carriers"], min(all, 1))
+	}
+	values["window"], values["loss"] = g.tcp.shares(was.tcp, seconds)
 	for n, at := range g.softirq {
 		if n < len(was.softirq) {
 			values["softirq"] = max(values["softirq"], min((at-was.softirq[n])/seconds, 1))
@@ -100,38 +122,61 @@ func softirqs() (list []float64) {
 	return list
 }
 
-// use is what processes have used of the processors.
-type use struct{ seconds, wanted float64 }
+func reading(source string, u proc.Usage) record.Reading {
+	return record.Reading{Source: source, Values: map[string]float64{record.ValueCPU: u.CPUSeconds, record.ValueMemory: float64(u.RSSBytes)}}
+}
 
-// usedBy is what the processes of a machine have used, but for its first one, and
-// their memory in bytes.
-func (n *network) usedBy(m *machine.Machine) (u use, memory float64) {
-	fs, err := m.Proc()
+// wanted is for how long the threads of a process could run, in seconds; each is noted,
+// too.
+func wanted(pid int, each map[int]float64) (all float64) {
+	for _, t := range proc.Threads(pid) {
+		all += t.Ran + t.Waited
+		if each != nil {
+			each[t.ID] = t.Ran + t.Waited
+		}
+	}
+	return all
+}
+
+// sending is what the server's connections, which send the answers, have done, in
+// seconds and segments, added up.
+type sending struct{ connections, busy, window, buffer, segments, again float64 }
+
+// sending asks the kernel (TCP_INFO).
+func (n *network) sending() (s sending) {
+	list, err := n.sockets.SocketDiagTCPInfo(unix.AF_INET)
 	if err != nil {
-		return u, 0
+		return s
 	}
-	list, err := fs.AllProcs()
-	if err != nil {
-		return u, 0
-	}
-	for _, p := range list {
-		if p.PID == 1 {
-			continue
-		}
-		if s, err := p.Stat(); err == nil {
-			u.seconds, memory = u.seconds+s.CPUTime(), memory+float64(s.ResidentMemory())
-		}
-		threads, err := fs.AllThreads(p.PID)
-		if err != nil {
-			continue
-		}
-		for _, t := range threads {
-			if s, err := t.Schedstat(); err == nil {
-				u.wanted += float64(s.RunningNanoseconds+s.WaitingNanoseconds) / 1e9
-			}
+	for _, c := range list {
+		if t := c.TCPInfo; t != nil && c.InetDiagMsg.ID.SourcePort == port && c.InetDiagMsg.State == netlink.TCP_ESTABLISHED {
+			s.connections++
+			s.busy += float64(t.Busy_time) / 1e6
+			s.window += float64(t.Rwnd_limited) / 1e6
+			s.buffer += float64(t.Sndbuf_limited) / 1e6
+			s.segments += float64(t.Segs_out)
+			s.again += float64(t.Total_retrans)
 		}
 	}
-	return u, memory
+	return s
+}
+
+// leastLoss is the share of segments that were sent again from which on it is loss that
+// TCP sends less for.
+const leastLoss = 0.005
+
+// shares are the parts of the time for which connections had something to send and
+// waited for the other side's window, or sent less because of loss.
+func (s sending) shares(was sending, seconds float64) (window, loss float64) {
+	if s.connections == 0 || s.busy <= was.busy {
+		return 0, 0
+	}
+	all := s.connections * seconds
+	window = (s.window - was.window) / all
+	if s.again-was.again >= leastLoss*(s.segments-was.segments) {
+		loss = (s.busy-was.busy)/all - window - (s.buffer-was.buffer)/all
+	}
+	return max(min(window, 1), 0), max(min(loss, 1), 0)
 }
 
 // lost is how many TCP segments client and server have sent again, and how many

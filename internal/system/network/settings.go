@@ -16,14 +16,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's path and requests are like.
 type settings struct {
 	kind     *kindOfPath
+	cipher   string // of IPsec
 	mtu      int
 	queues   int
 	linkRate float64 // bits a second, 0 for any
+	window   int64   // bytes of the client's receive buffers, 0 for the kernel's own
 	offloads map[string]bool
 
 	pattern string
@@ -40,6 +43,8 @@ const (
 
 	leastMTU, mostMTU = 576, 65535
 	mostSize          = 64 << 20
+
+	leastWindow, mostWindow = 2304, 1 << 30
 )
 
 // features are the names that the kernel has for an offload.
@@ -62,6 +67,9 @@ func settingsOf(p workload.Params) (settings, error) {
 	if s.mtu < leastMTU || s.mtu > mostMTU {
 		return s, system.ParamMistake("mtu", "1500, or 9000 for jumbo frames", "a link's MTU is between %d and %d, not %d", leastMTU, mostMTU, s.mtu)
 	}
+	if s.cipher = p.Get("cipher"); s.kind.name == "ipsec" {
+		s.kind.takes = ipsecTakes(s.mtu, s.cipher)
+	}
 	if s.size == 0 {
 		s.size = map[string]int{"bulk": 1 << 20}[s.pattern]
 		s.size = cmp.Or(s.size, 64)
@@ -83,6 +91,16 @@ func settingsOf(p workload.Params) (settings, error) {
 			return s, system.ParamMistake("linkRate", "", "%w", err)
 		}
 		s.linkRate = float64(rate)
+	}
+	if text := p.Get("window"); text != "" {
+		n, err := size.Parse(text, mostWindow)
+		if err == nil && n < leastWindow {
+			err = fmt.Errorf("a receive buffer has at least %d bytes, not %d", leastWindow, n)
+		}
+		if err != nil {
+			return s, system.ParamMistake("window", "64KiB", "%w", err)
+		}
+		s.window = n
 	}
 	if s.service != "" {
 		if _, err := dist.Parse(s.service); err != nil {

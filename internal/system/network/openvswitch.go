@@ -1,0 +1,193 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+// switchPrograms are those of Open vSwitch; the first one tells its version.
+func switchPrograms() []proc.Program {
+	list := []proc.Program{{Name: "ovs-vswitchd", Asks: "--version"}, {Name: "ovsdb-server"}, {Name: "ovsdb-tool"}, {Name: "ovs-vsctl"}}
+	for i := range list {
+		list[i].Package, list[i].For, list[i].Optional = "openvswitch-switch", "path=ovs", "for path=ovs"
+	}
+	return list
+}
+
+const (
+	switchSchema = "/usr/share/openvswitch/vswitch.ovsschema"
+	// switchPatience is how many seconds a switch may take for what it is told, and
+	// askPatience how many its database may take for an answer.
+	switchPatience, askPatience = "10", "2"
+	echoBound                   = time.Second
+	databaseSocket              = "db.sock"
+)
+
+// openSwitch is an Open vSwitch with its database.
+type openSwitch struct {
+	m       *machine.Machine
+	dir     string // its files
+	control string // program that tells it what to do
+	now     func() time.Time
+}
+
+func (s openSwitch) database() string { return "unix:" + filepath.Join(s.dir, databaseSocket) }
+
+// switches joins client and server by an Open vSwitch of each side, with a cable
+// between the two.
+func (n *network) switches() error {
+	found := make(map[string]proc.Found)
+	for _, p := range switchPrograms() {
+		one, err := p.Find(context.Background(), "")
+		if err != nil {
+			return system.Lacking(err, "")
+		}
+		found[p.Name] = one
+	}
+	first, second := n.hops[0], n.hops[1]
+	n.at = netip.MustParseAddr(serverLink)
+	if err := errors.Join(
+		n.join(n.client, first, linkName, "near0"), n.join(first, second, "far0", "far0"), n.join(n.server, second, linkName, "near0"),
+		n.address(n.client, linkName, clientLink), n.address(n.server, linkName, serverLink),
+	); err != nil {
+		return err
+	}
+	dataPath := "netdev"
+	if _, err := n.links[first].GenlFamilyGet("ovs_datapath"); err == nil {
+		dataPath = "system" // the kernel's
+	} else {
+		// Its own one takes whole packets alone, with their checksums.
+		n.carried = "Open vSwitch " + found["ovs-vswitchd"].Version + " (netdev)"
+		if n.offloads["checksum"] || n.offloads["tso"] {
+			return system.ParamMistake("checksum", "checksum=off and tso=off", "Open vSwitch in user space takes no packets without checksums")
+		}
+		n.offloads["checksum"], n.offloads["tso"] = false, false
+	}
+	for i, cpus := range [][]int{n.clientCPUs, n.serverCPUs} {
+		s := openSwitch{m: n.hops[i], dir: filepath.Join(n.keep, "switch"+strconv.Itoa(i)), control: found["ovs-vsctl"].Path, now: n.now}
+		if err := n.start(s, found, cpus); err != nil {
+			return fmt.Errorf("start an Open vSwitch: %w", err)
+		}
+		n.switched = append(n.switched, s)
+		if err := s.tell(switchPatience, "add-br", bridgeName, "--", "set", "bridge", bridgeName, "datapath_type="+dataPath, "--", "add-port", bridgeName, "near0", "--", "add-port", bridgeName, "far0"); err != nil {
+			return fmt.Errorf("join an Open vSwitch: %w", err)
+		}
+	}
+	return nil
+}
+
+// start starts a switch and its database. The database has no rights. The switch keeps
+// those for interfaces alone where other users may make some.
+func (n *network) start(s openSwitch, found map[string]proc.Found, cpus []int) error {
+	user := proc.Least()
+	err := os.RemoveAll(s.dir)
+	if err == nil {
+		err = os.Mkdir(s.dir, 0o700)
+	}
+	if err == nil {
+		err = user.Give(s.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	file := filepath.Join(s.dir, "conf.db")
+	if err := run(s.m, exec.Command(found["ovsdb-tool"].Path, "create", file, switchSchema), &user); err != nil {
+		return fmt.Errorf("make a database: %w", err)
+	}
+	switchArgs := []string{s.database()}
+	if info, err := os.Stat(tunDevice); err == nil && info.Mode()&0o006 == 0o006 && user.ID != os.Geteuid() && user.Name != "" {
+		switchArgs = append(switchArgs, "--user="+user.Name) // else it could not make interfaces
+	}
+	for _, x := range []struct {
+		name string
+		as   *proc.User
+		args []string
+	}{
+		{"ovsdb-server", &user, []string{file, "--remote=p" + s.database()}},
+		{"ovs-vswitchd", nil, switchArgs},
+	} {
+		control := filepath.Join(s.dir, x.name+".ctl")
+		p, err := n.carry(s.m, s.m.Command(found[x.name].Path, append(x.args, "--unixctl="+control, "--verbose=console:warn", "--verbose=syslog:off")...), x.name, x.as, cpus)
+		if err != nil {
+			return err
+		}
+		err = p.Await(context.Background(), carrierBound, func() error {
+			conn, err := net.Dial("unix", control)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if x.as != nil {
+			if err := s.tell(switchPatience, "--no-wait", "init"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tell has the switch do something, within a number of seconds.
+func (s openSwitch) tell(patience string, args ...string) error {
+	user := proc.Least()
+	return run(s.m, exec.Command(s.control, append([]string{"--timeout=" + patience, "--db=" + s.database()}, args...)...), &user)
+}
+
+// broken says what is wrong where a switch's database does not answer, as whoever
+// tells the switch something then hears it; "" for one that does.
+func (s openSwitch) broken() string {
+	if s.answers() == nil {
+		return ""
+	}
+	if err := s.tell(askPatience, "show"); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// answers asks the database for an echo, as it asks its clients.
+func (s openSwitch) answers() error {
+	conn, err := net.DialTimeout("unix", filepath.Join(s.dir, databaseSocket), echoBound)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(s.now().Add(echoBound))
+	if _, err := io.WriteString(conn, `{"method":"echo","params":[],"id":0}`); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}
+
+// run runs a command in a machine to its end.
+func run(m *machine.Machine, cmd *exec.Cmd, as *proc.User) error {
+	p, err := m.Start(m.Command(cmd.Path, cmd.Args[1:]...), proc.How{Name: filepath.Base(cmd.Path), As: as})
+	if err != nil {
+		return err
+	}
+	err = p.Wait()
+	if said := strings.TrimSpace(p.Said()); err != nil && said != "" {
+		err = errors.New(said)
+	} else if strings.Contains(said, "Error detected") { // with exit code 0
+		err = errors.New(said)
+	}
+	return err
+}
