@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 	for _, tt := range []struct {
 		path         string
 		header, more float64 // more is what fills a packet up, or is sent again, at most
-	}{{"direct", 66, 0}, {"vxlan", 116, 0}, {"bridge", 66, 0}, {"routed", 66, 0}, {"ovs", 66, 5}, {"wireguard", 126, 12}}[:suite.Size(2, 6)] {
+	}{{"direct", 66, 0}, {"vxlan", 116, 0}, {"bridge", 66, 0}, {"routed", 66, 0}, {"ovs", 66, 5}, {"wireguard", 126, 12}, {"ipsec", 128, 20}}[:suite.Size(2, 7)] {
 		got := p.Run(t, "sweep", "network-path", "--axis", "streams", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", tt.path,
 			"--set", "size=20000", "--set", "path="+tt.path, "--set", "gso=off", "--set", "tso=off", "--set", "gro=off", "--slo", "errors <= 0%")
 		if got.Code != process.ExitHeld && got.Code != process.ExitInvalid { // beside other tests
@@ -51,7 +52,7 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 		if header < 0.99*tt.header || header > 1.01*tt.header+tt.more {
 			t.Errorf("%s: %.1f bytes of headers for each packet, want %g and %g more at most: %v", tt.path, header, tt.header, tt.more, m)
 		}
-		if program := tt.path == "ovs" || tt.path == "wireguard"; program != (m["pathCPUPer1000"] > 0) || program != strings.Contains(got.Stdout, "is carried in user space, by ") {
+		if program := slices.Contains([]string{"ovs", "wireguard", "ipsec"}, tt.path); program != (m["pathCPUPer1000"] > 0) || program != strings.Contains(got.Stdout, "is carried in user space, by ") {
 			t.Errorf("%s: not told what carries it: %v\n%s", tt.path, m, got.Stdout)
 		}
 		// Each is read some microseconds after the one before.
@@ -106,7 +107,7 @@ func TestNetworkPathsThatCannotBe(t *testing.T) {
 	}
 	// A kernel without a kind of link says which option it lacks.
 	for path, option := range map[string]string{"geneve": "CONFIG_GENEVE", "ipsec": "CONFIG_INET_ESP"} {
-		got := p.Run(t, "sweep", "network-path", "--axis", "rate", "--levels", "20", "--repeat", "1", "--hold", "1s", "--set", "path="+path, "--out", path, "--slo", "errors <= 0%")
+		got := p.Run(t, "sweep", "network-path", "--axis", "rate", "--levels", "20", "--repeat", "1", "--hold", "1s", "--set", "path="+path, "--set", "cipher=null", "--out", path, "--slo", "errors <= 0%")
 		if got.Code != process.ExitHeld && (got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "this kernel has no "+option)) {
 			t.Errorf("%s: %+v", path, got)
 		}

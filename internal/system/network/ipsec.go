@@ -42,11 +42,15 @@ func (n *network) encrypt() error {
 		}{{own, peer, netlink.XFRM_DIR_OUT}, {peer, own, netlink.XFRM_DIR_IN}} {
 			// A number for each direction, the same on both ends.
 			state := &netlink.XfrmState{Src: x.from, Dst: x.to, Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TRANSPORT, Spi: 0x1000 + int(x.to[3]), Reqid: 1, ReplayWindow: 32}
-			if err := n.addState(h, state, key); err != nil {
+			err := n.addState(h, state, key)
+			if errors.Is(err, unix.EPROTONOSUPPORT) {
+				return n.carryIPsec()
+			}
+			if err != nil {
 				return n.refused(err)
 			}
 			host := func(ip net.IP) *net.IPNet { return &net.IPNet{IP: ip, Mask: net.CIDRMask(32, 32)} }
-			err := h.XfrmPolicyAdd(&netlink.XfrmPolicy{
+			err = h.XfrmPolicyAdd(&netlink.XfrmPolicy{
 				Src: host(x.from), Dst: host(x.to), Dir: x.direction,
 				Tmpls: []netlink.XfrmPolicyTmpl{{Src: x.from, Dst: x.to, Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TRANSPORT, Reqid: 1}},
 			})

@@ -23,7 +23,7 @@ import (
 func switchPrograms() []proc.Program {
 	list := []proc.Program{{Name: "ovs-vswitchd", Asks: "--version"}, {Name: "ovsdb-server"}, {Name: "ovsdb-tool"}, {Name: "ovs-vsctl"}}
 	for i := range list {
-		list[i].Package, list[i].For, list[i].Optional = "openvswitch-switch", "path=ovs", "for path=ovs"
+		list[i].Package, list[i].For = "openvswitch-switch", "path=ovs"
 	}
 	return list
 }
@@ -50,13 +50,13 @@ func (s openSwitch) database() string { return "unix:" + filepath.Join(s.dir, da
 // switches joins client and server by an Open vSwitch of each side, with a cable
 // between the two.
 func (n *network) switches() error {
-	found := make(map[string]proc.Found)
-	for _, p := range switchPrograms() {
-		one, err := p.Find(context.Background(), "")
-		if err != nil {
-			return system.Lacking(err, "")
-		}
-		found[p.Name] = one
+	paths, missing := proc.Look("path=ovs", "", switchPrograms())
+	if err := missing.Err(); err != nil {
+		return system.Lacking(err, "")
+	}
+	found, err := switchPrograms()[0].Find(context.Background(), "")
+	if err != nil {
+		return err
 	}
 	first, second := n.hops[0], n.hops[1]
 	n.at = netip.MustParseAddr(serverLink)
@@ -71,15 +71,15 @@ func (n *network) switches() error {
 		dataPath = "system" // the kernel's
 	} else {
 		// Its own one takes whole packets alone, with their checksums.
-		n.carried = "Open vSwitch " + found["ovs-vswitchd"].Version + " (netdev)"
+		n.carried = "Open vSwitch " + found.Version + " (netdev)"
 		if n.offloads["checksum"] || n.offloads["tso"] {
 			return system.ParamMistake("checksum", "checksum=off and tso=off", "Open vSwitch in user space takes no packets without checksums")
 		}
 		n.offloads["checksum"], n.offloads["tso"] = false, false
 	}
 	for i, cpus := range [][]int{n.clientCPUs, n.serverCPUs} {
-		s := openSwitch{m: n.hops[i], dir: filepath.Join(n.keep, "switch"+strconv.Itoa(i)), control: found["ovs-vsctl"].Path, now: n.now}
-		if err := n.start(s, found, cpus); err != nil {
+		s := openSwitch{m: n.hops[i], dir: filepath.Join(n.keep, "switch"+strconv.Itoa(i)), control: paths["ovs-vsctl"], now: n.now}
+		if err := n.start(s, paths, cpus); err != nil {
 			return fmt.Errorf("start an Open vSwitch: %w", err)
 		}
 		n.switched = append(n.switched, s)
@@ -92,7 +92,7 @@ func (n *network) switches() error {
 
 // start starts a switch and its database. The database has no rights. The switch keeps
 // those for interfaces alone where other users may make some.
-func (n *network) start(s openSwitch, found map[string]proc.Found, cpus []int) error {
+func (n *network) start(s openSwitch, paths map[string]string, cpus []int) error {
 	user := proc.Least()
 	err := os.RemoveAll(s.dir)
 	if err == nil {
@@ -105,7 +105,7 @@ func (n *network) start(s openSwitch, found map[string]proc.Found, cpus []int) e
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	file := filepath.Join(s.dir, "conf.db")
-	if err := run(s.m, exec.Command(found["ovsdb-tool"].Path, "create", file, switchSchema), &user); err != nil {
+	if err := run(s.m, s.m.Command(paths["ovsdb-tool"], "create", file, switchSchema), &user); err != nil {
 		return fmt.Errorf("make a database: %w", err)
 	}
 	switchArgs := []string{s.database()}
@@ -121,7 +121,7 @@ func (n *network) start(s openSwitch, found map[string]proc.Found, cpus []int) e
 		{"ovs-vswitchd", nil, switchArgs},
 	} {
 		control := filepath.Join(s.dir, x.name+".ctl")
-		p, err := n.carry(s.m, s.m.Command(found[x.name].Path, append(x.args, "--unixctl="+control, "--verbose=console:warn", "--verbose=syslog:off")...), x.name, x.as, cpus)
+		p, err := n.carry(s.m, s.m.Command(paths[x.name], append(x.args, "--unixctl="+control, "--verbose=console:warn", "--verbose=syslog:off")...), x.name, x.as, cpus)
 		if err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (n *network) start(s openSwitch, found map[string]proc.Found, cpus []int) e
 // tell has the switch do something, within a number of seconds.
 func (s openSwitch) tell(patience string, args ...string) error {
 	user := proc.Least()
-	return run(s.m, exec.Command(s.control, append([]string{"--timeout=" + patience, "--db=" + s.database()}, args...)...), &user)
+	return run(s.m, s.m.Command(s.control, append([]string{"--timeout=" + patience, "--db=" + s.database()}, args...)...), &user)
 }
 
 // broken says what is wrong where a switch's database does not answer, as whoever
@@ -179,7 +179,7 @@ func (s openSwitch) answers() error {
 
 // run runs a command in a machine to its end.
 func run(m *machine.Machine, cmd *exec.Cmd, as *proc.User) error {
-	p, err := m.Start(m.Command(cmd.Path, cmd.Args[1:]...), proc.How{Name: filepath.Base(cmd.Path), As: as})
+	p, err := m.Start(cmd, proc.How{Name: "a program of the path", As: as})
 	if err != nil {
 		return err
 	}

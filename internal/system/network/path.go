@@ -25,6 +25,7 @@ type kindOfPath struct {
 	name  string
 	hops  int    // machines between the two
 	takes int    // bytes of the MTU, for headers besides those of the packet
+	hides string // directory that its programs must have each for themselves
 	needs string // option of the kernel, "" for one that is not needed
 	lay   func(*network) error
 }
@@ -48,7 +49,7 @@ func kindsOfPath() []kindOfPath {
 			return &netlink.Iptun{LinkAttrs: a, Local: own, Remote: peer, Ttl: 64, PMtuDisc: 1}
 		})},
 		{name: "wireguard", takes: 60, lay: (*network).wireguard},
-		{name: "ipsec", needs: "CONFIG_INET_ESP", lay: (*network).encrypt},
+		{name: "ipsec", hides: "/run", needs: "CONFIG_INET_ESP", lay: (*network).encrypt},
 		{name: "ovs", hops: 2, needs: "CONFIG_VETH", lay: (*network).switches},
 	}
 }
@@ -79,7 +80,7 @@ type network struct {
 	client, server *machine.Machine
 	hops           []*machine.Machine
 	at             netip.Addr      // the server's address, through the path
-	tunnels        bool            // client and server have an interface of a tunnel
+	tunnel         string          // interface of client and server, "" where there is no tunnel
 	carriers       []carrier       // programs that carry packets
 	carried        string          // what they are, "" for none
 	served         int             // process of the server
@@ -96,6 +97,8 @@ func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, er
 	n := &network{settings: s, links: make(map[*machine.Machine]*netlink.Handle), executable: h.Executable, now: h.Now, keep: keep}
 	n.offloads = make(map[string]bool)
 	maps.Copy(n.offloads, s.offloads)
+	kind := *s.kind // of which a program may take more
+	n.kind = &kind
 	err := n.build(tied)
 	if err == nil {
 		err = n.tryMTU()
@@ -109,7 +112,11 @@ func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, er
 
 func (n *network) build(tied *proc.Tie) error {
 	for i := range 2 + n.kind.hops {
-		m, err := machine.Start(tied, n.executable, machine.Spec{Keep: n.keep})
+		spec := machine.Spec{Keep: n.keep}
+		if n.kind.hides != "" {
+			spec.Hide = []string{n.kind.hides}
+		}
+		m, err := machine.Start(tied, n.executable, spec)
 		if err != nil {
 			return err
 		}
@@ -289,7 +296,7 @@ func tunnel(one func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link) func(*
 				return n.refused(err)
 			}
 		}
-		return n.finishTunnel()
+		return n.finishTunnel(tunnelName)
 	}
 }
 
@@ -305,10 +312,10 @@ func (n *network) ends() [2]end {
 }
 
 // finishTunnel sets up the interfaces of a tunnel.
-func (n *network) finishTunnel() error {
-	n.tunnels, n.at = true, netip.MustParseAddr(serverEnd)
+func (n *network) finishTunnel(name string) error {
+	n.tunnel, n.at = name, netip.MustParseAddr(serverEnd)
 	for _, e := range n.ends() {
-		if err := errors.Join(n.address(e.m, tunnelName, e.address), n.up(e.m, tunnelName)); err != nil {
+		if err := errors.Join(n.address(e.m, name, e.address), n.up(e.m, name)); err != nil {
 			return err
 		}
 	}
@@ -456,8 +463,8 @@ func (n *network) broken() string {
 
 // interfaces are those that client and server both have on the path.
 func (n *network) interfaces() []string {
-	if n.tunnels {
-		return []string{linkName, tunnelName}
+	if n.tunnel != "" {
+		return []string{linkName, n.tunnel}
 	}
 	return []string{linkName}
 }

@@ -62,7 +62,11 @@ func (Provider) Declare() workload.Target {
 func (Provider) Needs() []proc.Program {
 	enters := machine.Enters()
 	enters.For = "network paths"
-	return append([]proc.Program{enters}, switchPrograms()...)
+	list := append(switchPrograms(), ipsecPrograms()...)
+	for i := range list {
+		list[i].Optional = "for " + list[i].For
+	}
+	return append([]proc.Program{enters}, list...)
 }
 
 // Outline implements system.Provider.

@@ -60,7 +60,7 @@ func (n *network) wireguard() error {
 			return fmt.Errorf("make a WireGuard interface: %w", err)
 		}
 	}
-	return n.finishTunnel()
+	return n.finishTunnel(tunnelName)
 }
 
 // configureKernel tells an interface of the kernel its key and its peer.
