@@ -335,7 +335,7 @@ func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
 	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
 	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
 	others := map[string]bool{ // flags that the text says belong to another command
-		"plimsoll image push --set":              true, // of what takes the image
+		"plimsoll image push --images":           true, // of what takes them
 		"plimsoll tune network --collect-script": true, // of tune host
 	}
 	seen := 0

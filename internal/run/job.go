@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,6 @@ import (
 type Job struct {
 	system.Request
 	Provider system.Provider
-	// Command is the command line that asked for it, as a shell reads it.
-	Command string
 	// Asked are the levels that the user has named: it is warned of those
 	// beyond a ceiling.
 	Asked []Asked
@@ -164,10 +163,11 @@ func (j *Job) survey(ctx context.Context) error {
 	j.surveyed.findings, j.surveyed.kind = survey.Findings, survey.Kind
 	if stopping := ceiling.Stopping(survey.Findings); len(stopping) > 0 && !j.IgnoreHealth {
 		var texts []string
+		hint := ""
 		for _, f := range stopping {
-			texts = append(texts, f.What+": "+f.Text)
+			texts, hint = append(texts, f.What+": "+f.Text), cmp.Or(hint, f.Hint)
 		}
-		return fmt.Errorf("the %s is not fit to be loaded: %s (see 'plimsoll check'; --ignore-health loads it anyway)", survey.Target.Kind, strings.Join(texts, "; "))
+		return &system.UnableError{Err: fmt.Errorf("the %s is not fit to be loaded: %s (see 'plimsoll check'; --ignore-health loads it anyway)", survey.Target.Kind, strings.Join(texts, "; ")), Hint: hint}
 	}
 	for _, f := range survey.Findings {
 		j.Log("warning: %s", f.Warning())

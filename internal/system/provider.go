@@ -119,8 +119,9 @@ type Request struct {
 	Wait bool
 	// ToRead says that nothing will be loaded.
 	ToRead bool
-	// Clean is the command that removes what runs have left in the system.
-	Clean string
+	// Command is the command line that asked for it, as a shell reads it, and Clean
+	// the one that removes what runs have left in the system.
+	Command, Clean string
 }
 
 // EachArm calls make for the workload by itself, whose arm is "", and for each

@@ -133,7 +133,7 @@ func Judge(h Health) []record.HealthFinding {
 			}
 			runs = append(runs, text)
 		}
-		add(record.SeverityWarning, "leftovers", h.Clean, "there is something of %s", some(runs))
+		add(record.SeverityWarning, "leftovers", h.Clean, "there is something of %s", Some(runs))
 	case h.Clean != "":
 		add(record.SeverityOK, "leftovers", "", "no earlier run has left anything")
 	}
@@ -171,7 +171,7 @@ func (h Health) server() []record.HealthFinding {
 	case h.Code != 200 && len(failing) == 0:
 		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "API server", Text: fmt.Sprintf("it is not ready: /readyz answers %d", h.Code), Stops: true})
 	case h.Code != 200:
-		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "API server", Text: "it is not ready: " + some(failing) + " failing", Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "API server", Text: "it is not ready: " + Some(failing) + " failing", Stops: true})
 	default:
 		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "API server", Text: fmt.Sprintf("ready, %s passed", plural(len(h.Checks), "check"))})
 	}
@@ -197,9 +197,9 @@ func (h Health) nodes() []record.HealthFinding {
 	case h.Nodes == 0:
 		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "nodes", Text: "there are none", Stops: true})
 	case ready == 0:
-		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "nodes", Text: fmt.Sprintf("none of %d is Ready: %s", h.Nodes, some(h.NotReady)), Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "nodes", Text: fmt.Sprintf("none of %d is Ready: %s", h.Nodes, Some(h.NotReady)), Stops: true})
 	case len(h.NotReady) > 0:
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%d of %d are not Ready: %s", len(h.NotReady), h.Nodes, some(h.NotReady))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%d of %d are not Ready: %s", len(h.NotReady), h.Nodes, Some(h.NotReady))})
 	default:
 		text := fmt.Sprintf("all %d are Ready", h.Nodes)
 		if h.Cordoned > 0 {
@@ -208,7 +208,7 @@ func (h Health) nodes() []record.HealthFinding {
 		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "nodes", Text: text})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(h.Pressure)) {
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%s on %s", kind, some(h.Pressure[kind])), Hint: "a node under pressure evicts pods and takes no new ones"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%s on %s", kind, Some(h.Pressure[kind])), Hint: "a node under pressure evicts pods and takes no new ones"})
 	}
 	return list
 }
@@ -228,7 +228,7 @@ func (h Health) pods() []record.HealthFinding {
 		{h.NoImage, "without their image (ErrImagePull, ImagePullBackOff)", ""},
 	} {
 		if n := len(trouble.pods); n > 0 {
-			list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "pods", Text: fmt.Sprintf("%s %s: %s", plural(n, "pod"), trouble.what, some(trouble.pods)), Hint: trouble.hint})
+			list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "pods", Text: fmt.Sprintf("%s %s: %s", plural(n, "pod"), trouble.what, Some(trouble.pods)), Hint: trouble.hint})
 		}
 	}
 	if len(list) == 0 {
@@ -265,7 +265,7 @@ func (h Health) rights() []record.HealthFinding {
 			Hint: "'plimsoll rbac WORKLOAD' says what each is for"})
 	}
 	if len(unknown) > 0 {
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", user, some(unknown), why)})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", user, Some(unknown), why)})
 	}
 	if len(list) == 0 {
 		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run asks for", user, len(h.Rights))})
@@ -289,8 +289,8 @@ func Stopping(list []record.HealthFinding) []record.HealthFinding {
 	return slices.DeleteFunc(slices.Clone(list), func(f record.HealthFinding) bool { return !f.Stops })
 }
 
-// some names the first of a list and counts the rest.
-func some(names []string) string {
+// Some names the first of a list and counts the rest.
+func Some(names []string) string {
 	if len(names) <= named+1 {
 		return strings.Join(names, ", ")
 	}

@@ -418,9 +418,7 @@ func (x *experimentCommand) goals() {
 
 // targetFromFlags lets flags that name a target come before the plan's own.
 func (x *experimentCommand) targetFromFlags() {
-	if given := x.flags.own.Written(); !given.IsZero() {
-		x.plan.Target = given
-	}
+	x.plan.Target = x.flags.own.Over(x.plan.Target)
 }
 
 // LoadWorkload finds a workload by its name, or by its directory.
@@ -463,7 +461,7 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 		return err
 	}
 	if x.file != "" && !x.flags.dryRun {
-		if err := trust(x.plan, w, x.file, x.flags.allow, !x.flags.own.Written().IsZero()); err != nil {
+		if err := trust(x.plan, w, x.file, x.flags.allow, x.flags.own.Names()); err != nil {
 			return err
 		}
 	}

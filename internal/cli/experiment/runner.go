@@ -66,7 +66,7 @@ func (r *runner) request() (system.Provider, system.Request, error) {
 		}
 	}
 	id, long, err := r.p.Names()
-	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: r.cleanCommand(), Wait: r.wait}
+	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Command: r.p.CommandLine(), Clean: r.cleanCommand(), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -93,7 +93,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	show.Lasts(run.Holds(r.plan, axis, show.Stream))
 	show.Start()
 	job := run.Job{
-		Request: request, Provider: provider, Command: r.p.CommandLine(), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
+		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)

@@ -128,14 +128,18 @@ func newImagePushCommand(p *process.Process) *cobra.Command {
 		Use:   "push REGISTRY",
 		Short: "Push the images to a registry",
 		Long: `Push the images to a registry or a path in it, with the credentials of docker or
-podman. It prints the references that --set image= takes.`,
+podman. With --images and the same path a run, and 'plimsoll check', takes them from
+there.`,
 		Example: `  plimsoll image push registry.example:5000/team
-  plimsoll limit node-density --kubeconfig k --set image=registry.example:5000/team/plimsoll-agent:latest`,
+  plimsoll limit node-density-cni --kubeconfig k --images registry.example:5000/team`,
 		Args: process.ExactlyOne("registry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, n := range names {
 				if err := makeImage(cmd.Context(), p, n, "", func(made v1.Image, standard string) (string, error) {
-					reference := strings.TrimSuffix(args[0], "/") + "/" + strings.TrimPrefix(standard, "localhost/")
+					reference, err := image.At(args[0], standard)
+					if err != nil {
+						return "", err
+					}
 					return reference, image.Push(cmd.Context(), made, reference, insecure)
 				}); err != nil {
 					return err

@@ -95,7 +95,7 @@ has its own namespaces and does not touch the system's containerd. Without
   plimsoll lab up real --real-node --max-pods 250 --node-cpus 1`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			written := given.Written()
+			written := given.Over(strictyaml.Raw{})
 			if virt {
 				texts, err := planted.ParseList(figures)
 				if err != nil {

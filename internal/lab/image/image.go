@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -26,9 +27,22 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
+// Local begins the references of images that no registry has, so that none is ever
+// asked for them: a node has such an image or cannot run it.
+const Local = "localhost/"
+
 // AgentReference is what a lab's real node knows the agent's image by.
-// No registry has this name, so that it is never asked for one.
-const AgentReference = "localhost/plimsoll-agent:latest"
+const AgentReference = Local + "plimsoll-agent:latest"
+
+// At is the reference that a local image has in a registry, or in a path of one. The
+// error is a *ReferenceError.
+func At(registry, local string) (string, error) {
+	reference := strings.TrimSuffix(registry, "/") + "/" + strings.TrimPrefix(local, Local)
+	if _, err := name.NewTag(reference); err != nil {
+		return "", &ReferenceError{reference, err}
+	}
+	return reference, nil
+}
 
 // agentUser is nobody in particular, by a number: a kubelet that must not run root
 // cannot tell that of a name.

@@ -21,7 +21,7 @@ import (
 
 // PostgresReference is what a lab's real node knows the image of
 // PostgreSQL by.
-const PostgresReference = "localhost/plimsoll-postgresql:latest"
+const PostgresReference = Local + "plimsoll-postgresql:latest"
 
 // postgresUser owns the database where the cluster chooses no other user: the
 // server refuses to be root.

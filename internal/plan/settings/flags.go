@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -40,10 +41,23 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 	return added
 }
 
-// Written is what was given by the flags, as a file says it.
-func (f Flags) Written() (written strictyaml.Raw) {
+// Names reports whether a flag was given that names a system, and not just one that
+// goes with any.
+func (f Flags) Names() bool {
+	return slices.ContainsFunc(f, func(one *flag) bool { return one.says() && one.tag.Get("beside") == "" })
+}
+
+// says reports whether something was given: "$UNSET" names nothing.
+func (f *flag) says() bool { return f.given && (f.text != "" || f.typ.Kind() == reflect.Map) }
+
+// Over is what a file says of a system, with the flags that were given: those that
+// name one leave nothing of the file's.
+func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
+	if f.Names() {
+		written = strictyaml.Raw{}
+	}
 	for _, one := range f {
-		if one.given && (one.text != "" || one.typ.Kind() == reflect.Map) { // "$UNSET" names nothing
+		if one.says() {
 			raw, _ := one.raw(one.text) // Set has read it
 			written = written.With(one.Path, raw)
 		}

@@ -12,6 +12,7 @@
 //	unit     what a number counts, such as "number of processors"
 //	range    its bounds, "0..64", or "0.." for no upper one
 //	example  a value, where the default is none
+//	beside   its flag goes with whichever system a file names
 //
 // The zero value of a field without a default stands for one that is not given.
 package settings

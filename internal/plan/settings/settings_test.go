@@ -12,8 +12,9 @@ import (
 )
 
 type system struct {
-	Box  *box   `yaml:"box" flag:"box-"`
-	Name string `yaml:"name" flag:"name" value:"word" help:"the system of this word"`
+	Box   *box   `yaml:"box" flag:"box-"`
+	Name  string `yaml:"name" flag:"name" value:"word" help:"the system of this word"`
+	Shade string `yaml:"shade" flag:"shade" beside:"true"`
 }
 
 type box struct {
@@ -125,7 +126,7 @@ func TestSettingsOfFlags(t *testing.T) {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags := AddFlags(set, new(system), func(Field) bool { return true })
 		err := set.Parse(strings.Fields(c.line))
-		written := flags.Written()
+		written := flags.Over(strictyaml.Raw{})
 		if own := new(system); err == nil {
 			if err = Read(written, own, "target", nil); err == nil {
 				err = strictyaml.Join(Validate(own, "target", nil))
@@ -136,6 +137,27 @@ func TestSettingsOfFlags(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", c.why, written.Meaning(), err, c.written)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %s", c.why, err, c.want)
+		}
+	}
+}
+
+// Flags that name a system leave nothing of what a file says; others go with it.
+func TestFlagsOverAFile(t *testing.T) {
+	for _, c := range []struct{ why, line, want string }{
+		{"nothing is given", "", `{"name":"x","shade":"light"}`},
+		{"another system", "--name y", `{"name":"y"}`},
+		{"what goes with any", "--shade dark", `{"name":"x","shade":"dark"}`},
+		{"both", "--box-size 3 --shade dark", `{"box":{"size":3},"shade":"dark"}`},
+		{"an unset variable", "--name= --shade=", `{"name":"x","shade":"light"}`},
+	} {
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags := AddFlags(set, new(system), func(Field) bool { return true })
+		if err := set.Parse(strings.Fields(c.line)); err != nil {
+			t.Fatal(err)
+		}
+		written, _ := file(t, "{name: x, shade: light}")
+		if got := flags.Over(written).Meaning(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.why, got, c.want)
 		}
 	}
 }

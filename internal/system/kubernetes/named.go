@@ -1,13 +1,17 @@
 package kubernetes
 
 import (
+	"maps"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
 // Settings are what a plan has under target: where it loads a cluster: a private
@@ -17,7 +21,8 @@ type Settings struct {
 	LabName    string     `yaml:"labName" flag:"lab" value:"name" help:"the lab with this name; see 'plimsoll lab'"`
 	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" value:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
-	Namespace  string     `yaml:"namespace" flag:"namespace" value:"name" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
+	Namespace  string     `yaml:"namespace" flag:"namespace" value:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
+	Images     string     `yaml:"images" flag:"images" value:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
 }
 
 // settingsOf are those of a plan.
@@ -47,6 +52,24 @@ func (t *Settings) Check(c *own.Check) {
 	if t.Context != "" && t.Kubeconfig == "" {
 		c.Problem("context", "name the file as well: "+c.Key("kubeconfig"), "a context is named without the kubeconfig that has it")
 	}
+	if t.Images != "" {
+		if _, err := image.At(t.Images, image.AgentReference); err != nil {
+			c.Problem("images", "for example "+c.Set("images", "registry.example:5000/team"), "%v", err)
+		}
+	}
+}
+
+// fill are the parameters that a plan gives a workload, with the program's own images
+// from the registry where they are to be taken from.
+func (t *Settings) fill(w *workload.Workload, given map[string]string) map[string]string {
+	filled := map[string]string{}
+	maps.Copy(filled, given)
+	for _, p := range w.Params {
+		if _, set := given[p.Name]; !set && t.Images != "" && strings.HasPrefix(p.Default, image.Local) {
+			filled[p.Name], _ = image.At(t.Images, p.Default) // the plan is valid
+		}
+	}
+	return filled
 }
 
 // Brings are the programs that the kubeconfig has run to get credentials, and the

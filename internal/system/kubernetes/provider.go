@@ -415,7 +415,11 @@ func variantOf(r system.Request, given map[string]string) (v prepared.Variant, e
 	if r.Workload == nil {
 		return v, nil
 	}
-	params, err := r.Workload.Resolve(given)
+	t, err := settingsOf(r.Plan)
+	if err != nil {
+		return v, err
+	}
+	params, err := r.Workload.Resolve(t.fill(r.Workload, given))
 	if err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
@@ -425,10 +429,6 @@ func variantOf(r system.Request, given map[string]string) (v prepared.Variant, e
 	}
 	if problems := kubeburner.Unsupported(v.Config); len(problems) > 0 {
 		return v, system.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
-	}
-	t, err := settingsOf(r.Plan)
-	if err != nil {
-		return v, err
 	}
 	for j := range v.Config.Jobs {
 		if job := &v.Config.Jobs[j]; t.Namespace != "" {
@@ -473,14 +473,15 @@ func (s *session) Prepare(context.Context) error {
 	}
 	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
+		if t, err := settingsOf(s.Plan); err != nil || t.Images != "" {
+			fill[paramDatabase] = image.PostgresReference
+		}
 	}
 	if len(fill) == 0 {
 		return nil
 	}
-	if s.onRealNode(s.Plan.Params) && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
-		// It has no registry to get the image from.
-		return system.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
-			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
+	if err := s.lacksDatabase(); err != nil {
+		return err
 	}
 	for name, value := range fill {
 		_, planned := s.Plan.Params[name]
@@ -497,6 +498,16 @@ func (s *session) Prepare(context.Context) error {
 	return err
 }
 
+// lacksDatabase refuses a lab whose real node has no image of the database that the
+// workload runs: it has no registry to get one from.
+func (s *session) lacksDatabase() error {
+	if !s.onRealNode(s.Plan.Params) || !needsDatabase(s.Request) || s.lab.HasImage(lab.ImagePostgreSQL) {
+		return nil
+	}
+	return system.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
+		"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
+}
+
 // onRealNode reports whether the load goes to a lab's real node.
 func (o *opened) onRealNode(params map[string]string) bool {
 	if o.lab == nil || !o.lab.Spec().RealNode {
@@ -508,8 +519,8 @@ func (o *opened) onRealNode(params map[string]string) bool {
 // needsDatabase reports whether the workload runs the database's image as this
 // program makes it.
 func needsDatabase(r system.Request) bool {
-	_, given := r.Plan.Params[paramDatabase]
-	return !given && hasParam(r, paramDatabase)
+	named, given := r.Plan.Params[paramDatabase]
+	return hasParam(r, paramDatabase) && (!given || named == image.PostgresReference)
 }
 
 // needImages makes the images that a private lab's real node needs for the
@@ -527,6 +538,16 @@ func needImages(ctx context.Context, r system.Request, store lab.Store) error {
 	}
 	_, _, _, err := store.BuildImage(ctx, lab.ImagePostgreSQL)
 	return err
+}
+
+// imageRemedy is what to do about an image that no registry has, where nodes lack it.
+func imageRemedy(r system.Request, name string) string {
+	for _, p := range r.Workload.Params {
+		if _, given := r.Plan.Params[p.Name]; !given && p.Default == name && len(r.Before) == 0 {
+			return "plimsoll image push REGISTRY/PATH, then " + r.Command + " --images REGISTRY/PATH"
+		}
+	}
+	return "name an image that the nodes can pull"
 }
 
 func hasParam(r system.Request, name string) bool {
@@ -576,6 +597,9 @@ func (p Provider) Outline(r system.Request) ([]system.Change, error) {
 			return nil, err
 		}
 		for _, c := range changes {
+			if name, ok := strings.CutPrefix(c.What, "image "); ok && t.Kubeconfig != "" && strings.HasPrefix(name, image.Local) {
+				c.What += ", which is in no registry and must be on each node (or " + imageRemedy(r, name) + ")"
+			}
 			if !seen[c] {
 				seen[c] = true
 				list = append(list, c)

@@ -268,6 +268,13 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 				found.Findings = append(found.Findings, f)
 			}
 		}
+		for _, l := range looks {
+			for _, f := range ceiling.Stopping(l.Findings) {
+				if !slices.ContainsFunc(found.Findings, func(told record.HealthFinding) bool { return told.Text == f.Text }) { // of an arm
+					found.Findings = append(found.Findings, f)
+				}
+			}
+		}
 	}
 	for _, l := range looks {
 		table := ceiling.Compute(l.Facts)
@@ -320,6 +327,13 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		return nil, err
 	}
 	l, err := from.Assess(ctx, d)
+	if err == nil && v.Config != nil {
+		if s.lab == nil {
+			l.NeedImages(func(name string) string { return imageRemedy(s.Request, name) })
+		} else if lacks := s.lacksDatabase(); lacks != nil {
+			l.Mistake(lacks)
+		}
+	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
 			l.Found(record.SeverityError, "workload", "", "%v", err)

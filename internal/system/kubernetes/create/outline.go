@@ -36,7 +36,7 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list 
 				return nil, system.Mistakef("", "%w", err)
 			}
 			for _, doc := range docs {
-				for _, image := range images(doc) {
+				for _, image := range Images(doc) {
 					list = append(list, system.Change{Action: system.Use, What: "image " + image})
 				}
 				list = append(list, system.Change{Action: system.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
@@ -46,19 +46,19 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list 
 	return list, nil
 }
 
-// images are those that a document names at any depth, in order.
-func images(in any) (list []string) {
+// Images are those that a document names at any depth, in order.
+func Images(in any) (list []string) {
 	switch v := in.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if text, ok := v[key].(string); ok && (key == "image" || strings.HasPrefix(text, "docker://")) {
 				list = append(list, text)
 			}
-			list = append(list, images(v[key])...)
+			list = append(list, Images(v[key])...)
 		}
 	case []any:
 		for _, one := range v {
-			list = append(list, images(one)...)
+			list = append(list, Images(one)...)
 		}
 	}
 	return list

@@ -21,6 +21,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -67,6 +68,7 @@ type Assessment struct {
 	toLoad bool
 	load   ceiling.Load
 	specs  []namedSpec
+	local  []string // images that no registry has, each once
 	limits []namedLimits
 	quotas []ceiling.Quota
 }
@@ -126,8 +128,8 @@ func (l *Assessment) Found(severity record.Severity, what, hint, format string, 
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// mistake adds a mistake in the workload, with its hint.
-func (l *Assessment) mistake(err error) {
+// Mistake adds a mistake in the workload, with its hint.
+func (l *Assessment) Mistake(err error) {
 	var m *system.MistakeError
 	errors.As(err, &m)
 	l.Found(record.SeverityError, "workload", m.Hint, "%v", m)
@@ -219,6 +221,11 @@ func (l *Assessment) renderEntry(docs []create.Document, namespace string, repea
 		}
 		if own := doc.GetNamespace(); own != "" && own != namespace && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			e.Namespace = own
+		}
+		for _, name := range create.Images(doc.Object) {
+			if strings.HasPrefix(name, image.Local) && !slices.Contains(l.local, name) {
+				l.local = append(l.local, name)
+			}
 		}
 		pods, _ := kubeburner.PodsOf(doc.Object)
 		e.Pods = int64(pods)
@@ -497,17 +504,49 @@ func (l *Assessment) place() {
 	}
 	if len(nodes) == 0 {
 		if len(l.survey.nodes) > 0 {
-			l.mistake(follow.NoNodes(len(l.survey.nodes)))
+			l.Mistake(follow.NoNodes(len(l.survey.nodes)))
 		}
 		return
 	}
 	if _, err := follow.OneFidelity(nodes); err != nil {
-		l.mistake(err)
+		l.Mistake(err)
 	}
 	for _, w := range l.survey.waiting {
 		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return follow.PodFits(n, &w.spec) }) {
 			l.Facts.Pending += w.n
 		}
+	}
+}
+
+// NeedImages finds images of the workload that no registry has and that a node which
+// takes its pods is not known to have: no load should begin. Remedy says what to do
+// about one.
+func (l *Assessment) NeedImages(remedy func(image string) string) {
+	for _, name := range l.local {
+		var lack, unknown []string
+		for _, n := range l.Facts.Nodes {
+			switch node := l.survey.byName[n.Name]; {
+			case n.Simulated, slices.Contains(node.local, name), slices.Contains(node.local, name+":latest"):
+			case node.moreImages:
+				unknown = append(unknown, n.Name)
+			default:
+				lack = append(lack, n.Name)
+			}
+		}
+		why := ""
+		switch of := len(l.Facts.Nodes); {
+		case !l.survey.nodesRead.Known():
+			why = "whether the nodes have it is not known: " + l.survey.nodesRead.Why
+		case len(lack) > 0:
+			why = fmt.Sprintf("%d of %d nodes do not have it: %s", len(lack), of, ceiling.Some(lack))
+		case len(unknown) > 0:
+			why = fmt.Sprintf("whether %d of %d nodes have it is not known, since they tell of their %d largest images only: %s", len(unknown), of, toldImages, ceiling.Some(unknown))
+		default:
+			continue
+		}
+		l.Findings = append(l.Findings, record.HealthFinding{
+			Severity: record.SeverityError, What: "images", Text: name + " is in no registry, and " + why, Hint: remedy(name), Stops: true,
+		})
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	resources "k8s.io/component-helpers/resource"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -80,6 +81,10 @@ type surveyedNode struct {
 	ready     bool
 	pressure  []string
 	requested ceiling.Amounts
+	// local are those of its images that no registry has; moreImages says that it has
+	// others than those that it tells of.
+	local      []string
+	moreImages bool
 
 	standing, hostNetwork, static, daemons int
 }
@@ -241,6 +246,10 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 				n.pressure = append(n.pressure, string(c.Type))
 			}
 		}
+		for _, i := range n.Status.Images {
+			n.local = append(n.local, slices.DeleteFunc(i.Names, func(name string) bool { return !strings.HasPrefix(name, image.Local) })...)
+		}
+		n.moreImages = len(n.Status.Images) >= toldImages
 		// Thousands of nodes are kept: what nobody asks for is let go.
 		n.ManagedFields, n.Status.Images, n.Status.Conditions = nil, nil, nil
 		s.nodes = append(s.nodes, n)
@@ -249,6 +258,10 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 	slices.SortFunc(s.nodes, func(a, b *surveyedNode) int { return cmp.Compare(a.Name, b.Name) })
 	return err
 }
+
+// toldImages is how many of its images a kubelet tells of, the largest ones, unless
+// it is configured otherwise.
+const toldImages = 50
 
 // longPending is how long a pod may be without a node before it is told of.
 const longPending = time.Minute
