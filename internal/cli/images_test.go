@@ -51,7 +51,7 @@ func theirNode(t *testing.T, p *harness.Program) (selector string, have func(ima
 	have = func(images ...string) {
 		t.Helper()
 		status.Images = nil
-		for _, name := range images {
+		for _, name := range append(images, "registry.example/theirs:1") {
 			status.Images = append(status.Images, corev1.ContainerImage{Names: []string{name}})
 		}
 		body, err := json.Marshal(map[string]any{"status": status})
@@ -62,7 +62,7 @@ func theirNode(t *testing.T, p *harness.Program) (selector string, have func(ima
 			t.Fatal(err)
 		}
 	}
-	have("registry.example/others:1")
+	have()
 	harness.Await(t, "the node takes pods", func() bool {
 		n, err := nodes.Get(ctx, "theirs", metav1.GetOptions{})
 		return err == nil && len(n.Spec.Taints) == 0
