@@ -212,22 +212,32 @@ func (s *NodeSet) tellPlace(now record.Micros, name string) {
 // isCordon reports whether a taint is the one that comes with a cordon.
 func isCordon(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
+// withoutCordon is a node without that taint.
+func withoutCordon(node *corev1.Node) *corev1.Node {
+	if !slices.ContainsFunc(node.Spec.Taints, isCordon) {
+		return node
+	}
+	rest := *node
+	rest.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), isCordon)
+	return &rest
+}
+
 // placeOf is what a node is as a place of the load. What is done to one that this run
 // drains, or has rolled out, is meant.
 func (s *NodeSet) placeOf(v nodeView) record.Place {
 	p := record.Place{Place: v.node.Name, State: record.PlaceThere, What: "takes load again"}
-	switch taint := s.untolerated(v.node); {
-	case !v.ready, taint != nil && taint.Key != corev1.TaintNodeUnschedulable && strings.HasPrefix(taint.Key, "node.kubernetes.io/"):
+	node := withoutCordon(v.node) // whose taint goes after it
+	switch taint := s.untolerated(node); {
+	case !v.ready, taint != nil && strings.HasPrefix(taint.Key, "node.kubernetes.io/"):
 		p.State, p.What = record.PlaceNotReady, "is not ready"
 		if v.ready {
 			p.What += " (" + taint.ToString() + ")"
 		}
 	case v.node.Spec.Unschedulable:
 		p.State, p.What = record.PlaceClosed, "was cordoned"
-	case taint != nil && isCordon(*taint):
 	case taint != nil:
 		p.State, p.What = record.PlaceClosed, "was tainted ("+taint.ToString()+")"
-	case !CanLand(v.node, s.pods):
+	case !CanLand(node, s.pods):
 		p.State, p.What = record.PlaceClosed, "is not selected any more"
 	}
 	p.Meant = p.State != record.PlaceThere && (v.node.Labels[api.LabelDrained] == s.run || s.reboots && v.rebooting())

@@ -58,6 +58,9 @@ func TestPlacesOfALoad(t *testing.T) {
 		{"drained by another run", [][]byte{node("a", true, true, none, others)}, []string{"a closed was cordoned"}, 0},
 		{"another one comes", [][]byte{node("c", true, false, none, plain)}, []string{"c there was added"}, 0},
 		{"another one that is not selected", [][]byte{node("c", true, false, none, nil)}, nil, 0},
+		{"one that is not selected is cordoned, and let go of before its taint goes", [][]byte{
+			node("c", true, false, none, nil), node("c", true, true, closed, nil), node("c", true, false, closed, nil), node("c", true, false, none, nil),
+		}, nil, 0},
 	} {
 		var told []string
 		s := newNodeSet()
