@@ -151,7 +151,8 @@ func broke(r result.Result) (out Section) {
 			break
 		}
 		what := b.What
-		if !b.Decided && b.Kind != result.BreachActor { // which says how many wait
+		// An actor says how many wait for it, and a standstill what ended with it.
+		if !b.Decided && b.Kind != result.BreachActor && b.Kind != result.BreachStandstill {
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
 		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)

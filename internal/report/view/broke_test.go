@@ -1,6 +1,7 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -20,3 +21,20 @@ func TestConditionsSayWhatIsNormal(t *testing.T) {
 }
 
 func figure(x float64) *float64 { return &x }
+
+// How often what broke was seen is said where its sentence has no number of its own.
+func TestWhatBrokeSaysHowOftenOnce(t *testing.T) {
+	for _, tt := range []struct {
+		breach result.Breach
+		want   string
+	}{
+		{result.Breach{What: "requests failed", Count: 2}, "requests failed (2)"},
+		{result.Breach{Kind: result.BreachActor, What: "no scheduler has acted for 6 s; 20 pods wait for it"}, "20 pods wait for it"},
+		{result.Breach{Kind: result.BreachStandstill, What: "all writes stood still for 64.51 s"}, "stood still for 64.51 s"},
+	} {
+		r := result.Result{Steps: []result.Step{{ID: 1, Breaches: []result.Breach{tt.breach}}}, BrokeFirst: &result.BrokeFirst{Step: 1}}
+		if lines := broke(r).Parts; len(lines) == 0 || !strings.HasSuffix(lines[0].Line, tt.want) {
+			t.Errorf("%+v, want one that ends with %q", lines, tt.want)
+		}
+	}
+}
