@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -398,6 +399,29 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 		}
 		if got := command(t, nil, "run", "--resume", dir); got.code != 0 || *resultIn(t, dir).LoadLine.Level != 57 {
 			t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+		}
+	})
+}
+
+// What became of the removal is said right though the result cannot be written again,
+// as on a disk that is full.
+func TestARemovalIsKnownWithoutAFile(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "run")
+		stderr := &trigger{on: "removing what the run has made", then: func() {
+			file := record.Dir(dir).Path(record.ObjectsFile) // a directory cannot be written over
+			if err := errors.Join(os.Remove(file), os.MkdirAll(filepath.Join(file, "x"), 0o700)); err != nil {
+				t.Error(err)
+			}
+		}}
+		p := inMemory(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=10s", "--out", dir)
+		p.Stdout, p.Stderr = new(bytes.Buffer), stderr
+		code := Main(p)
+		if said := stderr.text.String(); code != process.ExitCouldNotRun || !strings.Contains(said, "write objects.parquet: ") || strings.Contains(said, "are left") {
+			t.Errorf("exit code %d:\n%s", code, said)
+		}
+		if c := resultIn(t, dir).Cleanup; c == nil || !c.Done {
+			t.Errorf("result.json: cleanup %+v", c)
 		}
 	})
 }

@@ -96,6 +96,9 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Re
 		end := j.waitFor("judging the record")
 		replayed, replayErr := Replay(dir, x)
 		end()
+		if replayErr != nil && result != nil && replayed.Cleanup != nil {
+			result.Cleanup = replayed.Cleanup // the disk was full: what became of the removal is known all the same
+		}
 		if err = replayErr; err != nil || runErr != nil && len(replayed.Steps) == 0 {
 			return // it failed before its first step: the error says it all
 		}

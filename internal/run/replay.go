@@ -14,7 +14,8 @@ import (
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
-// windows.parquet and result.json anew.
+// windows.parquet and result.json anew. What was judged is returned also where it
+// could not be written.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
 	if err != nil {
@@ -28,11 +29,11 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 		row.Step, row.Level, row.Arm, row.Replicate = int64(s.ID), s.Level, s.Arm, int64(s.Replicate)
 		windows.Add(row)
 	})
-	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
-		return result.Result{}, err
+	failed := errors.Join(rowErr, rows.Close(), windows.Close())
+	if err == nil {
+		err = dir.WriteResult(&r, x.Secrets)
 	}
-	err = dir.WriteResult(&r, x.Secrets)
-	return r, err
+	return r, cmp.Or(failed, err)
 }
 
 // Judge judges a recorded run from its record alone and writes nothing.
