@@ -72,6 +72,8 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 		if tt.args[0] == "--axis" {
 			axis, ready = "rate", 40 // the warm-up is over
 		}
+		// Half a minute, and what a machine takes that others keep busy.
+		const most = 35 * time.Second
 		t.Run(strings.Join([]string{tt.component, tt.signal.String(), axis}, "-"), func(t *testing.T) {
 			if !tt.fast {
 				suite.Long(t, "a lab of its own whose "+tt.component+" does nothing for half a minute")
@@ -111,12 +113,6 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 			got := s.Wait()
 			if strings.Contains(got.Stdout+got.Stderr, "context canceled") {
 				t.Errorf("a cut is no reason:\n%s%s", got.Stdout, got.Stderr)
-			}
-			most := 40 * time.Second
-			if tt.component == "kube-apiserver" || tt.component == "etcd" {
-				// Requests under way, and the account of what is not known, have
-				// bounds of their own where nothing is answered.
-				most = 2 * time.Minute
 			}
 			if took > most {
 				t.Errorf("the step ended %v after it, want %v at most", took, most)

@@ -98,6 +98,8 @@ type Progress struct {
 	// Silent says who has done nothing for so long although objects wait for it
 	// that they are waited for no more, "" where nobody has.
 	Silent string
+	// OutOfReach says that this is the system itself: it answers nothing.
+	OutOfReach bool
 	// Moved is when any object last moved.
 	Moved record.Micros
 }

@@ -50,9 +50,15 @@ func (e *Engine) current() int { return int(e.step.Load()) }
 var errGuard = errors.New("a guard tripped")
 
 // silentError ends a step's context when whoever its objects wait for does nothing.
-type silentError struct{ what string }
+type silentError struct {
+	what       string
+	outOfReach bool
+}
 
 func (e *silentError) Error() string { return e.what }
+
+// OutOfReach says that requests under way will not be answered; see system.Outlive.
+func (e *silentError) OutOfReach() bool { return e.outOfReach }
 
 // Run makes one step and returns how it ended. An error means that the target
 // or the record failed in a way that leaves no step to judge; the step is then
@@ -101,6 +107,9 @@ type run struct {
 	errors errorShare
 	status Status
 	failed error // why the load could not be made
+	// unanswered says that the target answers nothing: its last news are hardly
+	// waited for.
+	unanswered bool
 }
 
 func (e *Engine) emit(body record.Body) {
@@ -156,6 +165,7 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 		return record.EndGuard, cause.Error()
 	}
 	if silent, ok := errors.AsType[*silentError](cause); ok && ending == record.EndInterrupted {
+		r.unanswered = silent.outOfReach
 		return record.EndStalled, silent.Error()
 	}
 	if ending == record.EndInterrupted || ending == record.EndUnfinished {
@@ -212,7 +222,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 // does not come, what became of the objects is not known, which is a fault: it
 // is healed once a later wait succeeds.
 func (r *run) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, r.settleBound())
 	defer cancel()
 	err := r.target.Settle(ctx)
 	if err == nil {
@@ -234,14 +244,24 @@ func (e *Engine) settled() {
 const lastNews = "last news missing"
 
 func (r *run) account(ctx context.Context) (system.Spread, error) {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, r.settleBound())
 	defer cancel()
 	return r.target.Account(ctx)
 }
 
 // settleBound is how long the last news of a step is waited for, and how long
 // the account of it may take.
-const settleBound = 15 * time.Second
+func (r *run) settleBound() time.Duration {
+	if r.unanswered {
+		return unansweredBound
+	}
+	return settleBound
+}
+
+const (
+	settleBound     = 15 * time.Second
+	unansweredBound = time.Second
+)
 
 // raise makes the load's requests: as many under way as the bound allows, no
 // faster than the pace. It returns early, with an error, once ctx ends; every
@@ -433,8 +453,8 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 			case <-ctx.Done():
 				return
 			}
-			if silent := r.target.Progress().Silent; silent != "" {
-				trip(&silentError{silent})
+			if p := r.target.Progress(); p.Silent != "" {
+				trip(&silentError{p.Silent, p.OutOfReach})
 				return
 			}
 			if len(r.options.Guards) == 0 {

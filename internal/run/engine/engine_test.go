@@ -48,8 +48,10 @@ type fake struct {
 	settle  func(now time.Duration) error
 	account func(now time.Duration) error
 	silent  func(now time.Duration) string
-	raise   func(now time.Duration) error
-	reset   func(ctx context.Context, now time.Duration) error
+	// mute says since when nothing at all is answered, 0 for never.
+	mute  time.Duration
+	raise func(now time.Duration) error
+	reset func(ctx context.Context, now time.Duration) error
 
 	mu     sync.Mutex
 	asked  int
@@ -88,11 +90,20 @@ func (f *fake) Raise(_ context.Context, asked system.Level) (system.Batch, error
 	f.asked += n
 	return system.Batch{
 		Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
-		Send: func(ctx context.Context, i int) record.Slot { return f.send(first + i) },
+		Send: func(ctx context.Context, i int) record.Slot { return f.send(ctx, first+i) },
 	}, nil
 }
 
-func (f *fake) send(i int) record.Slot {
+// unheard waits as long as an answer is awaited by whoever asks a mute target.
+func (f *fake) unheard(ctx context.Context) bool {
+	if f.mute == 0 || f.clock.Now().Duration() < f.mute {
+		return false
+	}
+	<-ctx.Done()
+	return true
+}
+
+func (f *fake) send(ctx context.Context, i int) record.Slot {
 	f.mu.Lock()
 	f.sends[i]++
 	f.starts = append(f.starts, f.clock.Now())
@@ -100,9 +111,15 @@ func (f *fake) send(i int) record.Slot {
 	f.most = max(f.most, f.now)
 	f.mu.Unlock()
 	time.Sleep(f.service(i))
+	rest, end := system.Outlive(ctx)
+	defer end()
+	unheard := f.unheard(rest)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now--
+	if unheard {
+		return record.Slot{Slot: fmt.Sprint(i), Units: 1, Outcome: record.SlotUnknown}
+	}
 	slot := record.Slot{Slot: fmt.Sprint(i), Units: 1, Outcome: record.SlotCreated, Code: 201}
 	switch f.fate(i) {
 	case refused:
@@ -126,7 +143,7 @@ func (f *fake) Progress() system.Progress {
 	now := f.clock.Now()
 	var p system.Progress
 	if f.silent != nil {
-		p.Silent = f.silent(now.Duration())
+		p.Silent, p.OutOfReach = f.silent(now.Duration()), f.mute > 0
 	}
 	moved := func(at record.Micros) {
 		if at <= now {
@@ -167,7 +184,7 @@ func (f *fake) Progress() system.Progress {
 
 func (f *fake) Settle(ctx context.Context) error {
 	now := f.call("settle")
-	if f.settle == nil {
+	if f.unheard(ctx) || f.settle == nil {
 		return ctx.Err()
 	}
 	return f.settle(now)
@@ -175,6 +192,7 @@ func (f *fake) Settle(ctx context.Context) error {
 
 func (f *fake) Account(ctx context.Context) (system.Spread, error) {
 	now := f.call("account")
+	f.unheard(ctx)
 	if err := ctx.Err(); err != nil {
 		return system.Spread{}, err
 	}
@@ -438,6 +456,33 @@ func TestNobodyActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A target that answers nothing is waited for no longer than it took to find that
+// out: neither by requests under way nor for the last news.
+func TestATargetThatAnswersNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, tr *trial) {
+		tr.options.Pace = 5
+		tr.target.mute = 5 * time.Second
+		tr.target.silent = func(now time.Duration) string {
+			return map[bool]string{true: "the API server has not answered"}[now > 25*time.Second]
+		}
+		begin := time.Now()
+		ending, err := tr.Run(context.Background(), whole(50))
+		end := tr.sink.events[len(tr.sink.events)-1].Body.(*record.StepEvent)
+		if took := time.Since(begin); err != nil || ending != record.EndStalled || end.Message != "the API server has not answered" || took > 29*time.Second {
+			t.Errorf("%s after %v: %q, %v", ending, took, end.Message, err)
+		}
+		unknown := 0
+		for _, s := range tr.sink.slots() {
+			if s.Outcome == record.SlotUnknown {
+				unknown++
+			}
+		}
+		if n := len(tr.sink.slots()); unknown == 0 || n-unknown < 20 {
+			t.Errorf("%d of %d requests have no known outcome", unknown, n)
+		}
+	})
 }
 
 func TestWhatAStepPutsOnRecord(t *testing.T) {

@@ -172,6 +172,9 @@ func (t *loaded) putDurations(ctx context.Context) {
 	}
 	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections} {
 		list, err := read(ctx)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause // the request only says that it was cut
+		}
 		if err != nil {
 			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
 		}

@@ -389,7 +389,7 @@ func (t *Target) inBulks(size int) func(i int) bool {
 // Progress implements system.Target.
 func (t *Target) Progress() system.Progress {
 	p := t.watch.Followed.Progress()
-	p.Silent = t.watch.Actors.Silent()
+	p.Silent, p.OutOfReach = t.watch.Actors.Silent()
 	if t.Load.Abandon {
 		p.Left = 0
 		return p

@@ -111,6 +111,9 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 		switch {
 		case err != nil:
 			unsure = true
+			if cause := context.Cause(rest); cause != nil {
+				err = cause // the request only says that it was cut
+			}
 			slot.Code, slot.Error = 0, err.Error()
 			s.troubled(&slot, r)
 		case r.Code < 300:

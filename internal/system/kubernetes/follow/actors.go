@@ -74,8 +74,9 @@ type wait struct {
 
 // silence is what was told of an actor for so long that it is waited for no more.
 type silence struct {
-	step int
-	what string
+	step   int
+	what   string
+	server bool // it is the API server, or its store
 }
 
 // SilentError says that whoever something waited for did nothing.
@@ -100,7 +101,8 @@ const (
 	toldInterval   = 5 * time.Second // between two tellings
 	learning       = time.Minute     // for which leases are read at the start, to learn how often they are renewed
 	leasePatience  = 2 * time.Second
-	readyPatience  = 4 * time.Second
+	readyPatience  = 3 * time.Second
+	leastReady     = time.Second
 	nodesRead      = 20 // whose leases are read at most
 )
 
@@ -118,12 +120,13 @@ func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *c
 }
 
 // Silent says who has done nothing for so long, although objects wait for it, that
-// they are waited for no more; "" where nobody has.
-func (a *Actors) Silent() string {
+// they are waited for no more, and whether that is the API server or its store; ""
+// where nobody has.
+func (a *Actors) Silent() (what string, server bool) {
 	if s := a.silent.Load(); s != nil && s.step == a.Step() {
-		return s.what
+		return s.what, s.server
 	}
-	return ""
+	return "", false
 }
 
 // Wait notes that something besides the objects waits for an actor, until done is
@@ -206,13 +209,18 @@ func (a *Actors) look(ctx context.Context, learn bool) {
 	}
 }
 
-// askServer asks who it is that answers nothing, nil where the server is well.
+// askServer asks who it is that answers nothing, nil where the server is well. It
+// does not outlast the patience with it by much.
 func (a *Actors) askServer(ctx context.Context) (*actor, string) {
-	ask := func(path string) (int, error) {
-		ctx, cancel := context.WithTimeout(ctx, readyPatience)
-		defer cancel()
-		return a.Client.Probe(ctx, path)
-	}
+	left := Patience - (a.Clock.Now() - a.news).Duration()
+	ctx, cancel := context.WithTimeout(ctx, min(max(left, leastReady), readyPatience))
+	defer cancel()
+	ask := func(path string) (int, error) { return a.Client.Probe(ctx, path) }
+	alive := make(chan error, 1)
+	go func() {
+		_, err := ask("/livez/ping")
+		alive <- err
+	}()
 	server, store := a.actors[0], a.actors[1]
 	code, err := ask("/readyz/etcd") // within 2 s, whatever etcd does
 	if err == nil && code < http.StatusInternalServerError {
@@ -221,7 +229,7 @@ func (a *Actors) askServer(ctx context.Context) (*actor, string) {
 	if err == nil {
 		return store, fmt.Sprintf("/readyz/etcd answers %d", code)
 	}
-	if _, err := ask("/livez/ping"); err == nil {
+	if <-alive == nil {
 		return store, "the API server answers /livez/ping, and not /readyz/etcd"
 	}
 	server.says = "the API server has not answered"
@@ -329,8 +337,9 @@ func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun,
 		return
 	}
 	end := lasts >= patience
+	silent, _ := a.Silent()
 	event := &record.Actor{Actor: x.name, Says: x.says, Since: x.since, Waiting: waiting, Of: of, Message: message}
-	if x.told == 0 || (now-x.told).Duration() >= toldInterval || end && a.Silent() == "" {
+	if x.told == 0 || (now-x.told).Duration() >= toldInterval || end && silent == "" {
 		x.told = now
 		a.EmitAt(now, event)
 	}
@@ -339,7 +348,7 @@ func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun,
 	}
 	what := event.Sentence(now)
 	if of == a.follows.Noun() || x.isServer() {
-		a.silent.Store(&silence{a.Step(), what})
+		a.silent.Store(&silence{a.Step(), what, x.isServer()})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
