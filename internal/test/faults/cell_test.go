@@ -246,15 +246,26 @@ func (c *cell) clean(t *testing.T, command []string) {
 	c.problem("after '%s', exit code %d, these are left: %q\n%s%s", strings.Join(command, " "), got.Code, left, got.Stdout, got.Stderr)
 }
 
+// isThere asks the API server itself for an object, until it answers that.
+func (c *cell) isThere(t *testing.T, path string) bool {
+	for code, begun := 0, time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		err := c.lab.client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).StatusCode(&code).Error()
+		cancel()
+		switch {
+		case code == http.StatusOK, code == http.StatusNotFound:
+			return code == http.StatusOK
+		case time.Since(begun) > removalPatience:
+			t.Fatalf("whether %s is left is not known: %d, %v", path, code, err)
+		}
+	}
+}
+
 // left is what of the run is still there.
 func (c *cell) left(t *testing.T) (list []string) {
 	if c.lab != nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
 		for _, path := range c.proxy.Counts().Paths {
-			var code int
-			c.lab.client.CoreV1().RESTClient().Get().AbsPath(path).Do(ctx).StatusCode(&code)
-			if code != http.StatusNotFound {
+			if c.isThere(t, path) {
 				list = append(list, path)
 			}
 		}

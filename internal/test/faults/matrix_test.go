@@ -443,15 +443,16 @@ func (m *matrix) summary(t *testing.T) {
 	}
 	other := judged - m.healed.verdicts[same]
 	t.Logf("seed %d: %d runs, %d not made because the time was over, %d not judged because the machine was busy; of %d whose fault a client can heal %d ended as the twin", m.seed, n, m.unmade, busy, judged, judged-other)
-	if os.Getenv(faultVariable) == "" && os.Getenv(loadVariable) == "" {
-		if 20*other > judged {
-			t.Errorf("%d of %d runs did not end as the twin although a client can heal their fault, more than 1 in 20: %v", other, judged, m.healed.verdicts)
-		}
-		if 2*busy > n {
-			t.Errorf("%d of %d runs were not judged: the machine was too busy", busy, n)
-		}
+	if os.Getenv(faultVariable) != "" || os.Getenv(loadVariable) != "" {
+		return
 	}
-	if file := os.Getenv(outputVariable); file != "" && os.Getenv(faultVariable) == "" && os.Getenv(loadVariable) == "" {
+	if 20*other > judged {
+		t.Errorf("%d of %d runs did not end as the twin although a client can heal their fault, more than 1 in 20: %v", other, judged, m.healed.verdicts)
+	}
+	if 2*busy > n {
+		t.Skipf("%d of %d runs were not judged: the machine was too busy for a table, or to decide", busy, n)
+	}
+	if file := os.Getenv(outputVariable); file != "" {
 		if err := os.WriteFile(file, []byte(m.page()), 0o644); err != nil {
 			t.Error(err)
 		}
