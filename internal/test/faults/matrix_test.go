@@ -208,8 +208,8 @@ func (m *matrix) judge(t *testing.T, c *cell) {
 		m.healed.verdicts[v]++
 	}
 	m.mu.Unlock()
-	if !c.fault.must.holds(v) {
-		c.problem("exit code %d, its twin's was %d; must hold: %s\nfirst: %s\n%s", c.got.Code, m.twins[c.load.name].got.Code, c.fault.must, c.first(), c.said())
+	if must := c.fault.mustOn(c.load); !must.holds(v) {
+		c.problem("exit code %d, its twin's was %d; must hold: %s\nfirst: %s\n%s", c.got.Code, m.twins[c.load.name].got.Code, must, c.first(), c.said())
 	}
 	if len(c.problems) > 0 {
 		t.Errorf("%s\nmade again: make faults SEED=%d FAULT='%s' LOAD='%s'", strings.Join(c.problems, "\n"), m.seed, c.fault.name, c.load.name)
