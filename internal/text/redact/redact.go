@@ -59,9 +59,9 @@ const minOpaque = 16
 // maxLine bounds a line of a log, in bytes.
 const maxLine = 4096
 
-// cut shortens a line that is too long, by whole words: half a secret may not
-// look like one.
-func cut(line string) string {
+// Cut shortens a text that is longer than 4 KiB, by whole words: half a secret may
+// not look like one.
+func Cut(line string) string {
 	if len(line) <= maxLine {
 		return line
 	}
@@ -77,7 +77,7 @@ func Lines(lines []string) (masked []string, n int) {
 	masked = make([]string, len(lines))
 	inKey := false
 	for i, line := range lines {
-		line = cut(line)
+		line = Cut(line)
 		// A key that ends here although it did not begin began before the first
 		// line.
 		if !inKey && pemEnd.MatchString(line) && !pemBegin.MatchString(line) {

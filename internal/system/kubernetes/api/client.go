@@ -239,7 +239,7 @@ func (c *Client) Try(ctx context.Context, method, path string, query url.Values,
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.attempt(request, buf)
+	return c.attempt(request, buf, 0)
 }
 
 // Call is Do for a request without a body.
@@ -255,8 +255,9 @@ const (
 	perConnection   = 50
 )
 
-// attempt sends a request once and reads its answer into buf.
-func (c *Client) attempt(request *http.Request, buf *bytes.Buffer) (Reply, error) {
+// attempt sends a request once and reads its answer into buf: no more than a byte
+// beyond most, unless that is 0.
+func (c *Client) attempt(request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
 	defer c.inFlight.Add(-1)
 	at := int(c.inFlight.Add(1)-1) / perConnection
 	response, err := c.load[min(at, loadConnections-1)].Do(request)
@@ -265,7 +266,11 @@ func (c *Client) attempt(request *http.Request, buf *bytes.Buffer) (Reply, error
 	}
 	defer response.Body.Close()
 	buf.Reset()
-	if _, err := buf.ReadFrom(response.Body); err != nil {
+	var body io.Reader = response.Body
+	if most > 0 {
+		body = io.LimitReader(body, most+1)
+	}
+	if _, err := buf.ReadFrom(body); err != nil {
 		return Reply{}, fmt.Errorf("read answer: %w", err)
 	}
 	c.Answers.Add(1)

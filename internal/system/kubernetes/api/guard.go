@@ -146,8 +146,13 @@ type difference struct {
 	version uint64 // of the list
 	newest  uint64 // of its objects
 	changed []listedObject
+	bytes   int // that these have
 	gone    []*known
 }
+
+// maxDifference is how many bytes of objects are kept while the watch may still bring
+// them.
+const maxDifference = 16 << 20
 
 type listedObject struct {
 	raw     []byte
@@ -155,8 +160,9 @@ type listedObject struct {
 }
 
 // compare makes a list. What the watch has not brought is handed to differs, if that
-// is not nil, and is else part of the difference.
-func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []byte) error) (d difference, version string, err error) {
+// is not nil, and is else part of the difference, which is handed to full whenever it
+// is large.
+func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []byte) error, full func(*difference) error) (d difference, version string, err error) {
 	began := w.Clock.Now()
 	w.mu.Lock()
 	w.round++
@@ -180,7 +186,12 @@ func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []
 			return differs(m, raw)
 		}
 		d.changed = append(d.changed, listedObject{bytes.Clone(raw), v})
-		return nil
+		if d.bytes += len(raw); d.bytes < maxDifference {
+			return nil
+		}
+		err := full(&d)
+		d.changed, d.bytes = nil, 0
+		return err
 	})
 	if err != nil {
 		return d, "", err
@@ -202,7 +213,7 @@ func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []
 func (w *Watcher) listAll(ctx context.Context) (string, error) {
 	w.listing.Lock()
 	defer w.listing.Unlock()
-	d, version, err := w.compare(ctx, func(m objectMeta, raw []byte) error { return w.take(w.Clock.Now(), Listed, m, raw) })
+	d, version, err := w.compare(ctx, func(m objectMeta, raw []byte) error { return w.take(w.Clock.Now(), Listed, m, raw) }, nil)
 	if err != nil {
 		return "", err
 	}
@@ -218,19 +229,30 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	w.listing.Lock()
 	defer w.listing.Unlock()
 	began := w.Clock.Now()
-	d, _, err := w.compare(ctx, nil)
+	d, _, err := w.compare(ctx, nil, func(d *difference) error { return w.settleWith(ctx, d, began) })
 	if err != nil {
 		return err
 	}
-	came := w.await(ctx, func() bool {
+	return w.settleWith(ctx, &d, began)
+}
+
+// settleWith waits for the watch to bring a difference, of a list that has begun
+// then, and hands over what it does not. The difference may be part of one: its list
+// then has no version yet.
+func (w *Watcher) settleWith(ctx context.Context, d *difference, began record.Micros) error {
+	from := w.Clock.Now()
+	if d.version == 0 {
+		from = began // all parts of a list are as of its beginning
+	}
+	came := w.await(ctx, from, func() bool {
 		seen := w.seen.Load()
-		return seen >= d.version || seen >= d.newest && w.brought(&d)
+		return d.version > 0 && seen >= d.version || seen >= d.newest && w.brought(d)
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	w.mu.Lock()
-	w.keepOpen(&d)
+	w.keepOpen(d)
 	if w.owed == nil {
 		w.owed = make(map[string]uint64)
 	}
@@ -242,7 +264,7 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		w.owed[o.key()] = d.version
 	}
 	w.mu.Unlock()
-	if err := w.correct(&d); err != nil || n == 0 {
+	if err := w.correct(d); err != nil || n == 0 {
 		return err
 	}
 	if came {
@@ -306,10 +328,10 @@ func (w *Watcher) correct(d *difference) error {
 	return nil
 }
 
-// await waits until something is so, as long as news may take.
-func (w *Watcher) await(ctx context.Context, is func() bool) bool {
+// await waits until something is so, as long as news may take that is so old.
+func (w *Watcher) await(ctx context.Context, from record.Micros, is func() bool) bool {
 	const looks = 10 * time.Millisecond
-	for until := w.Clock.Now() + record.MicrosOf(lateAfter); !is(); {
+	for until := from + record.MicrosOf(lateAfter); !is(); {
 		if w.Clock.Now() > until || !Sleep(ctx, looks) {
 			return is()
 		}
@@ -403,7 +425,7 @@ func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	if err != nil || mark == 0 {
 		return false
 	}
-	came := w.await(ctx, func() bool { return w.seen.Load() >= mark })
+	came := w.await(ctx, w.Clock.Now(), func() bool { return w.seen.Load() >= mark })
 	switch {
 	case came:
 		w.Emit(&record.Canary{Sent: sent, Replied: replied, Seen: max(w.Clock.Now(), replied), Of: w.Name, Beside: w.Beside})

@@ -147,16 +147,21 @@ func clone(ctx context.Context, request *http.Request) (*http.Request, error) {
 // Send sends a request and reads its answer into buf, patiently: an error or an
 // answer that passes is waited out.
 func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
-	return c.SendFor(cmp.Or(c.Patience, Patience), request, buf)
+	return c.sendFor(cmp.Or(c.Patience, Patience), request, buf, 0)
 }
 
 // SendFor is Send with a patience of its own.
 func (c *Client) SendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer) (Reply, error) {
+	return c.sendFor(patience, request, buf, 0)
+}
+
+// sendFor reads no more than attempt does.
+func (c *Client) sendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
 	return c.Patiently(request.Context(), patience, func(ctx context.Context) (Reply, error) {
 		again, err := clone(ctx, request)
 		if err != nil {
 			return Reply{}, err
 		}
-		return c.attempt(again, buf)
+		return c.attempt(again, buf, most)
 	})
 }

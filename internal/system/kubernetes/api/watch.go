@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -263,8 +264,16 @@ func (w *Watcher) passed(now record.Micros, version []byte) {
 	}
 }
 
-// ListPage is how many objects one answer to a list holds.
-const ListPage = 1000
+// Bounds of one answer to a list: how many objects it holds, and, if more than one,
+// how many bytes. What is larger is asked for again in smaller parts.
+const (
+	ListPage  = 1000
+	listBytes = 16 << 20
+	listParts = 8
+)
+
+// errLarge is a page that is larger than is read.
+var errLarge = errors.New("a page of a list is too large")
 
 // list lists the resource, page by page, while no watch brings news, and remembers
 // its version.
@@ -287,30 +296,42 @@ func (w *Watcher) list(ctx context.Context) error {
 func (w *Watcher) version(ctx context.Context) (string, error) {
 	query := url.Values{"limit": {"1"}}
 	maps.Copy(query, w.Query)
-	version, _, err := w.Client.page(ctx, w.Encoding, w.Path, query, func([]byte) error { return nil })
+	version, _, err := w.Client.page(ctx, w.Encoding, w.Path, query, new(bytes.Buffer), 0, func([]byte) error { return nil })
 	return version, err
 }
 
-// List hands every object of a list to each and returns the list's version.
+// List hands every object of a list to each, which must not keep it, and returns the
+// list's version.
 func (c *Client) List(ctx context.Context, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	return c.ListIn(ctx, ProtobufEncoding(), path, selectors, each)
 }
 
 // ListIn is list in an encoding.
 func (c *Client) ListIn(ctx context.Context, e *Encoding, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
-	query := url.Values{"limit": {strconv.Itoa(ListPage)}}
-	maps.Copy(query, selectors)
-	for {
-		version, next, err := c.page(ctx, e, path, query, each)
-		if err != nil || next == "" {
+	query := maps.Clone(selectors)
+	if query == nil {
+		query = make(url.Values)
+	}
+	var buf bytes.Buffer
+	for limit, most := ListPage, int64(listBytes); ; {
+		query.Set("limit", strconv.Itoa(limit))
+		version, next, err := c.page(ctx, e, path, query, &buf, most, each)
+		switch {
+		case errors.Is(err, errLarge):
+			if limit = max(1, limit/listParts); limit == 1 {
+				most = 0
+			}
+		case err != nil || next == "":
 			return version, err
+		default:
+			query.Set("continue", next)
 		}
-		query.Set("continue", next)
 	}
 }
 
-// page hands the objects of one page of a list to each.
-func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.Values, each func([]byte) error) (version, next string, err error) {
+// page hands the objects of one page of a list to each, by way of buf. The error is
+// errLarge where it has more bytes than most, 0 for no bound.
+func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.Values, buf *bytes.Buffer, most int64, each func([]byte) error) (version, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	request, err := c.Request(ctx, http.MethodGet, path, query, "", nil)
@@ -318,9 +339,12 @@ func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.V
 		return "", "", err
 	}
 	request.Header.Set("Accept", e.accept)
-	r, err := c.Send(request, new(bytes.Buffer))
+	r, err := c.sendFor(cmp.Or(c.Patience, Patience), request, buf, most)
 	if err != nil {
 		return "", "", err
+	}
+	if most > 0 && int64(len(r.Body)) > most {
+		return "", "", errLarge
 	}
 	if err := r.Err(); err != nil {
 		if r.Code == http.StatusForbidden || r.Code == http.StatusUnauthorized {

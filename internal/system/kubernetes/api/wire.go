@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // This file reads just what the observer needs from the protobuf encoding of a
@@ -241,7 +243,7 @@ func decodeStatus(f field, p *observe.Pod, err *error) {
 	case 2:
 		decodeCondition(f.b, p, err)
 	case 3:
-		p.Trouble.Message = string(f.b)
+		p.Trouble.Message = messageOf(f.b)
 	case 4:
 		p.Trouble.Reason = string(f.b)
 	case 10: // initContainerStatuses
@@ -264,12 +266,21 @@ func decodeCondition(msg []byte, p *observe.Pod, err *error) {
 		case 5:
 			c.Reason = string(f.b)
 		case 6:
-			c.Message = string(f.b)
+			c.Message = messageOf(f.b)
 		}
 	}
 	if index >= 0 {
 		p.Conditions[index] = c
 	}
+}
+
+// messageOf is what is kept of a message to people: no more than anybody reads.
+func messageOf(b []byte) string {
+	text := string(b)
+	if short := redact.Cut(text); short != text {
+		return strings.Clone(short)
+	}
+	return text
 }
 
 func conditionIndex(b []byte) int {
@@ -339,7 +350,7 @@ func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod,
 		case f.num == reason:
 			t.Reason = string(f.b)
 		case f.num == message:
-			t.Message = string(f.b)
+			t.Message = messageOf(f.b)
 		case startedAt != nil && f.num == 1: // exitCode
 			failed = f.v != 0
 		case startedAt != nil && f.num == 5:

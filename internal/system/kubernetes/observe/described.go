@@ -13,6 +13,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // Described follows objects of the kind that a workload describes. Several
@@ -346,6 +347,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		if change == Gone {
 			return nil, nil
 		}
+		name = strings.Clone(name)
 		n := len(d.spec.Resources)
 		o = &told{uids: make([]string, n), stale: make([]string, n), troubles: make([]trouble, n)}
 		o.news.Name, o.news.Slot = name, name
@@ -359,14 +361,14 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	}
 	if resource == 0 && o.uids[0] != "" && o.uids[0] != m.uid {
 		// The name was given to another object.
-		*o = told{news: News{Name: name, Slot: name}, uids: make([]string, len(o.uids)), stale: o.uids, troubles: make([]trouble, len(o.uids))}
+		*o = told{news: News{Name: o.news.Name, Slot: o.news.Slot}, uids: make([]string, len(o.uids)), stale: o.uids, troubles: make([]trouble, len(o.uids))}
 	}
 	o.uids[resource] = m.uid
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
 		if by := d.spec.GroupBy; by != nil && o.news.Labels == nil {
 			for _, label := range by.Labels {
-				o.news.Labels = append(o.news.Labels, m.get("metadata.labels."+gjson.Escape(label)).String())
+				o.news.Labels = append(o.news.Labels, strings.Clone(m.get("metadata.labels."+gjson.Escape(label)).String()))
 			}
 		}
 	}
@@ -388,9 +390,9 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 // besides tells what a message says besides milestones and troubles.
 func (d *Described) besides(now record.Micros, change Change, resource int, m *message) {
 	if path := d.spec.Resources[resource].Says; path != "" {
-		if text := m.get(path).String(); text != d.said[resource] {
+		if text := kept(m.get(path).String()); text != d.said[resource] {
 			d.said[resource] = text
-			d.Says(d.spec.Resources[resource].Kind, m.name, text)
+			d.Says(d.spec.Resources[resource].Kind, strings.Clone(m.name), text)
 		}
 	}
 	for i := range d.spec.Held {
@@ -516,6 +518,7 @@ func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 	} else if o.Condition != "" {
 		r.Message = m.condition(o.Condition).Get("message").String()
 	}
+	r = Reason{kept(r.Reason), kept(r.Message)}
 	t.final = t.final || o.Final
 	switch {
 	case o.Unplaced && t.unplaced.Reason == "":
@@ -577,6 +580,10 @@ type message struct {
 	deleting             bool
 }
 
+// kept is what is kept of a text in a message: no more than is read, and with nothing
+// of the message around it, which may have a megabyte for each object.
+func kept(text string) string { return strings.Clone(redact.Cut(text)) }
+
 // part is the JSON of one of an object's fields, such as its status.
 type part struct{ key, json string }
 
@@ -595,7 +602,7 @@ func (m *message) read(raw []byte) {
 		case "namespace":
 			m.namespace = value.Str
 		case "uid":
-			m.uid = strings.Clone(value.Str) // it is kept, and the message is not
+			m.uid = strings.Clone(value.Str) // see kept
 		case "creationTimestamp":
 			m.created = unixOf(value)
 		case "deletionTimestamp":
@@ -641,7 +648,7 @@ func (m *message) address(p *described.Probe) string {
 	for _, path := range p.Addresses {
 		address := m.get(path).String()
 		if _, _, err := net.SplitHostPort(address); err == nil {
-			return address
+			return strings.Clone(address)
 		} else if address != "" {
 			return net.JoinHostPort(address, strconv.Itoa(p.Port))
 		}
