@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +188,8 @@ func TestIOInGuests(t *testing.T) {
 	if m := r.Steps[0].Metrics; m["read rate"] < 150 || m["read rate"] > 250 || m["read p50"] <= 0 || m["read p99"] < m["read p50"] {
 		t.Errorf("at 200 IOs per second the guest reported %v", m)
 	}
+	// The key that its machines show is theirs alone: how OpenSSH's files begin.
+	holdsNothing(t, filepath.Join(p.Dir, "io"), "PRIVATE KEY", "b3BlbnNzaC1rZXktdjE")
 	got = p.Run(t, args...)
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
 		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)

@@ -17,7 +17,6 @@ ip link set eth0 up
 ip addr add 10.0.2.15/24 dev eth0
 echo 'root:*:0:0::/root:/bin/sh' > /etc/passwd
 echo /bin/sh > /etc/shells
-dropbear -R -E -s
 for disk in /sys/block/vd*; do
 	read -r serial < "$disk/serial"
 	ln -s "/dev/${disk##*/}" "/dev/disk/by-id/virtio-$serial"
@@ -27,10 +26,12 @@ done
 mount -t vfat -o ro,iocharset=ascii /dev/disk/by-id/virtio-tools-part1 /tools 2>/dev/null &&
 	printf '#!/bin/sh\nexec /tools/ld.so --library-path /tools /tools/fio "$@"\n' > /bin/fio && chmod 755 /bin/fio
 mount -t vfat -o ro,iocharset=ascii /dev/disk/by-id/virtio-cidata-part1 /seed 2>/dev/null
-# Of what cloud-init takes as user data, scripts alone.
-if head -n 1 /seed/user-data 2>/dev/null | grep -q '^#!'; then
-	cp /seed/user-data /tmp/user-data
-	chmod 700 /tmp/user-data
-	/tmp/user-data
-fi
+# Of what cloud-init takes as user data: keys of SSH, and a script.
+mkdir -p /root/.ssh
+cp /seed/host-key /etc/dropbear/dropbear_ed25519_host_key 2>/dev/null
+cp /seed/authorized-keys /root/.ssh/authorized_keys 2>/dev/null
+cp /seed/script /tmp/script 2>/dev/null
+chmod -R go-rwx /root /etc/dropbear
+dropbear -R -E -s
+chmod 700 /tmp/script 2>/dev/null && /tmp/script
 exec sleep 2147483647

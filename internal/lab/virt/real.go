@@ -214,8 +214,10 @@ func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, cap
 				data, err = base64.StdEncoding.DecodeString(v.CloudInitNoCloud.UserDataBase64)
 			}
 			seed := filepath.Join(dir, "seed-"+strconv.Itoa(n))
-			err = errors.Join(err, os.Mkdir(seed, 0o700), user.Write(filepath.Join(seed, "user-data"), data),
-				user.Write(filepath.Join(seed, "meta-data"), []byte("instance-id: "+string(vmi.UID)+"\nlocal-hostname: "+vmi.Name+"\n")), user.Give(seed))
+			err = errors.Join(err, os.Mkdir(seed, 0o700), user.Give(seed))
+			for name, data := range cloudInit(data) {
+				err = errors.Join(err, user.Write(filepath.Join(seed, name), data))
+			}
 			if err == nil {
 				err = folder("cidata", seed)
 			}

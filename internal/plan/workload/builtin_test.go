@@ -1,6 +1,8 @@
 package workload_test
 
 import (
+	"crypto/ed25519"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +12,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
@@ -61,6 +67,62 @@ func TestBuiltIn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Machines that are logged in to are given the keys of the run in a form that cloud-init
+// and KubeVirt take: a cloud-config of at most 2,048 bytes.
+func TestMachinesAreGivenKeys(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, login := string(pem.EncodeToMemory(block)), "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKK7NOlyL+dizrwEQK+rw9CgLnAQOGs+FdGtbwO+R8rw"
+	for _, given := range []map[string]string{{"workload": "vm-io"}, {"workload": "vm-migration", "guestIOPS": "1000000"}} {
+		w, err := workload.Load(workloads.FS(), given["workload"], targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(given, "workload")
+		given["sshKey"], given["sshHostKey"] = login, host
+		p, err := w.Resolve(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := w.Config(p, uuid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates, err := c.Templates(w.Files())
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs, err := templates[0][0].Render(kubeburner.Vars{Iteration: 999, Replica: 15, UUID: uuid, Input: c.Jobs[0].Objects[0].InputVars})
+		if err != nil {
+			t.Fatal(err)
+		}
+		volumes, _, err := unstructured.NestedSlice(docs[0], "spec", "template", "spec", "volumes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _, err := unstructured.NestedString(volumes[len(volumes)-1].(map[string]any), "cloudInitNoCloud", "userData")
+		if err != nil || len(data) > 2048 || !strings.HasPrefix(data, "#cloud-config\n") {
+			t.Errorf("%s: %v, %d bytes of user data:\n%s", w.Name, err, len(data), data)
+		}
+		var config struct {
+			Root       bool              `json:"disable_root"`
+			Authorized []string          `json:"ssh_authorized_keys"`
+			Keys       map[string]string `json:"ssh_keys"`
+			Run        []string          `json:"runcmd"`
+		}
+		config.Root = true
+		if err := yaml.Unmarshal([]byte(data), &config); err != nil || config.Root || config.Keys["ed25519_private"] != host || len(config.Authorized) != 1 || config.Authorized[0] != login || len(config.Run) != 1 || !strings.Contains(config.Run[0], "fio ") {
+			t.Errorf("%s: %v, %+v of\n%s", w.Name, err, config, data)
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ const accountSchema = "plimsoll/rbac/v1"
 // is a mistake in the workload.
 func (p Provider) Account(r system.Request, namespace string) (Account, error) {
 	a := Account{Schema: accountSchema, Workload: r.Workload.Name, Keeps: namespace, Name: "plimsoll-" + r.Workload.Name, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Rights: []ceiling.Right{}}
-	all, err := renderingsOf(r)
+	all, err := renderingsOf(r, nil)
 	if err != nil {
 		return a, err
 	}

@@ -24,7 +24,8 @@ type Extension interface {
 	Agree(ctx context.Context, c *api.Client, consent *system.Consent) error
 	// Bounds changes the bounds of a load on a cluster that is no lab.
 	Bounds(b *system.Bounds)
-	// Fill are parameters that the run gives, whatever the plan says.
+	// Fill are parameters that the run gives, whatever the plan says, and which are
+	// not put on record.
 	Fill() (map[string]string, error)
 	// Rights are those that a load with these parameters takes besides.
 	Rights(params workload.Params) []ceiling.Right

@@ -84,7 +84,7 @@ type opened struct {
 // Open implements system.Provider.
 func (p Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
 	// What is wrong with the workload is found before a lab comes up.
-	rendered, err := renderingsOf(r)
+	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -383,16 +383,17 @@ type armVariant struct {
 	prepared.Variant
 }
 
-// renderingsOf renders the workload of a request, and each arm of it.
-func renderingsOf(r system.Request) (all renderings, err error) {
-	if all.variant, err = variantOf(r, r.Plan.Params); err != nil {
+// renderingsOf renders the workload of a request, and each arm of it, with what was
+// filled in besides, whatever the plan says, which stays out of the plan.
+func renderingsOf(r system.Request, filled map[string]string) (all renderings, err error) {
+	if all.variant, err = variantOf(r, r.Plan.Params, filled); err != nil {
 		return all, err
 	}
 	for _, arm := range r.Plan.Arms {
 		given := make(map[string]string)
 		maps.Copy(given, r.Plan.Params)
 		maps.Copy(given, arm.Params)
-		v, err := variantOf(r, given)
+		v, err := variantOf(r, given, filled)
 		if err != nil {
 			return all, fmt.Errorf("arm %s: %w", arm.Name, err)
 		}
@@ -410,14 +411,22 @@ func (all renderings) toLoad() []armVariant {
 	return []armVariant{{"", all.variant}}
 }
 
-// variantOf renders the workload of a request with these parameters.
-func variantOf(r system.Request, given map[string]string) (v prepared.Variant, err error) {
+// variantOf renders the workload of a request with these parameters, and those that
+// were filled in.
+func variantOf(r system.Request, given, filled map[string]string) (v prepared.Variant, err error) {
 	if r.Workload == nil {
 		return v, nil
 	}
 	t, err := settingsOf(r.Plan)
 	if err != nil {
 		return v, err
+	}
+	if len(filled) > 0 {
+		given = maps.Clone(given)
+		if given == nil {
+			given = make(map[string]string)
+		}
+		maps.Copy(given, filled)
 	}
 	params, err := r.Workload.Resolve(t.fill(r.Workload, given))
 	if err != nil {
@@ -463,30 +472,25 @@ const (
 // time for pods to stop in, since a level that begins from empty begins when
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
-	given, err := s.beyond.Fill()
+	filled, err := s.beyond.Fill()
 	if err != nil {
 		return err
 	}
-	fill := maps.Clone(given)
-	if fill == nil {
-		fill = make(map[string]string)
-	}
+	fill := make(map[string]string)
 	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
 		if t, err := settingsOf(s.Plan); err != nil || t.Images != "" {
 			fill[paramDatabase] = image.PostgresReference
 		}
 	}
-	if len(fill) == 0 {
+	if len(fill)+len(filled) == 0 {
 		return nil
 	}
 	if err := s.lacksDatabase(); err != nil {
 		return err
 	}
 	for name, value := range fill {
-		_, planned := s.Plan.Params[name]
-		_, must := given[name]
-		if planned && !must || !hasParam(s.Request, name) {
+		if _, planned := s.Plan.Params[name]; planned || !hasParam(s.Request, name) {
 			continue
 		}
 		if s.Plan.Params == nil {
@@ -494,7 +498,7 @@ func (s *session) Prepare(context.Context) error {
 		}
 		s.Plan.Params[name] = value
 	}
-	s.renderings, err = renderingsOf(s.Request)
+	s.renderings, err = renderingsOf(s.Request, filled)
 	return err
 }
 
@@ -560,7 +564,7 @@ func hasParam(r system.Request, name string) bool {
 
 // Outline implements system.Provider.
 func (p Provider) Outline(r system.Request) ([]system.Change, error) {
-	rendered, err := renderingsOf(r)
+	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
 	}

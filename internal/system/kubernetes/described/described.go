@@ -138,8 +138,8 @@ type Probe struct {
 	// told.
 	Keep bool `yaml:"keep"`
 	// FIO is a command that is run on it by SSH as root, once, and prints what a fio
-	// has done, as json+; the milestone is reached when it has. The key is that of
-	// the parameter ParamSSHKey, which the run fills in.
+	// has done, as json+; the milestone is reached when it has. The keys are those
+	// of the parameters ParamSSHKey and ParamSSHHostKey, which the run fills in.
 	FIO string `yaml:"fio"`
 	// Phase is what the figures of that IO are for, "" where there is one.
 	Phase string `yaml:"phase"`
@@ -147,9 +147,12 @@ type Probe struct {
 	Where string `yaml:"where"`
 }
 
-// ParamSSHKey is the parameter that a run fills in with the public key that opens
-// its machines.
-const ParamSSHKey = "sshKey"
+// Parameters that a run fills in: with the public key that opens its machines, and
+// with the private key that they show, by which it knows them.
+const (
+	ParamSSHKey     = "sshKey"
+	ParamSSHHostKey = "sshHostKey"
+)
 
 // ParamSSHFrom is the parameter that says from where machines are called:
 // SSHFromForward is through the API server, else from this machine.
@@ -524,8 +527,13 @@ func (v *validator) probe(path string, p *Probe) {
 		v.Fail(path, "the target %s calls no servers", v.w.Target.Name)
 	} else if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 		v.Fail(path, "needs paths of an address and a port from 1 to 65535")
-	} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p workload.Param) bool { return p.Name == ParamSSHKey }) {
-		v.Fail(path+".fio", "needs a parameter %s, which lets it in", ParamSSHKey)
+	} else if p != nil && p.FIO != "" {
+		if _, err := v.w.Param(ParamSSHKey); err != nil {
+			v.Fail(path+".fio", "needs a parameter %s, which lets it in", ParamSSHKey)
+		}
+		if _, err := v.w.Param(ParamSSHHostKey); err != nil {
+			v.Fail(path+".fio", "needs a parameter %s, by which the machine is known", ParamSSHHostKey)
+		}
 	}
 }
 

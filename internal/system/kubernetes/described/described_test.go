@@ -42,6 +42,7 @@ func TestDescriptionErrors(t *testing.T) {
 		{"an unknown key of a probe", "cluster", milestone(", probe: {fyo: x}"), `workload.yaml:9:144: objects.milestones[0].probe: unknown key "fyo" (did you mean "fio"?)`},
 		{"a number of another type", "cluster", milestone(", probe: {addresses: [a], port: b}"), `objects.milestones[0].probe.port: `},
 		{"a login without a key", "cluster", milestone(", probe: {addresses: [a], port: 22, fio: cat}"), "objects.milestones[0].probe.fio: needs a parameter sshKey, which lets it in"},
+		{"a login at whoever answers", "cluster", milestone(", probe: {addresses: [a], port: 22, fio: cat}"), "objects.milestones[0].probe.fio: needs a parameter sshHostKey, by which the machine is known"},
 		{"a server on a target that calls none", "plain", milestone(", probe: {addresses: [a], port: 22}"), "objects.milestones[0].probe: the target plain calls no servers"},
 		{"a drain on a target without", "plain", begin + "setUp: [{job: j}], begin: {drain: {nodes: a, pods: b}}, milestones: [{name: There, by: x}], there: There}", "objects.begin.drain: the target plain drains no nodes"},
 		{"a drain of nodes and pools", "cluster", begin + "setUp: [{job: j}], begin: {drain: {nodes: a, pods: b, pools: c}}, milestones: [{name: There, by: x}], there: There}", "objects.begin.drain: needs the label selectors pods and either nodes or pools"},

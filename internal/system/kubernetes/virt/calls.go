@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/websocket"
@@ -63,7 +62,7 @@ func (c *calls) Times(p *described.Probe) []string {
 // calls reach the servers of machines, from this machine or through the API server.
 type calls struct {
 	*prepared.Run
-	key     ssh.Signer  // opens machines that are to be logged in to
+	keys    keys        // of machines that are to be logged in to
 	forward atomic.Bool // through the API server
 	rate    flowcontrol.RateLimiter
 	room    chan struct{}
@@ -73,9 +72,9 @@ type calls struct {
 	reading atomic.Int32 // figures that are read behind what counts
 }
 
-func newCalls(common *prepared.Run, key ssh.Signer) *calls {
+func newCalls(common *prepared.Run, made keys) *calls {
 	return &calls{
-		Run: common, key: key, rate: flowcontrol.NewTokenBucketRateLimiter(forwardsPerSecond, forwardsPerSecond),
+		Run: common, keys: made, rate: flowcontrol.NewTokenBucketRateLimiter(forwardsPerSecond, forwardsPerSecond),
 		room: make(chan struct{}, forwardsAtOnce), done: make(map[string]map[string]fio.Report),
 	}
 }
@@ -296,11 +295,7 @@ func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe)
 			wanted = d.Awaits(p)
 			switch {
 			case wanted && failed != nil:
-				reason := "FioFailed"
-				if forbidden(failed) != nil {
-					reason = "CallForbidden"
-				}
-				to.GaveUp(now, p, reason, failed.Error())
+				to.GaveUp(now, p, reasonFor(failed), failed.Error())
 				wanted = false
 			case wanted && ok:
 				d.Answered(now, p)
@@ -323,6 +318,16 @@ func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe)
 			return
 		}
 	}
+}
+
+// reasonFor is the word for what ends the calls of a server.
+func reasonFor(err error) string {
+	if _, is := errors.AsType[*strangerError](err); is {
+		return "HostKeyRefused"
+	} else if forbidden(err) != nil {
+		return "CallForbidden"
+	}
+	return "FioFailed"
 }
 
 // answered notes what an answer at now tells, to a call that began then, and the

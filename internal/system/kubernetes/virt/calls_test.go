@@ -26,7 +26,7 @@ func callsTo(t *testing.T, server string) *calls {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := newCalls(&prepared.Run{Client: c, Clock: record.StartClock(time.Now)}, nil)
+	made := newCalls(&prepared.Run{Client: c, Clock: record.StartClock(time.Now)}, keys{})
 	made.forward.Store(server != "")
 	return made
 }

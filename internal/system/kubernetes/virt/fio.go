@@ -1,9 +1,12 @@
 package virt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -36,8 +39,12 @@ func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Pro
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	// Whose address it is was told by the cluster: the machine is as old as its key.
-	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(c.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{
+		User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(c.keys.login)}, HostKeyAlgorithms: []string{c.keys.host.Type()}, HostKeyCallback: c.knows,
+	})
+	if stranger := c.strangerOf(err); stranger != nil {
+		return did, false, stranger
+	}
 	if err != nil || conn.SetDeadline(time.Time{}) != nil {
 		return did, false, nil
 	}
@@ -58,6 +65,34 @@ func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Pro
 		err = fmt.Errorf("fio failed with error %d", did.Errno)
 	}
 	return did, err == nil, err
+}
+
+// strangerError is a server that is none of the run's machines: it does not show the
+// host key that they were given, and it is told nothing. No further call changes that.
+type strangerError struct{ shows, want string }
+
+func (e *strangerError) Error() string {
+	return fmt.Sprintf("it shows %s, and the run gave its machines the host key %s by cloud-init: something else answers at its address, or its image does not take ssh_keys", e.shows, e.want)
+}
+
+// knows is nil for a server that shows the host key that the run made.
+func (c *calls) knows(_ string, _ net.Addr, shown ssh.PublicKey) error {
+	if bytes.Equal(shown.Marshal(), c.keys.host.Marshal()) {
+		return nil
+	}
+	return &strangerError{"the host key " + ssh.FingerprintSHA256(shown), ssh.FingerprintSHA256(c.keys.host)}
+}
+
+// strangerOf is what a login tells of a server that is none of the run's machines,
+// nil of any other.
+func (c *calls) strangerOf(err error) error {
+	if stranger, is := errors.AsType[*strangerError](err); is {
+		return stranger
+	}
+	if none, is := errors.AsType[*ssh.AlgorithmNegotiationError](err); is && none.What == "host key" {
+		return &strangerError{"host keys of the types " + strings.Join(none.RequestedAlgorithms, ", "), ssh.FingerprintSHA256(c.keys.host)}
+	}
+	return nil
 }
 
 // Figures implements follow.Caller, and tells what IO the machines have done.

@@ -3,6 +3,7 @@ package virt
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/pem"
 	"fmt"
 	"strings"
 
@@ -56,25 +57,57 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 // machines is what one session has of them.
 type machines struct {
 	system.Request
-	key    ssh.Signer // opens those that are to be logged in to, or nil
-	drains []string   // nodes that the user let be drained, nil for any
+	keys   keys     // of those that are to be logged in to, or none
+	drains []string // nodes that the user let be drained, nil for any
 }
 
-// Fill implements kubernetes.Extension: machines that are to be logged in to get a
-// key of this run.
-func (m *machines) Fill() (map[string]string, error) {
+// keys are what a run and its machines know each other by.
+type keys struct {
+	login ssh.Signer    // lets the run in
+	host  ssh.PublicKey // what machines show
+}
+
+// newKeys makes the keys of one run, and what its machines are given of them.
+func newKeys() (keys, map[string]string, error) {
+	login, _, err := newKey()
+	if err != nil {
+		return keys{}, nil, err
+	}
+	host, secret, err := newKey()
+	if err != nil {
+		return keys{}, nil, err
+	}
+	return keys{login, host.PublicKey()}, map[string]string{
+		described.ParamSSHKey:     strings.TrimSpace(string(ssh.MarshalAuthorizedKey(login.PublicKey()))),
+		described.ParamSSHHostKey: secret,
+	}, nil
+}
+
+// newKey makes one, and its form in a file of OpenSSH's.
+func newKey() (ssh.Signer, string, error) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a key: %w", err)
+	}
+	file, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		return nil, "", fmt.Errorf("make a key: %w", err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a key: %w", err)
+	}
+	return signer, string(pem.EncodeToMemory(file)), nil
+}
+
+// Fill implements kubernetes.Extension: machines that are to be logged in to get
+// keys of this run.
+func (m *machines) Fill() (given map[string]string, err error) {
 	if !described.Of(m.Workload).ReadsFIO() {
 		return nil, nil
 	}
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	if m.key, err = ssh.NewSignerFromKey(key); err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(m.key.PublicKey())))
-	return map[string]string{described.ParamSSHKey: public}, nil
+	m.keys, given, err = newKeys()
+	return given, err
 }
 
 // Rights implements kubernetes.Extension.
@@ -96,5 +129,5 @@ func (m *machines) Open(run *prepared.Run, ours func(namespace string) bool, log
 		nodes = drain.New(run, spec, m.drains, ours, log)
 		evict = nodes.Evict
 	}
-	return kubernetes.Beside{Caller: newCalls(run, m.key), Around: nodes, Evict: evict}
+	return kubernetes.Beside{Caller: newCalls(run, m.keys), Around: nodes, Evict: evict}
 }
