@@ -78,18 +78,7 @@ func TestNoSecretIsOnRecord(t *testing.T) {
 		return append(append([]string{"sweep", "./secretive", "--levels", "3", "--lab", p.Lab}, given...), more...)
 	}
 	refused := []string{"--set", "color=bad"}
-	run := func(code int, says string, args ...string) {
-		t.Helper()
-		got := p.Run(t, args...)
-		for _, text := range []string{got.Stdout, got.Stderr} {
-			if strings.Contains(text, planted) || strings.ContainsAny(text, "\x1b\u202e") {
-				t.Errorf("%v prints %q", args[:2], text)
-			}
-		}
-		if got.Code != code || !strings.Contains(got.Stdout+got.Stderr, says) {
-			t.Errorf("%v: exit code %d, want %d and %q\n%s%s", args[:2], got.Code, code, says, got.Stdout, got.Stderr)
-		}
-	}
+	run := saysNothing(t, p)
 	run(process.ExitHeld, "dry run", sweep("--dry-run")...)
 	run(process.ExitHeld, "outline", sweep("--dry-run", "-o", "json")...)
 	run(process.ExitHeld, "Report: ", sweep("--out", "held")...)
@@ -122,6 +111,120 @@ func TestNoSecretIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(process.ExitUsage, "escapes", sweep("--out", "linked")...)
+}
+
+// secretMachines are virtual machines that hold secrets, tell one as their status,
+// and one of which the API refuses and quotes.
+const secretMachines = `schema: plimsoll/workload/v1
+name: secret-machines
+help: virtual machines that hold secrets
+target: kubevirt
+config: config.yml
+lab: virt
+objects:
+  noun: {one: machine, many: machines}
+  place: {one: node, many: nodes}
+  resources:
+  - {name: machine, apiVersion: kubevirt.io/v1, kind: VirtualMachine, says: 'metadata.annotations.says'}
+  - {name: instance, apiVersion: kubevirt.io/v1, kind: VirtualMachineInstance}
+  milestones:
+  - {name: Running, resource: instance, path: status.phase, values: [Running], place: status.nodeName, by: starting machines}
+  there: Running
+  troubles:
+  - {path: 'metadata.annotations.fails', values: ["yes"], message: 'metadata.annotations.dsn', final: true, class: machines, what: machines failed}
+axes:
+- {name: machines, means: objects, unit: machines, help: machines, loop: closed, default: {from: 1, step: 1, max: 5, resolution: 1}}
+params:
+- {name: password, type: string, help: of root}
+- {name: pin, type: string, secret: true, help: of a card}
+- {name: hostKey, type: string, help: of SSH}
+- {name: color, type: string, default: red, help: what a label says}
+components: [{name: machine, object: 0}]
+goals: {running: [all Running]}
+primary: Running p50
+hold: 1s
+stepTimeout: 20s
+`
+
+const secretMachine = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: secret-{{ .Iteration }}{{ if eq .color "named" }}-token={{ .pin }}{{ end }}
+  labels: {color: "{{ if eq .color ` + "`bad`" + ` }}token=` + planted + ` \e[31m\u202e{{ else }}red{{ end }}"}
+  annotations:
+    says: "login with password=` + planted + ` or {{ .pin }}"
+    dsn: "postgres://me:` + planted + `@db/x"
+    fails: {{ if eq .color "fails" }}"yes"{{ else }}"no"{{ end }}
+spec:
+  runStrategy: Always
+  template:
+    metadata:
+      annotations: {token: {{ .pin | quote }}}
+    spec:
+      domain:
+        resources: {requests: {memory: 64Mi}}
+        devices:
+          disks: [{name: root, disk: {bus: virtio}}, {name: seed, disk: {bus: virtio}}]
+      volumes:
+      - {name: root, containerDisk: {image: "registry.test/disk:1"}}
+      - name: seed
+        cloudInitNoCloud:
+          userData: |
+            #cloud-config
+            password: {{ .password | quote }}
+            chpasswd: {expire: false, users: [{name: root, password: {{ .password | quote }}, type: text}]}
+            ssh_keys: {ed25519_private: {{ .hostKey | quote }}}
+            write_files: [{path: /etc/token, content: "token={{ .pin }}"}]
+            runcmd: [[sh, -c, "curl -u me:{{ .password }} https://me:` + planted + `@host/"]]
+          networkDataBase64: {{ printf "password: %s" .password | b64enc }}
+`
+
+// Nor does anything of virtual machines: of their user data, keys and annotations,
+// and of what the API and they themselves say of them.
+func TestNoSecretOfAMachineIsOnRecord(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	long := suite.Size(0, 1) == 1
+	if long {
+		p = suite.Lab(t, "--virt", "--nodes", "4", "--time-scale", "20")
+	}
+	key := "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA" + planted + "\n-----END OPENSSH PRIVATE KEY-----\n"
+	if err := os.CopyFS(filepath.Join(p.Dir, "machines"), fstest.MapFS{
+		"workload.yaml": {Data: []byte(secretMachines)}, "machine.yml": {Data: []byte(secretMachine)},
+		"config.yml": {Data: []byte("jobs:\n- name: machines\n  jobType: create\n  jobIterations: {{ get . \"jobIterations\" | default 1 }}\n  namespace: secret-machines-{{ .UUID | trunc 8 }}\n  objects:\n  - objectTemplate: machine.yml\n    replicas: 1\n    inputVars: {password: {{ .password | quote }}, pin: {{ .pin | quote }}, hostKey: {{ .hostKey | quote }}, color: {{ .color | quote }}}\n")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	sweep := []string{"sweep", "./machines", "--levels", "2", "--set", "password=a b/" + planted, "--set", "pin=" + planted + "-4711", "--set", "hostKey=" + key}
+	run := saysNothing(t, p)
+	run(process.ExitHeld, "dry run", append(sweep, "--dry-run")...)
+	run(process.ExitHeld, "outline", append(sweep, "--dry-run", "-o", "json")...)
+	run(process.ExitUsage, "there is no parameter", append(sweep, "--dry-run", "--set", "token="+planted)...)
+	if !long {
+		return
+	}
+	sweep = append(sweep, "--lab", p.Lab)
+	run(process.ExitHeld, "", "check", "./machines", "--lab", p.Lab, "--set", "password="+planted, "--set", "pin="+planted, "--set", "hostKey="+key)
+	for _, c := range []struct {
+		color, says string
+		code        int
+	}{
+		{"red", "Report: ", process.ExitHeld},
+		{"fails", "(masked)", anyCode},
+		{"bad", "Invalid value", process.ExitUsage},
+		{"named", "Invalid value", process.ExitUsage},
+	} {
+		run(c.code, c.says, append(sweep, "--set", "color="+c.color, "--out", c.color)...)
+		if c.code == process.ExitUsage {
+			if _, err := os.Stat(filepath.Join(p.Dir, c.color)); err == nil {
+				t.Errorf("%s: there is a record", c.color)
+			}
+			continue
+		}
+		run(c.code, "", "analyze", c.color, "-o", "json")
+		run(process.ExitHeld, "", "report", c.color)
+		holdsNothing(t, filepath.Join(p.Dir, c.color), "b3BlbnNzaC1rZXktdjEA")
+	}
 }
 
 // Nor does anything of what is sent to a server, or of what it answers.
@@ -262,6 +365,26 @@ func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 		}
 	}
 }
+
+// saysNothing gives what runs a command, which prints nothing that was planted, and
+// asks for its exit code, unless that is anyCode, and for a word that it says.
+func saysNothing(t *testing.T, p *harness.Program) func(code int, says string, args ...string) {
+	return func(code int, says string, args ...string) {
+		t.Helper()
+		got := p.Run(t, args...)
+		for _, text := range []string{got.Stdout, got.Stderr} {
+			if strings.Contains(text, planted) || strings.ContainsAny(text, "\x1b\u202e") {
+				t.Errorf("%v prints %q", args[:2], text)
+			}
+		}
+		if code != anyCode && got.Code != code || !strings.Contains(got.Stdout+got.Stderr, says) {
+			t.Errorf("%v: exit code %d, want %d and %q\n%s%s", args[:2], got.Code, code, says, got.Stdout, got.Stderr)
+		}
+	}
+}
+
+// anyCode is of a command whose code tells how busy the machine is.
+const anyCode = -1
 
 // holdsNothing looks through all files of a run directory for what was planted, and
 // at who may read them.
