@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -168,6 +170,10 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 		if got.Code != process.ExitHeld || r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != 6 || r.Cleanup == nil || !r.Cleanup.Done {
 			t.Errorf("%s %q: exit code %d\n%s%s", w, given, got.Code, got.Stdout, got.Stderr)
 			continue
+		}
+		// What binds is told in the quota's own words, also where a controller was refused.
+		if failed := r.Steps[slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Verdict == slo.Breached })]; !strings.Contains(failed.Reasons[0].Message, "exceeded quota: few") || !strings.Contains(got.Stdout, "exceeded quota: few") {
+			t.Errorf("%s: reasons %+v\n%s", w, failed.Reasons, got.Stdout)
 		}
 		if after := there(); !slices.Equal(after, before) {
 			t.Errorf("%s: there was %q, and now %q", w, before, after)

@@ -128,6 +128,19 @@ func TestReasons(t *testing.T) {
 			"2 FailedCreate", "exceeded quota", "FailedCreate: exceeded quota",
 		},
 		{
+			"a request of which no pod came, and warnings of what stands between",
+			func(s *script) {
+				s.asked("d", grouped(1))
+				s.asked("e", grouped(1))
+				for _, name := range []string{"d", "e"} {
+					w := warning(name+"-5bd9f", "FailedCreate", `Error creating: pods "`+name+`-5bd9f-x2x9z" is forbidden: exceeded quota: few`)
+					w.For = "ns/" + name
+					s.put(w)
+				}
+			},
+			"2 FailedCreate", `Error creating: pods "NAME" is forbidden: exceeded quota: few`, `FailedCreate: Error creating: pods "NAME" is forbidden: exceeded quota: few`,
+		},
+		{
 			"requests that failed",
 			func(s *script) {
 				s.asked("a", outcome(record.SlotFailed, 403, `pods "a" is forbidden`))

@@ -305,9 +305,10 @@ type State struct {
 
 // KubeEvent is an event that a component of the cluster published.
 type KubeEvent struct {
-	Object  string `json:"object"` // namespace/name of what it is about
-	About   string `json:"about"`  // its kind
-	Type    string `json:"type"`   // Warning, or Normal when asked for
+	Object  string `json:"object"`        // namespace/name of what it is about
+	About   string `json:"about"`         // its kind
+	For     string `json:"for,omitempty"` // the slot whose objects that makes, "" for none
+	Type    string `json:"type"`          // Warning, or Normal when asked for
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 	Source  string `json:"source,omitempty"`

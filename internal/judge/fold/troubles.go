@@ -118,6 +118,9 @@ func (c *Troubles) addEvent(t record.Micros, e *record.KubeEvent) {
 	g.count++
 	if len(g.objects) < maxEventObjects {
 		g.objects[e.Object] = true
+		if e.For != "" {
+			g.objects[e.For] = true
+		}
 	}
 }
 

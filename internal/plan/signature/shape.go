@@ -47,8 +47,9 @@ func Unnamed(message, object string) string {
 	return replaceWord(replaceWord(message, name, "NAME"), namespace, "NAMESPACE")
 }
 
-// refused is how an API server begins to say why it refused a request.
-var refused = regexp.MustCompile(`^[A-Za-z][-.A-Za-z0-9]* "([^"]+)" (?:already exists|is forbidden|is invalid|not found)\b`)
+// refused is how an API server begins to say why it refused a request, also where a
+// controller passes it on.
+var refused = regexp.MustCompile(`^(?:Error creating: )?[A-Za-z][-.A-Za-z0-9]* "([^"]+)" (?:already exists|is forbidden|is invalid|not found)\b`)
 
 // replaceWord replaces a name where it stands by itself, and is no part of a
 // longer one.

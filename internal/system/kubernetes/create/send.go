@@ -178,6 +178,7 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 	s.holdings.add(m)
 	if m.grouped {
 		s.followed.ExpectMade(m.units)
+		s.pods.Made(m.kind, api.ObjectName(m.namespace, m.name), m.slot)
 	}
 	if m.kind != "Pod" || s.Load.Planted == nil && !s.Load.Places {
 		return

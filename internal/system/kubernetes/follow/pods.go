@@ -2,7 +2,9 @@ package follow
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,6 +26,7 @@ type PodSet struct {
 	*following
 	canary *canary
 	parts  map[string]string // components of pods in place by UID
+	makers sync.Map          // slots by the kinds and names of the objects that make their pods
 }
 
 func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
@@ -36,6 +39,26 @@ func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
 	s.tracker = observe.NewTracker(observe.PodCourse(), s.follow)
 	return s
 }
+
+// Made notes the slot of an object that makes pods.
+func (s *PodSet) Made(kind, object, slot string) { s.makers.Store(kind+" "+object, slot) }
+
+// slotOf is the slot whose pods an object makes, itself or for a Deployment; "" for
+// none.
+func (s *PodSet) slotOf(kind, object string) string {
+	slot, ok := s.makers.Load(kind + " " + object)
+	if m := ofDeployment.FindStringSubmatch(object); !ok && m != nil && kind == "ReplicaSet" {
+		slot, ok = s.makers.Load("Deployment " + m[1])
+	}
+	if !ok {
+		return ""
+	}
+	return slot.(string)
+}
+
+// ofDeployment is the name of a ReplicaSet that a Deployment has made: its own, and a
+// hash of its template in the letters that Kubernetes writes hashes in.
+var ofDeployment = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{6,10}$`)
 
 // Changed implements api.Handler.
 func (s *PodSet) Changed(now record.Micros, kind string, object []byte) error {
