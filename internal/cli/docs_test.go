@@ -126,6 +126,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll compare baseline nightly --margin 5%", []int{process.ExitHeld, process.ExitInvalid}, ""},
 		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitHeld, process.ExitInvalid}, ""},
 		{"bin/plimsoll report nightly", []int{process.ExitHeld}, ""},
+		{"bin/plimsoll query first plimsoll_level", []int{process.ExitHeld}, ""},
+		{`bin/plimsoll query first 'rate(process_cpu_seconds_total{job="kube-apiserver"}[30s])' --range`, []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitHeld}, ""},
 	}

@@ -72,6 +72,10 @@ type Plan struct {
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
 	NormalEvents bool `yaml:"normalEvents,omitempty"`
+	// Scrape is how often the metrics are read that the target publishes, 0 for
+	// never, and MaxSeries how many series of them are kept, 0 for the default.
+	Scrape    Scrape `yaml:"scrape,omitempty"`
+	MaxSeries int    `yaml:"maxSeries,omitempty"`
 	// Published are figures that others have published, to be shown beside
 	// what is found.
 	Published []Published `yaml:"published,omitempty"`
@@ -330,6 +334,30 @@ func (p Pace) MarshalText() ([]byte, error) {
 	}
 	return strconv.AppendFloat(nil, p.PerSecond, 'g', -1, 64), nil
 }
+
+// Scrape is how often metrics are read, or never. The zero value is not given.
+type Scrape struct {
+	Every Duration
+	Never bool
+}
+
+// UnmarshalText reads a duration, which is 0 for never.
+func (s *Scrape) UnmarshalText(text []byte) error {
+	var every Duration
+	if string(text) != "0" {
+		if err := every.UnmarshalText(text); err != nil {
+			return err
+		}
+	}
+	*s = Scrape{every, every == 0}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (s Scrape) MarshalText() ([]byte, error) { return s.Every.MarshalText() }
+
+// IsZero reports whether it was not given.
+func (s Scrape) IsZero() bool { return s == Scrape{} }
 
 // Bound is a guard's bound: a count, or a percentage written with its sign.
 type Bound struct {

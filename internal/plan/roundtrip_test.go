@@ -184,7 +184,7 @@ func (d drawer) goals() strictyaml.Ordered[[]string] {
 func (d drawer) plan() *Plan {
 	p := &Plan{
 		Schema: Schema, Name: d.text(), Workload: d.text() + "w", Params: d.params(),
-		Repeat: []Repeat{{}, Times(-1), Times(1), Times(5), {4, 30}, {1, 2}}[d.IntN(6)], Until: []Until{"", UntilDecided, UntilNotWorse, "soon"}[d.IntN(4)], Fresh: []string{"", FreshObjects, "lab"}[d.IntN(3)], NormalEvents: d.IntN(2) == 1, Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
+		Repeat: []Repeat{{}, Times(-1), Times(1), Times(5), {4, 30}, {1, 2}}[d.IntN(6)], Until: []Until{"", UntilDecided, UntilNotWorse, "soon"}[d.IntN(4)], Fresh: []string{"", FreshObjects, "lab"}[d.IntN(3)], NormalEvents: d.IntN(2) == 1, Scrape: []Scrape{{}, {Never: true}, {Every: Duration(time.Second)}}[d.IntN(3)], MaxSeries: d.IntN(3) * d.IntN(1000), Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
 	}
 	if d.IntN(2) == 0 {
 		p.Target = strictyaml.Raw{}.With("labName", strictyaml.Text(d.text())).With("context", strictyaml.Text(d.text()))
@@ -315,6 +315,7 @@ goals:
 guards:
   apiErrors: 5%
 fresh: objects
+scrape: 5s
 asRun:
   id: 0b1c2d3e
   kind: sweep

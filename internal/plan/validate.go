@@ -62,6 +62,9 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Axis.Life == 0 {
 		p.Axis.Life = Duration(axis.ObjectLife)
 	}
+	if _, takes := w.Target.Takes["scrape"]; takes && p.Scrape.IsZero() {
+		p.Scrape.Every = Duration(defaultScrape)
+	}
 	if isOpen(p, "fresh", p.Fresh) {
 		p.Fresh = FreshObjects
 	}
@@ -112,6 +115,12 @@ func (v *validator) repeat() {
 		v.Add("until", "give a range, such as repeat: 4..30", "repeat: %s is how many blocks there are, whatever they show", p.Repeat)
 	}
 }
+
+// Metrics are read each defaultScrape, and at least leastScrape apart.
+const (
+	defaultScrape = 5 * time.Second
+	leastScrape   = time.Second
+)
 
 // isOpen reports whether a plan leaves a value open: it is zero, and the file
 // does not say so.
@@ -278,6 +287,14 @@ func (v *validator) fresh(t workload.Target, own settings.Own) {
 	}
 	if _, takes := t.Takes["normal-events"]; p.NormalEvents && !takes {
 		v.Add("normalEvents", "leave it out", "the target %s does not know it", t.Name)
+	}
+	if _, takes := t.Takes["scrape"]; !takes {
+		if !p.Scrape.IsZero() {
+			v.Add("scrape", "leave it out", "the target %s publishes no metrics", t.Name)
+		}
+		if p.MaxSeries != 0 {
+			v.Add("maxSeries", "leave it out", "the target %s publishes no metrics", t.Name)
+		}
 	}
 }
 
@@ -509,6 +526,12 @@ func (v *validator) rest() {
 	}
 	if p.HoldMax != 0 && p.HoldMax < p.Hold {
 		v.Add("holdMax", "leave it out for five holds", "the longest hold, %s, is shorter than the hold, %s", time.Duration(p.HoldMax), time.Duration(p.Hold))
+	}
+	if every := time.Duration(p.Scrape.Every); every != 0 && every < leastScrape {
+		v.Add("scrape", "for example 5s; 0 reads no metrics", "metrics cannot be read each %s: want at least %s", every, leastScrape)
+	}
+	if p.MaxSeries < 0 {
+		v.Add("maxSeries", "", "%d series cannot be kept: want a number above 0", p.MaxSeries)
 	}
 	if p.Budget < 0 {
 		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))

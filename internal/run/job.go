@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -243,6 +244,10 @@ func (j *Job) experiment() (Experiment, error) {
 	}
 	x.Spec.Kind, x.Secrets = j.surveyed.kind, j.Secrets
 	x.load(p, axis, j.Workload.TargetAxis(axis.Name), bounds)
+	if published, ok := j.session.(system.Publisher); ok && p.Scrape.Every > 0 {
+		x.Endpoints = published.Endpoints
+		x.Scrape = metrics.Options{Every: time.Duration(p.Scrape.Every), MaxSeries: cmp.Or(p.MaxSeries, metrics.DefaultMaxSeries)}
+	}
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
 		if used, err := j.Used(); err == nil { // else it is not known, and the result says null

@@ -9,13 +9,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
-// windows.parquet and result.json anew. What was judged is returned also where it
-// could not be written.
+// windows.parquet, result.json and the blocks of metrics anew. What was judged is
+// returned also where it could not be written.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
 	if err != nil {
@@ -32,6 +33,9 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	failed := errors.Join(rowErr, rows.Close(), windows.Close())
 	if err == nil {
 		err = dir.WriteResult(&r, x.Secrets)
+	}
+	if failed == nil && err == nil {
+		_ = metrics.Rebuild(dir) // who asks for them has them made, and is told why that fails
 	}
 	return r, cmp.Or(failed, err)
 }

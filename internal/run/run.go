@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
@@ -37,6 +38,10 @@ type Experiment struct {
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
 	Readings func() []record.Reading
+	// Endpoints are where metrics are published that are read while the run is made,
+	// as Scrape says; nil for none.
+	Endpoints func(context.Context) ([]metrics.Endpoint, error)
+	Scrape    metrics.Options
 	// Ended, if not nil, is called once the load is over and all of it is on
 	// record, with what Run will return as far as it is known: before the target
 	// is emptied, unless nothing in it needs to be removed, and, final, after
@@ -289,6 +294,7 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 	readings.Go(func() { wakes.count(reading, recorder.Clock) })
 	defer readings.Wait()
 	defer stop()
+	defer p.scrape(ctx, recorder)()
 	e := engine.New(instance, recorder.Sink, recorder.Clock, x.Options, &p.step)
 	for made := 0; x.Steps == 0 || made < x.Steps; made++ {
 		if cause := context.Cause(ctx); cause != nil {
@@ -313,6 +319,25 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 		}
 	}
 	return nil
+}
+
+// scrape reads metrics until the returned function is called.
+func (p *part) scrape(ctx context.Context, recorder system.Recorder) (stop func()) {
+	o := p.x.Scrape
+	if o.Endpoints = p.x.Endpoints; o.Endpoints == nil {
+		return func() {}
+	}
+	tell := func(text string) {
+		recorder.Emit(&record.Note{Warning: record.WarningNotKnown, Text: text})
+	}
+	o.Now = func() time.Time { return p.x.Spec.Start.Add(recorder.Clock.Now().Duration()) }
+	o.Tell, o.Secrets = tell, p.x.Secrets
+	end := metrics.Scrape(ctx, p.dir, o)
+	return func() {
+		if err := end(); err != nil {
+			tell(fmt.Sprintf("metrics are not on record to the end: %v", err))
+		}
+	}
 }
 
 // describe puts on record what the target is: in the first part as

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -102,6 +103,14 @@ type Session interface {
 	Renew(ctx context.Context) error
 	// Close lets go of the system, and removes it if the session brought it up.
 	Close() error
+}
+
+// Publisher is a Session whose system publishes metrics. One that does not needs no
+// more than a Session.
+type Publisher interface {
+	// Endpoints are where metrics are published now, as far as the user may read
+	// them. It may be called at any time once Target was, and is called often.
+	Endpoints(ctx context.Context) ([]metrics.Endpoint, error)
 }
 
 // Request is what a session is opened for.

@@ -39,7 +39,7 @@ import (
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{
 		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p),
-		newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
+		newAnalyzeCommand(p), newQueryCommand(p, stop), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
 	}
 }
 
@@ -65,7 +65,7 @@ type experimentFlags struct {
 	levels           string
 	slos, goals, set []string
 	vary             []string
-	pace             string
+	pace, scrape     string
 	guards           []string
 	signatures       string
 	// record and result
@@ -76,7 +76,7 @@ type experimentFlags struct {
 // add adds the flags that limit, sweep and ab have in common.
 func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addDryRun(cmd)
-	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events")...)
+	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events", "scrape", "max-series")...)
 	f.addOutput(cmd)
 	f.addLife(cmd)
 	flags := cmd.Flags()
@@ -312,6 +312,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
 	p.Schema, p.Workload = plan.Schema, workloadName
 	x.text("pace", f.pace, &p.Pace)
+	x.text("scrape", f.scrape, &p.Scrape)
 	pairs(f.set, "--set ", "k=v", "for example --set image=quay.io/my/pause:1", x.fail, func(key, value string) bool {
 		_, twice := p.Params[key]
 		if p.Params == nil {
@@ -625,7 +626,7 @@ func (x *experimentCommand) flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"until", "--until"}, {"fresh", "--fresh"},
-		{"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "

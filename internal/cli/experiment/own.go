@@ -77,6 +77,10 @@ func (f *experimentFlags) addOption(flags *pflag.FlagSet, name, help string) {
 		flags.StringVar(&f.plan.Fresh, name, "", help)
 	case "normal-events":
 		flags.BoolVar(&f.plan.NormalEvents, name, false, help)
+	case "scrape":
+		flags.StringVar(&f.scrape, name, "", help)
+	case "max-series":
+		flags.IntVar(&f.plan.MaxSeries, name, 0, help)
 	default:
 		panic("a target takes the flag " + name + ", which no command has")
 	}

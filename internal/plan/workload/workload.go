@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,6 +92,18 @@ type Target struct {
 	Programs, Files []string
 	// Facts are what it can tell of where a run was made; their values say nothing.
 	Facts []record.Fact
+}
+
+// TakesScrape are the flags of a target that publishes metrics, and these.
+func TakesScrape(more ...map[string]string) map[string]string {
+	takes := map[string]string{
+		"scrape":     "how often the metrics are read that the target publishes, a `duration`, for 'plimsoll query'; 0 is never (default 5s)",
+		"max-series": "how many series of metrics are kept (default 300000)",
+	}
+	for _, m := range more {
+		maps.Copy(takes, m)
+	}
+	return takes
 }
 
 // Followed is what a workload says of the things that are followed, as its target

@@ -23,6 +23,23 @@ type Settings struct {
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
 	Namespace  string     `yaml:"namespace" flag:"namespace" value:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
 	Images     string     `yaml:"images" flag:"images" value:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
+	Scrape     *Scraped   `yaml:"scrape" flag:"scrape-"`
+}
+
+// Scraped says which nodes' metrics are read of a cluster that is not a lab.
+type Scraped struct {
+	Nodes *int `yaml:"nodes" flag:"nodes" unit:"number of nodes" range:"0..1000" help:"read the metrics of so many nodes, drawn by the seed; of a lab those of its real node are read (default 10)"`
+}
+
+// defaultScraped is of how many nodes metrics are read where nobody says it.
+const defaultScraped = 10
+
+// scraped is of how many nodes metrics are read.
+func (t *Settings) scraped() int {
+	if t.Scrape == nil || t.Scrape.Nodes == nil {
+		return defaultScraped
+	}
+	return *t.Scrape.Nodes
 }
 
 // settingsOf are those of a plan.

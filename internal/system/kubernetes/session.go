@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -440,13 +441,15 @@ type usageReader struct {
 	pids   map[string]int // of the lab's components
 	pidsAt time.Time
 	meter  *realnode.Meter // of the lab's real node, nil before it is first read
+	// endpoints publish metrics, nil before they are first asked for.
+	endpoints []metrics.Endpoint
 }
 
 // forget forgets a lab, which is about to go, and reads nothing until the
 // returned function is called.
 func (r *usageReader) forget() (done func()) {
 	r.Lock()
-	r.pids, r.meter = nil, nil
+	r.pids, r.meter, r.endpoints = nil, nil, nil
 	return r.Unlock
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -38,7 +40,8 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Programs: []string{"haproxy"}, Files: []string{"template", "hosts", "certificate"}, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind}, axisRoutes: {Loop: workload.Closed, Stream: &kind},
-	}, Facts: append(record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""}), record.RunsAs("haproxy", ""), record.RunsAs("the servers", ""))}
+	}, Facts: append(record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""}), record.RunsAs("haproxy", ""), record.RunsAs("the servers", "")),
+		Takes: workload.TakesScrape()}
 }
 
 // Needs implements system.Provider.
@@ -77,6 +80,23 @@ type session struct {
 	limits limits
 	dir    string // that HAProxy and its servers work in
 	arms   map[string]settings
+	// instance is what is loaded, nil before that.
+	instance atomic.Pointer[instance]
+}
+
+// Endpoints implements system.Publisher: HAProxy's exporter, while a step is made.
+func (s *session) Endpoints(context.Context) ([]metrics.Endpoint, error) {
+	i := s.instance.Load()
+	if i == nil {
+		return nil, nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	d := i.deployment
+	if d == nil || !d.router.Publishes {
+		return nil, nil
+	}
+	return []metrics.Endpoint{{Job: sourceRouter, Instance: sourceRouter, URL: haproxy.MetricsURL(len(d.router.Routes)), Transport: d.proxy.Stats().Metrics()}}, nil
 }
 
 // Prepare implements system.Session.
@@ -146,6 +166,7 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		}
 		return system.Lacking(err, ", or give its path: --set haproxy=PATH")
 	}
+	one.router.Publishes = one.binary.Publishes && one.router.Template == "" && s.Plan.Scrape.Every > 0
 	if s.Plan.Axis.Name == axisRate && one.streams > 1 {
 		return system.ParamMistake("streams", "the axis connections", "a schedule sends each request on a connection that has none under way")
 	}
@@ -224,5 +245,6 @@ func (s *session) Bounds() system.Bounds {
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
 	i := &instance{session: s, rec: rec}
 	s.Loads(i)
+	s.instance.Store(i)
 	return i, nil
 }

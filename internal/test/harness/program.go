@@ -253,6 +253,9 @@ func (s *Started) Ended() bool {
 // Stderr is what the command has said so far.
 func (s *Started) Stderr() string { return s.stderr.String() }
 
+// Stdout is what the command has printed so far.
+func (s *Started) Stdout() string { return s.stdout.String() }
+
 // Signal sends the command a signal.
 func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
 

@@ -147,7 +147,7 @@ func TestPackagesArePure(t *testing.T) {
 // rooms are the folders of internal from the top down: a package imports from
 // its own room and from those below it.
 func rooms() []string {
-	return []string{"cli", "run", "system", "report", "judge", "lab", "advise", "plan", "proc", "record", "text"}
+	return []string{"cli", "run", "system", "report", "judge", "lab", "advise", "plan", "proc", "metrics", "record", "text"}
 }
 
 func TestImportsNeverRunUp(t *testing.T) {
@@ -256,6 +256,24 @@ func TestOnlyComponentLinksTheControlPlane(t *testing.T) {
 			}
 			if p == module+"/internal/lab/component" && f.pkg != "." {
 				t.Errorf("%s imports internal/lab/component: only main does; start components as processes", f.at(spec))
+			}
+		}
+	}
+}
+
+// fromPrometheus are the packages of Prometheus that may be imported.
+func fromPrometheus() []string {
+	return []string{
+		"model/labels", "model/textparse", "model/value", "promql", "promql/parser", "storage", "tsdb/chunkenc", "tsdb/chunks", "tsdb/index", "util/annotations",
+	}
+}
+
+// Its database, its scraper and its remote storage import the kits of three clouds.
+func TestLittleOfPrometheusIsImported(t *testing.T) {
+	for _, f := range sources(t) {
+		for p, spec := range f.imports() {
+			if of, is := strings.CutPrefix(p, "github.com/prometheus/prometheus/"); is && !slices.Contains(fromPrometheus(), of) {
+				t.Errorf("%s imports %s: of Prometheus use only %s", f.at(spec), p, strings.Join(fromPrometheus(), ", "))
 			}
 		}
 	}

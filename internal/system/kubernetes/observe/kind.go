@@ -91,14 +91,14 @@ func Declare() workload.Target {
 			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
 			AxisIterations: {Loop: workload.Closed, Whole: true},
 		},
-		Takes: map[string]string{
+		Takes: workload.TakesScrape(map[string]string{
 			"fresh":         "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)",
 			"normal-events": "also record the cluster's events of type Normal",
 			"wait":          "wait until no other run loads the cluster, or until it counts as dead",
 			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
 			"yes":           "load a cluster that is not a lab without asking",
 			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
-		},
+		}),
 		Renews: "lab", Objects: described.New,
 	}
 }

@@ -61,7 +61,7 @@ func allowed() rules {
 	}
 	actions := words(`add-header set-header del-header replace-header replace-value replace-path replace-pathq replace-uri set-path set-pathq set-uri set-query set-method
 		set-var set-var-fmt unset-var set-status set-nice set-log-level deny allow accept tarpit redirect return reject capture silent-drop normalize-uri strict-mode
-		sc-inc-gpc0 sc-inc-gpc1 sc-set-gpt0 track-sc0 track-sc1 track-sc2 wait-for-body wait-for-handshake disable-l7-retry close`)
+		sc-inc-gpc0 sc-inc-gpc1 sc-set-gpt0 track-sc0 track-sc1 track-sc2 wait-for-body wait-for-handshake disable-l7-retry close use-service`)
 	secure := " ssl-min-ver ssl-max-ver ciphers ciphersuites curves verify ca-file crt alpn "
 	return rules{
 		global: words(`maxconn nbthread cpu-map thread-groups stats ssl-default-bind-options ssl-default-bind-ciphers ssl-default-bind-ciphersuites ssl-default-bind-curves

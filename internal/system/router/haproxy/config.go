@@ -77,6 +77,8 @@ type Config struct {
 	// Exact looks names of hosts up as they are, instead of by the regular
 	// expressions that OpenShift's router has for them.
 	Exact bool
+	// Publishes has metrics published, on a socket.
+	Publishes bool
 	// Template is the text of a configuration, "" for ours.
 	Template string
 }
@@ -87,15 +89,17 @@ var ours string
 // Names of files in an HAProxy's own directory, in which it works: all of them are
 // this program's, and sockets lie in a directory of the user's that it runs as.
 const (
-	configFile   = "haproxy.cfg"
-	sockets      = "run/"
-	statsSocket  = sockets + "stats.sock"
-	httpMap      = "http.map"
-	secureMap    = "secure.map"
-	passesMap    = "passthrough.map"
-	tcpMap       = "tcp.map"
-	redirectMap  = "redirect.map"
-	certificates = "certificates.list"
+	configFile  = "haproxy.cfg"
+	sockets     = "run/"
+	statsSocket = sockets + "stats.sock"
+	// metricsSocket is where metrics are published.
+	metricsSocket = sockets + "metrics.sock"
+	httpMap       = "http.map"
+	secureMap     = "secure.map"
+	passesMap     = "passthrough.map"
+	tcpMap        = "tcp.map"
+	redirectMap   = "redirect.map"
+	certificates  = "certificates.list"
 )
 
 // mostText bounds the configuration that a template makes.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,8 @@ type Binary struct {
 	Path    string
 	Version string // such as 2.6.12-1+deb12u4
 	TLS     string // the library that it runs with, "" for none
+	// Publishes says that it was built with the exporter of metrics.
+	Publishes bool
 }
 
 // Program is the HAProxy of this machine.
@@ -40,7 +43,12 @@ var versionText = regexp.MustCompile(`(?m)^HA-?Proxy version (\S+)(?:(?s:.*)^Run
 // Find finds an HAProxy: at a path, or where it is installed for "".
 func Find(ctx context.Context, path string) (Binary, error) {
 	found, err := Program().Find(ctx, path)
-	return Binary{found.Path, found.Version, found.Library}, err
+	b := Binary{Path: found.Path, Version: found.Version, TLS: found.Library}
+	if err == nil {
+		text, _ := exec.CommandContext(ctx, b.Path, "-vv").Output() // it has answered that already
+		b.Publishes = strings.Contains(string(text), "prometheus-exporter")
+	}
+	return b, err
 }
 
 // Process is an HAProxy that runs: after reloads, several processes.
@@ -258,13 +266,7 @@ const askBound = 5 * time.Second
 
 // Ask sends a command and returns what is answered.
 func (s *Stats) Ask(command string) (string, error) {
-	// The path of a socket may have a hundred bytes, that of the directory more.
-	dir, err := os.Open(s.dir)
-	if err != nil {
-		return "", fmt.Errorf("ask HAProxy: %w", err)
-	}
-	defer dir.Close()
-	conn, err := net.DialTimeout("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), statsSocket), askBound)
+	conn, err := s.dial(context.Background(), statsSocket)
 	if err != nil {
 		return "", fmt.Errorf("ask HAProxy: %w", err)
 	}
@@ -278,4 +280,35 @@ func (s *Stats) Ask(command string) (string, error) {
 		return "", fmt.Errorf("ask HAProxy %q: %w", command, err)
 	}
 	return string(text), nil
+}
+
+// dial connects to one of the sockets.
+func (s *Stats) dial(ctx context.Context, socket string) (net.Conn, error) {
+	// The path of a socket may have a hundred bytes, that of the directory more.
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	dialer := net.Dialer{Timeout: askBound}
+	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socket))
+}
+
+// Metrics makes requests to where its metrics are published. Each has a connection of
+// its own, so that none counts among those of the load for longer than that.
+func (s *Stats) Metrics() http.RoundTripper {
+	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return s.dial(ctx, metricsSocket)
+	}}
+}
+
+// MetricsURL is what these requests ask for, of so many routes: of many the figures of
+// each would cost HAProxy more than they tell.
+func MetricsURL(routes int) string {
+	const most = 50
+	address := "http://haproxy/metrics?scope=global&scope=frontend"
+	if routes <= most {
+		address += "&scope=backend&scope=server"
+	}
+	return address
 }

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/metrics"
+)
+
+// Endpoints are where the lab's parts publish metrics. The API server is asked by the
+// lab's own user, to whom priority and fairness does not apply: what is known must not
+// end where a load begins to be throttled.
+func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.dir.componentConfig("admin"))
+	if err != nil {
+		return nil, err
+	}
+	admin, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	store, err := l.etcdTransport()
+	if err != nil {
+		return nil, err
+	}
+	const lab = "lab"
+	ports := l.record.Ports
+	list := []metrics.Endpoint{
+		{Job: Etcd, Instance: lab, URL: ports.url(ports.Etcd) + "/metrics", Transport: store},
+		{Job: APIServer, Instance: lab, URL: l.record.apiServer() + "/metrics", Transport: admin},
+		{Job: ControllerManager, Instance: lab, URL: ports.url(ports.ControllerManager) + "/metrics", Transport: admin},
+		{Job: Scheduler, Instance: lab, URL: ports.url(ports.Scheduler) + "/metrics", Transport: admin},
+	}
+	if l.record.RealNode != nil {
+		list = append(list, KubeletEndpoints(l.record.apiServer(), realnode.NodeName, admin, false)...)
+	}
+	return list, nil
+}
+
+// KubeletEndpoints are where a node's kubelet publishes its own metrics and those of
+// its containers, by the API server at an address.
+func KubeletEndpoints(server, node string, transport http.RoundTripper, far bool) (list []metrics.Endpoint) {
+	for _, path := range []string{"/metrics", "/metrics/cadvisor"} {
+		list = append(list, metrics.Endpoint{
+			Job: Kubelet, Instance: node, Labels: []string{"metrics_path", path}, Transport: transport, Far: far,
+			URL: server + "/api/v1/nodes/" + node + "/proxy" + path,
+		})
+	}
+	return list
+}
+
+// etcdTransport asks etcd as the API server does.
+func (l *Lab) etcdTransport() (http.RoundTripper, error) {
+	pem, err := os.ReadFile(l.dir.cert(etcdCA))
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(l.dir.cert(etcdClientCert), l.dir.key(etcdClientCert))
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}
+	config.RootCAs.AppendCertsFromPEM(pem)
+	return &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}, nil
+}

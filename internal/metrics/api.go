@@ -1,0 +1,164 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// API answers as Prometheus does: /api/v1/query, query_range, series, labels and
+// label/NAME/values. From and to are the time on record, for questions without one.
+// It answers only who asks for this machine by its own name, since a page of
+// another's may lead a browser here.
+func API(e *Engine, from, to time.Time) http.Handler {
+	mux := http.NewServeMux()
+	handle := func(path string, answer func(*http.Request) (any, []string, error)) {
+		mux.HandleFunc("/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if !isLocal(r.Host) {
+				http.Error(w, "ask for localhost", http.StatusForbidden)
+				return
+			}
+			if r.Method != http.MethodGet && r.Method != http.MethodPost {
+				http.Error(w, "want GET or POST", http.StatusMethodNotAllowed)
+				return
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+			err := r.ParseForm()
+			var data any
+			var warnings []string
+			if err == nil {
+				data, warnings, err = answer(r)
+			} else {
+				err = &MistakeError{Err: err}
+			}
+			respond(w, data, warnings, err)
+		})
+	}
+	handle("query", func(r *http.Request) (any, []string, error) {
+		at, err := timeIn(r, "time", to)
+		if err != nil {
+			return nil, nil, err
+		}
+		a, err := e.At(r.Context(), r.Form.Get("query"), at)
+		return a, a.Warnings, err
+	})
+	handle("query_range", func(r *http.Request) (any, []string, error) {
+		from, to, err := spanIn(r, from, to)
+		if err != nil {
+			return nil, nil, err
+		}
+		each, err := durationIn(r.Form.Get("step"))
+		if err != nil {
+			return nil, nil, err
+		}
+		a, err := e.Range(r.Context(), r.Form.Get("query"), from, to, each)
+		return a, a.Warnings, err
+	})
+	listed := func(list func(r *http.Request, from, to time.Time) (any, error)) func(*http.Request) (any, []string, error) {
+		return func(r *http.Request) (any, []string, error) {
+			from, to, err := spanIn(r, from, to)
+			if err != nil {
+				return nil, nil, err
+			}
+			data, err := list(r, from, to)
+			return data, nil, err
+		}
+	}
+	handle("series", listed(func(r *http.Request, from, to time.Time) (any, error) {
+		if len(r.Form["match[]"]) == 0 {
+			return nil, &MistakeError{Err: errors.New("there is no match[]")}
+		}
+		return e.Series(r.Context(), r.Form["match[]"], from, to)
+	}))
+	handle("labels", listed(func(r *http.Request, from, to time.Time) (any, error) {
+		return e.Labels(r.Context(), "", r.Form["match[]"], from, to)
+	}))
+	handle("label/{name}/values", listed(func(r *http.Request, from, to time.Time) (any, error) {
+		return e.Labels(r.Context(), r.PathValue("name"), r.Form["match[]"], from, to)
+	}))
+	return mux
+}
+
+func isLocal(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// respond writes what Prometheus would.
+func respond(w http.ResponseWriter, data any, warnings []string, err error) {
+	answer := struct {
+		Status    string   `json:"status"`
+		Data      any      `json:"data,omitempty"`
+		ErrorType string   `json:"errorType,omitempty"`
+		Error     string   `json:"error,omitempty"`
+		Warnings  []string `json:"warnings,omitempty"`
+	}{Status: "success", Data: data, Warnings: warnings}
+	code := http.StatusOK
+	if err != nil {
+		answer.Status, answer.Data, answer.Error = "error", nil, err.Error()
+		answer.ErrorType, code = "execution", http.StatusUnprocessableEntity
+		if errors.As(err, new(*MistakeError)) {
+			answer.ErrorType, code = "bad_data", http.StatusBadRequest
+		}
+		if errors.Is(err, context.Canceled) {
+			answer.ErrorType, code = "canceled", http.StatusServiceUnavailable
+		}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(text) // who asked is gone
+}
+
+// spanIn are start and end.
+func spanIn(r *http.Request, from, to time.Time) (time.Time, time.Time, error) {
+	start, err := timeIn(r, "start", from)
+	if err != nil {
+		return start, to, err
+	}
+	end, err := timeIn(r, "end", to)
+	return start, end, err
+}
+
+// timeIn is a time, in seconds since 1970 or by RFC 3339.
+func timeIn(r *http.Request, name string, missing time.Time) (time.Time, error) {
+	text := r.Form.Get(name)
+	if text == "" {
+		return missing, nil
+	}
+	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < 1e12 {
+		whole, part := math.Modf(s)
+		return time.Unix(int64(whole), int64(math.Round(part*1000))*1e6).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		err = &MistakeError{Err: fmt.Errorf("%s %q is no time: want seconds since 1970, or one by RFC 3339", name, text)}
+	}
+	return t, err
+}
+
+// durationIn is a step, in seconds or as 15s.
+func durationIn(text string) (time.Duration, error) {
+	if s, err := strconv.ParseFloat(text, 64); err == nil && s > 0 && s < 1e9 {
+		return time.Duration(s * float64(time.Second)), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = &MistakeError{Err: fmt.Errorf("step %q is no time: want seconds, or one such as 15s", text)}
+	}
+	return d, err
+}

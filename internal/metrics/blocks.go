@@ -1,0 +1,368 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/index"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
+)
+
+// BlocksDir is the directory of blocks, in a run directory. It is a Prometheus'
+// directory of data.
+const BlocksDir = "metrics"
+
+const nameLabel = model.MetricNameLabel
+
+// Built says what a run's metrics came to.
+type Built struct {
+	Series, Samples int
+	// Cut says that the file of scrapes ends with a part of a scrape, or is damaged
+	// from there on.
+	Cut bool
+	// From and To are the time on record, and Steps what was made in it.
+	From, To time.Time
+	Steps    []Span
+}
+
+// Span is when a step was made, and from when on its level was held: zero where it
+// was not.
+type Span struct {
+	ID             int
+	Level          float64
+	From, Held, To time.Time
+}
+
+// stampFile says what blocks were made of, and by which version of this code.
+const (
+	stampFile    = "made-of.json"
+	stampVersion = 1
+)
+
+// walDir is a directory that promtool does not go without.
+const walDir = "wal"
+
+// stamp tells blocks that are still those of the record.
+type stamp struct {
+	Version          int
+	History, Scrapes int64  // bytes
+	Result           string // sum
+}
+
+// madeOf is what stands in the file.
+type madeOf struct {
+	stamp
+	Built Built
+	Bytes int64 // of all blocks
+}
+
+// bytesIn is how many bytes all files of blocks have.
+func bytesIn(place string) (n int64, err error) {
+	err = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == stampFile {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
+
+// stampOf is that of a record as it is now.
+func stampOf(dir record.Dir) stamp {
+	s := stamp{Version: stampVersion}
+	for name, size := range map[string]*int64{record.HistoryFile: &s.History, ScrapesFile: &s.Scrapes} {
+		if info, err := os.Stat(dir.Path(name)); err == nil {
+			*size = info.Size()
+		}
+	}
+	s.Result, _ = dir.Sum(record.ResultFile) // "" where it was not judged
+	return s
+}
+
+// Build makes the blocks of a run directory anew: of what was scraped, as far as its
+// file is whole, and of the record's own figures.
+func Build(dir record.Dir) (Built, error) { return buildIn(dir, dir.Path(BlocksDir)) }
+
+// Rebuild is Build for a run directory in which metrics were scraped; those of another
+// are made when they are asked for.
+func Rebuild(dir record.Dir) error {
+	if _, err := os.Stat(dir.Path(ScrapesFile)); err != nil {
+		return nil
+	}
+	_, err := Build(dir)
+	return err
+}
+
+// buildIn makes the blocks in a place of the caller's.
+func buildIn(dir record.Dir, place string) (Built, error) {
+	tmp, err := os.MkdirTemp(filepath.Dir(place), "."+BlocksDir+"-*")
+	if err != nil {
+		return Built{}, fmt.Errorf("make the blocks of metrics: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	s := madeOf{stamp: stampOf(dir)}
+	if s.Built, err = fill(dir, tmp); err == nil {
+		err = os.Mkdir(filepath.Join(tmp, walDir), record.DirMode)
+	}
+	if err != nil {
+		return s.Built, fmt.Errorf("make the blocks of metrics: %w", err)
+	}
+	s.Bytes, err = bytesIn(tmp)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(s)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(tmp, stampFile), text, 0o600)
+	}
+	if err == nil {
+		err = os.RemoveAll(place)
+	}
+	if err == nil {
+		err = os.Rename(tmp, place)
+	}
+	if err != nil {
+		return s.Built, fmt.Errorf("make the blocks of metrics: %w", err)
+	}
+	return s.Built, nil
+}
+
+// fill writes blocks of all that a run has recorded.
+func fill(dir record.Dir, to string) (Built, error) {
+	environment, err := upgrade.Environment(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return Built{}, nil // the run ended before its first step
+		}
+		return Built{}, err
+	}
+	b := &builder{dir: to, heads: make(map[string]*head)}
+	if err := ownFigures(dir, environment.Start, b); err != nil {
+		return b.built, err
+	}
+	end, err := readScrapes(dir.Path(ScrapesFile), b)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b.built, err
+	}
+	b.built.Cut = err == nil && end < stampOf(dir).Scrapes
+	return b.built, b.write()
+}
+
+// builder gathers samples, and writes a block whenever there are so many that they
+// should not wait in memory for more.
+type builder struct {
+	dir     string
+	heads   map[string]*head // by their labels
+	pending int              // samples since the last block
+	blocks  int
+	built   Built
+	key     []byte
+}
+
+// mostPending bounds the samples that wait in memory, at about two bytes each.
+const mostPending = 15_000_000
+
+// blockError is one of writing blocks.
+type blockError struct{ error }
+
+func (e *blockError) Unwrap() error { return e.error }
+
+// head is a series as far as it is in no block.
+type head struct {
+	b      *builder
+	labels labels.Labels
+	chunks []chunks.Meta
+	app    chunkenc.Appender
+	last   int64
+	lastly float64 // the value then
+}
+
+// perChunk is how many samples a chunk has, as Prometheus has it.
+const perChunk = 120
+
+// series is the one with these labels, by turns names and values. Of a label that is
+// given twice the one counts that is given first.
+func (b *builder) series(texts []string) *head {
+	set := make(map[string]string, len(texts)/2)
+	for i := 0; i+1 < len(texts); i += 2 {
+		if _, given := set[texts[i]]; !given {
+			set[texts[i]] = texts[i+1]
+		}
+	}
+	maps.DeleteFunc(set, func(_, v string) bool { return v == "" })
+	l := labels.FromMap(set)
+	b.key = l.Bytes(b.key)
+	if h := b.heads[string(b.key)]; h != nil {
+		return h
+	}
+	h := &head{b: b, labels: l, last: math.MinInt64}
+	b.heads[string(b.key)] = h
+	b.built.Series++
+	return h
+}
+
+// add adds a sample. One that is not later than the last one is left out.
+func (h *head) add(t int64, v float64) {
+	if t <= h.last {
+		return
+	}
+	if n := len(h.chunks); h.app == nil || h.chunks[n-1].Chunk.NumSamples() >= perChunk {
+		if h.app != nil {
+			h.chunks[n-1].Chunk.Compact()
+		}
+		c := chunkenc.NewXORChunk()
+		h.app, _ = c.Appender() // of a new chunk there is one
+		h.chunks = append(h.chunks, chunks.Meta{Chunk: c, MinTime: t})
+	}
+	h.app.Append(0, t, v)
+	h.chunks[len(h.chunks)-1].MaxTime = t
+	h.last, h.lastly = t, v
+	h.b.pending++
+	h.b.built.Samples++
+}
+
+// stale says that the series is no more from a time on.
+func (b *builder) stale(h *head, t int64) {
+	if h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
+		h.add(max(t, h.last+1), math.Float64frombits(value.StaleNaN))
+	}
+}
+
+// cut writes a block where enough samples wait.
+func (b *builder) cut() error {
+	if b.pending < mostPending {
+		return nil
+	}
+	if err := b.write(); err != nil {
+		return &blockError{err}
+	}
+	return nil
+}
+
+// write writes what waits as a block.
+func (b *builder) write() error {
+	var list []*head
+	for _, h := range b.heads {
+		if len(h.chunks) > 0 {
+			list = append(list, h)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	slices.SortFunc(list, func(x, y *head) int { return labels.Compare(x.labels, y.labels) })
+	m := meta{Version: 1, MinTime: math.MaxInt64, MaxTime: math.MinInt64}
+	for _, h := range list {
+		m.MinTime = min(m.MinTime, h.chunks[0].MinTime)
+		m.MaxTime = max(m.MaxTime, h.last+1)
+		m.Stats.NumChunks += len(h.chunks)
+	}
+	m.Stats.NumSeries, m.Stats.NumSamples, m.Stats.NumFloatSamples = len(list), b.pending, b.pending
+	m.ULID = blockName(m.MinTime, b.blocks, b.pending)
+	m.Compaction = compaction{Level: 1, Sources: []string{m.ULID}}
+	dir := filepath.Join(b.dir, m.ULID)
+	if err := os.MkdirAll(filepath.Join(dir, "chunks"), record.DirMode); err != nil {
+		return err
+	}
+	if err := writeSeries(dir, list); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(m, "", "\t")
+	if err != nil {
+		return err
+	}
+	b.blocks, b.pending = b.blocks+1, 0
+	return os.WriteFile(filepath.Join(dir, "meta.json"), text, 0o600)
+}
+
+// writeSeries writes the chunks of series, in order, and their index; they have none
+// afterwards.
+func writeSeries(dir string, list []*head) (err error) {
+	symbols := make(map[string]bool)
+	for _, h := range list {
+		h.labels.Range(func(l labels.Label) { symbols[l.Name], symbols[l.Value] = true, true })
+	}
+	chunkFile, err := chunks.NewWriter(filepath.Join(dir, "chunks"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, chunkFile.Close()) }()
+	indexFile, err := index.NewWriter(context.Background(), filepath.Join(dir, "index"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, indexFile.Close()) }()
+	for _, s := range slices.Sorted(maps.Keys(symbols)) {
+		if err := indexFile.AddSymbol(s); err != nil {
+			return err
+		}
+	}
+	for i, h := range list {
+		if err := chunkFile.WriteChunks(h.chunks...); err != nil {
+			return err
+		}
+		if err := indexFile.AddSeries(storage.SeriesRef(i), h.labels, h.chunks...); err != nil {
+			return err
+		}
+		h.chunks, h.app = nil, nil
+	}
+	return nil
+}
+
+// meta is what Prometheus has in a block's meta.json.
+type meta struct {
+	ULID    string `json:"ulid"`
+	MinTime int64  `json:"minTime"` // milliseconds since 1970
+	MaxTime int64  `json:"maxTime"` // exclusive
+	Stats   struct {
+		NumSamples      int `json:"numSamples"`
+		NumFloatSamples int `json:"numFloatSamples"`
+		NumSeries       int `json:"numSeries"`
+		NumChunks       int `json:"numChunks"`
+	} `json:"stats"`
+	Compaction compaction `json:"compaction"`
+	Version    int        `json:"version"`
+}
+
+type compaction struct {
+	Level   int      `json:"level"`
+	Sources []string `json:"sources"`
+}
+
+// blockName is the name of a block: a ULID, 48 bits of time and 80 others in the
+// digits of Crockford's base 32. Blocks of the same record have the same names.
+func blockName(t int64, n, samples int) string {
+	hash := fnv.New128a()
+	fmt.Fprint(hash, t, n, samples)
+	var id [20]byte // two bits of 0, then the ULID, and what fills the last digits up
+	binary.BigEndian.PutUint64(id[:], uint64(t)<<14)
+	copy(id[6:], hash.Sum(nil)[:10])
+	id[6] = byte(t<<6)&0xc0 | id[6]&0x3f
+	digits := base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding).EncodeToString(id[:])
+	return digits[:26]
+}

@@ -1,0 +1,219 @@
+package metrics
+
+import (
+	"errors"
+	"strconv"
+	"time"
+	"unicode"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// The record's own figures are series, too, by the second: what happened until then
+// is counted. Readings stand at the time at which they were read.
+const (
+	// Level is the level of the step that is made.
+	Level = "plimsoll_level"
+	// Step is 1 while a step is made: its labels say which, and how it was judged.
+	Step = "plimsoll_step"
+	// Hold is 1 while the level of a step is held.
+	Hold = "plimsoll_hold"
+	// Objects counts objects by the milestones that they reached.
+	Objects = "plimsoll_objects_total"
+	// Requests counts requests by what became of them.
+	Requests = "plimsoll_requests_total"
+	// Errors counts those that failed or were dropped.
+	Errors = "plimsoll_errors_total"
+	// InFlight is how many requests are under way.
+	InFlight = "plimsoll_in_flight"
+	// readings is what the names of readings begin with.
+	readings = "plimsoll_reading_"
+)
+
+const second = record.Micros(1e6)
+
+// own makes series of a history.
+type own struct {
+	b        *builder
+	start    time.Time
+	verdicts map[int]string
+	end      record.Micros
+	// counted is, by series and second, what a series grew by in it.
+	counted map[*head]map[int]float64
+	step    *openStep
+}
+
+type openStep struct {
+	record.StepEvent
+	id       int
+	from     record.Micros
+	reached  record.Micros
+	isToHold bool
+}
+
+// ownFigures adds the record's own figures to b. A history that is damaged is read
+// as far as it goes.
+func ownFigures(dir record.Dir, start time.Time, b *builder) error {
+	o := &own{b: b, start: start, verdicts: make(map[int]string), counted: make(map[*head]map[int]float64)}
+	var judged struct {
+		Steps []struct {
+			ID      int
+			Verdict string
+		}
+	}
+	if dir.ReadJSON(record.ResultFile, &judged) == nil { // else it is not known how steps were judged
+		for _, s := range judged.Steps {
+			o.verdicts[s.ID] = s.Verdict
+		}
+	}
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		o.event(e)
+		return nil
+	})
+	if err != nil && !errors.As(err, new(*record.DamagedError)) {
+		return err
+	}
+	o.endStep(o.end)
+	o.writeCounts()
+	b.built.From, b.built.To = start, start.Add(o.end.Duration())
+	return nil
+}
+
+func (o *own) at(t record.Micros) int64 { return o.start.Add(t.Duration()).UnixMilli() }
+
+func (o *own) series(name string, of ...string) *head {
+	return o.b.series(append([]string{nameLabel, name, "job", "plimsoll"}, of...))
+}
+
+// count adds n to a series at a time.
+func (o *own) count(t record.Micros, n float64, name string, of ...string) {
+	h := o.series(name, of...)
+	if o.counted[h] == nil {
+		o.counted[h] = make(map[int]float64)
+	}
+	o.counted[h][int((t+second-1)/second)] += n
+}
+
+func (o *own) event(e record.Event) {
+	o.end = max(o.end, e.T)
+	switch x := e.Body.(type) {
+	case *record.StepEvent:
+		o.phase(e, x)
+	case *record.Object:
+		o.count(e.T, 1, Objects, "milestone", x.Milestone, "component", x.Component)
+	case *record.Slot:
+		o.slot(e.T, x)
+	case *record.Window:
+		o.window(x)
+	case *record.Reading:
+		for name, v := range x.Values {
+			o.series(readings+snake(name), "source", x.Source).add(o.at(e.T), v)
+		}
+	}
+}
+
+func (o *own) slot(t record.Micros, x *record.Slot) {
+	o.count(t, 1, Requests, "outcome", string(x.Outcome))
+	failed := 0.0 // of one that is not known it is not known, either
+	if x.Outcome == record.SlotFailed || x.Outcome == record.SlotDropped {
+		failed = 1
+	}
+	o.count(t, failed, Errors)
+	if x.Sent > 0 && x.Replied >= x.Sent {
+		o.count(x.Sent, 1, InFlight)
+		o.count(x.Replied, -1, InFlight)
+	}
+}
+
+func (o *own) window(w *record.Window) {
+	for kind, n := range w.Failed {
+		o.count(w.To, float64(n), Requests, "outcome", kind, "component", w.Component)
+	}
+	for outcome, n := range map[string]int{"done": w.Done, "dropped": w.Dropped, "lost": w.Lost} {
+		o.count(w.To, float64(n), Requests, "outcome", outcome, "component", w.Component)
+	}
+	o.count(w.To, float64(w.FailedAll()+w.Dropped), Errors, "component", w.Component)
+	o.series(InFlight, "component", w.Component).add(o.at(w.To), float64(w.InFlight))
+}
+
+// phase takes in a moment of a step.
+func (o *own) phase(e record.Event, x *record.StepEvent) {
+	switch x.Phase {
+	case record.PhaseStart:
+		o.endStep(e.T)
+		o.step = &openStep{StepEvent: *x, id: e.Step, from: e.T}
+	case record.PhaseReached:
+		if s := o.step; s != nil {
+			s.reached, s.isToHold = e.T, true
+			if x.Reached != 0 {
+				s.Reached = x.Reached
+			}
+		}
+	case record.PhaseEnd:
+		o.endStep(e.T)
+	}
+}
+
+// endStep writes the series of the step that is made, until a time.
+func (o *own) endStep(until record.Micros) {
+	s := o.step
+	if s == nil {
+		return
+	}
+	o.step = nil
+	level := s.Level
+	if s.Reached != 0 {
+		level = s.Reached
+	}
+	span := Span{ID: s.id, Level: level, From: o.start.Add(s.from.Duration()), To: o.start.Add(until.Duration())}
+	if s.isToHold {
+		span.Held = o.start.Add(s.reached.Duration())
+	}
+	o.b.built.Steps = append(o.b.built.Steps, span)
+	id := strconv.Itoa(s.id)
+	o.constant(o.series(Level), level, s.from, until)
+	o.constant(o.series(Step, "step", id, "arm", s.Arm, "purpose", string(s.Purpose), "verdict", o.verdicts[s.id]), 1, s.from, until)
+	if s.isToHold {
+		o.constant(o.series(Hold, "step", id), 1, s.reached, until)
+	}
+}
+
+// constant adds a value for each second of a span, its begin and its end.
+func (o *own) constant(h *head, v float64, from, until record.Micros) {
+	h.add(o.at(from), v)
+	for t := (from/second + 1) * second; t < until; t += second {
+		h.add(o.at(t), v)
+	}
+	h.add(o.at(until), v)
+	o.b.stale(h, o.at(until)+1)
+}
+
+// writeCounts writes the series that were counted, from the start of the run to its
+// end.
+func (o *own) writeCounts() {
+	for h, grew := range o.counted {
+		total := 0.0
+		for i := range int((o.end+second-1)/second) + 1 {
+			total += grew[i]
+			h.add(o.at(record.Micros(i)*second), total)
+		}
+	}
+}
+
+// snake is a name such as cpuSeconds as Prometheus has it: cpu_seconds.
+func snake(name string) string {
+	var b []rune
+	for i, r := range name {
+		switch {
+		case unicode.IsUpper(r):
+			if i > 0 && len(b) > 0 && b[len(b)-1] != '_' && !unicode.IsUpper(rune(name[i-1])) {
+				b = append(b, '_')
+			}
+			r = unicode.ToLower(r)
+		case r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)):
+			r = '_'
+		}
+		b = append(b, r)
+	}
+	return string(b)
+}

@@ -1,0 +1,88 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/metrics"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+)
+
+// Endpoints implements system.Publisher: all parts of a lab, and of any other cluster
+// its API server and some nodes.
+func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	if s.usage.endpoints != nil || s.cluster == nil {
+		return s.usage.endpoints, nil
+	}
+	var err error
+	if s.lab != nil {
+		s.usage.endpoints, err = s.lab.Endpoints()
+	} else {
+		s.usage.endpoints, err = s.clusterEndpoints(ctx)
+	}
+	return s.usage.endpoints, err
+}
+
+// clusterEndpoints are those of a cluster that is no lab of this machine.
+func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, error) {
+	t, err := settingsOf(s.Plan)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(s.cluster.client.Config)
+	if err != nil {
+		return nil, err
+	}
+	base := s.cluster.client.Base
+	ip := net.ParseIP(base.Hostname())
+	far := base.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+	server := strings.TrimSuffix(base.String(), "/")
+	list := []metrics.Endpoint{{Job: lab.APIServer, Instance: base.Host, URL: server + "/metrics", Transport: transport, Far: far}}
+	nodes, err := s.drawNodes(ctx, t.scraped())
+	for _, name := range nodes {
+		list = append(list, lab.KubeletEndpoints(server, name, transport, far)...)
+	}
+	if api.Refused(err) {
+		s.Log("note: which nodes there are this user may not know: their metrics are not read")
+		err = nil
+	}
+	return list, err
+}
+
+// drawNodes draws as many of the nodes that have a kubelet, by the plan's seed.
+func (s *session) drawNodes(ctx context.Context, most int) ([]string, error) {
+	if most == 0 {
+		return nil, nil
+	}
+	all, err := s.cluster.client.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	var names []string
+	for i := range all.Items {
+		if follow.FidelityOf(&all.Items[i]) == record.Real {
+			names = append(names, all.Items[i].Name)
+		}
+	}
+	slices.Sort(names)
+	if len(names) <= most {
+		return names, nil
+	}
+	const stream = 0x6d657472696373 // of random numbers, this one's own
+	rand.New(rand.NewPCG(s.Plan.Seed, stream)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	drawn := slices.Sorted(slices.Values(names[:most]))
+	s.Log("note: metrics are read of %d of %d nodes: %s", most, len(names), strings.Join(drawn, ", "))
+	return drawn, nil
+}
