@@ -53,7 +53,7 @@ func Documents(file string, data []byte) ([]Document, []Problem) {
 			}}, Line: part.before + 1})
 			continue
 		}
-		root, problems := parsePart(file, part, true)
+		root, problems := parsePart(file, part, kept)
 		if root != nil || len(problems) > 0 {
 			docs = append(docs, Document{root, problems, part.data, part.before + 1})
 		}

@@ -113,12 +113,20 @@ type options struct {
 	origin     func(line int) Origin
 }
 
+func (o options) twice() duplicates {
+	if o.kubernetes {
+		return lastWins
+	}
+	return refused
+}
+
 // Option changes how a file is read.
 type Option func(*options)
 
 // Kubernetes reads untyped scalars and keys as Kubernetes reads a manifest:
-// YAML 1.1's words for truth (yes, on, y ...), and numbers that JSON writes
-// without a fraction as integers. Without it an untyped "yes" is text.
+// YAML 1.1's words for truth (yes, on, y ...), numbers that JSON writes without a
+// fraction as integers, and of a key that stands twice the last. Without it an
+// untyped "yes" is text, and such a key a problem.
 func Kubernetes() Option { return func(o *options) { o.kubernetes = true } }
 
 // LinesFrom states every position as a line of the file on disk: the text
@@ -136,7 +144,7 @@ func LinesFrom(origin func(line int) Origin) Option {
 func Decode(file string, data []byte, into any, opts ...Option) (*Positions, error) {
 	o := newOptions(opts)
 	positions := &Positions{file: file}
-	docs, problems := parse(file, data)
+	docs, problems := parse(file, data, o.twice())
 	switch {
 	case len(problems) > 0:
 	case len(docs) == 0:
@@ -158,7 +166,7 @@ func Decode(file string, data []byte, into any, opts ...Option) (*Positions, err
 // problems of all documents.
 func DecodeAll[T any](file string, data []byte, opts ...Option) ([]T, error) {
 	o := newOptions(opts)
-	docs, problems := parse(file, data)
+	docs, problems := parse(file, data, o.twice())
 	if len(problems) > 0 {
 		return nil, Join(o.trace(problems))
 	}

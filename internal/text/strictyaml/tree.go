@@ -54,14 +54,14 @@ type Entry struct {
 }
 
 // parse reads the documents of a file, those without content left out.
-func parse(file string, data []byte) ([]*Node, []Problem) {
+func parse(file string, data []byte, twice duplicates) ([]*Node, []Problem) {
 	data, problems := normalise(file, data, maxBytes)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	var docs []*Node
 	for _, part := range splitDocuments(data) {
-		doc, problems := parsePart(file, part, false)
+		doc, problems := parsePart(file, part, twice)
 		if len(problems) > 0 {
 			return nil, problems
 		}
@@ -160,9 +160,17 @@ func isMarker(line []byte, marker string) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
-// parsePart reads one document; nil when it has no content. A key that stands
-// in a mapping twice is a problem, or kept if that is asked for.
-func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []Problem) {
+// duplicates is what becomes of a key that stands in a mapping a second time.
+type duplicates int
+
+const (
+	refused  duplicates = iota // a problem
+	lastWins                   // as Kubernetes' clients read it
+	kept                       // beside the first
+)
+
+// parsePart reads one document; nil when it has no content.
+func parsePart(file string, p part, twice duplicates) (doc *Node, problems []Problem) {
 	defer func() {
 		// The parser is known to panic on some malformed text.
 		if r := recover(); r != nil {
@@ -184,7 +192,7 @@ func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []
 		if doc != nil {
 			return nil, []Problem{{File: file, Line: p.before + 1, Message: "the YAML parser found two documents where one was written"}}
 		}
-		b := &builder{file: file, before: p.before, lines: strings.Split(string(p.data), "\n"), anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
+		b := &builder{file: file, before: p.before, lines: strings.Split(string(p.data), "\n"), anchors: map[string]*Node{}, twice: twice}
 		doc = b.build(d.Body, 0)
 		if len(b.problems) > 0 {
 			return nil, b.problems
@@ -257,7 +265,7 @@ type builder struct {
 	added    int // by merge keys
 	problems []Problem
 
-	keepDuplicates bool
+	twice duplicates
 }
 
 func (b *builder) fail(at ast.Node, found, format string, args ...any) *Node {
@@ -428,8 +436,12 @@ func (b *builder) mapping(built *Node, values []*ast.MappingValueNode, depth int
 				built.Entries[i] = e
 				continue
 			}
-			if b.keepDuplicates {
+			switch b.twice {
+			case kept:
 				built.Duplicates = append(built.Duplicates, e)
+				continue
+			case lastWins:
+				built.Entries[i] = e
 				continue
 			}
 			b.fail(keyNode(v.Key), key, "the key %q stands here a second time, first on line %d", key, built.Entries[i].Line)
