@@ -134,7 +134,7 @@ func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 			switch {
 			case s.Form == slo.All && s.Within == 0:
 				return timeout
-			case s.Form == slo.All || s.Form == slo.Quantile:
+			case s.Form == slo.All || s.Form == slo.Quantile || s.Form == slo.Mean:
 				longest = max(longest, 2*s.Within)
 			}
 		}

@@ -224,7 +224,7 @@ func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
 	case slo.All:
 		short, _, _ := f.short(s, latency)
 		return 0, short == 0
-	case slo.Quantile:
+	case slo.Quantile, slo.Mean:
 		m, n := f.of(s.Milestone), 0
 		var values []float64
 		for i := range f.units {
@@ -235,7 +235,7 @@ func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
 				}
 			}
 		}
-		least = stats.NewSample(values, n-len(values)).Quantile(s.Q)
+		least = s.Figure(stats.NewSample(values, n-len(values)))
 		return least, s.Op.Holds(least, s.Within.Seconds())
 	case slo.Achieved:
 		if f.head.Open || f.Achieved == nil {

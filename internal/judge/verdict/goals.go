@@ -85,9 +85,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Inconclusive, c.Message
 	case f.ToAsk > c.Requested:
 		return slo.Inconclusive, "the requests for " + result.ManyObjects(f.ToAsk-c.Requested) + " are not on record"
-	case c.Account().Intended == 0 && f.Others > 0:
+	case c.Account().Intended == 0 && c.APIRequests.N == 0 && f.Others > 0:
 		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.Others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
-	case c.Account().Intended == 0:
+	case c.Account().Intended == 0 && c.APIRequests.N == 0:
 		return slo.Inconclusive, "nothing was asked for"
 	}
 	return slo.Pass, "every objective held"
@@ -210,7 +210,7 @@ func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
 	if lag := v.f.Moments().MostLag(); lag > 0 {
 		text += ", by " + result.DurationText(lag, 0) + " at most"
 	}
-	if s.Form == slo.Quantile && o.value != nil {
+	if (s.Form == slo.Quantile || s.Form == slo.Mean) && o.value != nil {
 		text += fmt.Sprintf(": it was between %s and %s", result.DurationText(least, s.Within), result.DurationText(*o.value, s.Within))
 	}
 	return text, true
@@ -288,8 +288,8 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	switch s.Form {
 	case slo.All:
 		return v.all(s)
-	case slo.Quantile:
-		return v.quantile(s)
+	case slo.Quantile, slo.Mean:
+		return v.latencies(s)
 	case slo.Errors, slo.Retried:
 		asked, failed := c.APIRequests.N+f.Dropped, c.APIRequests.Failed+f.Dropped
 		if r := c.Requests; r != nil {
@@ -343,9 +343,9 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	switch s.Form {
 	case slo.All:
 		return f.RefusedObjects(s.Milestone, false) > 0
-	case slo.Quantile:
+	case slo.Quantile, slo.Mean:
 		n, refused := f.Samples[s.Milestone].N(), f.RefusedObjects(s.Milestone, true)
-		return !s.Op.Holds(stats.NewSample(make([]float64, max(n-refused, 0)), refused).Quantile(s.Q), s.Within.Seconds())
+		return !s.Op.Holds(s.Figure(stats.NewSample(make([]float64, max(n-refused, 0)), refused)), s.Within.Seconds())
 	case slo.Failed:
 		return f.Refused() > 0
 	case slo.Retried:
@@ -369,31 +369,34 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: result.Finite(value), bound: &s.Percent}
 }
 
-// quantile judges the latencies of the step's own objects.
-func (v *verdicts) quantile(s slo.SLO) judgement {
+// latencies judges those of the step's own objects by a quantile or their mean.
+func (v *verdicts) latencies(s slo.SLO) judgement {
 	sample, ok := v.f.Samples[s.Milestone]
+	if v.step.Account().Intended == 0 && v.step.APIRequests.N > 0 {
+		return passed() // what was made has no milestones
+	}
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
-	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
+	if s.Form == slo.Quantile && s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
 		v.step.Largest = append(v.step.Largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
 			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}
-	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
+	value, bound := s.Figure(sample), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)
 	if sample.Lost > 0 {
 		// What is lost may have been ready at once, or never.
-		best := sample.AtOnce(sample.Lost).Quantile(s.Q)
+		best := s.Figure(sample.AtOnce(sample.Lost))
 		if s.Op.Holds(best, bound) != holds {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
 		}
 	}
 	with, stalled := v.f.Corrected(s.Milestone)
 	switch {
-	case holds && stalled && !s.Op.Holds(with.Quantile(s.Q), bound):
+	case holds && stalled && !s.Op.Holds(s.Figure(with), bound):
 		// Those that a stall kept from being sent would have broken it.
 		sent := value
-		value = with.Quantile(s.Q)
+		value = s.Figure(with)
 		return judgement{
 			verdict: slo.Breached, value: result.Finite(value), bound: &bound, kind: result.BreachLatency, count: with.N() - with.AtMost(bound), at: v.f.Moments().StalledAt(),
 			beyond: value-bound > delayWeight*v.mostDelay(),
@@ -402,7 +405,10 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	case holds:
 		return passed()
 	}
-	at, count := v.f.Moments().QuantileAt(s, sample)
+	at, count := v.f.End, sample.N()-sample.AtMost(bound)
+	if s.Form == slo.Quantile { // a mean is not known before the last has come
+		at, count = v.f.Moments().QuantileAt(s, sample)
+	}
 	return judgement{
 		verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), value: result.Finite(value), bound: &bound,
 		missing: math.IsInf(value, 1), beyond: value-bound > delayWeight*v.mostDelay(), kind: result.BreachLatency, count: count, at: at,
@@ -467,6 +473,9 @@ func (v *verdicts) tooLate(g slo.Goal) string {
 	if v.f.Stream != nil {
 		var judged []slo.Figure
 		for _, s := range g.SLOs {
+			if s.Form == slo.Mean {
+				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: 0.5})
+			}
 			if s.Form == slo.Quantile {
 				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
 			}

@@ -20,6 +20,7 @@ const (
 	Achieved             // achieved OP N%
 	Retried              // retried OP N%
 	Failed               // PLACES failed OP N
+	Mean                 // MILESTONE mean OP DURATION
 )
 
 // Op compares what was measured (on its left) with the bound.
@@ -52,14 +53,28 @@ func (o Op) Holds(value, bound float64) bool {
 // SLO is one objective.
 type SLO struct {
 	Form      Form
-	Milestone string        // of Quantile and All
+	Milestone string        // of Quantile, Mean and All
 	Q         float64       // of Quantile: 0.99 for p99, 1 for the maximum
 	Op        Op            // of every form but All
-	Within    time.Duration // the bound of Quantile and All; 0 with All is the step timeout
+	Within    time.Duration // the bound of Quantile, Mean and All; 0 with All is the step timeout
 	Percent   float64       // the bound of Errors, Achieved and Retried
 	Places    string        // of Failed: the word for several of the target's places
 	Count     int           // the bound of Failed
 	text      string
+}
+
+// Latencies are those that a Quantile or a Mean is of.
+type Latencies interface {
+	Quantile(q float64) float64
+	Mean() float64
+}
+
+// Figure is what latencies come to that a Quantile or a Mean bounds.
+func (s SLO) Figure(of Latencies) float64 {
+	if s.Form == Mean {
+		return of.Mean()
+	}
+	return of.Quantile(s.Q)
 }
 
 // String is the objective as it was written.
@@ -73,7 +88,7 @@ type Goal struct {
 }
 
 // Grammar says what Parse accepts, for help and error texts.
-const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N   (OP is <, <=, > or >=)`
+const Grammar = `MILESTONE pNN|max|mean OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N   (OP is <, <=, > or >=)`
 
 // figureGrammar is a figure of a milestone's latencies, as an objective bounds
 // it and arms are compared by it.
@@ -83,6 +98,7 @@ var (
 	operator = `(<=|>=|<|>)`
 	figure   = regexp.MustCompile(`^` + figureGrammar + `$`)
 	quantile = regexp.MustCompile(`^` + figureGrammar + `\s*` + operator + `\s*(\S+)$`)
+	mean     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)\s+mean\s*` + operator + `\s*(\S+)$`)
 	all      = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
 	failed   = regexp.MustCompile(`^([a-z]+)\s+failed\s*(<=|<)\s*([0-9]{1,9})$`)
 	percent  = regexp.MustCompile(`^(errors|achieved|retried)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
@@ -135,6 +151,11 @@ func Parse(text string) (SLO, error) {
 		}
 		s.Form, s.Milestone, s.Q, s.Op = Quantile, f.Milestone, f.Q, Op(m[3])
 		s.Within, err = duration(t, m[4])
+		return s, err
+	}
+	if m := mean.FindStringSubmatch(t); m != nil {
+		s.Form, s.Milestone, s.Op = Mean, m[1], Op(m[2])
+		s.Within, err = duration(t, m[3])
 		return s, err
 	}
 	if m := all.FindStringSubmatch(t); m != nil {

@@ -28,6 +28,8 @@ func TestParse(t *testing.T) {
 		{"volumes failed >= 1", SLO{}, "not understood", "nobody asks for failed ones"},
 		{"volumes failed <= 1%", SLO{}, "not understood", "it is a count"},
 		{"Ready max <= 5s", SLO{Form: Quantile, Milestone: "Ready", Q: 1, Op: LessEqual, Within: 5 * time.Second}, "", "the maximum"},
+		{"Ready mean <= 4s", SLO{Form: Mean, Milestone: "Ready", Op: LessEqual, Within: 4 * time.Second}, "", "the mean, as others judge by"},
+		{"Ready avg <= 4s", SLO{}, "not understood", "the word is mean"},
 		{"errors <= 0%", SLO{Form: Errors, Op: LessEqual}, "", "no request may fail"},
 		{"achieved >= 100%", SLO{Form: Achieved, Op: GreaterEqual, Percent: 100}, "", "all of the rate"},
 		{"errors < 101%", SLO{}, "not a share", "more than all requests"},
@@ -68,7 +70,7 @@ func TestParse(t *testing.T) {
 func TestFiguresAreReadAsObjectivesAre(t *testing.T) {
 	for text, want := range map[string]string{
 		"Ready p99": "Ready p99", " Ready   P99.90 ": "Ready p99.9", "Ready max": "Ready max", "ContainersStarted p50": "ContainersStarted p50",
-		"Ready p100": "", "Ready p0": "", "Ready mean": "", "Ready": "", "p99": "", "Ready p99 <= 5s": "",
+		"Ready p100": "", "Ready p0": "", "Ready": "", "p99": "", "Ready p99 <= 5s": "",
 	} {
 		f, err := ParseFigure(text)
 		s, sloErr := Parse(text + " <= 5s")
