@@ -111,14 +111,14 @@ func (u User) prepare(cmd *exec.Cmd) (holds []*os.File, err error) {
 			return holds, err
 		}
 	}
-	if !Reachable(cmd.Path) {
+	if !reachable(cmd.Path) {
 		cmd.Path, err = at(cmd.Path)
 	}
 	return holds, err
 }
 
-// Reachable reports whether every user may go to a file.
-func Reachable(path string) bool {
+// reachable reports whether every user may go to a file.
+func reachable(path string) bool {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil || !filepath.IsAbs(path) {
 		return false

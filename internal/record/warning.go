@@ -38,25 +38,26 @@ type WarningKind string
 // WarningNote.
 const (
 	WarningNote        WarningKind = "note"
-	WarningCut         WarningKind = "cut"         // the record, or what is missing of it
-	WarningResumed     WarningKind = "resumed"     // the run went on after a cut
-	WarningWatch       WarningKind = "watch"       // news did not come for a while
-	WarningCPU         WarningKind = "cpu"         // others used this machine
-	WarningStandstill  WarningKind = "standstill"  // the API answered nothing for seconds
-	WarningFewObjects  WarningKind = "fewObjects"  // a quantile of too few objects
-	WarningBefore      WarningKind = "beforeLoad"  // what was found before any load
-	WarningNotNormal   WarningKind = "notNormal"   // the target was not back to normal
-	WarningNotKnown    WarningKind = "notKnown"    // something could not be found out
-	WarningFields      WarningKind = "fields"      // of templates, which the API ignores
-	WarningCleanup     WarningKind = "cleanup"     // what was made was not removed
-	WarningSetting     WarningKind = "setting"     // of the target, which was changed for the run
-	WarningBeside      WarningKind = "beside"      // another run that was, or may have been, loading the target
-	WarningSignatures  WarningKind = "signatures"  // they cannot be used
-	WarningShape       WarningKind = "shape"       // one percentile misleads
-	WarningComparable  WarningKind = "comparable"  // of what two records were compared by
-	WarningLimit       WarningKind = "limit"       // more at once than the target's own limit lets
-	WarningNotFinite   WarningKind = "notFinite"   // figures that could not be written
-	WarningChosenAfter WarningKind = "chosenAfter" // what decides was chosen after the runs
+	WarningCut         WarningKind = "cut"           // the record, or what is missing of it
+	WarningResumed     WarningKind = "resumed"       // the run went on after a cut
+	WarningWatch       WarningKind = "watch"         // news did not come for a while
+	WarningCPU         WarningKind = "cpu"           // others used this machine
+	WarningStandstill  WarningKind = "standstill"    // the API answered nothing for seconds
+	WarningFewObjects  WarningKind = "fewObjects"    // a quantile of too few objects
+	WarningBefore      WarningKind = "beforeLoad"    // what was found before any load
+	WarningNotNormal   WarningKind = "notNormal"     // the target was not back to normal
+	WarningNotKnown    WarningKind = "notKnown"      // something could not be found out
+	WarningFields      WarningKind = "fields"        // of templates, which the API ignores
+	WarningConfig      WarningKind = "configuration" // what becomes of a setting of a configuration
+	WarningCleanup     WarningKind = "cleanup"       // what was made was not removed
+	WarningSetting     WarningKind = "setting"       // of the target, which was changed for the run
+	WarningBeside      WarningKind = "beside"        // another run that was, or may have been, loading the target
+	WarningSignatures  WarningKind = "signatures"    // they cannot be used
+	WarningShape       WarningKind = "shape"         // one percentile misleads
+	WarningComparable  WarningKind = "comparable"    // of what two records were compared by
+	WarningLimit       WarningKind = "limit"         // more at once than the target's own limit lets
+	WarningNotFinite   WarningKind = "notFinite"     // figures that could not be written
+	WarningChosenAfter WarningKind = "chosenAfter"   // what decides was chosen after the runs
 )
 
 // String is the warning in a line.

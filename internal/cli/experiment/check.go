@@ -58,6 +58,7 @@ useless.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	f.addUserData(cmd)
 	return cmd
 }
 
@@ -85,6 +86,9 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	}
 	w, err := x.loadWorkload()
 	if err != nil {
+		return nil, err
+	}
+	if err := x.variables(p, w); err != nil {
 		return nil, err
 	}
 	x.plan.Default(w)

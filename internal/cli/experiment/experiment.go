@@ -64,6 +64,7 @@ type experimentFlags struct {
 	confirm, repeat  string
 	levels           string
 	slos, goals, set []string
+	userData         string // a file
 	vary             []string
 	pace, scrape     string
 	guards           []string
@@ -84,6 +85,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	f.addUserData(cmd)
 	if cmd.Name() != "ab" {
 		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of a setting of the target by its key in a plan, such as lab.nodes; may be repeated, and each combination is a run of its own")
 	}
@@ -137,7 +139,8 @@ func newLimitCommand(p *process.Process, stop *process.Interrupts) *cobra.Comman
 		Short: "How far? Search an axis for the load line and confirm it",
 		Long: `Raise a workload until it fails, find out what failed and why, narrow the range,
 and confirm the highest level that holds by repeating it from empty. WORKLOAD is
-the name of a built-in workload or a directory with one.
+the name of a built-in workload, a directory with one, or a configuration of
+kube-burner.
 
 Where no target is named, one is made for the run and removed after it.
 An objective is ` + slo.Grammar + `.
@@ -201,10 +204,14 @@ func newRunCommand(p *process.Process, stop *process.Interrupts) *cobra.Command 
 	var resume string
 	cmd := &cobra.Command{
 		Use:   "run FILE | run --resume DIR",
-		Short: "Run an experiment from a file",
+		Short: "Run an experiment, or a kube-burner configuration, from a file",
 		Long: `Run the experiment in a file (schema: ` + plan.Schema + `). Every run leaves
-such a file in its directory: experiment.yaml. Flags that name a target override
-the file.
+such a file in its directory: experiment.yaml. Flags of a target override the file.
+
+A file with jobs is a kube-burner configuration. Its jobs are made in their order,
+each whole and as fast as its qps says, and each is a step of the run. Variables come
+from the environment, over these from --user-data, and over these from --set. limit,
+sweep and ab take such a file as a workload.
 
 With --resume, a run that was killed, interrupted or out of budget continues in
 its directory with the next step. A step that was cut is repeated from empty. A
@@ -216,6 +223,7 @@ budget starts again from zero.
 A plan may come from somebody else. It names no program, and no file that lies
 neither beside it nor below the working directory, unless --allow does, too.`,
 		Example: `  plimsoll run examples/002-pods-per-node.yaml
+  plimsoll run examples/kube-burner/density.yml --lab-nodes 10
   plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -231,6 +239,11 @@ neither beside it nor below the working directory, unless --allow does, too.`,
 				return resumeRun(cmd, p, stop, &f, resume)
 			}
 			file := args[0]
+			if _, ok := configurationIn(file); ok {
+				x := f.experiment(cmd, file)
+				x.plan.Kind, x.plan.Axis.Name, x.plan.Pace = plan.Sweep, workload.AxisJobs, plan.Pace{Max: true}
+				return x.run(p, stop)
+			}
 			loaded, err := loadPlan(file)
 			if err != nil {
 				return err
@@ -250,9 +263,10 @@ neither beside it nor below the working directory, unless --allow does, too.`,
 		},
 	}
 	f.addDryRun(cmd)
-	f.addOwn(cmd, namesSystem, ofConsent()...)
+	f.addOwn(cmd, func(settings.Field) bool { return true }, ofConsent()...)
 	f.addSignatures(cmd)
-	cmd.Flags().StringArrayVar(&f.set, "set", nil, "value of a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
+	f.addUserData(cmd)
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "variable of a configuration, or a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "a program, file or directory that the plan may name although it was not named on a command line or lies elsewhere; may be repeated: `path`")
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
@@ -268,19 +282,11 @@ func loadPlan(file string) (*plan.Plan, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, process.Usagef(nearest.File(file), "there is no file %s", file)
 	case errors.As(err, &problems):
-		if text, readErr := os.ReadFile(file); readErr == nil && looksLikeKubeBurner(text) {
-			return nil, process.Usagef("kube-burner configurations cannot be run yet; put it into a workload directory", "%s is not an experiment file: it has jobs and no schema", file)
-		}
 		return nil, process.Usagef("", "%w", err)
 	case err != nil:
 		return nil, process.Usagef("", "%w", err)
 	}
 	return loaded, nil
-}
-
-func looksLikeKubeBurner(text []byte) bool {
-	s := "\n" + string(text)
-	return strings.Contains(s, "\njobs:") && !strings.Contains(s, "\nschema:")
 }
 
 // experimentCommand is one experiment on its way from flags or a file to a
@@ -422,12 +428,15 @@ func (x *experimentCommand) targetFromFlags() {
 	x.plan.Target = x.flags.own.Over(x.plan.Target)
 }
 
-// LoadWorkload finds a workload by its name, or by its directory.
+// LoadWorkload finds a workload by its name, by its directory, or by the file that is
+// a configuration in kube-burner's format.
 func LoadWorkload(name string) (*workload.Workload, error) {
 	var unknown *workload.UnknownError
 	var w *workload.Workload
 	var err error
-	if strings.ContainsRune(name, filepath.Separator) || name == "." {
+	if dir, ok := configurationIn(name); ok {
+		w, err = workload.OfConfiguration(dir, filepath.Base(name), process.Clusters())
+	} else if strings.ContainsRune(name, filepath.Separator) || name == "." {
 		// Links within it lead nowhere else.
 		var root *os.Root
 		if root, err = os.OpenRoot(name); err == nil {
@@ -459,6 +468,9 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	}
 	w, err := x.loadWorkload()
 	if err != nil {
+		return err
+	}
+	if err := x.variables(p, w); err != nil {
 		return err
 	}
 	if x.file != "" && !x.flags.dryRun {

@@ -44,9 +44,6 @@ func (f *experimentFlags) addOwn(cmd *cobra.Command, take func(settings.Field) b
 	helpOfTarget(cmd)
 }
 
-// namesSystem reports whether a setting names a system: it stands by itself.
-func namesSystem(f settings.Field) bool { return !strings.Contains(f.Path, ".") }
-
 // mark says of a flag that it belongs to a target.
 func mark(flags *pflag.FlagSet, name, target string) {
 	f := flags.Lookup(name)

@@ -202,9 +202,13 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 		}
 		use("%s %s (%s)", what, is, b.At)
 	}
-	if strings.ContainsRune(r.plan.Workload, filepath.Separator) || r.plan.Workload == "." {
+	if strings.ContainsRune(r.plan.Workload, filepath.Separator) || r.plan.Workload == "." || r.workload.AsItIs {
+		dir := r.plan.Workload
+		if r.workload.AsItIs {
+			dir = filepath.Dir(dir)
+		}
 		for _, name := range read {
-			use("the file %s", filepath.Join(r.plan.Workload, name))
+			use("the file %s", filepath.Join(dir, name))
 		}
 	}
 	own, _ := r.plan.Settings(r.workload.Target) // the plan is valid

@@ -4,7 +4,7 @@
 // a job creates, in order. It talks to no cluster.
 //
 // Parse, Default and Validate are separate; Load does all three. What the
-// engine does not yet act on is named by Unsupported, so that no setting is
+// engine does not yet act on is named by Served, so that no setting is
 // ignored in silence.
 package kubeburner
 
@@ -26,6 +26,9 @@ type Config struct {
 
 	// UUID identifies the run; it comes from the caller, not from the file.
 	UUID string `yaml:"-"`
+
+	// env is the environment that object templates may read.
+	env map[string]string
 
 	// positions says what the file says, and where; nil for a Config made in
 	// code, in which every zero value counts as not set.
@@ -265,8 +268,10 @@ type PProfTarget struct {
 	LabelSelector map[string]string `yaml:"labelSelector"`
 	BearerToken   string            `yaml:"bearerToken"`
 	URL           string            `yaml:"url" check:"set"`
-	CertFile      string            `yaml:"certFile"`
-	KeyFile       string            `yaml:"keyFile"`
-	Cert          string            `yaml:"cert"`
-	Key           string            `yaml:"key"`
+	// UnixSocketPath is where the pod listens, instead of a port.
+	UnixSocketPath string `yaml:"unixSocketPath"`
+	CertFile       string `yaml:"certFile"`
+	KeyFile        string `yaml:"keyFile"`
+	Cert           string `yaml:"cert"`
+	Key            string `yaml:"key"`
 }

@@ -300,8 +300,8 @@ func TestDefaultOfAConfigMadeInCode(t *testing.T) {
 	if j.QPS != 50 || j.Burst != 10 || !j.WaitWhenFinished || j.MaxWaitTimeout != time.Hour || j.Objects[0].Replicas != 1 {
 		t.Errorf("got %+v", j)
 	}
-	if u := Unsupported(c); len(u) != 0 {
-		t.Errorf("defaults are reported as without effect: %v", u)
+	if refused, noted := Served(c); len(refused)+len(noted) != 0 {
+		t.Errorf("defaults are refused (%v) or noted (%v)", refused, noted)
 	}
 }
 
@@ -316,36 +316,43 @@ func TestDefaultsAreDefaultsOnce(t *testing.T) {
 	}
 }
 
-func TestUnsupportedGolden(t *testing.T) {
+func TestServedGolden(t *testing.T) {
 	var lines []string
-	for _, p := range Unsupported(load(t, "full.yml")) {
-		lines = append(lines, p.String())
+	refused, noted := Served(load(t, "full.yml"))
+	for _, p := range refused {
+		lines = append(lines, "refused: "+p.String())
 	}
-	golden.Check(t, *update, "full.unsupported.golden", []byte(strings.Join(lines, "\n")+"\n"))
-	if got := Unsupported(load(t, "supported.yml")); len(got) != 0 {
-		t.Errorf("what the engine does is reported as without effect: %v", got)
+	for _, p := range noted {
+		lines = append(lines, "noted: "+p.String())
+	}
+	golden.Check(t, *update, "full.served.golden", []byte(strings.Join(lines, "\n")+"\n"))
+	if refused, noted := Served(load(t, "supported.yml")); len(refused)+len(noted) != 0 {
+		t.Errorf("what the engine does is refused (%v) or noted (%v)", refused, noted)
 	}
 }
 
 // TestNothingIsIgnoredInSilence goes through every setting of a create job, its
-// objects and the global section: each is acted on, or named by Unsupported.
+// objects and the global section: each is acted on, or told of by Served.
 func TestNothingIsIgnoredInSilence(t *testing.T) {
 	actedOn := []string{
 		"global.functionTemplates",
 		"jobs[0].name", "jobs[0].jobType", "jobs[0].jobIterations", "jobs[0].qps", "jobs[0].burst", "jobs[0].namespace",
 		"jobs[0].namespacedIterations", "jobs[0].iterationsPerNamespace", "jobs[0].preCreateNamespaces",
 		"jobs[0].namespaceLabels", "jobs[0].namespaceAnnotations", "jobs[0].podWait", "jobs[0].waitWhenFinished",
-		"jobs[0].maxWaitTimeout", "jobs[0].cleanup", "jobs[0].defaultMissingKeysWithZero", "jobs[0].objects",
+		"jobs[0].jobIterationDelay", "jobs[0].jobPause", "jobs[0].objectDelay", "jobs[0].maxWaitTimeout", "jobs[0].cleanup", "jobs[0].defaultMissingKeysWithZero", "jobs[0].objects",
 		"jobs[0].objects[0].objectTemplate", "jobs[0].objects[0].replicas", "jobs[0].objects[0].inputVars",
 		"jobs[0].objects[0].wait", "jobs[0].objects[0].runOnce", "jobs[0].objects[0].repeatEveryNIterations",
 		// Without indexing and image loading there is nothing to skip.
-		"jobs[0].skipIndexing", "jobs[0].preLoadImages",
+		"jobs[0].skipIndexing", "jobs[0].preLoadPeriod", "jobs[0].preLoadNodeLabels", // by preLoadImages
+		// Named by what they are of.
+		"global.measurements", "jobs[0].measurements", "jobs[0].objects[0].waitOptions",
 		// What a create job does not have in the file.
 		"jobs[0].objects[0].kind", "jobs[0].objects[0].labelSelector", "jobs[0].objects[0].patchType", "jobs[0].objects[0].kubeVirtOp",
 	}
 	c := load(t, "full.yml")
 	named := map[string]bool{}
-	for _, p := range Unsupported(c) {
+	refused, noted := Served(c)
+	for _, p := range slices.Concat(refused, noted) {
 		named[p.Path] = true
 	}
 	check := func(prefix string, typ reflect.Type) {

@@ -44,7 +44,7 @@ func repeatable() map[string]bool {
 		delete(names, name)
 	}
 	for _, name := range []string{
-		"Binomial", "IndexToCombination", "GetSubnet24", "GetIPAddress", "ReadFile",
+		"Binomial", "IndexToCombination", "GetSubnet24", "GetIPAddress", "ReadFile", "env", "expandenv",
 		// Of the template language itself.
 		"and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call",
 		"eq", "ne", "lt", "le", "gt", "ge",
@@ -54,8 +54,8 @@ func repeatable() map[string]bool {
 	return names
 }
 
-// configFunctions are what a configuration can call: object templates' functions,
-// and sprig's two that read the environment, which here is the one passed in.
+// configFunctions are functions, and sprig's two that read the environment, which here
+// is the one passed in.
 func configFunctions(fsys fs.FS, env map[string]string) template.FuncMap {
 	f := functions(fsys)
 	lookup := func(name string) string { return env[name] }

@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		c, err := Parse("c.yml", []byte(text), Input{UUID: "u"})
 		if err == nil {
 			Default(c)
-			Unsupported(c)
+			Served(c)
 			if err = Validate(c); err == nil {
 				for i := range c.Jobs {
 					for s := range c.Jobs[i].Slots(0, 3) {

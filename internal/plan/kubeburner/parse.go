@@ -70,12 +70,37 @@ func Parse(file string, text []byte, in Input) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Config{UUID: in.UUID}
+	c := &Config{UUID: in.UUID, env: in.Env}
 	c.positions, err = strictyaml.Decode(file, rendered, c, strictyaml.LinesFrom(origin))
 	if err != nil {
 		return nil, err
 	}
+	for i := range c.Jobs {
+		for k := range c.Jobs[i].Objects {
+			vars := c.Jobs[i].Objects[k].InputVars
+			for name, value := range vars {
+				vars[name] = asInts(value)
+			}
+		}
+	}
 	return c, nil
+}
+
+// asInts gives whole numbers the type that template functions such as until take.
+func asInts(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return int(v)
+	case []any:
+		for i := range v {
+			v[i] = asInts(v[i])
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = asInts(v[k])
+		}
+	}
+	return v
 }
 
 // Templates reads and compiles the object templates of all jobs, and the
@@ -92,7 +117,7 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 		}
 		v.Fail(path, "%v", err)
 	}
-	options := TemplateOptions{FS: fsys}
+	options := TemplateOptions{FS: fsys, Env: c.env}
 	for i, name := range c.Global.FunctionTemplates {
 		text, err := readFile(fsys, name)
 		if err != nil {

@@ -22,9 +22,10 @@ type Source struct {
 
 // TemplateOptions are what an object template is compiled with.
 type TemplateOptions struct {
-	FS                fs.FS    // what ReadFile may read; nil is nothing
-	Functions         []Source // files with {{define}} blocks that the template may call
-	MissingKeysAsZero bool     // data that is not set reads as nothing instead of failing
+	FS                fs.FS             // what ReadFile may read; nil is nothing
+	Env               map[string]string // what env reads; with nil the template has no such function
+	Functions         []Source          // files with {{define}} blocks that the template may call
+	MissingKeysAsZero bool              // data that is not set reads as nothing instead of failing
 }
 
 // Vars is what an object template is rendered with for one object.
@@ -57,6 +58,9 @@ func (v Vars) data() map[string]any {
 // messages. The error is a *strictyaml.Error.
 func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
 	funcs := functions(o.FS)
+	if o.Env != nil {
+		funcs = configFunctions(o.FS, o.Env)
+	}
 	compiled, err := newTemplate(name, text, funcs, o.MissingKeysAsZero, o.Functions...)
 	if err != nil {
 		return nil, err

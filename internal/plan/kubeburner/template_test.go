@@ -463,7 +463,7 @@ func TestRepeatableFunctionsExist(t *testing.T) {
 		}
 	}
 	for name := range repeatable() {
-		if name == "env" || name == "randAlpha" || name == "now" || name == "uuidv4" || name == "keys" {
+		if name == "randAlpha" || name == "now" || name == "uuidv4" || name == "keys" {
 			t.Errorf("%s is taken for repeatable", name)
 		}
 	}

@@ -28,6 +28,7 @@ const (
 	Duration Type = "duration" // such as 10s; empty is none
 	Dist     Type = "dist"     // a distribution of delays, see package dist; empty is none
 	Quantity Type = "quantity" // as Kubernetes counts resources, such as 100m or 2Gi; empty is none
+	YAML     Type = "yaml"     // of the variables of a configuration; one that is not given is not set
 )
 
 func types() []string {
@@ -55,7 +56,7 @@ type Param struct {
 // hides reports whether a value of the parameter is secret.
 func (p Param) hides(value string) bool {
 	switch {
-	case value == "" || p.Type != String:
+	case value == "" || p.Type != String && p.Type != YAML:
 		return false
 	case redact.IsHidden(value), redact.Message(value) != value:
 		return true
@@ -81,7 +82,7 @@ func (w *Workload) Hide(secrets *redact.Secrets, name, value string) (string, er
 var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`)
 
 // resolve checks a value and gives it as templates get it: an int64, a float64,
-// a bool, or a string; an empty one of any type is a string.
+// a bool, or a string, or what YAML says; an empty one of any type is a string.
 func (p Param) resolve(text string) (any, error) {
 	if p.Optional && text == "" {
 		return "", nil
@@ -142,6 +143,12 @@ func (p Param) resolve(text string) (any, error) {
 			return nil, fmt.Errorf("%q is not a quantity such as 100m or 2Gi", text)
 		}
 		return text, nil
+	case YAML:
+		var value any
+		if _, err := strictyaml.Decode("", []byte(text), &value); err != nil {
+			return nil, fmt.Errorf("%q is not YAML: %s", text, strictyaml.Problems(err)[0].Message)
+		}
+		return value, nil
 	case String:
 		if text != "" && p.Pattern != "" {
 			whole, err := regexp.Compile(`^(?:` + p.Pattern + `)$`)
@@ -175,6 +182,9 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	resolved := Params{data: make(map[string]any, len(w.Params))}
 	for _, p := range w.Params {
 		text, ok := given[p.Name]
+		if !ok && p.Type == YAML {
+			continue
+		}
 		if !ok {
 			text = p.Default
 		}

@@ -56,6 +56,9 @@ type Workload struct {
 	// for; default 5 m.
 	StepTimeout time.Duration `yaml:"stepTimeout"`
 
+	// AsItIs says that the configuration is all there is: its own rates, pauses and
+	// waits hold.
+	AsItIs bool `yaml:"-"`
 	// Target is what the target of that name declares.
 	Target Target `yaml:"-"`
 	// Followed is what the target has read of Objects, nil for nothing.
@@ -75,6 +78,9 @@ type Target struct {
 	// Configured says that a configuration in kube-burner's format tells what
 	// is made.
 	Configured bool
+	// ConfigurationAxes are those along which such a configuration is raised as it
+	// stands; AxisJobs is one of them.
+	ConfigurationAxes []Axis
 	// Settings are a new struct of the target's own settings, which stand under
 	// target: in a plan; nil for a target without any.
 	Settings func() settings.Own
@@ -405,7 +411,11 @@ func (w *Workload) Files() fs.FS { return w.files }
 // Config is the configuration with parameters filled in, for a run with that
 // UUID. The target must take one.
 func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
-	c, err := kubeburner.Load(w.files, w.ConfigFile, kubeburner.Input{UserData: p.Data(), UUID: uuid})
+	in := kubeburner.Input{UserData: p.Data(), UUID: uuid}
+	if w.AsItIs {
+		in.Env = p.All()
+	}
+	c, err := kubeburner.Load(w.files, w.ConfigFile, in)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "there is no file %q beside it", w.ConfigFile)})
 	}

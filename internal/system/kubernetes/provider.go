@@ -436,8 +436,8 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
-	if problems := kubeburner.Unsupported(v.Config); len(problems) > 0 {
-		return v, system.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
+	if refused, _ := kubeburner.Served(v.Config); len(refused) > 0 {
+		return v, system.Mistakef("take it out of the configuration", "%w", strictyaml.Join(refused))
 	}
 	for j := range v.Config.Jobs {
 		if job := &v.Config.Jobs[j]; t.Namespace != "" {

@@ -52,7 +52,7 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 // load is the workload as the cluster takes it.
 func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf,
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -109,6 +110,10 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 		defer cancel()
 		closed := t.Close(ctx)
 		return nil, left(err, closed, t.Progress().Left)
+	}
+	_, noted := kubeburner.Served(load.Config)
+	for _, p := range noted {
+		t.Emit(&record.Note{Warning: record.WarningConfig, Place: p.Path, Text: p.Message})
 	}
 	for _, text := range t.population.UnknownFields() {
 		t.Emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
@@ -258,10 +263,17 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
 		want = t.population.Whole()
-	case observe.AxisIterations:
-		want = int(math.Floor(level.Value+1e-9)) * t.population.PerIteration()
 	}
-	load, err := t.population.Plan(want)
+	var load create.Raising
+	var err error
+	switch t.Load.Axis {
+	case observe.AxisIterations:
+		load = t.population.PlanIterations(int(math.Floor(level.Value + 1e-9)))
+	case observe.AxisJobs:
+		load, err = t.population.PlanJobs(int(math.Floor(level.Value + 1e-9)))
+	default:
+		load, err = t.population.Plan(want)
+	}
 	if err != nil {
 		return system.Batch{}, err
 	}
@@ -286,11 +298,18 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
 	}
+	var paced *create.Pacing
+	if t.Load.AsItIs {
+		paced = t.population.Pacing(load.Slots, t.Clock.Now, t.settled)
+	}
 	t.population.Units += load.Units
 	t.watch.Followed.Expect(t.population.Units)
 	batch := system.Batch{
 		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
+	}
+	if paced != nil {
+		batch.Due = paced.Due
 	}
 	switch t.Load.Axis {
 	case observe.AxisPodsPerNode:
@@ -302,6 +321,8 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		batch.Reached = float64(t.population.Units)
 	case observe.AxisIterations:
 		batch.Reached = float64(t.population.Iterations)
+	case observe.AxisJobs:
+		batch.Reached = level.Value
 	case observe.AxisBulk:
 		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
 	}
@@ -376,14 +397,19 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 }
 
 // inBulks lets requests go in bulks of a size, each once all of the bulks before
-// it are there. One that nothing moves in for as long as objects are followed is
-// given up: its objects are judged as they are.
+// it are there.
 func (t *Target) inBulks(size int) func(i int) bool {
-	return func(i int) bool {
-		before := i / size * size
-		p := t.Progress()
-		return p.Arrived+p.Failed >= before || (t.Clock.Now()-p.Moved).Duration() > t.Load.Follow
+	return func(i int) bool { return t.settled() >= i/size*size }
+}
+
+// settled is how many objects are there or will never be. Where nothing moves for as
+// long as objects are followed, all are: they are judged as they are.
+func (t *Target) settled() int {
+	p := t.Progress()
+	if (t.Clock.Now() - p.Moved).Duration() > t.Load.Follow {
+		return math.MaxInt
 	}
+	return p.Arrived + p.Failed
 }
 
 // Progress implements system.Target.

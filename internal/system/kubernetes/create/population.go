@@ -107,7 +107,7 @@ type Population struct {
 	Iterations int   // of the last job
 	Units      int   // pods
 	SetUp      []int // things of each stage of the set-up
-	prepared   bool  // the jobs before the last one were made
+	Jobs       int   // that were made whole
 }
 
 // Whole is how many objects the configuration itself asks for.
@@ -167,37 +167,9 @@ func (p *Population) follows(job int) bool {
 // iterations of the last job. The jobs before it are made once, whole, when
 // the target is empty, or along with it where they set it up. Where objects are
 // begun that were set up, the slots are those of their beginning.
-func (p *Population) Plan(want int) (r Raising, err error) {
+func (p *Population) Plan(want int) (Raising, error) {
 	last := len(p.config.Jobs) - 1
-	if p.objects != nil {
-		r.SetUp = make([][]PlannedSlot, len(p.objects.SetUp))
-	}
-	take := func(j, from, to int) {
-		for s := range p.config.Jobs[j].Slots(from, to) {
-			m := p.makers[j][s.Object]
-			if m.later {
-				continue
-			}
-			if m.stage < 0 {
-				r.Slots = append(r.Slots, PlannedSlot{s, m, false})
-				r.Units += m.units
-				continue
-			}
-			r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{s, m, false})
-			if m.objects.Begin != nil && m.units > 0 {
-				r.Slots = append(r.Slots, PlannedSlot{s, m, true})
-				r.Units += m.units
-			}
-		}
-	}
-	if !p.prepared {
-		for j := range last {
-			if !p.follows(j) {
-				take(j, 0, p.config.Jobs[j].JobIterations)
-			}
-		}
-		p.prepared = true
-	}
+	r := p.before()
 	empty := 0
 	for {
 		n := 0
@@ -214,12 +186,75 @@ func (p *Population) Plan(want int) (r Raising, err error) {
 		if p.Units+r.Units+n > want {
 			return r, nil
 		}
-		for j := range last {
-			if p.follows(j) {
-				take(j, p.Iterations, p.Iterations+1)
-			}
+		p.iterate(&r)
+	}
+}
+
+// PlanIterations is Plan to a number of iterations of the last job.
+func (p *Population) PlanIterations(want int) Raising {
+	r := p.before()
+	for p.Iterations < want {
+		p.iterate(&r)
+	}
+	return r
+}
+
+// PlanJobs lists the slots of the jobs up to the one of that number, from 1, that were
+// not made yet: each whole.
+func (p *Population) PlanJobs(want int) (r Raising, err error) {
+	if n := len(p.config.Jobs); want > n {
+		return r, system.Mistakef("", "job %d is asked for, and the configuration has %d", want, n)
+	}
+	for ; p.Jobs < want; p.Jobs++ {
+		p.take(&r, p.Jobs, 0, p.config.Jobs[p.Jobs].JobIterations)
+	}
+	return r, nil
+}
+
+// before begins with the jobs before the last one, where they were not made yet and
+// are not made along with it.
+func (p *Population) before() (r Raising) {
+	if p.objects != nil {
+		r.SetUp = make([][]PlannedSlot, len(p.objects.SetUp))
+	}
+	last := len(p.config.Jobs) - 1
+	for j := p.Jobs; j < last; j++ {
+		if !p.follows(j) {
+			p.take(&r, j, 0, p.config.Jobs[j].JobIterations)
 		}
-		take(last, p.Iterations, p.Iterations+1)
-		p.Iterations++
+	}
+	p.Jobs = last
+	return r
+}
+
+// iterate adds an iteration of the last job, and of those that are made along with it.
+func (p *Population) iterate(r *Raising) {
+	last := len(p.config.Jobs) - 1
+	for j := range last {
+		if p.follows(j) {
+			p.take(r, j, p.Iterations, p.Iterations+1)
+		}
+	}
+	p.take(r, last, p.Iterations, p.Iterations+1)
+	p.Iterations++
+}
+
+// take adds iterations of a job.
+func (p *Population) take(r *Raising, j, from, to int) {
+	for s := range p.config.Jobs[j].Slots(from, to) {
+		m := p.makers[j][s.Object]
+		if m.later {
+			continue
+		}
+		if m.stage < 0 {
+			r.Slots = append(r.Slots, PlannedSlot{s, m, false})
+			r.Units += m.units
+			continue
+		}
+		r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{s, m, false})
+		if m.objects.Begin != nil && m.units > 0 {
+			r.Slots = append(r.Slots, PlannedSlot{s, m, true})
+			r.Units += m.units
+		}
 	}
 }

@@ -74,12 +74,13 @@ const NodesNotReady = "nodesNotReady"
 
 // The axes that a cluster can be raised along.
 const (
-	AxisPodsPerNode = "pods-per-node" // closed: pods in place, on average over the nodes
-	AxisRate        = "rate"          // open: pods that arrive, per second
-	AxisObjects     = "objects"       // closed: objects in place
-	AxisAtOnce      = "at-once"       // closed: objects that are asked for at once, each level from empty
-	AxisIterations  = "iterations"    // closed: iterations of the last job, each level from empty
-	AxisBulk        = "bulk"          // closed: objects that are asked for at once, of a number that each level makes
+	AxisPodsPerNode = "pods-per-node"   // closed: pods in place, on average over the nodes
+	AxisRate        = "rate"            // open: pods that arrive, per second
+	AxisObjects     = "objects"         // closed: objects in place
+	AxisAtOnce      = "at-once"         // closed: objects that are asked for at once, each level from empty
+	AxisIterations  = "iterations"      // closed: iterations of the last job, each level from empty
+	AxisJobs        = workload.AxisJobs // closed: jobs of the configuration, each whole
+	AxisBulk        = "bulk"            // closed: objects that are asked for at once, of a number that each level makes
 )
 
 // Declare is what a cluster declares of itself as a target.
@@ -89,7 +90,12 @@ func Declare() workload.Target {
 		Axes: map[string]workload.TargetAxis{
 			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
 			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
-			AxisIterations: {Loop: workload.Closed, Whole: true},
+			AxisIterations: {Loop: workload.Closed, Whole: true}, AxisJobs: {Loop: workload.Closed},
+		},
+		ConfigurationAxes: []workload.Axis{
+			{Name: AxisIterations, Unit: "iterations", Help: "iterations of the last job, each level from empty", Default: workload.Range{From: 10, Step: 10, Max: 100_000}},
+			{Name: AxisJobs, Unit: "jobs", Help: "jobs that are made, each whole and in their order", Default: workload.Range{From: 1, Step: 1, Max: 1000}},
+			{Name: AxisPodsPerNode, Unit: "pods/node", Help: "average number of pods on each node, raised by iterations of the last job", Default: workload.Range{From: 50, Step: 50, Max: 500}},
 		},
 		Takes: workload.TakesScrape(map[string]string{
 			"fresh":         "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)",

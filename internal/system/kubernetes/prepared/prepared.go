@@ -28,6 +28,8 @@ type Workload struct {
 	// Arms are the loads of a comparison by name, of which each level names
 	// one; they differ in parameters. Without any, every level is Variant's.
 	Arms map[string]Variant
+	// AsItIs says that the configuration's own rates, pauses and waits hold.
+	AsItIs bool
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
 	// Namespace is one that exists and that everything is made in, "" for

@@ -1,0 +1,136 @@
+package kubeburner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Served tells what becomes of the settings of a defaulted configuration that the
+// engine does not act on: those that it refuses, since the run would not be what was
+// asked for, and those that it takes and a run tells of, since what they ask for is
+// done anyway or changes no figure. Both are in the order of their lines; a default
+// that the file does not state is in neither. Hint tells what helps, where that is of
+// use.
+func Served(c *Config) (refused, noted []strictyaml.Problem) {
+	u := &served{Validation: strictyaml.Validation{At: c.positions}}
+	g := &c.Global
+	u.says("global.requestTimeout", "a request is tried again until the cluster has not answered for a minute")
+	u.says("global.timeout", "it is the default of maxWaitTimeout, and does not end the run")
+	u.takes(g.GC, "global.gc", "a run always removes what it made")
+	u.takes(g.GCMetrics, "global.gcMetrics", "nothing is measured during the removal")
+	u.takes(g.WaitWhenFinished, "global.waitWhenFinished", "each job is waited for")
+	u.takes(g.ClusterHealth, "global.clusterHealth", "a cluster that is not fit to be loaded is always refused")
+	u.takes(g.DeletionStrategy == deleteByResource, "global.deletionStrategy", "objects are removed in the order that is fastest")
+	u.measurements("global.measurements", g.Measurements)
+	for i := range c.Jobs {
+		u.job(strictyaml.Index("jobs", i), &c.Jobs[i])
+	}
+	for i, e := range c.MetricsEndpoints {
+		path := strictyaml.Index("metricsEndpoints", i)
+		u.takes(e.Endpoint != "" && len(e.Metrics) > 0, path+".metrics", "metrics are not queried")
+		u.refuses(e.Endpoint != "" && len(e.Alerts) > 0, path+".alerts", "alerts are not evaluated, and a run without them could pass that should fail", "")
+		u.takes(e.Indexer.Type != "" && e.Indexer.Type != "local", path+".indexer.type", "nothing is sent to an indexer: the run's directory has all that was recorded")
+	}
+	return u.sorted(u.Problems), u.sorted(u.noted)
+}
+
+type served struct {
+	strictyaml.Validation // those that are refused
+	noted                 []strictyaml.Problem
+}
+
+func (u *served) sorted(list []strictyaml.Problem) []strictyaml.Problem {
+	return strictyaml.Problems(strictyaml.Join(list))
+}
+
+// refuses reports the setting at path if it asks for something.
+func (u *served) refuses(asks bool, path, instead, hint string) {
+	if asks {
+		u.Add(path, hint, "is not served yet: %s", instead)
+	}
+}
+
+// takes notes the setting at path if it asks for something.
+func (u *served) takes(asks bool, path, instead string) {
+	if asks {
+		u.noted = append(u.noted, u.At.Problem(path, "%s", instead))
+	}
+}
+
+// says notes the setting at path if the file states it.
+func (u *served) says(path, instead string) { u.takes(u.At.Has(path), path, instead) }
+
+func (u *served) measurements(path string, list []Measurement) {
+	for i, m := range list {
+		path := strictyaml.Index(path, i)
+		u.refuses(m.Name != podLatency, path+".name", m.Name+" is not measured", "every run measures its pods")
+		u.takes(m.QuantilesIndexer+m.TimeseriesIndexer != "", path+".quantilesIndexer", "nothing is sent to an indexer: the run's directory has all that was recorded")
+	}
+}
+
+// podLatency is the measurement that every run makes.
+const podLatency = "podLatency"
+
+func (u *served) job(path string, j *Job) {
+	if j.JobType != Create {
+		u.refuses(true, path+".jobType", "only create jobs are run", "")
+		return
+	}
+	u.refuses(j.ExecutionMode == sequential, path+".executionMode", "objects are created side by side", "")
+	u.refuses(j.ObjectWait, path+".objectWait", "objects are not waited for one by one", "podWait waits after each iteration")
+	u.refuses(len(j.Watchers) > 0, path+".watchers", "no extra watches are opened", "")
+	u.refuses(len(j.Hooks) > 0, path+".hooks", "no commands are run", "")
+	u.refuses(j.ChurnConfig.On(), path+".churnConfig", "nothing is deleted and created again", "")
+	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
+	u.takes(!j.WaitWhenFinished, path+".waitWhenFinished", "each job is waited for")
+	u.takes(!j.WaitForDeletion, path+".waitForDeletion", "a removal is always waited for")
+	u.says(path+".metricsClosing", "nothing is queried")
+	u.takes(j.MetricsAggregate, path+".metricsAggregate", "nothing is queried")
+	u.takes(j.GC, path+".gc", "a run always removes what it made, once the last job has ended")
+	u.takes(!j.VerifyObjects, path+".verifyObjects", "every object is accounted for")
+	u.takes(!j.ErrorOnVerify, path+".errorOnVerify", "an object that is missing counts against the run")
+	u.takes(j.PreLoadImages && u.At.Has(path+".preLoadImages") || u.At.Has(path+".preLoadPeriod") || len(j.PreLoadNodeLabels) > 0,
+		path+".preLoadImages", "images are not pulled beforehand: a node pulls one for its first pod, and ImagesReady tells how long that took")
+	u.measurements(path+".measurements", j.Measurements)
+	for i := range j.Objects {
+		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)
+		u.refuses(u.At.Has(path+".waitOptions") && o.Wait, path+".waitOptions", "an object is ready by the meaning of its kind", "")
+		u.takes(!o.Churn, path+".churn", "nothing is deleted and created again")
+		u.refuses(o.Group.GC, path+".group", "objects are not removed in groups", "")
+		for _, key := range []string{"kind", "apiVersion", "labelSelector", "patchType", "kubeVirtOp"} {
+			u.says(path+"."+key, "a create job makes what its object template says")
+		}
+	}
+}
+
+// Thresholds are the objectives that the thresholds of pod latencies are, in the words
+// of package slo; a milestone is called as a condition is, but for PodScheduled.
+func Thresholds(c *Config) (list []string) {
+	all := slices.Clone(c.Global.Measurements)
+	for _, j := range c.Jobs {
+		all = append(all, j.Measurements...)
+	}
+	for _, m := range all {
+		for _, t := range m.Thresholds {
+			if m.Name == podLatency {
+				list = append(list, objective(t))
+			}
+		}
+	}
+	return slices.Compact(list)
+}
+
+func objective(t Threshold) string {
+	figure := map[string]string{"Avg": "mean", "Max": "max"}[t.Metric]
+	if figure == "" {
+		figure = strings.ToLower(t.Metric)
+	}
+	milestone := t.ConditionType
+	if milestone == "PodScheduled" {
+		milestone = "Scheduled"
+	}
+	return fmt.Sprintf("%s %s <= %s", milestone, figure, t.Threshold)
+}
