@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -419,11 +420,39 @@ func (m *matrix) together(t *testing.T, f fault, on []load) {
 				c.end()
 			}
 			undo()
+			if err := of[0].lab.works(t.Context()); err != nil {
+				of[0].problem("after it the lab does not work: %v", err)
+			}
 		})
 	}
 	labs.Wait()
 	for _, c := range cells {
 		t.Run(c.load.name, func(t *testing.T) { m.judge(t, c) })
+	}
+}
+
+// works waits until the lab takes a namespace and removes it again: whose server was
+// away looks for it again after pauses that have grown meanwhile.
+func (l *sharedLab) works(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	const name = "matrix-works"
+	spaces := l.client.CoreV1().Namespaces()
+	for {
+		_, err := spaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err == nil || apierrors.IsAlreadyExists(err) {
+			err = spaces.Delete(ctx, name, metav1.DeleteOptions{})
+		}
+		for err == nil {
+			if _, err = spaces.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+				return nil
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(time.Second)
 	}
 }
 

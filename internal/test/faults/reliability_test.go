@@ -46,7 +46,22 @@ func (m *matrix) page() string {
 		}
 		return strings.Join(parts, ", ")
 	}))
-	return b.String() + legend()
+	return b.String() + legend() + kept()
+}
+
+// pageFile is where the page lies, and heading begins what people write below it.
+const (
+	pageFile = "../../../docs/reliability.md"
+	heading  = "\n## Seeds that were made\n"
+)
+
+// kept is what people have written below the page, which a new table leaves alone.
+func kept() string {
+	text, _ := os.ReadFile(pageFile)
+	if _, below, ok := strings.Cut(string(text), heading); ok {
+		return heading + below
+	}
+	return ""
 }
 
 // rows is the table of Markdown, with what a cell that is made says.
@@ -141,7 +156,7 @@ const ending = `
 // The page has the rows and columns of the matrix, whatever the latest results
 // were: a fault that is added is documented.
 func TestTheReliabilityPageShowsTheMatrix(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/reliability.md")
+	text, err := os.ReadFile(pageFile)
 	if err != nil {
 		t.Fatal(err)
 	}
