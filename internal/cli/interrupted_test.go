@@ -94,6 +94,48 @@ func TestSIGTERMDoesNotWaitForARemoval(t *testing.T) {
 	}
 }
 
+// A comparison that goes on until it is decided, and is cut before, decides by the
+// repeated interval of the blocks that are whole: one block has none, half of one
+// counts for nothing, and the interval is wider than that of as many blocks that were
+// fixed before. The exit code is the signal's, whatever is decided.
+func TestWhatACutComparisonDecides(t *testing.T) {
+	for _, tt := range []struct {
+		why, arm string
+		step     int // in which the signal comes
+		signal   syscall.Signal
+		verdict  string
+		blocks   int     // that were judged
+		fixed    float64 // Student's bound at 95 % for as many
+	}{
+		{"one block, however different", "latency=constant:500ms", 3, syscall.SIGTERM, "inconclusive", 0, 0},
+		{"three and a half blocks, far apart", "latency=constant:250ms", 7, syscall.SIGTERM, "worse", 3, 4.303},
+		{"four and a half blocks, about the margin", "latency=uniform:195ms,225ms", 9, syscall.SIGINT, "inconclusive", 4, 3.182},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			onVirtualClock(t, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "run")
+				signals := make(chan os.Signal, 1)
+				p := inMemory(t, nil, "ab", "simulated", "--level", "20", "--seed", "1", "--hold", "1s", "--margin", "5%", "--until", "decided", "--repeat", "4..13",
+					"--arm", "a:latency=constant:200ms", "--arm", "b:"+tt.arm, "--out", dir)
+				p.Stdout, p.Stderr, p.Signals = new(bytes.Buffer), &trigger{on: fmt.Sprint("step ", tt.step, " "), then: func() { signals <- tt.signal }}, signals
+				code, want := Main(p), 128+int(tt.signal)
+				again := command(t, nil, "analyze", dir)
+				r := resultIn(t, dir)
+				if code != want || r.ExitCode != want || again.code != want {
+					t.Errorf("exit code %d, in result.json %d, judged again %d; want %d", code, r.ExitCode, again.code, want)
+				}
+				if string(r.Verdict) != tt.verdict {
+					t.Errorf("%s: %s", r.Verdict, r.Why)
+				}
+				s := r.Comparison.Levels[0].Sequential
+				if (s == nil) != (tt.blocks == 0) || s != nil && (s.Blocks != tt.blocks || s.Bound == nil || *s.Bound <= tt.fixed || s.Futile) {
+					t.Errorf("judged %+v, want %d blocks, with a bound above %g", s, tt.blocks, tt.fixed)
+				}
+			})
+		})
+	}
+}
+
 // codeIn is the verdict and the exit code in a result.json of any kind.
 func codeIn(t *testing.T, dir string) (verdict string, code int) {
 	t.Helper()

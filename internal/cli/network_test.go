@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -69,19 +70,39 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 func TestMeasuredANetworkLinksRate(t *testing.T) {
 	p := networkProgram(t)
 	suite.Measures(t)
-	got := p.Run(t, "sweep", "network-path", "--axis", "streams", "--levels", "2", "--repeat", "1", "--hold", "3s", "--out", "r",
-		"--set", "pattern=bulk", "--set", "size=100000", "--set", "linkRate=50Mbit", "--set", "gso=off", "--set", "tso=off", "--slo", "errors <= 0%")
-	if got.Code != process.ExitHeld {
-		t.Fatalf("%+v", got)
-	}
-	s := p.Result(t, "r").Steps[0]
+	s := bulkStep(t, p, "r", "link", "linkRate=50Mbit", "gso=off", "tso=off")
 	// Of each frame of 1514 bytes 1448 are the answer's.
 	if rate := s.Metrics["throughput"] * 1e3 * 1514 / 1448; math.Abs(rate-50) > 1.5 {
 		t.Errorf("the link carried %.1f Mbit/s, want 50", rate)
 	}
-	if b := s.Bottleneck.Bound(); b == nil || b.Name != "link" {
-		t.Errorf("bound by %+v, want the link", b)
+}
+
+// A small window on a fast link, and a program that carries packets, are named as what
+// bound a step.
+func TestMeasuredWhatBindsANetworkPath(t *testing.T) {
+	p := networkProgram(t)
+	suite.Measures(t)
+	suite.Long(t, "each is a step of its own")
+	bulkStep(t, p, "w", "window", "window=20000", "linkRate=1Gbit")
+	bulkStep(t, p, "c", "carriers", "path=wireguard", "gso=off", "tso=off", "gro=off")
+}
+
+// bulkStep is a step of large answers that was bound by what has that name.
+func bulkStep(t *testing.T, p *harness.Program, out, bound string, set ...string) result.Step {
+	t.Helper()
+	args := []string{"sweep", "network-path", "--axis", "streams", "--levels", "2", "--repeat", "1", "--hold", "3s", "--out", out, "--set", "pattern=bulk", "--set", "size=100000", "--slo", "errors <= 0%"}
+	for _, x := range set {
+		args = append(args, "--set", x)
 	}
+	got := p.Run(t, args...)
+	if got.Code != process.ExitHeld {
+		t.Fatalf("%+v", got)
+	}
+	s := p.Result(t, out).Steps[0]
+	if b := s.Bottleneck.Bound(); b == nil || b.Name != bound {
+		t.Errorf("%v: bound by %+v, want the %s", set, b, bound)
+	}
+	return s
 }
 
 // What cannot be is refused before any load, with what helps.

@@ -44,6 +44,44 @@ func steps(p *harness.Program, dir string) int {
 	})
 }
 
+// A plan that was edited since the run began is refused, with the file and what to do;
+// undone, the run goes on.
+func TestAnEditedPlanIsNotResumed(t *testing.T) {
+	onVirtualClock(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "run")
+		if got := command(t, nil, "sweep", "simulated", "--levels", "10,20", "--hold", "2s", "--budget", "3s", "--out", dir); got.code != process.ExitInconclusive {
+			t.Fatalf("exit code %d: %s", got.code, got.stderr)
+		}
+		file := record.Dir(dir).Path(record.ExperimentFile)
+		plan, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit := func(from, to string) {
+			if err := os.WriteFile(file, []byte(strings.Replace(string(plan), from, to, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range []struct{ from, to, says string }{
+			{"- 20.0", "- 30.0", "step 2 is on record at 20 (sweep), but by the plan it is at 30"},
+			{"schema:", "# faster\nschema:", "experiment.yaml is not as the run has written it"},
+			{"hold: 2s", "hold: 1s", "its parameters, target, pace, hold, timeout, guards or seed changed"},
+			{"hold: 2s", "hold: 2 weeks", `is not a duration`},
+		} {
+			edit(tt.from, tt.to)
+			got := command(t, nil, "run", "--resume", dir)
+			hint := "undo what was changed in " + file + ", or start again: plimsoll run " + file
+			if got.code != process.ExitUsage || !strings.Contains(got.stderr, tt.says) || !strings.Contains(got.stderr, file) || !strings.Contains(tt.to, "weeks") && !strings.Contains(got.stderr, hint) {
+				t.Errorf("%q: exit code %d, want %q and %q:\n%s", tt.to, got.code, tt.says, hint, got.stderr)
+			}
+		}
+		edit("", "")
+		if got := command(t, nil, "run", "--resume", dir); got.code == process.ExitUsage {
+			t.Errorf("undone: exit code %d: %s", got.code, got.stderr)
+		}
+	})
+}
+
 // A run on a private lab is killed, and its lab with it, goes on, is interrupted,
 // goes on again, and comes to the planted limit.
 func TestAKilledRunIsResumed(t *testing.T) {

@@ -111,14 +111,14 @@ func (u User) prepare(cmd *exec.Cmd) (holds []*os.File, err error) {
 			return holds, err
 		}
 	}
-	if !reachable(cmd.Path) {
+	if !Reachable(cmd.Path) {
 		cmd.Path, err = at(cmd.Path)
 	}
 	return holds, err
 }
 
-// reachable reports whether every user may go to a file.
-func reachable(path string) bool {
+// Reachable reports whether every user may go to a file.
+func Reachable(path string) bool {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil || !filepath.IsAbs(path) {
 		return false

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/proc"
 )
@@ -93,6 +94,9 @@ func (m *Machine) Command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// firstExtra is the number of the first of a command's further files.
+const firstExtra = 3
+
 // Start starts a command. What kills its process kills a program that enters the
 // machine, not the command itself, which ends with the machine at the latest.
 //
@@ -105,6 +109,16 @@ func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 		more = append(more, "--setgid="+strconv.Itoa(how.As.Group), "--setuid="+strconv.Itoa(how.As.ID))
 		self := proc.Self()
 		how.As = &self
+		// The command may lie where its user cannot go.
+		if at := slices.Index(cmd.Args, "--") + 1; filepath.IsAbs(cmd.Args[at]) && !proc.Reachable(cmd.Args[at]) {
+			f, err := os.OpenFile(cmd.Args[at], unix.O_PATH|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return nil, fmt.Errorf("start %s: %w", how.Name, err)
+			}
+			defer f.Close()
+			cmd.Args[at] = fmt.Sprintf("/proc/self/fd/%d", firstExtra+len(cmd.ExtraFiles))
+			cmd.ExtraFiles = append(cmd.ExtraFiles, f)
+		}
 	}
 	more = append(more, "--wd="+m.Path(cmp.Or(cmd.Dir, "/")))
 	cmd.Dir = ""

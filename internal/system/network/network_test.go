@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ var suite = harness.New(os.Getenv)
 func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 
 // program is the built program, where paths can be built.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		harness.Able(t, errors.New("root alone may make network namespaces"))
@@ -34,9 +35,13 @@ func program(t *testing.T) string {
 
 // built is a path that is taken away with the test. What this kernel has not is left
 // out, and what is not installed.
-func built(t *testing.T, s settings) *network {
+func built(t testing.TB, s settings) *network {
 	t.Helper()
-	executable := program(t)
+	return builtBy(t, program(t), s)
+}
+
+func builtBy(t testing.TB, executable string, s settings) *network {
+	t.Helper()
 	tied := proc.NewTie()
 	t.Cleanup(tied.Close)
 	dir, err := os.MkdirTemp("", "plimsoll-network-") // where programs without rights may go
@@ -196,6 +201,21 @@ func TestHeadersOfPaths(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Programs without rights run wherever plimsoll lies.
+func TestAProgramWhereItsUserCannotGo(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "the program is copied")
+	file := filepath.Join(t.TempDir(), "plimsoll")
+	text, err := os.ReadFile(program(t))
+	if err == nil {
+		err = os.WriteFile(file, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	builtBy(t, file, settings{kind: kindNamed("wireguard"), mtu: 1500, queues: 1, clientCPUs: []int{0}, serverCPUs: []int{0}})
 }
 
 // A database of an Open vSwitch that has ended is told in the words that a node of a

@@ -209,8 +209,8 @@ func (m *matrix) judge(t *testing.T, c *cell) {
 		m.healed.verdicts[v]++
 	}
 	m.mu.Unlock()
-	if !c.fault.must.holds(v) {
-		c.problem("exit code %d, its twin's was %d; must hold: %s\nfirst: %s\n%s", c.got.Code, m.twins[c.load.name].got.Code, c.fault.must, c.first(), c.said())
+	if must := c.fault.mustOn(c.load); !must.holds(v) {
+		c.problem("exit code %d, its twin's was %d; must hold: %s\nfirst: %s\n%s", c.got.Code, m.twins[c.load.name].got.Code, must, c.first(), c.said())
 	}
 	if len(c.problems) > 0 {
 		t.Errorf("%s\nmade again: make faults SEED=%d FAULT='%s' LOAD='%s'", strings.Join(c.problems, "\n"), m.seed, c.fault.name, c.load.name)
@@ -472,15 +472,16 @@ func (m *matrix) summary(t *testing.T) {
 	}
 	other := judged - m.healed.verdicts[same]
 	t.Logf("seed %d: %d runs, %d not made because the time was over, %d not judged because the machine was busy; of %d whose fault a client can heal %d ended as the twin", m.seed, n, m.unmade, busy, judged, judged-other)
-	if os.Getenv(faultVariable) == "" && os.Getenv(loadVariable) == "" {
-		if 20*other > judged {
-			t.Errorf("%d of %d runs did not end as the twin although a client can heal their fault, more than 1 in 20: %v", other, judged, m.healed.verdicts)
-		}
-		if 2*busy > n {
-			t.Errorf("%d of %d runs were not judged: the machine was too busy", busy, n)
-		}
+	if os.Getenv(faultVariable) != "" || os.Getenv(loadVariable) != "" {
+		return
 	}
-	if file := os.Getenv(outputVariable); file != "" && os.Getenv(faultVariable) == "" && os.Getenv(loadVariable) == "" {
+	if 20*other > judged {
+		t.Errorf("%d of %d runs did not end as the twin although a client can heal their fault, more than 1 in 20: %v", other, judged, m.healed.verdicts)
+	}
+	if 2*busy > n {
+		t.Skipf("%d of %d runs were not judged: the machine was too busy for a table, or to decide", busy, n)
+	}
+	if file := os.Getenv(outputVariable); file != "" {
 		if err := os.WriteFile(file, []byte(m.page()), 0o644); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package faults
 import (
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -59,7 +60,7 @@ type must string
 const (
 	healed  must = "the twin's verdict"
 	told    must = "the twin's verdict, inconclusive, or what names the fault"
-	named   must = "a breach whose first sentence is the fault"
+	named   must = "a breach whose first sentence is the fault, where the load waits for it"
 	refused must = "an error that names it, exit code 5, or the twin's verdict"
 	resumed must = "resumed, it ends with the twin's verdict"
 	prompt  must = "it ends within 2 s, and names what removes the rest"
@@ -85,6 +86,17 @@ type fault struct {
 	// cannot occur.
 	elsewhere map[string]string
 	says      *regexp.Regexp // what names it
+	// waits are the loads whose objects wait for what a fault that must be named
+	// stops, for as long as it takes to find that out; of others it is told.
+	waits []string
+}
+
+// mustOn is what must hold of the fault on a load.
+func (f fault) mustOn(l load) must {
+	if f.must == named && !slices.Contains(f.waits, l.name) {
+		return told
+	}
+	return f.must
 }
 
 const (
@@ -146,19 +158,21 @@ func table() []fault {
 		{name: "two to four of those that heal, at once", must: healed, plan: mix, on: apis(), short: pods(), times: [2]int{1, 6}, elsewhere: local(), says: regexp.MustCompile(".")},
 	}
 	for _, c := range []struct {
-		name, says string
-		short      []string
+		name, says   string
+		short, waits []string
 	}{
-		{"kube-scheduler", "(?i)schedul", pods()},
-		{"kube-controller-manager", "(?i)controller", nil},
-		{"simulated-nodes", "(?i)nodes?\\b", nil},
-		{"etcd", "(?i)etcd|stood still|write|no answer|API server", nil},
-		{"kube-apiserver", "(?i)API server|no answer|reach|stood still|watch", nil},
+		// Four machines are all there before anybody is missed.
+		{"kube-scheduler", "(?i)schedul", pods(), []string{density, rate, objects}},
+		{"kube-controller-manager", "(?i)controller", nil, []string{objects}},
+		{"simulated-nodes", "(?i)nodes?\\b", nil, []string{density, rate, objects}},
+		{"etcd", "(?i)etcd|stood still|write|no answer|API server", nil, []string{density, rate, objects}},
+		{"kube-apiserver", "(?i)API server|no answer|reach|stood still|watch", nil, []string{density, rate, objects}},
 	} {
 		elsewhere := map[string]string{stream_: noAPI, router: "its servers are stopped: TestAFreezeIsFoundInEveryLoad", volumes: "bricks and mounts: TestVolumesThatFail; glusterd: TestVolumesOfAGlusterdThatStalls",
 			io_: "TestAFreezeIsFoundInEveryLoad, TestIOOnGlusterThatBreaks"}
 		list = append(list,
-			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), alone: true, on: apis(), short: c.short, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
+			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), alone: true, on: apis(), short: c.short, waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
+			fault{name: c.name + " killed for good", must: named, act: killed(c.name), alone: true, on: apis(), waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
 			fault{name: c.name + " killed and started again", must: told, act: restarted(c.name), alone: true, on: apis(), elsewhere: elsewhere, says: regexp.MustCompile(c.says)})
 	}
 	elsewhere := map[string]string{density: inRows, rate: inRows, objects: inRows, machines: inRows, stream_: "cannot occur: it is simulated in the program"}
