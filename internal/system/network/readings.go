@@ -52,7 +52,9 @@ func (i *instance) Readings() []record.Reading {
 		carried = carried.Plus(one)
 		next.wanted[2] += wanted(c.pid, next.thread)
 	}
-	list = append(list, reading(sourceCarriers, carried))
+	if len(n.carriers) > 0 {
+		list = append(list, reading(sourceCarriers, carried))
+	}
 	all := own.CPUSeconds + server.CPUSeconds + carried.CPUSeconds + i.accounting.threads()
 	if i.accounting.apart {
 		for _, x := range next.softirq {
