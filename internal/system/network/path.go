@@ -131,6 +131,12 @@ func (n *network) build(tied *proc.Tie) error {
 		if n.links[m], err = m.Network(); err != nil {
 			return err
 		}
+		// Links have addresses of IPv4 alone: what IPv6 asks for on its own is not the
+		// path's.
+		err = m.InNetwork(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0o600) })
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("do without IPv6: %w", err)
+		}
 	}
 	if err := n.kind.lay(n); err != nil {
 		return err
