@@ -127,6 +127,45 @@ func TestUntilDecided(t *testing.T) {
 	})
 }
 
+// Two metrics that are declared decide at half of the error rate each: with blocks
+// until both are decided, or with a fixed number, cut and resumed, judged again, and
+// compared as recorded arms.
+func TestTwoMetricsDecide(t *testing.T) {
+	args := []string{
+		"ab", "simulated", "--level", "20", "--seed", "1", "--hold", "1s", "--arm", "on:cpuPerObject=1ms", "--arm", "off:cpuPerObject=2ms",
+		"--metric", "simulated CPU", "--metric", "Ready p50", "--set", "latency=constant:200ms", "--margin", "20%",
+	}
+	onVirtualClock(t, func(t *testing.T) {
+		for _, more := range [][]string{nil, {"--until", "notWorse", "--repeat", "4..9"}, {"--repeat", "6"}, {"--budget", "3s"}} {
+			dir, got := measured(t, append(args, more...)...)
+			for strings.Contains(got.stderr, "run --resume") {
+				got = command(t, nil, "run", "--resume", dir)
+			}
+			r := resultIn(t, dir)
+			l := r.Comparison.Levels[0]
+			if got.code != process.ExitBreached || r.Verdict != "worse" || r.Comparison.Alpha != 0.025 || len(l.Metrics) != 2 || l.Metrics[0].Verdict != "worse" || l.Metrics[1].Verdict != "equivalent" {
+				t.Errorf("%q: exit code %d, %s: %+v", more, got.code, r.Why, l.Metrics)
+			}
+			for _, part := range []string{"simulated CPU changed by +100.0%", "(worse)", "Ready p50 changed by ", "(equivalent)", "97.5% interval", "2 metrics decide, each at an error rate of 0.025"} {
+				if !strings.Contains(got.stdout, part) {
+					t.Errorf("%q: without %q:\n%s", more, part, got.stdout)
+				}
+			}
+			if again := command(t, nil, "analyze", dir); again.code != got.code || resultIn(t, dir).Why != r.Why {
+				t.Errorf("%q: judged again, exit code %d: %s", more, again.code, resultIn(t, dir).Why)
+			}
+			both := command(t, nil, "compare", dir+":on", dir+":off")
+			if both.code != process.ExitBreached || !strings.Contains(both.stdout, "(equivalent)") || strings.Contains(both.stdout, "chosen after") {
+				t.Errorf("%q: compared as recorded arms, exit code %d:\n%s", more, both.code, both.stdout)
+			}
+			one := command(t, nil, "compare", dir+":on", dir+":off", "--metric", "Ready p50")
+			if one.code != process.ExitHeld || !strings.Contains(one.stdout, "97.5% interval") || strings.Contains(one.stdout, "chosen after") {
+				t.Errorf("%q: by one of them, exit code %d:\n%s", more, one.code, one.stdout)
+			}
+		}
+	})
+}
+
 // Of a number of blocks that was fixed before, fewer decide nothing.
 func TestACutComparisonDecidesNothing(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ type Builder struct {
 func NewBuilder(spec result.Spec) *Builder {
 	b := &Builder{spec: spec}
 	if a := spec.Arms; a != nil && a.Until {
-		b.sequential = &stats.Sequential{Least: a.Least, Most: a.Most, Alpha: a.Alpha, Among: a.Among, Margin: a.Margin, NotWorse: a.NotWorse}
+		b.sequential = &stats.Sequential{Least: a.Least, Most: a.Most, Alpha: a.Alpha / float64(1+len(a.Further)), Among: a.Among, Margin: a.Margin, NotWorse: a.NotWorse}
 	}
 	var err error
 	if b.collector, err = fold.NewCollector(&b.spec, &b.Tables); err != nil {

@@ -135,12 +135,18 @@ type Arm struct {
 	Params Params `yaml:"params,omitempty"`
 }
 
-// Primary is the one metric that decides a comparison.
+// Primary is the metric that decides a comparison.
 type Primary struct {
-	Metric string  `yaml:"metric"`
-	Margin string  `yaml:"margin,omitempty"`
-	Alpha  float64 `yaml:"alpha,omitempty"`
+	Metric string `yaml:"metric"`
+	// Further are metrics that decide with it: each of all of them is judged at Alpha
+	// by how many they are.
+	Further []string `yaml:"further,omitempty" json:",omitempty"`
+	Margin  string   `yaml:"margin,omitempty"`
+	Alpha   float64  `yaml:"alpha,omitempty"`
 }
+
+// Metrics are those that decide, the primary first.
+func (p Primary) Metrics() []string { return append([]string{p.Metric}, p.Further...) }
 
 // Share is the margin as a share: 0.05 of "5%".
 func (p Primary) Share() (float64, error) {

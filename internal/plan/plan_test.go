@@ -147,7 +147,9 @@ func TestParse(t *testing.T) {
 		{"a percentage with a space", "guards: {apiErrors: 2 %}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 2, Percent: true}} })},
 		{"no guards at all are the target's own", "guards: {}\n", base(func(*Plan) {})},
 		{"a metric that decides", "primary: {metric: Ready p50, margin: 5%, alpha: 0.01}\n",
-			base(func(p *Plan) { p.Primary = &Primary{"Ready p50", "5%", 0.01} })},
+			base(func(p *Plan) { p.Primary = &Primary{Metric: "Ready p50", Margin: "5%", Alpha: 0.01} })},
+		{"several that decide", "primary: {metric: Ready p50, further: [Ready p99]}\n",
+			base(func(p *Plan) { p.Primary = &Primary{Metric: "Ready p50", Further: []string{"Ready p99"}} })},
 	} {
 		p := parsed(t, head+c.text)
 		if got := p.normalised(); !reflect.DeepEqual(got, c.want.normalised()) {
@@ -301,10 +303,10 @@ func TestDefault(t *testing.T) {
 		{"one level is no search", "axis: {level: 60}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Level = Run, nil, &level })},
 		{"arms without a level are run where a search begins", "arms: [{name: a}]\n", want(func(p *Plan) {
 			start := 50.0
-			p.Kind, p.Axis.Search, p.Axis.Level, p.Arms, p.Repeat, p.Until, p.Primary = AB, nil, &start, []Arm{{Name: "a"}}, Repeat{4, 30}, UntilDecided, &Primary{"ContainersStarted p50", "5%", 0.05}
+			p.Kind, p.Axis.Search, p.Axis.Level, p.Arms, p.Repeat, p.Until, p.Primary = AB, nil, &start, []Arm{{Name: "a"}}, Repeat{4, 30}, UntilDecided, &Primary{Metric: "ContainersStarted p50", Margin: "5%", Alpha: 0.05}
 		})},
 		{"arms may be searched, and the search is filled in", "arms: [{name: a}]\naxis: {search: {from: 20}}\n", want(func(p *Plan) {
-			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Until, p.Primary = AB, []Arm{{Name: "a"}}, 20, Repeat{4, 30}, UntilDecided, &Primary{"ContainersStarted p50", "5%", 0.05}
+			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Until, p.Primary = AB, []Arm{{Name: "a"}}, 20, Repeat{4, 30}, UntilDecided, &Primary{Metric: "ContainersStarted p50", Margin: "5%", Alpha: 0.05}
 		})},
 		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
 			p.Axis.Name, p.Axis.Life, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
@@ -426,6 +428,7 @@ func TestValidate(t *testing.T) {
 		{"a number of blocks has no other end", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nrepeat: 5\nuntil: decided\n", "f.yaml:6:8: until: repeat: 5 is how many blocks there are, whatever they show (give a range, such as repeat: 4..30)"},
 		{"another end", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nuntil: bored\n", `f.yaml:5:8: until: unknown end "bored" (allowed: decided, notWorse)`},
 		{"one block tells nothing", "axis: {level: 5}\narms: [{name: a}, {name: b}]\nrepeat: 1..4\n", "f.yaml:5:9: repeat: 1..4 is not a range of blocks: want 2 at least and 1000 at most (for example repeat: 4..30)"},
+		{"several metrics where no arms are compared", "axis: {levels: [5]}\nprimary: {metric: Ready p50, further: [Ready p99]}\n", "f.yaml:4:30: primary.further: only a comparison of arms is decided by several metrics (leave it out)"},
 		{"a metric where nothing is compared", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\n", "f.yaml:3:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"},
 	} {
 		p := parsed(t, head+c.text)
@@ -464,6 +467,8 @@ func TestValidatePrimary(t *testing.T) {
 		{"a quantile that runs have no figure of", "{metric: Ready p75}", `f.yaml:4:19: primary.metric: "Ready p75" is not a figure that a run has (p50, p90, p95, p99 or max)`},
 		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is not a metric: want MILESTONE pNN or MILESTONE max, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
 		{"a milestone misspelled", "{metric: Redy p50}", `f.yaml:4:19: primary.metric: node-density has no milestone "Redy" (did you mean "Ready"?)`},
+		{"a further metric misspelled", "{metric: Ready p50, further: [Redy p99]}", `f.yaml:4:40: primary.further[0]: node-density has no milestone "Redy" (did you mean "Ready"?)`},
+		{"a metric twice", "{metric: Ready p50, further: [Ready p99, Ready p50]}", `f.yaml:4:51: primary.further[1]: the metric "Ready p50" is declared twice (leave it out)`},
 		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is not a margin: want a percentage above 0 and below 100, such as 5%`},
 		{"no margin", "{metric: Ready p50, margin: 0%}", `f.yaml:4:38: primary.margin: "0%" is not a margin: want a percentage above 0 and below 100, such as 5%`},
 		{"no error is allowed", "{metric: Ready p50, alpha: 0}", "f.yaml:4:37: primary.alpha: 0 is not an error rate: want a number between 0 and 1, such as 0.05"},
@@ -581,7 +586,7 @@ func TestFullExample(t *testing.T) {
 		Arms:   []Arm{{"runc", Params{"runtimeClass": "runc"}}, {"crun", Params{"runtimeClass": "crun"}}},
 		Repeat: Repeat{4, 30}, Until: UntilNotWorse, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
-		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
+		Primary: &Primary{Metric: "ContainersStarted p50", Margin: "5%", Alpha: 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
 	}
 	if got := p.normalised(); !reflect.DeepEqual(got, want.normalised()) {
 		t.Errorf("it is read as\n%+v\nwant\n%+v", got, want)

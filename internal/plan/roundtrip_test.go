@@ -235,7 +235,10 @@ func (d drawer) plan() *Plan {
 		}
 	}
 	if d.IntN(3) == 0 {
-		p.Primary = &Primary{d.text(), d.text(), float64(d.IntN(2)) * d.number()}
+		p.Primary = &Primary{Metric: d.text(), Margin: d.text(), Alpha: float64(d.IntN(2)) * d.number()}
+		for range d.IntN(3) {
+			p.Primary.Further = append(p.Primary.Further, d.text())
+		}
 	}
 	if d.IntN(3) == 0 {
 		d.asRun(p)

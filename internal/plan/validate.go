@@ -196,8 +196,9 @@ func (p *Plan) defaultPrimary(metric string) {
 	if isOpen(p, "primary.metric", p.Primary.Metric) {
 		p.Primary.Metric = metric
 	}
-	if f, err := slo.ParseFigure(p.Primary.Metric); err == nil {
-		p.Primary.Metric = f.String() // as the figures of a run are named
+	p.Primary.Metric = figureName(p.Primary.Metric)
+	for i, metric := range p.Primary.Further {
+		p.Primary.Further[i] = figureName(metric)
 	}
 	if isOpen(p, "primary.margin", p.Primary.Margin) {
 		p.Primary.Margin = defaultMargin
@@ -205,6 +206,14 @@ func (p *Plan) defaultPrimary(metric string) {
 	if isOpen(p, "primary.alpha", p.Primary.Alpha) {
 		p.Primary.Alpha = defaultAlpha
 	}
+}
+
+// figureName is a metric as the figures of a run are named.
+func figureName(metric string) string {
+	if f, err := slo.ParseFigure(metric); err == nil {
+		return f.String()
+	}
+	return metric
 }
 
 // DefaultTarget fills in what the plan leaves open of its target.
@@ -478,12 +487,28 @@ func (v *validator) comparison(w *workload.Workload) {
 
 func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primary Primary) {
 	v.margin(primary)
-	if kind.Metric(primary.Metric) != nil {
+	v.metric(w, kind, "primary.metric", primary.Metric)
+	if v.plan.Kind != AB && len(primary.Further) > 0 {
+		v.Add("primary.further", "leave it out", "only a comparison of arms is decided by several metrics")
+	}
+	for i, metric := range primary.Further {
+		path := strictyaml.Index("primary.further", i)
+		if slices.Contains(primary.Metrics()[:i+1], metric) {
+			v.Add(path, "leave it out", "the metric %q is declared twice", metric)
+			continue
+		}
+		v.metric(w, kind, path, metric)
+	}
+}
+
+// metric checks one of the metrics that decide, which stands at a path.
+func (v *validator) metric(w *workload.Workload, kind record.ObjectKind, path, metric string) {
+	if kind.Metric(metric) != nil {
 		return
 	}
-	switch f, err := slo.ParseFigure(primary.Metric); {
-	case primary.Metric == "":
-		v.Add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
+	switch f, err := slo.ParseFigure(metric); {
+	case metric == "":
+		v.Add(path, "for example "+w.Primary, "the primary metric has no name")
 	case err != nil:
 		want := "MILESTONE pNN or MILESTONE max"
 		var declared []string
@@ -493,11 +518,11 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 		if len(declared) > 0 {
 			want += fmt.Sprintf(", or one that 'plimsoll workloads show %s' lists", w.Name)
 		}
-		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is not a metric: want %s", primary.Metric, want)
+		v.Add(path, nearest.Hint(metric, declared, "for example "+w.Primary), "%q is not a metric: want %s", metric, want)
 	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99, 1}, f.Q):
-		v.Add("primary.metric", "p50, p90, p95, p99 or max", "%q is not a figure that a run has", primary.Metric)
+		v.Add(path, "p50, p90, p95, p99 or max", "%q is not a figure that a run has", metric)
 	case !slices.Contains(kind.Names(), f.Milestone):
-		v.Add("primary.metric", nearest.OneOf(f.Milestone, kind.Names()), "%s has no milestone %q", w.Name, f.Milestone)
+		v.Add(path, nearest.OneOf(f.Milestone, kind.Names()), "%s has no milestone %q", w.Name, f.Milestone)
 	}
 }
 

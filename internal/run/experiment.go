@@ -161,7 +161,7 @@ func armsOf(p *plan.Plan) *result.ArmsSpec {
 		return nil
 	}
 	margin, _ := p.Primary.Share() // the plan is valid
-	a := &result.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
+	a := &result.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Further: p.Primary.Further, Margin: margin, Alpha: p.Primary.Alpha}
 	a.Until, a.NotWorse, a.Least, a.Most = !p.Repeat.Fixed(), p.Until == plan.UntilNotWorse, p.Repeat.Least, p.Repeat.Most
 	a.Among = max(len(p.Arms)-1, 1) * max(len(p.Axis.Levels), 1)
 	for _, arm := range p.Arms {

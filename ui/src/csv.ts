@@ -1,6 +1,6 @@
 // The raw data as CSV (RFC 4180), made when they are asked for.
 
-import { curveOf, memoryAtStart, things, type Comparison, type Grid, type Run } from './data'
+import { curveOf, decisions, memoryAtStart, things, type Comparison, type Grid, type Run } from './data'
 import { html } from './dom'
 import { count } from './format'
 
@@ -89,16 +89,15 @@ function* resources(run: Run): Iterable<Cell[]> {
 function* metrics(c: Comparison): Iterable<Cell[]> {
   yield ['level', 'baseline', 'arm', 'metric', 'unit', 'kind', 'decides', 'verdict', 'change', 'lo', 'hi', 'confidence', 'margin', 'false_discovery', 'runs_baseline', 'runs_arm', 'note']
   for (const l of c.levels)
-    for (const m of [l.primary, ...l.others]) {
-      const decides = m === l.primary
-      yield [l.level, c.baseline, l.arm, m.metric, m.unit, m.kind, String(decides), decides && !c.refused ? l.verdict : null, m.change, m.lo, m.hi, 1 - c.alpha, c.margin, m.falseDiscovery, l.runs[0], l.runs[1], m.note]
+    for (const { figure: m, verdict } of [...decisions(l), ...l.others.map((figure) => ({ figure, verdict: null }))]) {
+      yield [l.level, c.baseline, l.arm, m.metric, m.unit, m.kind, String(verdict != null), c.refused ? null : verdict, m.change, m.lo, m.hi, 1 - c.alpha, c.margin, m.falseDiscovery, l.runs[0], l.runs[1], m.note]
     }
 }
 
 function* runs(c: Comparison): Iterable<Cell[]> {
   yield ['level', 'compared_with_baseline', 'metric', 'unit', c.paired ? 'block' : 'run', 'arm', 'value']
   for (const l of c.levels)
-    for (const m of [l.primary, ...l.others])
+    for (const m of [...decisions(l).map((d) => d.figure), ...l.others])
       for (const [name, list] of [[c.baseline, m.baseline], [l.arm, m.arm]] as const) for (const [i, v] of list.entries()) yield [l.level, l.arm, m.metric, m.unit, i + 1, name, v]
 }
 

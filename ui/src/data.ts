@@ -111,6 +111,9 @@ export interface Comparison {
   levels: LevelComparison[]
 }
 
+// The metrics that decide, each with its verdict.
+export const decisions = (l: LevelComparison) => l.metrics ?? [{ verdict: l.verdict, figure: l.primary }]
+
 // What readers see a metric as.
 export const called = (m: { metric: string; title?: string }): string => m.title || m.metric
 
@@ -140,6 +143,7 @@ export interface LevelComparison {
   verdict: string
   runs: [number, number]
   primary: Compared
+  metrics?: { verdict: string; figure: Compared }[] // those that decide, where they are several: the primary first
   others: Compared[]
   series: SeriesComparison[]
 }

@@ -1,7 +1,7 @@
 // The verdicts: each change with its interval, against the margin.
 
 import { changeAxis, marginBand } from './change'
-import { called, type LevelComparison, type Run } from './data'
+import { called, decisions, type Compared, type LevelComparison, type Run } from './data'
 import { svg } from './dom'
 import { change, number, said, short, tone } from './format'
 import { canvas, frame, glyph, titled, xAxis, type Drawing, type Mark } from './frame'
@@ -9,8 +9,8 @@ import { canvas, frame, glyph, titled, xAxis, type Drawing, type Mark } from './
 export const nameOfLevel = (l: LevelComparison, unit: string) => `${l.arm} at ${number(l.level)}${unit ? ` ${unit}` : ''}`
 
 // With one run of each arm there is a change, but nothing to tell how sure it is.
-const changeOf = (l: LevelComparison) => {
-  const { change: d, baseline: [a, more], arm: [b] } = l.primary
+const changeOf = (m: Compared) => {
+  const { change: d, baseline: [a, more], arm: [b] } = m
   return d ?? (more === undefined && a != null && a > 0 && b != null ? b / a - 1 : null)
 }
 
@@ -35,17 +35,30 @@ export function saysChange(d: number | null, lo: number | null, hi: number | nul
   return `${change(d)}  (${change(lo).slice(0, -2)} to ${change(hi)})`
 }
 
+// One chart for each metric that decides: more of it may be better or worse.
 export function forest(run: Run, host: HTMLElement): void {
+  decisions(run.result.comparison!.levels[0]!).forEach((_, i) => {
+    const next = i === 0 ? host : host.cloneNode(false) as HTMLElement
+    if (i > 0) {
+      next.removeAttribute('id')
+      host.parentElement!.append(next)
+    }
+    forestOf(run, next, i)
+  })
+}
+
+function forestOf(run: Run, host: HTMLElement, which: number): void {
   const c = run.result.comparison!
   const { levels } = c
-  const metric = called(levels.find((l) => l.primary.title)?.primary ?? c)
-  changes(host, `Change of ${metric} with its interval, against the margin`, metric, c.margin, levels.some((l) => l.primary.lessIsWorse), 190, () => levels.map((l): ChangeRow => {
-    const { lo, hi } = l.primary
-    const d = changeOf(l)
+  const of = (l: LevelComparison) => decisions(l)[which]!
+  const metric = called(levels.map((l) => of(l).figure).find((m) => m.title) ?? of(levels[0]!).figure)
+  changes(host, `Change of ${metric} with its interval, against the margin`, metric, c.margin, levels.some((l) => of(l).figure.lessIsWorse), 190, () => levels.map((l): ChangeRow => {
+    const { verdict, figure: { lo, hi } } = of(l)
+    const d = changeOf(of(l).figure)
     return {
-      name: `${short(l.arm)}${levels.length > 1 ? ` at ${number(l.level)}` : ''}`, verdict: c.refused ? 'invalid' : l.verdict, change: d, lo, hi,
+      name: `${short(l.arm)}${levels.length > 1 ? ` at ${number(l.level)}` : ''}`, verdict: c.refused ? 'invalid' : verdict, change: d, lo, hi,
       says: () => saysChange(d, lo, hi),
-      title: `${nameOfLevel(l, run.unit)}: ${c.refused ? 'no verdict' : (said[l.verdict] ?? l.verdict)}`,
+      title: `${nameOfLevel(l, run.unit)}: ${c.refused ? 'no verdict' : (said[verdict] ?? verdict)}`,
       rows: [
         ['change', d == null ? '-' : change(d)],
         [`${number(100 * (1 - c.alpha))} % interval`, lo == null || hi == null ? '-' : `${change(lo)} to ${change(hi)}`],

@@ -15,6 +15,7 @@ func newABCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
 	var arms []string
 	var level string
 	var primary plan.Primary
+	var metrics []string
 	cmd := &cobra.Command{
 		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... [--level L]",
 		Short: "Better, worse or the same? Compare arms of a workload",
@@ -26,7 +27,9 @@ The runs are interleaved: each block has one run of every arm, in random order,
 each from empty. One figure decides. It is chosen before the run (--metric) and
 judged by the interval of its relative change over the blocks. "No difference
 found" does not mean equal: if the runs cannot tell, the verdict is inconclusive,
-with the number of further runs that would decide.
+with the number of further runs that would decide. With several --metric each is
+judged at alpha divided by their number. The verdict is the first one's, unless
+another is worse or inconclusive.
 
 Blocks are made until better, worse or equivalent is decided, or has no chance to
 be: the verdict is looked at after 4, 6, 9, 13, 20 and 30 of them, and its interval
@@ -53,6 +56,9 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 			if given := level + f.levels; given != "" {
 				x.levels(given, "for example --level 60", "--level")
 			}
+			if len(metrics) > 0 {
+				primary.Metric, primary.Further = metrics[0], metrics[1:]
+			}
 			x.plan.Primary = &primary
 			x.text("repeat", f.repeat, &x.plan.Repeat)
 			return x.run(p, stop)
@@ -65,7 +71,7 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 	flags.StringVar(&f.levels, "levels", "", "several levels, separated by commas")
 	flags.StringVar(&f.repeat, "repeat", "", "runs of each arm at each level: `N`, or a range A..B that ends once --until is met (default 4..30)")
 	flags.StringVar((*string)(&f.plan.Until), "until", "", "what ends a range of runs: `decided`, or notWorse (default decided)")
-	flags.StringVar(&primary.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max` or one of the workload's metrics (default the workload's)")
+	flags.StringArrayVar(&metrics, "metric", nil, "the figure that decides: `MILESTONE pNN|max` or one of the workload's metrics (default the workload's); may be repeated, and each is judged at alpha divided by their number")
 	flags.StringVar(&primary.Margin, "margin", "5%", "relative change that still counts as the same")
 	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")
 	return cmd

@@ -21,15 +21,18 @@ type Spec struct {
 	// Metric is the one that decides, such as "ContainersStarted p50"; it was
 	// declared before the runs.
 	Metric string
-	Margin float64 // 0.05 is 5 %
-	Alpha  float64
+	// Further are other metrics that were declared with it: each of all of them is
+	// judged at Alpha by how many they are.
+	Further []string
+	Margin  float64 // 0.05 is 5 %
+	Alpha   float64
 	// Paired says that runs with the same Block were made side by side.
 	Paired bool
-	// Among is how many comparisons are made together; 0 is those of this one's
-	// levels and arms.
+	// Among is how many comparisons of each metric are made together; 0 is those of
+	// this one's levels and arms.
 	Among int
-	// Sequential judges one that goes on until it is decided, nil one of a fixed
-	// number of runs, and End says how it ended.
+	// Sequential judges one that goes on until it is decided, at the error rate of
+	// one metric; nil is one of a fixed number of runs. End says how it ended.
 	Sequential *stats.Sequential
 	End        stats.End
 }
@@ -75,8 +78,9 @@ const maxMoreRuns = 200
 
 // Runs compares arms with the baseline at each level that both have runs of.
 func Runs(spec Spec, runs []Run) Comparison {
+	spec.Alpha /= float64(len(spec.metrics()))
 	c := Comparison{
-		Baseline: spec.Baseline, Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha,
+		Baseline: spec.Baseline, Metric: spec.Metric, Further: spec.Further, Margin: spec.Margin, Alpha: spec.Alpha,
 		Arms: spec.Params, Paired: spec.Paired, Levels: []LevelComparison{},
 	}
 	levels := make([]float64, len(runs))
@@ -97,6 +101,9 @@ func Runs(spec Spec, runs []Run) Comparison {
 	}
 	return c
 }
+
+// metrics are those that were declared, the primary first.
+func (s Spec) metrics() []string { return append([]string{s.Metric}, s.Further...) }
 
 // sides are the runs of two arms that count. Where they are paired, a[i] and
 // b[i] are of one block.
@@ -155,9 +162,9 @@ func (s sides) changeAt(a, b []float64, alpha float64) (stats.Change, error) {
 	return stats.CompareApart(a, b, 1-alpha)
 }
 
-// unequal takes back a verdict where the runs that do not count differ by arm: those
-// that are left may be the better ones.
-func (c *LevelComparison) unequal(runs []Run, spec Spec) {
+// unequal says that the runs that do not count differ by arm: those that are left may
+// be the better ones. "" is that they do not.
+func (c *LevelComparison) unequal(runs []Run, spec Spec) string {
 	var out, all [2]int
 	for _, r := range runs {
 		side := slices.Index([]string{spec.Baseline, c.Arm}, r.Arm)
@@ -168,10 +175,11 @@ func (c *LevelComparison) unequal(runs []Run, spec Spec) {
 			out[side]++
 		}
 	}
-	if spec.Paired && stats.Fisher(out[0], all[0], out[1], all[1]) < leftOutAlike {
-		c.Verdict, c.Why = stats.Undecided, fmt.Sprintf("%d of %d runs of %s do not count, and %d of %d of %s: what is left of them cannot be compared; %s",
-			out[1], all[1], c.Arm, out[0], all[0], spec.Baseline, c.Why)
+	if !spec.Paired || stats.Fisher(out[0], all[0], out[1], all[1]) >= leftOutAlike {
+		return ""
 	}
+	return fmt.Sprintf("%d of %d runs of %s do not count, and %d of %d of %s: what is left of them cannot be compared",
+		out[1], all[1], c.Arm, out[0], all[0], spec.Baseline)
 }
 
 // leftOutAlike is the probability below which runs do not count by chance alone more
@@ -184,9 +192,14 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
 		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: record.Warnings{},
 	}
-	c.figures(s)
+	decisions := c.figures(s)
+	if why := c.unequal(runs, spec); why != "" {
+		for i := range decisions {
+			decisions[i].Verdict, decisions[i].Why = stats.Undecided, why+"; "+decisions[i].Why
+		}
+	}
+	c.take(decisions)
 	c.series(s)
-	c.unequal(runs, spec)
 	if x := c.SeriesOf(spec.Metric); x != nil {
 		c.Distance, c.Superiority, c.PermutationP = x.Distance, x.Superiority, x.PermutationP
 	}
@@ -206,21 +219,53 @@ func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
 	return nil
 }
 
-// figures compares every figure that the first run of the baseline has.
-func (c *LevelComparison) figures(s sides) {
-	c.Primary = Compared{Metric: s.spec.Metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}}
-	if len(s.a) == 0 || len(s.b) == 0 {
-		c.Verdict, c.Why = stats.Undecided, "an arm has no valid run"
+// take puts the decisions of the declared metrics in, the primary's first.
+func (c *LevelComparison) take(list []Decision) {
+	first := list[0]
+	c.Verdict, c.Why, c.MoreRuns, c.Primary = first.Verdict, first.Why, first.MoreRuns, first.Figure
+	c.StrictLo, c.StrictHi, c.Sequential = first.StrictLo, first.StrictHi, first.Sequential
+	if len(list) == 1 {
 		return
 	}
-	c.Verdict, c.Why = stats.Undecided, "no run has the metric "+s.spec.Metric
+	c.Metrics = list
+	var why []string
+	for _, d := range list {
+		if c.Verdict != stats.Worse && (d.Verdict == stats.Worse || d.Verdict == stats.Undecided) {
+			c.Verdict = d.Verdict
+		}
+		if c.MoreRuns >= 0 {
+			c.MoreRuns = cmp.Or(min(d.MoreRuns, 0), max(c.MoreRuns, d.MoreRuns))
+		}
+		why = append(why, d.Says())
+	}
+	c.Why = strings.Join(why, "; ")
+}
+
+// figures compares every figure that any run has, and decides by those that were
+// declared.
+func (c *LevelComparison) figures(s sides) []Decision {
+	declared := s.spec.metrics()
+	list := make([]Decision, len(declared))
+	for i, metric := range declared {
+		why := "no run has the metric " + metric
+		if len(s.a) == 0 || len(s.b) == 0 {
+			why = "an arm has no valid run"
+		}
+		list[i] = Decision{
+			Verdict: stats.Undecided, Why: why,
+			Figure: Compared{Metric: metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}},
+		}
+	}
+	if len(s.a) == 0 || len(s.b) == 0 {
+		return list
+	}
 	var ps []float64
 	var twins []int // the first of those with the same values
 	for _, f := range s.metrics() {
 		compared, change, err := s.compared(f)
-		if f.Metric == s.spec.Metric {
-			c.Primary = compared
-			c.decide(s, f.LessIsWorse, change, err)
+		if at := slices.Index(declared, f.Metric); at >= 0 {
+			list[at].Figure = compared
+			list[at].decide(s, f.LessIsWorse, change, err)
 			continue
 		}
 		p := math.NaN()
@@ -244,6 +289,7 @@ func (c *LevelComparison) figures(s sides) {
 	for i, twin := range twins {
 		c.Others[i].FalseDiscovery = finite(q[twin])
 	}
+	return list
 }
 
 // sameValues reports whether a figure has the same value in each of some runs.
@@ -339,8 +385,8 @@ func memoryMismatch(a, b []float64) string {
 
 func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
 
-// decide is the verdict of the metric that decides.
-func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
+// decide is the verdict of a metric that was declared.
+func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
 	spec := s.spec
 	missing := func(runs []*Run) (missing, asked int) {
 		for _, r := range runs {
@@ -352,43 +398,43 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	missingB, askedB := missing(s.b)
 	who := fmt.Sprintf("%d of %d objects were never ready (%s: %d of %d)", missingB, askedB, spec.Baseline, missingA, askedA)
 	if err != nil {
-		c.Verdict, c.Why = stats.Undecided, err.Error()
-		always := !slices.Contains(c.Primary.Baseline, nil)
-		never := !slices.ContainsFunc(c.Primary.Arm, func(v *float64) bool { return v != nil })
+		d.Verdict, d.Why = stats.Undecided, err.Error()
+		always := !slices.Contains(d.Figure.Baseline, nil)
+		never := !slices.ContainsFunc(d.Figure.Arm, func(v *float64) bool { return v != nil })
 		if always && never && missingB > 0 {
-			c.Verdict, c.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", c.Primary.Called(), who)
+			d.Verdict, d.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", d.Figure.Called(), who)
 		}
 		return
 	}
 	strict, rest := change, ""
 	if spec.Sequential != nil {
-		rest = c.sequential(s, lessIsWorse)
+		rest = d.sequential(s, lessIsWorse)
 	} else {
-		strict, rest = c.fixed(s, lessIsWorse, change)
+		strict, rest = d.fixed(s, lessIsWorse, change)
 	}
 	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
-	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
-		c.Why = fmt.Sprintf("%s of those that were ready, but %s%s", c.Why, who, rest)
-		c.Verdict = stats.Undecided
+	if part(missingB, askedB) > part(missingA, askedA) && d.Verdict != stats.Worse && d.Verdict != stats.Undecided {
+		d.Why = fmt.Sprintf("%s of those that were ready, but %s%s", d.Why, who, rest)
+		d.Verdict = stats.Undecided
 		return
 	}
-	c.Why += rest
-	if c.Verdict != stats.Undecided || c.Sequential != nil {
+	d.Why += rest
+	if d.Verdict != stats.Undecided || d.Sequential != nil {
 		return
 	}
 	confidence := 1 - spec.Alpha/float64(spec.Among)
-	c.MoreRuns = strict.MoreBlocks(spec.Margin, confidence, lessIsWorse, maxMoreRuns)
-	if c.MoreRuns < 0 {
-		c.Why += fmt.Sprintf("; even %d more runs of each arm would probably not decide: the change is about as large as the margin", maxMoreRuns)
+	d.MoreRuns = strict.MoreBlocks(spec.Margin, confidence, lessIsWorse, maxMoreRuns)
+	if d.MoreRuns < 0 {
+		d.Why += fmt.Sprintf("; even %d more runs of each arm would probably not decide: the change is about as large as the margin", maxMoreRuns)
 	} else {
-		c.Why += fmt.Sprintf("; about %d more runs of each arm would probably decide", c.MoreRuns)
+		d.Why += fmt.Sprintf("; about %d more runs of each arm would probably decide", d.MoreRuns)
 	}
-	c.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s, four times out of five", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, confidence)))
+	d.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s, four times out of five", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, confidence)))
 }
 
 // fixed is the verdict of a number of runs that was fixed before, and what else is to
 // be said of it.
-func (c *LevelComparison) fixed(s sides, lessIsWorse bool, change stats.Change) (strict stats.Change, rest string) {
+func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict stats.Change, rest string) {
 	spec := s.spec
 	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
 	if len(s.a) != len(s.b) {
@@ -396,41 +442,41 @@ func (c *LevelComparison) fixed(s sides, lessIsWorse bool, change stats.Change) 
 	}
 	strict = change
 	if spec.Among > 1 {
-		strict, _ = s.changeAt(valuesOf(c.Primary.Baseline), valuesOf(c.Primary.Arm), spec.Alpha/float64(spec.Among)) // change had no error
+		strict, _ = s.changeAt(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), spec.Alpha/float64(spec.Among)) // change had no error
 	}
-	c.Verdict = stats.JudgeTogether(change, strict, spec.Margin, lessIsWorse)
-	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s", c.Primary.Called(), percent(change.D),
+	d.Verdict = stats.JudgeTogether(change, strict, spec.Margin, lessIsWorse)
+	d.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s", d.Figure.Called(), percent(change.D),
 		100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
-	return strict, c.together(spec, strict)
+	return strict, d.together(spec, strict)
 }
 
 // together says by what interval better and worse are found where several
 // comparisons are made.
-func (c *LevelComparison) together(spec Spec, strict stats.Change) string {
+func (d *Decision) together(spec Spec, strict stats.Change) string {
 	if spec.Among < 2 {
 		return ""
 	}
-	c.StrictLo, c.StrictHi = finite(strict.Lo), finite(strict.Hi)
+	d.StrictLo, d.StrictHi = finite(strict.Lo), finite(strict.Hi)
 	return fmt.Sprintf("; one of %d comparisons: better and worse by the %.4g%% interval, %s to %s",
 		spec.Among, 100*(1-spec.Alpha/float64(spec.Among)), percent(strict.Lo), percent(strict.Hi))
 }
 
 // sequential is the verdict of runs that are made until it is decided, and what else
 // is to be said of it.
-func (c *LevelComparison) sequential(s sides, lessIsWorse bool) (rest string) {
+func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	spec := s.spec
-	g, err := spec.Sequential.Judge(valuesOf(c.Primary.Baseline), valuesOf(c.Primary.Arm), lessIsWorse, spec.End)
+	g, err := spec.Sequential.Judge(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), lessIsWorse, spec.End)
 	if err != nil {
-		c.Verdict, c.Why = stats.Undecided, err.Error()
+		d.Verdict, d.Why = stats.Undecided, err.Error()
 		return ""
 	}
-	c.Sequential = &Sequential{Blocks: g.Blocks, Most: spec.Sequential.Most, Bound: finite(g.Bound), Unbiased: finite(g.Unbiased), SignFlip: finite(g.SignFlip), Predicted: finite(g.Predicted), Done: g.Done, Futile: g.Futile}
-	c.Verdict = g.Verdict
-	c.Primary.Change, c.Primary.Lo, c.Primary.Hi = finite(g.Change.D), finite(g.Change.Lo), finite(g.Change.Hi)
-	c.Why = fmt.Sprintf("after %d of at most %d blocks %s changed by %s, repeated %g%% interval %s to %s (valid at every look), margin %s",
-		g.Blocks, spec.Sequential.Most, c.Primary.Called(), percent(g.Change.D), 100*(1-spec.Alpha), percent(g.Change.Lo), percent(g.Change.Hi), share(spec.Margin))
-	rest = c.together(spec, g.Strict)
-	decided := c.Verdict == stats.Better || c.Verdict == stats.Worse
+	d.Sequential = &Sequential{Blocks: g.Blocks, Most: spec.Sequential.Most, Bound: finite(g.Bound), Unbiased: finite(g.Unbiased), SignFlip: finite(g.SignFlip), Predicted: finite(g.Predicted), Done: g.Done, Futile: g.Futile}
+	d.Verdict = g.Verdict
+	d.Figure.Change, d.Figure.Lo, d.Figure.Hi = finite(g.Change.D), finite(g.Change.Lo), finite(g.Change.Hi)
+	d.Why = fmt.Sprintf("after %d of at most %d blocks %s changed by %s, repeated %g%% interval %s to %s (valid at every look), margin %s",
+		g.Blocks, spec.Sequential.Most, d.Figure.Called(), percent(g.Change.D), 100*(1-spec.Alpha), percent(g.Change.Lo), percent(g.Change.Hi), share(spec.Margin))
+	rest = d.together(spec, g.Strict)
+	decided := d.Verdict == stats.Better || d.Verdict == stats.Worse
 	if decided && math.Abs(g.Unbiased-g.Change.D) >= worthSaying {
 		rest += fmt.Sprintf("; allowing for the early end, about %s", percent(g.Unbiased))
 	}
@@ -459,17 +505,23 @@ func Left(spec Spec, runs []Run) map[design.Pair]bool {
 		}
 		seen[pair] = true
 		s, _ := selectRuns(spec, runs, r.Level, r.Arm)
-		var a, b []float64
-		less := false
-		for i := range s.a {
-			from, to := s.a[i].figure(spec.Metric), s.b[i].figure(spec.Metric)
-			a, b, less = append(a, orNaN(from.Value)), append(b, orNaN(to.Value)), from.LessIsWorse
-		}
-		if g, err := spec.Sequential.Judge(a, b, less, stats.Scheduled); err == nil && g.Done {
+		if !slices.ContainsFunc(spec.metrics(), func(metric string) bool { return !s.done(metric) }) {
 			left[pair] = true
 		}
 	}
 	return left
+}
+
+// done reports whether no further run decides a metric.
+func (s sides) done(metric string) bool {
+	var a, b []float64
+	less := false
+	for i := range s.a {
+		from, to := s.a[i].figure(metric), s.b[i].figure(metric)
+		a, b, less = append(a, orNaN(from.Value)), append(b, orNaN(to.Value)), from.LessIsWorse
+	}
+	g, err := s.spec.Sequential.Judge(a, b, less, stats.Scheduled)
+	return err == nil && g.Done
 }
 
 func valuesOf(list []*float64) []float64 {

@@ -399,3 +399,51 @@ func TestComparisonsAreAllowedFor(t *testing.T) {
 		t.Errorf("one of ten: %s, %d more: %s", l.Verdict, l.MoreRuns, l.Why)
 	}
 }
+
+// Of several metrics that were declared each is judged at its share of the error rate.
+// The verdict is the first one's, unless another is worse or inconclusive.
+func TestSeveralMetricsDecide(t *testing.T) {
+	same, more, less, open := []float64{1, 1.001, 0.999, 1.002}, []float64{1.5, 1.51, 1.49, 1.5}, []float64{0.5, 0.51, 0.49, 0.5}, []float64{1.4, 0.7, 1.3, 0.8}
+	for _, tt := range []struct {
+		why         string
+		first, then []float64
+		want        stats.Verdict
+	}{
+		{"offload saves CPU, and no time", less, same, stats.Better},
+		{"it costs CPU, and no time", more, same, stats.Worse},
+		{"both are the same", same, same, stats.Equivalent},
+		{"what is faster by the other alone is equivalent", same, less, stats.Equivalent},
+		{"what is saved is paid by the other", less, more, stats.Worse},
+		{"of the other nothing is known", less, open, stats.Undecided},
+		{"a loss stays one, whatever is open", more, open, stats.Worse},
+	} {
+		var runs []Run
+		for block := range tt.first {
+			for arm, values := range map[string][2]float64{"a": {1, 1}, "b": {tt.first[block], tt.then[block]}} {
+				runs = append(runs, Run{Arm: arm, Level: 10, Block: block, Figures: []Figure{{Metric: "cpu", Value: &values[0]}, {Metric: "time", Title: "the time", Value: &values[1]}, {Metric: "more", Value: &values[1]}}})
+			}
+		}
+		s := spec(true)
+		s.Metric, s.Further = "cpu", []string{"time"}
+		c := Runs(s, runs)
+		l := c.Levels[0]
+		if l.Verdict != tt.want || c.Alpha != 0.025 || len(l.Metrics) != 2 || l.Metrics[0].Figure.Metric != l.Primary.Metric || l.Metrics[1].Figure.Metric != "time" || len(l.Others) != 1 {
+			t.Errorf("%s: %s, want %s: %+v", tt.why, l.Verdict, tt.want, l)
+		}
+		if !strings.HasPrefix(l.Why, "cpu changed by ") || !strings.Contains(l.Why, "; the time changed by ") || !strings.HasSuffix(l.Why, "("+string(l.Metrics[1].Verdict)+")") || !strings.Contains(l.Why, "97.5% interval") {
+			t.Errorf("%s: %s", tt.why, l.Why)
+		}
+		// Each is what it is alone, at half of the error rate.
+		alone := spec(true)
+		alone.Metric, alone.Alpha = "time", 0.025
+		if one := Runs(alone, runs).Levels[0]; one.Verdict != l.Metrics[1].Verdict || *one.Primary.Lo != *l.Metrics[1].Figure.Lo || one.Metrics != nil {
+			t.Errorf("%s: alone it is %s, beside another %s", tt.why, one.Verdict, l.Metrics[1].Verdict)
+		}
+		// It goes on until both are decided.
+		s.Sequential = &stats.Sequential{Least: 4, Most: 30, Alpha: 0.025, Margin: 0.05}
+		open := l.Metrics[0].Verdict == stats.Undecided || l.Metrics[1].Verdict == stats.Undecided
+		if done := len(Left(s, runs)) == 1; done == open {
+			t.Errorf("%s: after four blocks it is done: %v", tt.why, done)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -9,17 +10,21 @@ import (
 
 // Comparison is how arms compare with the baseline.
 type Comparison struct {
-	Baseline string  `json:"baseline"`
-	Metric   string  `json:"metric"` // that decides
-	Margin   float64 `json:"margin"` // 0.05 is 5 %
-	Alpha    float64 `json:"alpha"`
+	Baseline string `json:"baseline"`
+	Metric   string `json:"metric"` // that decides
+	// Further are metrics that were declared with it before the runs.
+	Further []string `json:"further,omitempty"`
+	Margin  float64  `json:"margin"` // 0.05 is 5 %
+	// Alpha is the error rate of each metric: that of the comparison by how many
+	// metrics decide.
+	Alpha float64 `json:"alpha"`
 	// Arms are each arm's parameters.
 	Arms map[string]map[string]string `json:"arms"`
 	// Paired says that runs were made side by side in blocks; else they were
 	// made apart, and what changed with time is in the difference.
 	Paired bool `json:"paired"`
-	// Among is how many comparisons are made together: better and worse are found
-	// at Alpha by so many.
+	// Among is how many comparisons of each metric are made together: better and
+	// worse are found at Alpha by so many.
 	Among int `json:"among"`
 	// Refused says why nothing is decided: the two are not comparable. Empty
 	// where they are.
@@ -115,7 +120,11 @@ type LevelComparison struct {
 	StrictHi *float64 `json:"strictHi,omitempty"`
 	// Sequential is of a comparison that goes on until it is decided.
 	Sequential *Sequential `json:"sequential,omitempty"`
-	Others     []Compared  `json:"others"` // descriptive
+	// Metrics are the decisions of the metrics that were declared, the primary's
+	// first; none where it is the only one. The level's verdict is the primary's,
+	// unless another is worse or inconclusive.
+	Metrics []Decision `json:"metrics,omitempty"`
+	Others  []Compared `json:"others"` // descriptive
 	// Distance, Superiority and PermutationP are those of the deciding
 	// metric's milestone over all components; see SeriesComparison.
 	Distance     *float64 `json:"distance"`
@@ -124,6 +133,53 @@ type LevelComparison struct {
 	// Series compares whole distributions, by milestone and component.
 	Series   []SeriesComparison `json:"series"`
 	Warnings record.Warnings    `json:"warnings"`
+}
+
+// Decisions are those of the metrics that decide, the primary's first.
+func (c *LevelComparison) Decisions() []Decision {
+	if len(c.Metrics) > 0 {
+		return c.Metrics
+	}
+	return []Decision{{Verdict: c.Verdict, Why: c.Why, MoreRuns: c.MoreRuns, Figure: c.Primary, StrictLo: c.StrictLo, StrictHi: c.StrictHi, Sequential: c.Sequential}}
+}
+
+// Revise changes the decision of each metric that decides.
+func (c *LevelComparison) Revise(change func(*Decision)) {
+	list := c.Decisions()
+	for i := range list {
+		change(&list[i])
+	}
+	c.take(list)
+}
+
+// Declared are the metrics that decide, the primary first.
+func (c *LevelComparison) Declared() []Compared {
+	var list []Compared
+	for _, d := range c.Decisions() {
+		list = append(list, d.Figure)
+	}
+	return list
+}
+
+// Decision is what comes of one of several metrics that were declared. Its keys are
+// those of a LevelComparison, whose primary is the figure.
+type Decision struct {
+	Verdict    stats.Verdict `json:"verdict"`
+	Why        string        `json:"why"`
+	MoreRuns   int           `json:"moreRuns"`
+	Figure     Compared      `json:"figure"`
+	StrictLo   *float64      `json:"strictLo,omitempty"`
+	StrictHi   *float64      `json:"strictHi,omitempty"`
+	Sequential *Sequential   `json:"sequential,omitempty"`
+}
+
+// Says is what came of the metric, and why.
+func (d Decision) Says() string {
+	why := d.Why
+	if name := d.Figure.Called(); !strings.Contains(why, name) {
+		why = name + ": " + why
+	}
+	return why + " (" + string(d.Verdict) + ")"
 }
 
 // Sequential is the look at a comparison that goes on until it is decided. The
@@ -166,14 +222,15 @@ type Compared struct {
 	FalseDiscovery *float64 `json:"falseDiscovery,omitempty"`
 }
 
-// Called is what readers see the metric that decides as.
-func (c *Comparison) Called() string {
+// Called is what readers see each metric that decides as, the primary first.
+func (c *Comparison) Called() []string {
+	list := append([]string{c.Metric}, c.Further...)
 	for _, l := range c.Levels {
-		if l.Primary.Title != "" {
-			return l.Primary.Title
+		for i, m := range l.Declared() {
+			list[i] = cmp.Or(m.Title, list[i])
 		}
 	}
-	return c.Metric
+	return list
 }
 
 // Called is what readers see the metric as.

@@ -77,7 +77,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 func specOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End) compare.Spec {
 	return compare.Spec{
 		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
-		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true, Sequential: sequential, End: end,
+		Metric: spec.Metric, Further: spec.Further, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true, Sequential: sequential, End: end,
 	}
 }
 

@@ -39,7 +39,7 @@ func findChange(p *result.Published, r result.Result) {
 		if l.Arm != p.Arm {
 			continue
 		}
-		for _, c := range append(slices.Clone(l.Others), l.Primary) {
+		for _, c := range append(slices.Clone(l.Others), l.Declared()...) {
 			if c.Metric == p.Metric {
 				p.Found, p.Lo, p.Hi, p.At = c.Change, c.Lo, c.Hi, &l.Level
 			}

@@ -51,11 +51,14 @@ type ArmsSpec struct {
 	// Metric is the one that decides, such as "ContainersStarted p50"; it was
 	// declared before the runs.
 	Metric string
-	Margin float64 // 0.05 is 5 %
-	Alpha  float64
+	// Further are those that were declared with it, each judged at Alpha by how many
+	// all of them are.
+	Further []string
+	Margin  float64 // 0.05 is 5 %
+	Alpha   float64
 	// Until says that blocks are made until the arms are decided, Least and Most of
 	// them, or, with NotWorse, until they are not worse; Among is how many
-	// comparisons are made together.
+	// comparisons of each metric are made together.
 	Until, NotWorse    bool
 	Least, Most, Among int
 }

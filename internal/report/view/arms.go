@@ -34,8 +34,7 @@ type metricGroup struct {
 
 type metricRow struct {
 	equalMetrics
-	Decides bool
-	Bar     *chart.Bar // nil where nothing is known of a change
+	Bar *chart.Bar // nil where nothing is known of a change
 }
 
 // seriesPart compares the distributions of a milestone, and of those that were
@@ -64,6 +63,17 @@ func armsOfPage(r result.Result, unit string) *armsPart {
 	return p
 }
 
+// Called is what readers see the metrics that decide as.
+func (p *armsPart) Called() string { return words.And(p.Comparison.Called()) }
+
+// Decide says that they decide, and how where they are several.
+func (p *armsPart) Decide() string {
+	if len(p.Further) == 0 {
+		return p.Called() + " decides"
+	}
+	return p.Called() + " decide, each at an error rate of " + words.Number(p.Alpha) + ": the verdict is the first one's, unless another is worse or inconclusive"
+}
+
 // LevelName says of a level which arm is compared there.
 func (p *armsPart) LevelName(l compare.LevelComparison) string {
 	return strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, p.Baseline, words.Number(l.Level), p.Unit))
@@ -89,16 +99,16 @@ func metricKinds() [][3]string {
 	}
 }
 
-// groupsOf are all metrics by kind, the one that decides first in its own.
+// groupsOf are all metrics by kind, those that decide first in their own.
 func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
-	wide := chart.Widest(c.Margin, append([]compare.Compared{l.Primary}, l.Others...))
+	wide := chart.Widest(c.Margin, append(l.Declared(), l.Others...))
 	kinds := metricKinds()
 	groups := make([]metricGroup, len(kinds))
-	for i, m := range groupMetrics(l) {
-		if i == 0 && len(m.Baseline)+len(m.Arm) == 0 {
+	for _, m := range groupMetrics(l) {
+		if m.Decides && len(m.Baseline)+len(m.Arm) == 0 {
 			continue
 		}
-		row := metricRow{equalMetrics: m, Decides: i == 0}
+		row := metricRow{equalMetrics: m}
 		if m.Change != nil {
 			row.Bar = chart.BarOf(c.Margin, m.Compared, wide)
 		}
@@ -241,7 +251,10 @@ func factsOfArms(r result.Result) []fact {
 	if l == nil {
 		return list
 	}
-	if p := l.Primary; p.Lo != nil && p.Hi != nil {
+	for _, p := range l.Declared() {
+		if p.Lo == nil || p.Hi == nil {
+			continue
+		}
 		add(percentOf(1-c.Alpha)+" interval", words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
 	}
 	add("Margin", "± "+percentOf(c.Margin), "a change within it counts as none")

@@ -113,15 +113,17 @@ func differsClearly(m compare.Compared) bool {
 // every run, since objects reached them at the same moments.
 type equalMetrics struct {
 	compare.Compared
-	Same []string // the other metrics
+	Decides bool
+	Same    []string // the other metrics
 }
 
-// groupMetrics puts metrics that are the same in every run together. The first is
-// the one that decides.
+// groupMetrics puts metrics that are the same in every run together. The first are
+// those that decide.
 func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	var all []equalMetrics
 	index := make(map[string]int)
-	for _, m := range append([]compare.Compared{l.Primary}, l.Others...) {
+	declared := l.Declared()
+	for i, m := range append(declared, l.Others...) {
 		key := ""
 		if _, what, ok := strings.Cut(m.Metric, " "); ok && m.Kind == compare.KindLatency {
 			key = what
@@ -132,12 +134,13 @@ func groupMetrics(l compare.LevelComparison) []equalMetrics {
 				}
 			}
 		}
-		if at, ok := index[key]; ok && key != "" && len(m.Baseline) > 0 {
+		decides := i < len(declared)
+		if at, ok := index[key]; ok && key != "" && len(m.Baseline) > 0 && !decides {
 			all[at].Same = append(all[at].Same, m.Metric)
 			continue
 		}
 		index[key] = len(all)
-		all = append(all, equalMetrics{Compared: m})
+		all = append(all, equalMetrics{Compared: m, Decides: decides})
 	}
 	return all
 }
@@ -242,10 +245,19 @@ func comparison(c *compare.Comparison) (list []Section) {
 			verdict += " (does not decide)"
 		}
 		s := Section{Title: fmt.Sprintf("%s against %s at %s: %s", l.Arm, c.Baseline, words.Number(l.Level), verdict)}
-		s.linef("  %s", l.Why)
+		for _, d := range l.Metrics {
+			s.linef("  %s", d.Says())
+		}
+		if n := len(l.Metrics); n == 0 {
+			s.linef("  %s", l.Why)
+		} else {
+			s.linef("  %s", severalMetrics(c))
+		}
 		s.lines("  left out: ", l.Excluded...)
-		if t := runTable(c, l); t.Any() {
-			s.table(2, t)
+		for _, m := range l.Declared() {
+			if t := runTable(c, l, m); t.Any() {
+				s.table(2, t)
+			}
 		}
 		s.shifts(c, l)
 		s.parts(c, l)
@@ -256,10 +268,15 @@ func comparison(c *compare.Comparison) (list []Section) {
 	return list
 }
 
-// runTable has the metric that decides run by run: a block's two runs, or one run
-// of each arm where they were made apart.
-func runTable(c *compare.Comparison, l compare.LevelComparison) Table {
-	m, run := l.Primary, "run"
+// severalMetrics says how several metrics decide.
+func severalMetrics(c *compare.Comparison) string {
+	return fmt.Sprintf("%d metrics decide, each at an error rate of %.4g: the verdict is the first one's, unless another is worse or inconclusive", 1+len(c.Further), c.Alpha)
+}
+
+// runTable has a metric run by run: a block's two runs, or one run of each arm where
+// they were made apart.
+func runTable(c *compare.Comparison, l compare.LevelComparison, m compare.Compared) Table {
+	run := "run"
 	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
 	if c.Paired {
 		run, t = "block", Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
@@ -338,8 +355,8 @@ func (s *Section) parts(c *compare.Comparison, l compare.LevelComparison) {
 // not compared where it is not.
 func (s *Section) others(l compare.LevelComparison) {
 	t := Table{Align: "lrl"}
-	for _, m := range groupMetrics(l)[1:] {
-		if differsClearly(m.Compared) {
+	for _, m := range groupMetrics(l) {
+		if !m.Decides && differsClearly(m.Compared) {
 			t.add(m.name(), words.Change(*m.Change), "("+words.ChangeInterval(m.Lo, m.Hi)+")")
 		}
 	}

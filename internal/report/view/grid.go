@@ -129,7 +129,7 @@ func cellLevels(g judge.Grid) (s Section) {
 		}
 		return s
 	}
-	t := Table{strings.Repeat("l", len(g.Vary)+1) + strings.Repeat("r", len(head)), [][]string{append(append(keysOf(g), "verdict"), head...)}}
+	t := Table{strings.Repeat("l", len(g.Vary)) + strings.Repeat("r", len(head)+1), [][]string{append(append(keysOf(g), "verdict"), head...)}}
 	var failed Section
 	for _, c := range g.Cells {
 		row := slices.Repeat([]string{"-"}, len(head))

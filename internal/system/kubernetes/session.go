@@ -408,8 +408,12 @@ func haveKubelets(p *plan.Plan) error {
 			}
 		}
 	}
-	if m := p.Primary; m != nil && strings.HasPrefix(m.Metric, observe.ImagesReady+" ") {
-		return system.Mistakef(hint, "metric %q: these nodes are simulated, and fetch no images", m.Metric)
+	if p.Primary != nil {
+		for _, metric := range p.Primary.Metrics() {
+			if strings.HasPrefix(metric, observe.ImagesReady+" ") {
+				return system.Mistakef(hint, "metric %q: these nodes are simulated, and fetch no images", metric)
+			}
+		}
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare
 	figures = figuresOf(runs...)
 	metric := o.Metric
 	if metric == "" {
-		metric = out.defaultMetric(w, list...)
+		metric = out.defaultMetrics(w, list...)[0]
 	}
 	for _, at := range out.levelsOfAll(list, runs) {
 		t := newTrend(list, differs, metric)

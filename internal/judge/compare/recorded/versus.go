@@ -110,13 +110,16 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 		Baseline: a.Name, Arms: []string{b.Name}, Paired: paired,
 		Params: map[string]map[string]string{a.Name: a.params(), b.Name: b.params()},
 	}
-	if spec.Metric, err = out.metric(o, w, a, b, runsA, runsB); err != nil {
+	metrics, among, err := out.metrics(o, w, a, b, runsA, runsB)
+	if err != nil {
 		return out, err
 	}
+	spec.Metric, spec.Further = metrics[0], metrics[1:]
 	spec.Margin, spec.Alpha = out.bounds(o, a, b)
+	spec.Alpha /= float64(among)
 	if r := a.plan.Repeat; paired && !r.Fixed() && a.plan.Kind == plan.AB {
 		spec.Sequential = &stats.Sequential{
-			Least: r.Least, Most: r.Most, Alpha: spec.Alpha, Margin: spec.Margin, NotWorse: a.plan.Until == plan.UntilNotWorse,
+			Least: r.Least, Most: r.Most, Alpha: spec.Alpha / float64(len(metrics)), Margin: spec.Margin, NotWorse: a.plan.Until == plan.UntilNotWorse,
 			Among: max(len(a.plan.Arms)-1, 1) * max(len(a.plan.Axis.Levels), 1),
 		}
 		spec.End = stats.Interrupted // what came of the rest is not asked for
@@ -223,20 +226,22 @@ func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	}
 }
 
-// metric is the one that decides.
-func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (string, error) {
+// metrics are those that decide, and among how many that were declared one was
+// chosen: it is judged at the error rate by so many.
+func (out *Outcome) metrics(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (list []string, among int, err error) {
 	if o.Metric == "" {
-		return out.defaultMetric(w, a, b), nil
+		return out.defaultMetrics(w, a, b), 1, nil
 	}
-	usual, _ := declaredMetric(w, a, b)
+	usual, _ := declaredMetrics(w, a, b)
 	known := figuresOf(runs...)
 	if len(known) > 0 && !slices.Contains(known, o.Metric) {
-		return "", &UnknownMetricError{o.Metric, known}
+		return nil, 0, &UnknownMetricError{o.Metric, known}
 	}
-	if o.Metric != usual {
-		out.Warnings.Addf(record.WarningChosenAfter, "%s was chosen after the runs (declared before them: %s): of several metrics, some differ by chance", o.Metric, usual)
+	if slices.Contains(usual, o.Metric) {
+		return []string{o.Metric}, len(usual), nil
 	}
-	return o.Metric, nil
+	out.Warnings.Addf(record.WarningChosenAfter, "%s was chosen after the runs (declared before them: %s): of several metrics, some differ by chance", o.Metric, strings.Join(usual, ", "))
+	return []string{o.Metric}, 1, nil
 }
 
 // figuresOf names the figures that any run has.
@@ -252,40 +257,43 @@ func figuresOf(runs ...[]replicate) []string {
 	return names
 }
 
-// defaultMetric is the metric that was declared before the runs, with a warning where
-// that cannot quite be said.
-func (out *Outcome) defaultMetric(w *workload.Workload, operands ...*Operand) string {
-	metric, how := declaredMetric(w, operands...)
+// defaultMetrics are the metrics that were declared before the runs, with a warning
+// where that cannot quite be said.
+func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) []string {
+	metrics, how := declaredMetrics(w, operands...)
 	if how == "" {
-		return metric
+		return metrics
 	}
 	var parts []string
 	for _, x := range operands {
-		parts = append(parts, x.Name+": "+cmp.Or(primaryOf(x).Metric, "none"))
+		parts = append(parts, x.Name+": "+cmp.Or(saidBy(x), "none"))
 	}
-	out.warn("%s: it is %s (%s)", how, metric, strings.Join(parts, "; "))
-	return metric
+	out.warn("%s: it is %s (%s)", how, metrics[0], strings.Join(parts, "; "))
+	return metrics
 }
 
-// declaredMetric is the metric that all plans declared, else the workload's, else
+// saidBy are the metrics that an operand's plan declared; "" is none.
+func saidBy(x *Operand) string { return strings.Join(primaryOf(x).Metrics(), ", ") }
+
+// declaredMetrics are the metrics that all plans declared, else the workload's, else
 // when half of the objects are there; how says what the reader must know of
 // that, "" where nothing.
-func declaredMetric(w *workload.Workload, operands ...*Operand) (metric, how string) {
+func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []string, how string) {
 	said := make(map[string]bool)
 	for _, x := range operands {
-		said[primaryOf(x).Metric] = true
+		said[saidBy(x)] = true
 	}
 	if len(said) == 1 && !said[""] {
-		return operands[0].plan.Primary.Metric, ""
+		return operands[0].plan.Primary.Metrics(), ""
 	}
 	if w == nil || w.Primary == "" {
-		return operands[0].plan.AsRun.Arrived + " p50", "the workload " + operands[0].plan.Workload + " was not found, so its metric is not known"
+		return []string{operands[0].plan.AsRun.Arrived + " p50"}, "the workload " + operands[0].plan.Workload + " was not found, so its metric is not known"
 	}
 	delete(said, "")
 	if delete(said, w.Primary); len(said) > 0 {
 		how = "the plans declare different metrics, so the workload's is used"
 	}
-	return w.Primary, how
+	return []string{w.Primary}, how
 }
 
 // primaryOf is the metric that an operand's plan declared, with its margin and
@@ -476,18 +484,20 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 		}
 	}
 	level := number(c.Level)
-	c.Why = fmt.Sprintf("%s at level %s, and an interval needs two of each: run 'plimsoll ab --repeat 5', or 'plimsoll sweep --levels %s' for each",
+	why := fmt.Sprintf("%s at level %s, and an interval needs two of each: run 'plimsoll ab --repeat 5', or 'plimsoll sweep --levels %s' for each",
 		strings.Join(few, ", "), level, strings.Join(slices.Repeat([]string{level}, 5), ","))
-	if c.Primary.Change != nil {
-		c.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", c.Primary.Called(), 100**c.Primary.Change, c.Why)
-	}
+	c.Revise(func(d *compare.Decision) {
+		if d.Why = why; d.Figure.Change != nil {
+			d.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", d.Figure.Called(), 100**d.Figure.Change, why)
+		}
+	})
 }
 
 // withhold takes back what is decided of experiments that are not comparable;
 // the figures stay.
 func withhold(c *compare.Comparison) {
 	for i := range c.Levels {
-		c.Levels[i].Verdict, c.Levels[i].MoreRuns = stats.Undecided, 0
+		c.Levels[i].Revise(func(d *compare.Decision) { d.Verdict, d.MoreRuns = stats.Undecided, 0 })
 	}
 	for i := range c.Lines {
 		c.Lines[i].Verdict = stats.Undecided
