@@ -13,7 +13,8 @@ import (
 
 // What a target that runs on this machine can do depends on the machine: records
 // from two machines are not compared unless it is said that the machine is what is
-// compared.
+// compared: by the name of what differs, or for all of the machine at once. Another
+// version of a program is no other machine.
 func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 	t.Parallel()
 	const cpus, kernel = `"cpus": 2,`, `"kernel": "6.18.44-fc-v657"`
@@ -69,6 +70,10 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 				if got.code != process.ExitInconclusive || !strings.Contains(got.stdout, part) {
 					t.Errorf("exit code %d, without %q:\n%s%s", got.code, part, got.stdout, got.stderr)
 				}
+			}
+			machine := command(t, nil, "compare", a, b, "--arm-is", "machine")
+			if allowed := !strings.HasPrefix(tt.name, "runtime:"); (machine.code == same.code && strings.Contains(machine.stdout, "the arm")) != allowed || !strings.Contains(machine.stdout, tt.name) {
+				t.Errorf("the machine is the arm: exit code %d, that of the same machine was %d:\n%s%s", machine.code, same.code, machine.stdout, machine.stderr)
 			}
 			if arm := command(t, nil, "compare", a, b, "--arm-is", tt.name); arm.code != same.code || strings.Contains(arm.stdout, "prevents a verdict") {
 				t.Errorf("it is the arm: exit code %d, that of the same machine was %d:\n%s%s", arm.code, same.code, arm.stdout, arm.stderr)

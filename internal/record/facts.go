@@ -99,6 +99,14 @@ func (h Host) Facts(elsewhere bool) []Fact {
 	return list
 }
 
+// MachineFact reports whether a fact of that name tells of the machine that something
+// ran on, or of the shape of a target's machines, and not of the software that was
+// loaded there.
+func MachineFact(name string) bool {
+	group, _, _ := strings.Cut(name, ":")
+	return slices.Contains([]string{"host", "kernel", "cgroup", "isolation", "os", "filesystem"}, group) || strings.HasSuffix(group, "-shape")
+}
+
 // OnRecord are those facts that have a value.
 func OnRecord(list []Fact) []Fact {
 	return slices.DeleteFunc(slices.Clone(list), func(f Fact) bool { return f.Value == "" })

@@ -60,6 +60,7 @@ worse, 3 for inconclusive and for what cannot be compared, 4 if the program itse
 was the bottleneck.`,
 		Example: `  plimsoll compare plimsoll-runs/20261121-101500-node-density plimsoll-runs/20261123-091200-node-density
   plimsoll compare v1-runc v2-crun --arm-is cgroup,runtime
+  plimsoll compare cloud bare-metal --arm-is machine
   plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'
   plimsoll compare plimsoll-runs/*-nightly --metric 'Ready max' --out trend`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -44,6 +44,7 @@ const (
 	paramPrefix   = "param:"
 	axisName      = "axis"
 	noEnvironment = "environment"
+	machineName   = "machine"
 	loadName      = "load"
 	offeredName   = "offered-rate"
 	othersName    = "others"
@@ -133,6 +134,7 @@ func Names(facts []record.Fact) []NameHelp {
 		}
 	}
 	return append(list,
+		NameHelp{machineName, "the machine: all facts of host, kernel, cgroup, isolation, os, filesystem and shapes"},
 		NameHelp{noEnvironment, "the whole target, where it is not on record"},
 		NameHelp{loadName, "the load at a level: level reached and objects asked for"},
 		NameHelp{othersName, "CPU of this machine that other programs used"},
@@ -178,9 +180,9 @@ func CheckArm(names, params []string, facts []record.Fact) error {
 }
 
 // nameMatches reports whether a name that was given stands for one of a difference:
-// itself, or all that begin with it and a colon.
+// itself, or all that begin with it and a colon, or the machine's.
 func nameMatches(given, what string) bool {
-	return given == what || strings.HasPrefix(what, given+":")
+	return given == machineName && record.MachineFact(what) || given == what || strings.HasPrefix(what, given+":")
 }
 
 const unknown = "not on record"
