@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -102,13 +103,8 @@ func TestLossIsCounted(t *testing.T) {
 		return again
 	}
 	before := carry()
-	rules := "add table ip loss; add chain ip loss forward { type filter hook forward priority 0; }; add rule ip loss forward numgen random mod 100 < 2 drop"
-	cmd := n.hops[0].Command("nft", rules)
-	p, err := n.hops[0].Start(cmd, proc.How{Name: "nft"})
-	if err == nil {
-		err = p.Wait()
-	}
-	if err != nil {
+	n.loss = 0.02
+	if err := n.lose(); err != nil {
 		t.Skipf("this kernel drops no packets at random: %v", err)
 	}
 	if after := carry(); after-before < 20 {
@@ -219,5 +215,38 @@ func TestASwitchWithoutItsDatabase(t *testing.T) {
 	what := n.broken()
 	if !regexp.MustCompile(`^ovs-vsctl: unix:\S+/db\.sock: database connection failed \(`).MatchString(what) {
 		t.Errorf("a database that was killed: %q", what)
+	}
+}
+
+// A comparison of paths warns of what hides their cost: offloads, and saturation.
+func TestComparisonsThatMislead(t *testing.T) {
+	arms := []plan.Arm{{Name: "direct"}, {Name: "vxlan"}}
+	for _, tt := range []struct {
+		why, axis string
+		kind      plan.ExperimentKind
+		gso       map[string]bool // by arm; none is the kernel's
+		want      []string
+	}{
+		{"offloads as the kernel has them", axisRate, plan.AB, nil, []string{"offloads"}},
+		{"they are on", axisRate, plan.AB, map[string]bool{"direct": true, "vxlan": true}, []string{"offloads"}},
+		{"off in one arm, as offloads are what is compared", axisRate, plan.AB, map[string]bool{"vxlan": false}, nil},
+		{"off in all", axisRate, plan.AB, map[string]bool{"direct": false, "vxlan": false}, nil},
+		{"a closed loop", axisStreams, plan.AB, map[string]bool{"vxlan": false}, []string{"saturation"}},
+		{"along the size, with offloads", axisSize, plan.AB, nil, []string{"offloads", "saturation"}},
+		{"a sweep compares nothing", axisStreams, plan.Sweep, nil, nil},
+	} {
+		s := session{arms: make(map[string]settings)}
+		s.Plan = &plan.Plan{Kind: tt.kind, Axis: plan.Axis{Name: tt.axis}, Arms: arms}
+		for _, arm := range arms {
+			one := settings{offloads: make(map[string]bool)}
+			if on, said := tt.gso[arm.Name]; said {
+				one.offloads["gso"] = on
+			}
+			s.arms[arm.Name] = one
+		}
+		got := s.misleads()
+		if len(got) != len(tt.want) || !slices.EqualFunc(got, tt.want, func(text, part string) bool { return strings.Contains(text, part) }) {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
 	}
 }

@@ -103,6 +103,9 @@ func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, er
 	if err == nil {
 		err = n.tryMTU()
 	}
+	if err == nil {
+		err = n.lose()
+	}
 	if err != nil {
 		n.close()
 		return nil, fmt.Errorf("build the path %s: %w", s.kind.name, err)

@@ -26,6 +26,14 @@ type Provider struct{}
 // name is the target's name.
 const name = "network"
 
+// Names in records of the workload that loads paths.
+const (
+	Workload  = "network-path"
+	ParamPath = "path"
+	ParamMTU  = "mtu"
+	Direct    = "direct" // the path that others are compared with
+)
+
 // rooms are the directories of the runs.
 func rooms() local.Rooms {
 	return local.Rooms{Target: name, Kind: "networks", Elsewhere: "plimsoll-network-"}
@@ -62,7 +70,7 @@ func (Provider) Declare() workload.Target {
 func (Provider) Needs() []proc.Program {
 	enters := machine.Enters()
 	enters.For = "network paths"
-	list := append(switchPrograms(), ipsecPrograms()...)
+	list := append(append(switchPrograms(), ipsecPrograms()...), lossProgram())
 	for i := range list {
 		list[i].Optional = "for " + list[i].For
 	}
@@ -185,8 +193,30 @@ func (s *session) Bounds() system.Bounds {
 	return system.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most}
 }
 
+// misleads says why a comparison of paths may not tell what they cost.
+func (s *session) misleads() (list []string) {
+	if s.Plan.Kind != plan.AB {
+		return nil
+	}
+	whole := true
+	for _, arm := range s.Plan.Arms {
+		gso, said := s.arms[arm.Name].offloads["gso"]
+		whole = whole && (gso || !said)
+	}
+	if whole {
+		list = append(list, "no arm has its offloads off: segments of up to 64 KB cross a virtual link in one piece, which hides what the headers of a path cost: set gso=off and gro=off")
+	}
+	if s.Plan.Axis.Name != axisRate {
+		list = append(list, "the paths are compared at saturation, where the processors of client and server are what is compared: compare them at a fixed rate below it (--axis rate)")
+	}
+	return list
+}
+
 // Target implements system.Session.
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
+	for _, text := range s.misleads() {
+		rec.Emit(&record.Note{Warning: record.WarningNote, Text: text})
+	}
 	i := &instance{session: s, rec: rec}
 	s.Loads(i)
 	return i, nil

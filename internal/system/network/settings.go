@@ -26,6 +26,7 @@ type settings struct {
 	mtu      int
 	queues   int
 	linkRate float64 // bits a second, 0 for any
+	loss     float64 // share of TCP's segments that each end loses
 	window   int64   // bytes of the client's receive buffers, 0 for the kernel's own
 	offloads map[string]bool
 
@@ -84,6 +85,13 @@ func settingsOf(p workload.Params) (settings, error) {
 	}
 	if off, said := s.offloads["gso"]; said && !off && s.offloads["tso"] {
 		return s, system.ParamMistake("tso", "gso=on, or tso=off", "the kernel has no tso without gso")
+	}
+	if text := p.Get("loss"); text != "" {
+		share, err := param.ParsePercent(text)
+		if err != nil || !(share > 0 && share < 1) {
+			return s, system.ParamMistake("loss", "for example 2%", "%q is no share of packets between 0 and 1", text)
+		}
+		s.loss = share
 	}
 	if text := p.Get("linkRate"); text != "" {
 		rate, err := param.ParseRate(text)
