@@ -259,6 +259,9 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
 	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000, "lowestFailing": 21500}}`)
+	write("plimsoll-runs/20261121-101500-network-path/history.jsonl.zst", "")
+	write("plimsoll-runs/20261121-101500-network-path/experiment.yaml", "schema: plimsoll/experiment/v1\nname: n\nworkload: network-path\naxis: {name: rate}\n")
+	write("plimsoll-runs/20261121-101500-network-path/result.json", `{"schema": "plimsoll/result/v1", "comparison": {"baseline": "plain", "arms": {"over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {"metric": "cpuPer1000", "change": 0.2}}]}}`)
 	tune := tuneCommandTree(t)
 	ran := 0
 	for _, c := range append(tune.Commands(), tune) {
@@ -333,6 +336,59 @@ func TestTuneRouterFromARecord(t *testing.T) {
 	}
 	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != process.ExitUsage || !strings.Contains(got.stderr, "nowhere") {
 		t.Errorf("%d %s", got.code, got.stderr)
+	}
+}
+
+// What a record found paths to cost goes into the advice, with the overlay and the MTU
+// that it was of.
+func TestTuneNetworkFromARecord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const cells = `"cells": [{"name": "d", "params": {"path": "direct", "mtu": "9000"}}, {"name": "v", "params": {"path": "vxlan", "mtu": "9000"}}, {"name": "s", "params": {"path": "vxlan", "mtu": "1500"}}], `
+	const figure = `"metric": "cpuPer1000", "title": "CPU per 1000 requests", "change": 0.25, "lo": 0.2, "hi": 0.3`
+	for _, c := range []struct {
+		why, workload, plan, result string
+		grid                        bool
+		code                        int
+		want                        []string
+	}{
+		{"two arms", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitHeld,
+			[]string{"cost of vxlan at MTU 9000", "CPU per 1000 requests +25.0 % (+20.0 to +30.0 %), worse", "at 2000 rate", "9000 - 50 = 8950"}},
+		{"two figures", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "primary": {` + figure + `}, "metrics": [{"verdict": "worse", "figure": {` + figure + `}}, {"verdict": "equivalent", "figure": {"metric": "Response p50", "change": 0.01}}]}]}`, false, process.ExitHeld,
+			[]string{"+25.0 % (+20.0 to +30.0 %), worse; Response p50 +1.0 %, equivalent"}},
+		{"a grid: the pair whose path differs", "network-path", "vary: {path: [direct, vxlan], mtu: [9000]}", cells + `"pairs": [{"key": "path", "baseline": "d", "arm": "v", "level": 500, "verdict": "worse", "figure": {` + figure + `}}, {"key": "mtu", "baseline": "v", "arm": "s", "verdict": "worse", "figure": {` + figure + `}}]`, true, process.ExitHeld,
+			[]string{"cost of vxlan at MTU 9000", "at 500 rate"}},
+		{"arms of one path", "network-path", "", `"comparison": {"baseline": "on", "arms": {"on": {}, "off": {"gso": "off"}}, "levels": [{"level": 2000, "arm": "off", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitUsage, []string{"compares no path with a direct one", "--vary path=direct,vxlan"}},
+		{"a plain sweep", "network-path", "", `"verdict": "pass"`, false, process.ExitUsage, []string{"compares no path with a direct one"}},
+		{"another workload", "router", "", `"verdict": "pass"`, false, process.ExitUsage, []string{"of the workload router"}},
+	} {
+		if err := os.RemoveAll("run"); err != nil {
+			t.Fatal(err)
+		}
+		if c.grid {
+			if err := os.MkdirAll("run/cells/d", 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, text := range map[string]string{
+			"run/history.jsonl.zst": "", "run/result.json": `{"schema": "plimsoll/result/v1", ` + c.result + `}`,
+			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: " + c.workload + "\n" + c.plan + "\naxis: {name: rate}\n",
+		} {
+			if err := os.MkdirAll("run", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := command(t, nil, "tune", "network", "--run", "run", "--link", "10Gbit")
+		if got.code != c.code {
+			t.Errorf("%s: %d\n%s%s", c.why, got.code, got.stdout, got.stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.stdout, got.stderr)
+			}
+		}
 	}
 }
 

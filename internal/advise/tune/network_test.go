@@ -2,6 +2,7 @@ package tune
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,47 @@ func TestNetworkMTU(t *testing.T) {
 		answered(t, a, err)
 		if f := finding(t, a, "networks"); f.Grade != tt.grade {
 			t.Errorf("%+v: %+v", tt, f)
+		}
+	}
+}
+
+// What an overlay was measured to cost comes in the place of the advice to measure it.
+func TestNetworkCostThatWasMeasured(t *testing.T) {
+	x := func(v float64) *float64 { return &v }
+	cost := func(path, verdict string) []host.PathCost {
+		return []host.PathCost{{Path: path, MTU: 1500, At: "at 2000 requests/s", From: "record", Figures: []host.CostFigure{
+			{Name: "CPU per 1000 requests", Change: x(0.321), Lo: x(0.25), Hi: x(0.4), Verdict: verdict}, {Name: "Response p50", Verdict: "inconclusive"},
+		}}}
+	}
+	for _, tt := range []struct {
+		why      string
+		measured []host.PathCost
+		ipsec    bool
+		grade    answer.Grade
+		warns    string
+	}{
+		{"worse", cost("vxlan", "worse"), false, answer.Advice, "over virtual links"},
+		{"the same", cost("vxlan", "equivalent"), false, answer.OK, "over virtual links"},
+		{"IPsec beside the overlay", cost("ipsec", "worse"), true, answer.Advice, "over virtual links"},
+		{"IPsec that is not asked for", cost("ipsec", "worse"), false, "", "no figures of VXLAN"},
+		{"another overlay", cost("geneve", "worse"), false, "", "no figures of VXLAN"},
+		{"nothing", nil, false, "", "to be measured"},
+	} {
+		p := host.Network{Overlay: param.Given("vxlan", "flag"), Measured: tt.measured}
+		if tt.ipsec {
+			p.IPsec = param.Given(true, "flag")
+		}
+		a, err := host.TuneNetwork(p)
+		answered(t, a, err)
+		at := slices.IndexFunc(a.Findings, func(f answer.Finding) bool { return strings.HasPrefix(f.What, "cost of ") })
+		switch {
+		case (at >= 0) != (tt.grade != ""):
+			t.Errorf("%s: %+v", tt.why, a.Findings)
+		case at >= 0 && (a.Findings[at].Grade != tt.grade || !strings.HasPrefix(a.Findings[at].Now, "CPU per 1000 requests +32.1 % (+25.0 to +40.0 %), ") || !strings.Contains(a.Findings[at].Now, "Response p50 is not known")):
+			t.Errorf("%s: %+v", tt.why, a.Findings[at])
+		}
+		if !strings.Contains(strings.Join(a.Warnings, "\n"), tt.warns) {
+			t.Errorf("%s: %q", tt.why, a.Warnings)
 		}
 	}
 }

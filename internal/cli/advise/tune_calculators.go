@@ -103,7 +103,8 @@ host (--live) or a saved one (--bundle).`,
 
 func newTuneNetworkCommand(p *process.Process) *cobra.Command {
 	var params host.Network
-	return tuneReading(p, &cobra.Command{
+	var run string
+	cmd := tuneReading(p, &cobra.Command{
 		Use:   "network",
 		Short: "Network of nodes: MTU of overlays, offloads, queues, interrupts",
 		Long: `Compute the network between nodes: the MTU that an overlay leaves for pods, what
@@ -112,9 +113,20 @@ networks there can be. Of a node that is read, this one (--live) or a saved one
 (--bundle), offloads, queues and interrupts are held against its NUMA node, and a
 script for what differs is written. A bundle holds what ethtool -k and -l print
 in ethtool/NAME.features and .channels; plimsoll tune host --collect-script
-saves them.`,
+saves them. What the overlay costs is told from --run DIR, a record of the workload
+network-path that compared it with a direct path.`,
 		Example: `  plimsoll tune network --overlay vxlan --mtu 1500 --link 10Gbit
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/
+  plimsoll tune network --link 10Gbit --run plimsoll-runs/20261121-101500-network-path
   plimsoll tune network --live`,
-	}, &params, &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) { return host.TuneNetwork(params) })
+	}, &params, &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) {
+		if run != "" {
+			if err := measuredPaths(&params, run); err != nil {
+				return nil, err
+			}
+		}
+		return host.TuneNetwork(params)
+	})
+	cmd.Flags().StringVar(&run, "run", "", "read what paths were measured to cost from this run `directory`")
+	return cmd
 }

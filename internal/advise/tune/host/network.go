@@ -25,6 +25,31 @@ type Network struct {
 	Networks param.In[int64]      `flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
 	// Facts are what was read of a node; nil where nothing was.
 	Facts *Facts
+	// Measured are what paths were found to cost beside a direct one; none where
+	// nothing was measured.
+	Measured []PathCost
+}
+
+// PathCost is what a record found a path to cost beside the direct one of the same MTU,
+// at a level of its load.
+type PathCost struct {
+	Path     string // an overlay, or another path such as ipsec
+	MTU      int64  // of the link
+	At, From string
+	Figures  []CostFigure
+}
+
+// CostFigure is the change of a figure with its interval, each nil where it is not
+// known, and what was decided of it.
+type CostFigure struct {
+	Name           string
+	Change, Lo, Hi *float64
+	Verdict        string
+}
+
+// IsOverlay reports whether a path is one of those that Overlay names.
+func IsOverlay(path string) bool {
+	return slices.Contains([]string{"geneve", "vxlan", "ipip", "wireguard"}, path)
 }
 
 // NICFeatures are the offloads of an interface as ethtool -k lists them.
@@ -69,6 +94,44 @@ func ParseChannels(data []byte) int {
 		}
 	}
 	return most
+}
+
+// cost is what the overlay was measured to cost (R13, R17).
+func (t *networkTuner) cost() {
+	known := false
+	for _, c := range t.Measured {
+		if c.Path != t.Overlay.Value && !(c.Path == "ipsec" && t.IPsec.Value) {
+			continue
+		}
+		var now []string
+		grade := answer.OK
+		for _, f := range c.Figures {
+			text := f.Name + " is not known"
+			if f.Change != nil {
+				text = fmt.Sprintf("%s %+.1f %%", f.Name, 100**f.Change)
+			}
+			if f.Lo != nil && f.Hi != nil {
+				text += fmt.Sprintf(" (%+.1f to %+.1f %%)", 100**f.Lo, 100**f.Hi)
+			}
+			now = append(now, text+", "+f.Verdict)
+			if f.Verdict == "worse" {
+				grade = answer.Advice
+			}
+		}
+		known = true
+		t.Find(answer.Finding{
+			Grade: grade, What: fmt.Sprintf("cost of %s at MTU %d", c.Path, c.MTU), Now: strings.Join(now, "; "),
+			Wanted: "what native routing costs, where the network can be told of the pods' addresses", Cost: c.At + ", measured beside a direct path: " + c.From,
+		})
+	}
+	switch {
+	case known:
+		t.Warn("the overlay's cost was measured between two namespaces of one machine, over virtual links: offloads of a NIC are not in it")
+	case len(t.Measured) > 0:
+		t.Warn("the record has no figures of %s: what it costs is to be measured (plimsoll sweep network-path --vary path=direct,%s)", overlayName(t.Network), t.Overlay.Value)
+	default:
+		t.Warn("what the overlay costs on these machines is not computed but to be measured, overlay and direct path side by side (plimsoll sweep network-path, and --run DIR); offloads lower the CPU that it costs, not its latency (R14)")
+	}
 }
 
 // overhead is how many bytes of each packet an overlay takes.
@@ -126,7 +189,7 @@ func TuneNetwork(p Network) (*answer.Answer, error) {
 		t.Warn("offloads, queues and interrupts were not looked at: --live, or --bundle DIR of a node")
 	}
 	t.Cite("R13")
-	t.Warn("what the overlay costs on these machines is not computed but to be measured, overlay and direct path side by side; offloads lower the CPU that it costs, not its latency (R14)")
+	t.cost()
 	if len(t.Commands) > 0 {
 		t.File("nic-tuning.sh", answer.Script("Offloads, queues and interrupts of "+nic.Name+", until the next start.", t.Commands), "sh, as root on the node")
 	}

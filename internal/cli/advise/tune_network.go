@@ -1,0 +1,156 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/network"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// measuredPaths fills in what a record of network paths found an overlay to cost, and
+// with it the overlay and the MTU where flags do not say them and the record has one.
+func measuredPaths(params *host.Network, path string) error {
+	dir, err := record.OpenDir(path)
+	if err != nil {
+		return process.Usagef("", "--run: %w", err)
+	}
+	of, err := plan.Load(dir.Path(record.ExperimentFile))
+	if err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
+	const hint = "for example 'plimsoll sweep network-path --vary path=direct,vxlan', or 'plimsoll ab network-path --arm direct: --arm vxlan:path=vxlan'"
+	if of.Workload != network.Workload {
+		return process.Usagef(hint, "--run %s: it is of the workload %s, and not of %s", path, of.Workload, network.Workload)
+	}
+	w, err := workload.Load(workloads.FS(), of.Workload, process.Targets())
+	if err != nil {
+		return err
+	}
+	read := measuredArms
+	if record.IsGrid(path) {
+		read = measuredCells
+	}
+	all, err := read(dir, of)
+	if err != nil {
+		return process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
+	}
+	found := make(map[string]bool)
+	mtus := make(map[int64]bool)
+	for _, c := range all {
+		one, err := c.cost(w, of, path)
+		if err != nil {
+			return fmt.Errorf("--run %s: %w", path, err)
+		}
+		if one.Path == "" {
+			continue
+		}
+		params.Measured = append(params.Measured, one)
+		if mtus[one.MTU] = true; host.IsOverlay(one.Path) {
+			found[one.Path] = true
+		}
+	}
+	if len(params.Measured) == 0 {
+		return process.Usagef(hint, "--run %s: it compares no path with a direct one", path)
+	}
+	if overlays := slices.Collect(maps.Keys(found)); len(overlays) == 1 && !params.Overlay.Ok() {
+		params.Overlay = param.Given(overlays[0], "the record "+path)
+	}
+	if list := slices.Collect(maps.Keys(mtus)); len(list) == 1 && !params.MTU.Ok() {
+		params.MTU = param.Given(list[0], "the record "+path)
+	}
+	return nil
+}
+
+// comparedPaths are two sides of a record that were compared by some figures.
+type comparedPaths struct {
+	baseline, arm map[string]string // parameters beside the plan's own
+	level         *float64
+	figures       []compare.Compared
+	verdicts      []stats.Verdict
+}
+
+// measuredArms are those of an ab.
+func measuredArms(dir record.Dir, of *plan.Plan) (list []comparedPaths, err error) {
+	var r result.Result
+	if err := dir.ReadJSON(record.ResultFile, &r); err != nil {
+		return nil, err
+	}
+	if r.Comparison == nil {
+		return nil, nil
+	}
+	for i := range r.Comparison.Levels {
+		l := &r.Comparison.Levels[i]
+		one := comparedPaths{baseline: r.Comparison.Arms[r.Comparison.Baseline], arm: r.Comparison.Arms[l.Arm], level: &l.Level}
+		for _, d := range l.Decisions() {
+			one.figures, one.verdicts = append(one.figures, d.Figure), append(one.verdicts, d.Verdict)
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// measuredCells are the pairs of a grid whose path was varied.
+func measuredCells(dir record.Dir, of *plan.Plan) (list []comparedPaths, err error) {
+	var g judge.Grid
+	if err := dir.ReadJSON(record.ResultFile, &g); err != nil {
+		return nil, err
+	}
+	params := make(map[string]map[string]string)
+	for _, c := range g.Cells {
+		params[c.Name] = c.Params
+	}
+	for _, p := range g.Pairs {
+		if p.Key == network.ParamPath && p.Figure != nil {
+			list = append(list, comparedPaths{params[p.Baseline], params[p.Arm], p.Level, []compare.Compared{*p.Figure}, []stats.Verdict{p.Verdict}})
+		}
+	}
+	return list, nil
+}
+
+// cost is what a path was found to cost beside the direct one, without a path where
+// that is not what was compared.
+func (c comparedPaths) cost(w *workload.Workload, of *plan.Plan, from string) (host.PathCost, error) {
+	var sides [2]workload.Params
+	for i, own := range []map[string]string{c.baseline, c.arm} {
+		given := maps.Clone(of.Params)
+		if given == nil {
+			given = make(plan.Params)
+		}
+		maps.Copy(given, own)
+		values, err := w.Resolve(given)
+		if err != nil {
+			return host.PathCost{}, err
+		}
+		sides[i] = values
+	}
+	a, b := sides[0], sides[1]
+	if a.Get(network.ParamPath) != network.Direct || b.Get(network.ParamPath) == network.Direct || a.Int(network.ParamMTU) != b.Int(network.ParamMTU) {
+		return host.PathCost{}, nil
+	}
+	cost := host.PathCost{Path: b.Get(network.ParamPath), MTU: b.Int(network.ParamMTU), From: from}
+	if c.level != nil {
+		unit := of.Axis.Name
+		if of.AsRun != nil {
+			unit = cmp.Or(of.AsRun.Unit, unit)
+		}
+		cost.At = "at " + strconv.FormatFloat(*c.level, 'f', -1, 64) + " " + unit
+	}
+	for i, f := range c.figures {
+		cost.Figures = append(cost.Figures, host.CostFigure{Name: f.Called(), Change: f.Change, Lo: f.Lo, Hi: f.Hi, Verdict: string(c.verdicts[i])})
+	}
+	return cost, nil
+}
