@@ -168,7 +168,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
 	pods, plants := t.population.PodSpecs()
 	nodes, skipped = t.watch.Nodes.Eligible(pods)
-	if !t.watch.Nodes.Seen() && t.Load.Axis == observe.AxisPodsPerNode {
+	if len(nodes) == 0 && !t.watch.Nodes.Seen() && t.Load.Axis == observe.AxisPodsPerNode {
 		return nil, 0, "", system.Mistakef("raise it along another axis, such as --axis rate, or let the user list nodes", "a level of %s is an average over nodes, which this user may not list", t.Load.Axis)
 	}
 	if len(nodes) == 0 && (t.Load.Objects != nil || !t.watch.Nodes.Seen()) {

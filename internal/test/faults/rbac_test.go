@@ -188,6 +188,8 @@ func TestAccountsRunTheirWorkloads(t *testing.T) {
 		{machines, "vm-lifecycle", "--levels 3"},
 		{machines, "vm-migration --set parallelMigrations=4", "--levels 3"},
 		{machines, "vm-restart", "--levels 3"},
+		{machines, "vm-drain", "--levels 1"},
+		{machines, "vm-zones --set rhel=1 --set fedora=1 --set windows=1", "--levels 1 --reboots 2"},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			short := tt.args == "node-density"

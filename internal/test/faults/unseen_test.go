@@ -2,6 +2,7 @@ package faults
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -62,10 +64,11 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 		{"nobody", nil, []string{"--levels", "5"}, process.ExitUsage, []string{"pods is forbidden", "hint: the user needs the rights of a run"}},
 		{"no-spaces", []rbacv1.PolicyRule{rule("pods", "*")}, []string{"--axis", "rate", "--levels", "5"}, process.ExitUsage, []string{"this user may not create namespaces", "hint: the user needs the rights of a run"}},
 		{"no-nodes", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--levels", "5"}, process.ExitUsage, []string{"a level of pods-per-node is an average over nodes, which this user may not list"}},
+		{"no-watch", []rbacv1.PolicyRule{rule("pods", "*"), rule("namespaces", "*"), accounts, rule("events", "*"), rule("nodes", "list")}, []string{"--levels", "2", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not watch nodes: what becomes of them, and what they tell, is not seen"}},
 		{"few", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--axis", "rate", "--levels", "5", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not list nodes, namespaces, events: what becomes of them, and what they tell, is not seen", "leases of the scheduler, the controller manager or nodes cannot be read"}},
 	} {
 		t.Run(tt.user, func(t *testing.T) {
-			if tt.code == process.ExitHeld {
+			if slices.Contains(tt.args, "rate") && tt.code == process.ExitHeld {
 				suite.Long(t, "the warm-up of a rate takes half a minute")
 			}
 			got := p.RunTo(t, tt.user, append([]string{"sweep", "node-density", "--kubeconfig", as(t, p, tt.user, tt.rules...), "--yes"}, tt.args...)...)
@@ -82,7 +85,11 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 			if tt.code == process.ExitHeld {
-				if r := p.Result(t, tt.user); r.Cleanup == nil || !r.Cleanup.Done || r.Steps[0].Objects.Ready == 0 {
+				r := p.Result(t, tt.user)
+				if told := slices.DeleteFunc(slices.Clone(r.Warnings), func(w record.Warning) bool { return !strings.Contains(w.Text, "is not seen") }); len(told) != 1 {
+					t.Errorf("it is told %d times what is not seen: %+v", len(told), r.Warnings)
+				}
+				if r.Cleanup == nil || !r.Cleanup.Done || r.Steps[0].Objects.Ready == 0 {
 					t.Errorf("cleanup %+v, %+v", r.Cleanup, r.Steps[0].Objects)
 				}
 			}

@@ -379,10 +379,10 @@ func (w *Watcher) settle() {
 	}
 }
 
-// Guard looks after the watch until ctx ends: whether it brings what is new, and
+// Guard looks after the watch until ctx ends, or the watch is closed: whether it brings what is new, and
 // how late; what it has missed; and whether it is alive at all.
 func (w *Watcher) Guard(ctx context.Context) {
-	for Sleep(ctx, guardInterval) {
+	for Sleep(ctx, guardInterval) && !w.Closed() {
 		moving := w.probe(ctx)
 		now := w.Clock.Now()
 		w.mu.Lock()

@@ -48,6 +48,7 @@ type Watcher struct {
 	seen            atomic.Uint64 // the newest version, as a number
 	heard           atomic.Int64  // when the last message came, as record.Micros
 	current         atomic.Pointer[context.CancelCauseFunc]
+	closed          atomic.Bool // the user may list, and never could watch
 	account
 }
 
@@ -102,12 +103,17 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
+// Closed reports whether the user may list the resource and not watch it: Run has
+// then ended at once.
+func (w *Watcher) Closed() bool { return w.closed.Load() }
+
 // Run watches until ctx ends. It returns early only on an error that no trying
-// again fixes: the right to watch was taken away.
+// again fixes: the right to watch was taken away, or to watch what nothing is judged
+// by was never there.
 func (w *Watcher) Run(ctx context.Context) error {
 	pause := FirstPause
 	var brokenAt record.Micros // 0 while the watch is whole
-	var told bool              // the gap is on record
+	var told, taken bool       // the gap is on record; the server has taken up the watch
 	var cause error
 	var refusedAt record.Micros // 0 while the server does not say no
 	for {
@@ -115,7 +121,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if told {
 				w.fault("cut", brokenAt, w.Clock.Now(), cause)
 			}
-			brokenAt, told, pause, refusedAt = 0, false, FirstPause, 0
+			brokenAt, told, taken, pause, refusedAt = 0, false, true, FirstPause, 0
 		}
 		err := w.stream(ctx, resumed)
 		if ctx.Err() != nil {
@@ -132,6 +138,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 			}
 		}
 		if _, refused := errors.AsType[*RefusedError](err); refused {
+			if w.Beside && !taken {
+				w.closed.Store(true)
+				return fmt.Errorf("watch %s: %w", w.Name, err)
+			}
 			if refusedAt == 0 {
 				refusedAt = w.Clock.Now()
 			} else if w.Clock.Now()-refusedAt > record.MicrosOf(DenialPatience) {

@@ -106,11 +106,11 @@ type NodeSet struct {
 	// last told of each that was one; nil before they are declared.
 	pods   []corev1.PodSpec
 	places map[string]*record.Place
-	unseen bool            // this user may not list nodes
+	unseen bool            // this user may not list nodes, or not watch them
 	fell   map[string]bool // places that were deleted when they were not ready
 }
 
-// Seen reports whether the user may see nodes.
+// Seen reports whether the user sees what becomes of nodes.
 func (s *NodeSet) Seen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

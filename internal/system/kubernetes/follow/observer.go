@@ -140,9 +140,7 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 		}
 		if err := w.Start(ctx); api.Refused(err) && w.Beside && w != o.pods {
 			unseen = append(unseen, w.Name)
-			if hidden, can := w.Handler.(interface{ hide() }); can {
-				hidden.hide()
-			}
+			o.hide(w)
 			o.watchers = slices.DeleteFunc(o.watchers, func(x *api.Watcher) bool { return x == w })
 			continue
 		} else if api.Refused(err) {
@@ -151,7 +149,11 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 			return err
 		}
 		o.working.Go(func() {
-			if err := w.Run(o.Watching); err != nil {
+			err := w.Run(o.Watching)
+			if w.Closed() && w != o.pods {
+				o.hide(w)
+				o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not watch " + w.Name + ": what becomes of them, and what they tell, is not seen"})
+			} else if err != nil {
 				o.stop(err)
 				fail(err)
 			}
@@ -162,6 +164,13 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	}
 	o.working.Go(func() { o.Actors.run(o.Watching) })
 	return nil
+}
+
+// hide tells the handler of a watch that it sees nothing.
+func (o *Observer) hide(w *api.Watcher) {
+	if hidden, can := w.Handler.(interface{ hide() }); can {
+		hidden.hide()
+	}
 }
 
 // listEvery is how often a list is held against a watch by which nothing is judged

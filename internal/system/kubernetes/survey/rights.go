@@ -240,10 +240,9 @@ func (r *rights) ofEveryRun() {
 	}
 	r.want("removes pods many at once, which is faster than one by one", in, "pods", "deletecollection")
 	if r.Axis.Name == observe.AxisPodsPerNode || r.Means == observe.AxisPodsPerNode {
-		r.need("a level is an average over the nodes", "", "nodes", "list", "watch")
-	} else {
-		r.want("sees what becomes of nodes", "", "nodes", "list", "watch")
+		r.need("a level is an average over the nodes", "", "nodes", "list")
 	}
+	r.want("sees what becomes of nodes", "", "nodes", "list", "watch")
 	r.want("shows the cluster's own warnings", in, "events", "list", "watch")
 	canary := []string{"create", "patch"}
 	if r.Namespace != "" {
