@@ -395,7 +395,7 @@ func (c *cell) killed(t *testing.T, twin *cell) {
 	time.Sleep(moment) // the moment is the fault
 	c.got = c.run.Kill()
 	t.Logf("killed after %v", moment.Round(time.Millisecond))
-	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out, record.ExperimentFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out, record.HistoryFile)); err != nil {
 		// It had not begun a record: there is nothing to resume, and what it made
 		// is removed by the next command.
 		if len(c.left(t)) > 0 {

@@ -161,6 +161,18 @@ func TestCreateThroughTrouble(t *testing.T) {
 			want: record.Slot{Outcome: record.SlotFailed, Code: 409, Retries: 1},
 		},
 		{
+			why: "an answer that never came, and the name is gone before it is asked for: it may have been ours",
+			posts: func(t *testing.T, n int, w http.ResponseWriter) {
+				if n == 1 {
+					hangUp(w)
+					return
+				}
+				w.WriteHeader(409)
+			},
+			get:  func(t *testing.T, w http.ResponseWriter) { w.WriteHeader(404) },
+			want: record.Slot{Outcome: record.SlotUnknown, Retries: 1},
+		},
+		{
 			why:   "a conflict at the first attempt is somebody else's object",
 			posts: func(t *testing.T, n int, w http.ResponseWriter) { w.WriteHeader(409) },
 			get:   func(t *testing.T, w http.ResponseWriter) { t.Error("asked for an object that cannot be ours") },

@@ -122,7 +122,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			s.created(m, &slot, r.Body)
 			return slot
 		case r.Code == http.StatusConflict && unsure && !overtaken:
-			return s.settle(ctx, m, slot, answersBefore)
+			return s.settle(ctx, m, slot, answersBefore, true)
 		default:
 			slot.Code, slot.Error = r.Code, r.Err().Error()
 			if r.Code == http.StatusTooManyRequests {
@@ -143,10 +143,10 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			pause = max(pause, r.RetryAfter())
 		}
 		if s.Clock.Now()+record.MicrosOf(pause) > deadline {
-			return s.settle(ctx, m, slot, answersBefore)
+			return s.settle(ctx, m, slot, answersBefore, false)
 		}
 		if !api.Sleep(ctx, pause) {
-			return s.settle(ctx, m, slot, answersBefore)
+			return s.settle(ctx, m, slot, answersBefore, false)
 		}
 		slot.Retries++
 		pause = min(2*pause, api.LastPause)
@@ -198,8 +198,9 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 
 // settle asks by name for an object whose creation was never answered. When
 // the server has answered nothing at all since then, it is out of reach, which
-// ends the run: each further request would wait as long.
-func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64) record.Slot {
+// ends the run: each further request would wait as long. Taken says that the name was
+// there: where it is gone by now, whose that was is not known.
+func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64, taken bool) record.Slot {
 	if m.begins {
 		return slot // whether it was done is not told by the object's name
 	}
@@ -211,7 +212,9 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 		r, err := s.Client.Try(ctx, http.MethodGet, m.path+"/"+m.name, nil, "", nil, new(bytes.Buffer))
 		switch {
 		case err == nil && r.Code == http.StatusNotFound:
-			slot.Outcome = record.SlotFailed
+			if !taken {
+				slot.Outcome = record.SlotFailed
+			}
 			return slot
 		case err == nil && r.Code < 300:
 			if s.isOurs(r.Body) {
