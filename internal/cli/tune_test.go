@@ -364,13 +364,15 @@ func TestTuneNetworkFromARecord(t *testing.T) {
 		if err := os.RemoveAll("run"); err != nil {
 			t.Fatal(err)
 		}
-		if c.grid {
+		history := "run/history.jsonl.zst"
+		if c.grid { // each cell has its own
+			history = "run/cells/d/history.jsonl.zst"
 			if err := os.MkdirAll("run/cells/d", 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for name, text := range map[string]string{
-			"run/history.jsonl.zst": "", "run/result.json": `{"schema": "plimsoll/result/v1", ` + c.result + `}`,
+			history: "", "run/result.json": `{"schema": "plimsoll/result/v1", ` + c.result + `}`,
 			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: " + c.workload + "\n" + c.plan + "\naxis: {name: rate}\n",
 		} {
 			if err := os.MkdirAll("run", 0o755); err != nil {

@@ -24,9 +24,12 @@ import (
 // measuredPaths fills in what a record of network paths found an overlay to cost, and
 // with it the overlay and the MTU where flags do not say them and the record has one.
 func measuredPaths(params *host.Network, path string) error {
-	dir, err := record.OpenDir(path)
-	if err != nil {
-		return process.Usagef("", "--run: %w", err)
+	dir, read := record.Dir(path), measuredCells
+	if !record.IsGrid(path) {
+		if _, err := record.OpenDir(path); err != nil {
+			return process.Usagef("", "--run: %w", err)
+		}
+		read = measuredArms
 	}
 	of, err := plan.Load(dir.Path(record.ExperimentFile))
 	if err != nil {
@@ -39,10 +42,6 @@ func measuredPaths(params *host.Network, path string) error {
 	w, err := workload.Load(workloads.FS(), of.Workload, process.Targets())
 	if err != nil {
 		return err
-	}
-	read := measuredArms
-	if record.IsGrid(path) {
-		read = measuredCells
 	}
 	all, err := read(dir, of)
 	if err != nil {
