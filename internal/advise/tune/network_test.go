@@ -93,7 +93,7 @@ func TestNetworkCostThatWasMeasured(t *testing.T) {
 	x := func(v float64) *float64 { return &v }
 	cost := func(path, verdict string) []host.PathCost {
 		return []host.PathCost{{Path: path, MTU: 1500, At: "at 2000 requests/s", From: "record", Figures: []host.CostFigure{
-			{Name: "CPU per 1000 requests", Change: x(0.321), Lo: x(0.25), Hi: x(0.4), Verdict: verdict}, {Name: "Response p50", Verdict: "inconclusive"},
+			{Name: "CPU per 1000 requests", Change: x(0.321), Lo: x(0.25), Hi: x(0.4), Verdict: verdict}, {Name: "Response p50", Verdict: verdict},
 		}}}
 	}
 	for _, tt := range []struct {
@@ -105,6 +105,7 @@ func TestNetworkCostThatWasMeasured(t *testing.T) {
 	}{
 		{"worse", cost("vxlan", "worse"), false, answer.Advice, "over virtual links"},
 		{"the same", cost("vxlan", "equivalent"), false, answer.OK, "over virtual links"},
+		{"not known", cost("vxlan", "inconclusive"), false, answer.Advice, "over virtual links"},
 		{"IPsec beside the overlay", cost("ipsec", "worse"), true, answer.Advice, "over virtual links"},
 		{"IPsec that is not asked for", cost("ipsec", "worse"), false, "", "no figures of VXLAN"},
 		{"another overlay", cost("geneve", "worse"), false, "", "no figures of VXLAN"},

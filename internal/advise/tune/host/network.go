@@ -114,8 +114,8 @@ func (t *networkTuner) cost() {
 				text += fmt.Sprintf(" (%+.1f to %+.1f %%)", 100**f.Lo, 100**f.Hi)
 			}
 			now = append(now, text+", "+f.Verdict)
-			if f.Verdict == "worse" {
-				grade = answer.Advice
+			if !slices.Contains([]string{"better", "equivalent", "notWorse"}, f.Verdict) {
+				grade = answer.Advice // what is not known is no pass
 			}
 		}
 		known = true
