@@ -24,6 +24,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -172,5 +173,36 @@ func TestImagesArePushedWhereRunsTakeThem(t *testing.T) {
 	}
 	if err != nil {
 		t.Errorf("a run would take %q: %v\n%s", taken, err, got.Stdout)
+	}
+}
+
+// The pods of node-density-heavy, whose images are this program's own, are ready as the
+// user that OpenShift chooses, of group 0, where restricted Pod Security is enforced.
+func TestImagesRunAsAnyUserOfGroup0(t *testing.T) {
+	suite.Long(t, "builds PostgreSQL, and brings a real node up")
+	_, err := realnode.Check()
+	harness.Able(t, err)
+	p := suite.Program(t)
+	dir := filepath.Join(p.Dir, "any-user")
+	if got := p.Run(t, "workloads", "export", "node-density-heavy", dir); got.Code != process.ExitHeld {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	for file, change := range map[string][2]string{
+		"application.yml":        {"        runAsNonRoot: true\n", "        runAsNonRoot: true\n        runAsUser: 1000690000\n        runAsGroup: 0\n"},
+		"postgresql.yml":         {"        runAsNonRoot: true\n", "        runAsNonRoot: true\n        runAsUser: 1000690000\n        runAsGroup: 0\n"},
+		"node-density-heavy.yml": {"  namespacedIterations: true\n", "  namespacedIterations: true\n  namespaceLabels: {pod-security.kubernetes.io/enforce: restricted}\n"},
+	} {
+		path := filepath.Join(dir, file)
+		text, err := os.ReadFile(path)
+		if err != nil || strings.Count(string(text), change[0]) != 1 {
+			t.Fatalf("%s has no %q: %v", file, change[0], err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), change[0], change[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.RunTo(t, "r", "sweep", dir, "--lab-real-node", "--lab-max-pods", "30", "--levels", "8", "--hold", "1s", "--set", "probeDelay=2", "--set", "probePeriod=2", "--slo", "all Ready")
+	if r := p.Result(t, "r"); got.Code != process.ExitHeld || r.Steps[0].Objects.Ready != 8 {
+		t.Errorf("exit code %d, %+v\n%s%s", got.Code, r.Steps[0].Objects, got.Stdout, got.Stderr)
 	}
 }
