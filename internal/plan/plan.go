@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -464,7 +463,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 // Load reads an experiment file. What is wrong with it is a *strictyaml.Error;
 // a file that does not exist is fs.ErrNotExist. Default and Validate come after.
 func Load(file string) (*Plan, error) {
-	data, err := os.ReadFile(file)
+	data, err := size.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the experiment: %w", err)
 	}

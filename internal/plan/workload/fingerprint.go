@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // Fingerprint tells workloads apart that make other objects with these
@@ -43,6 +45,19 @@ func (w *Workload) traced() (*Workload, *readFiles) {
 	read.files = files
 	return &read, files
 }
+
+// bounded are the files of a workload's directory, none of which is read that is larger
+// than it may be.
+type bounded struct{ fs.FS }
+
+// ReadDir implements fs.ReadDirFS.
+func (b bounded) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(b.FS, name) }
+
+// Stat implements fs.StatFS.
+func (b bounded) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, name) }
+
+// ReadFile implements fs.ReadFileFS.
+func (b bounded) ReadFile(name string) ([]byte, error) { return size.ReadFS(b.FS, name) }
 
 // readFiles sums up the files that are read.
 type readFiles struct {

@@ -300,6 +300,7 @@ func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 // Read reads a workload from its directory. What is wrong with the description
 // is a *strictyaml.Error; a directory without one is fs.ErrNotExist.
 func Read(dir fs.FS, targets Targets) (*Workload, error) {
+	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, File)
 	if err != nil {
 		return nil, fmt.Errorf("read the workload: %w", err)

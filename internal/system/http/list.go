@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -51,7 +51,7 @@ func readList(file, server string) ([]load.Host, error) {
 	if file == "" {
 		return []load.Host{{Name: server, Weight: 1, Requests: []load.Request{{Method: "GET", Path: "/", Weight: 1}}}}, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := size.ReadFile(file)
 	if err != nil {
 		return nil, system.ParamMistake("urls", listHint, "%w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"strconv"
 
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -15,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // The axes that a server can be raised along.
@@ -165,7 +165,7 @@ func settingsOf(p workload.Params, at server, host system.Host) (settings, error
 	}
 	one.plan.TLS = &tls.Config{InsecureSkipVerify: !p.Flag("verify"), Time: host.Now} //nolint:gosec // the user says so
 	if file := p.Get("ca"); file != "" {
-		text, err := os.ReadFile(file)
+		text, err := size.ReadFile(file)
 		if err != nil {
 			return one, system.ParamMistake("ca", "give a file of certificates in PEM", "%w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -195,14 +194,14 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		l.Close()
 	}
 	if file := p.Get("template"); file != "" {
-		text, err := os.ReadFile(file)
+		text, err := size.ReadFile(file)
 		if err != nil {
 			return s, system.ParamMistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
 		}
 		s.router.Template, s.template = string(text), file
 	}
 	if file := p.Get("certificate"); file != "" {
-		if s.certificate, err = os.ReadFile(file); err != nil {
+		if s.certificate, err = size.ReadFile(file); err != nil {
 			return s, system.ParamMistake("certificate", "give a file with the certificate and its key in PEM", "%w", err)
 		}
 	}
@@ -319,7 +318,7 @@ func hostsOf(file string, n int) ([]load.Host, error) {
 		}
 		return made(n), nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := size.ReadFile(file)
 	if err != nil {
 		return nil, system.ParamMistake("hosts", "give a file with one name a line", "%w", err)
 	}

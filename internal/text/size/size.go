@@ -1,4 +1,5 @@
-// Package size answers: how many bytes does a text such as 512Mi stand for?
+// Package size answers: how many bytes does a text such as 512Mi stand for, and how
+// many may a file have that a plan brings in?
 package size
 
 import (

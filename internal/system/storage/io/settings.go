@@ -138,7 +138,7 @@ func (s *settings) checkPath(path string) (string, error) {
 // readJob reads a job file of the user's.
 func (s *settings) readJob(file string, p workload.Params) error {
 	const hint = "give a file with jobs for fio"
-	text, err := os.ReadFile(file)
+	text, err := size.ReadFile(file)
 	if err != nil {
 		return system.ParamMistake("job", hint, "%w", err)
 	}
