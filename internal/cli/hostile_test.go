@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/test/harness"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // What a plan, a workload, a job file, a template or a record of somebody else's
@@ -112,6 +116,24 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		}, "hooks"},
 		{"a template that reads the environment", own("kubernetes", pods, `{{ env "HOME" }}`), `calls "env"`},
 		{"a template that reads outside", own("kubernetes", pods, `a: {{ ReadFile "../precious" }}`), "../precious"},
+		{"a template that reads a file of any size", func() []string {
+			args := own("kubernetes", pods, `a: {{ ReadFile "large" }}`)()
+			write("own/large", strings.Repeat("x", size.MaxFile+1), 0o644)
+			return args
+		}, "4194304 bytes (4 MiB), which is the most"},
+		{"a template that reads what has no end", func() []string {
+			args := own("kubernetes", pods, `a: {{ ReadFile "pipe" }}`)()
+			if err := unix.Mkfifo(filepath.Join(p.Dir, "own", "pipe"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return args
+		}, "pipe is no file that can be read whole"},
+		{"a job file of any size", func() []string {
+			write("large.fio", "[a]\nrw=read\n"+strings.Repeat("#\n", size.MaxFile/2), 0o644)
+			return plan("workload: io-volumes\nparams: {path: ., job: large.fio}\naxis: {levels: [1]}\n")
+		}, "4194304 bytes (4 MiB), which is the most"},
+		{"user data that ends its YAML, and begins another object", of("workload: vm-io\nparams: {image: \"a\\n---\\nkind: Secret\"}\naxis: {levels: [1]}\n"), "image"},
+		{"a command in the user data of machines", of("workload: vm-io\nparams: {block: \"4k; touch " + ran + "\"}\naxis: {levels: [1]}\n"), "block"},
 		{"a workload whose template lies outside", func() []string {
 			args := own("kubernetes", pods, "")()
 			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  objects: [{objectTemplate: "+precious+", replicas: 1}]\n", 0o644)
@@ -198,8 +220,27 @@ func TestARecordIsData(t *testing.T) {
 	}
 }
 
+// environOf is the environment of a process by its directory in /proc, "" of one that is
+// still a copy of this program, about to become another.
+func environOf(dir string) string {
+	command, _ := os.ReadFile(dir + "/cmdline") // it may just have ended
+	if strings.Contains(string(command), "\x00sweep\x00") {
+		return ""
+	}
+	environ, _ := os.ReadFile(dir + "/environ")
+	return string(environ)
+}
+
+// loadHere is a load of this machine, and the facts that say whom its programs run as.
+type loadHere struct {
+	kind  string
+	load  []string
+	facts map[string]string // by the name of a process
+}
+
 // The programs of others that a load here runs have no rights where this program is
-// root: the record says so, and so does the kernel while they run.
+// root, and nothing of its environment: the record says so, and so does the kernel
+// while they run.
 func TestLoadsHereRunWithoutRights(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -208,21 +249,26 @@ func TestLoadsHereRunWithoutRights(t *testing.T) {
 	p := ioProgram(t)
 	_, err := haproxy.Find(context.Background(), "")
 	harness.Able(t, err)
-	for _, c := range []struct {
-		kind  string
-		load  []string
-		facts map[string]string // by the name of a process
-	}{
+	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+planted)
+	rows := []loadHere{
 		{"routers", []string{"router", "--levels", "2", "--repeat", "1", "--slo", "Response p50 <= 1h"}, map[string]string{"haproxy": "user:haproxy", "plimsoll": "user:the-servers"}},
 		{"io", []string{"io-volumes", "--levels", "1", "--slo", "Complete p50 <= 1h", "--set", "path=.", "--set", "size=1MiB", "--set", "drive=false"}, map[string]string{"fio": "user:fio"}},
-	} {
-		s := p.Start(t, append([]string{"sweep", "--hold", "1s", "--out", c.kind}, c.load...)...)
+	}
+	if _, err := exec.LookPath("nginx"); err == nil {
+		rows = append(rows, loadHere{"routers", []string{"router", "--levels", "2", "--repeat", "1", "--slo", "Response p50 <= 1h", "--set", "backend=nginx"}, map[string]string{"haproxy": "user:haproxy", "nginx": "user:the-servers"}})
+	}
+	for i, c := range rows {
+		out := fmt.Sprint(c.kind, i)
+		s := p.Start(t, append([]string{"sweep", "--hold", "1s", "--out", out}, c.load...)...)
 		seen := make(map[string]string) // status by the name of a process
 		harness.Await(t, "processes of "+c.kind, func() bool {
 			processes, _ := inRooms(t, p, c.kind)
 			for _, process := range processes {
 				dir, _, _ := strings.Cut(process, "/cwd in ")
 				status, _ := os.ReadFile(dir + "/status") // it may just have ended
+				if environ := environOf(dir); strings.Contains(environ, planted) {
+					t.Errorf("%s: the environment of %s is %q", out, dir, environ)
+				}
 				if name, rest, ok := strings.Cut(strings.TrimPrefix(string(status), "Name:\t"), "\n"); ok {
 					seen[name] += rest
 				}
@@ -232,7 +278,7 @@ func TestLoadsHereRunWithoutRights(t *testing.T) {
 		if got := s.Wait(); got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
 			t.Fatalf("%s: exit code %d\n%s", c.kind, got.Code, got.Stderr)
 		}
-		env := p.Environment(t, c.kind)
+		env := p.Environment(t, out)
 		for name, status := range seen {
 			who := env.Value(c.facts[name])
 			_, id, _ := strings.Cut(strings.TrimSuffix(who, ")"), "(")

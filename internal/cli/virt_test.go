@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -155,6 +158,7 @@ func TestRealGuests(t *testing.T) {
 	suite.Long(t, "guests boot by emulation")
 	p := suite.Program(t)
 	needQEMU(t)
+	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+planted)
 	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
 	got := p.RunTo(t, "boot", append(args, "--hold", "6s")...)
 	r := p.Result(t, "boot")
@@ -167,6 +171,7 @@ func TestRealGuests(t *testing.T) {
 	p.LeavesNoProcess(t)
 	s := p.Start(t, append(args, "--hold", "60s", "--out", "killed")...)
 	harness.Await(t, "a guest", func() bool { return guestOf(p) })
+	hasNoRights(t, p)
 	s.Kill()
 	harness.Await(t, "its end", func() bool { return !guestOf(p) })
 }
@@ -261,6 +266,25 @@ func needQEMU(t *testing.T) {
 func guestOf(p *harness.Program) bool {
 	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
 	return len(out) > 0
+}
+
+// hasNoRights asks the kernel whom a guest runs as, and what it sees of the environment.
+func hasNoRights(t *testing.T, p *harness.Program) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return // all runs as this user
+	}
+	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
+	dir := filepath.Join("/proc", strings.Fields(string(out) + " none")[0])
+	status, err := os.ReadFile(dir + "/status")
+	for _, want := range []string{"CapEff:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "NoNewPrivs:\t1\n", fmt.Sprintf("Uid:\t%d\t", proc.Least().ID)} {
+		if err != nil || !strings.Contains(string(status), want) {
+			t.Errorf("a guest without %q: %v\n%s", want, err, status)
+		}
+	}
+	if environ := environOf(dir); environ == "" || strings.Contains(environ, planted) {
+		t.Errorf("the environment of a guest is %q", environ)
+	}
 }
 
 // What goes wrong with machines ends in a breach that says what it was, and never

@@ -49,6 +49,12 @@ type How struct {
 	Log string
 }
 
+// Environment is what a program gets to see of one that is given none: nothing of this
+// program's, which may hold secrets and settings of its user's.
+func Environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
+}
+
 // Process is a program that was started.
 type Process struct {
 	name  string
@@ -62,6 +68,9 @@ type Process struct {
 // Start starts a command, in a session of its own: the terminal's Ctrl-C is not
 // for it. Its tail, or log, is of what it writes and the command leads nowhere.
 func Start(cmd *exec.Cmd, how How) (*Process, error) {
+	if cmd.Env == nil {
+		cmd.Env = Environment()
+	}
 	p := &Process{name: how.Name, cmd: cmd, log: how.Log, ended: make(chan struct{})}
 	var says io.Writer = &p.tail
 	if how.Log != "" {

@@ -62,7 +62,9 @@ func (p Program) Find(ctx context.Context, path string) (Found, error) {
 	if p.Asks == "" {
 		return found, nil
 	}
-	text, err := exec.CommandContext(ctx, path, p.Asks).CombinedOutput()
+	ask := exec.CommandContext(ctx, path, p.Asks)
+	ask.Env = Environment()
+	text, err := ask.CombinedOutput()
 	if err != nil {
 		return found, fmt.Errorf("ask %s for its version: %w", path, err)
 	}

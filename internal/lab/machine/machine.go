@@ -72,7 +72,7 @@ func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 
 // environment is that of everything in a machine.
 func environment() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "GOMAXPROCS=1"}
+	return append(proc.Environment(), "HOME=/root", "GOMAXPROCS=1")
 }
 
 // PID is the first process's.

@@ -107,7 +107,7 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 		"-netdev", fmt.Sprintf("user,id=net,restrict=on,hostfwd=tcp:%s:%d-:22", address, it.port), "-device", "virtio-net-pci,netdev=net,romfile=",
 	}, disks.args...)...)
 	user := proc.Least()
-	cmd.Dir, cmd.Env, cmd.ExtraFiles = it.dir, []string{"PATH=/usr/bin:/bin"}, disks.files
+	cmd.Dir, cmd.ExtraFiles = it.dir, disks.files
 	if it.Process, err = proc.Start(cmd, proc.How{Name: "the guest of " + vmi.Namespace + "/" + vmi.Name, As: &user, On: g.tied.Do}); err != nil {
 		return 0, errors.Join(err, os.RemoveAll(it.dir))
 	}

@@ -257,7 +257,7 @@ func (s *deployment) serve(ctx context.Context, x *server) error {
 			return err
 		}
 	}
-	cmd.Dir, cmd.Env = s.dir, []string{"PATH=/usr/bin:/bin", "GOGC=400"}
+	cmd.Dir, cmd.Env = s.dir, append(proc.Environment(), "GOGC=400")
 	if x.process, err = proc.Start(cmd, s.how("a server", s.placement.servers)); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func Find(ctx context.Context, path string) (Binary, error) {
 // Check has fio read a job file without running it.
 func (b Binary) Check(ctx context.Context, job string) error {
 	cmd := exec.CommandContext(ctx, b.Path, "--parse-only", "-")
-	cmd.Stdin = strings.NewReader(job)
+	cmd.Env, cmd.Stdin = proc.Environment(), strings.NewReader(job)
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("fio refuses the job: %s", firstLine(string(text), err.Error()))

@@ -71,7 +71,7 @@ func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) er
 		return err
 	}
 	cmd := exec.Command(b.Path, "-c", "-f", configFile)
-	cmd.Dir, cmd.Env = dir, environment()
+	cmd.Dir = dir
 	how.Name = "HAProxy"
 	p, err := proc.Start(cmd, how)
 	if err != nil {
@@ -83,9 +83,6 @@ func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) er
 	}
 	return nil
 }
-
-// environment is that of HAProxy.
-func environment() []string { return []string{"PATH=/usr/bin:/bin"} }
 
 // said are the lines in which HAProxy tells what is wrong.
 func said(text string) string {
@@ -154,7 +151,7 @@ func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*
 // serves.
 func (p *Process) start(ctx context.Context, more ...string) error {
 	cmd := exec.Command(p.binary.Path, append([]string{"-db", "-f", configFile}, more...)...)
-	cmd.Dir, cmd.Env = p.dir, environment()
+	cmd.Dir = p.dir
 	x, err := proc.Start(cmd, p.how)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (d *directories) volume(_ context.Context, n int) (string, error) {
 
 func (d *directories) command(dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	cmd.Dir = dir
 	return cmd
 }
 
