@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -25,7 +26,7 @@ func configurationIn(name string) (fs.FS, bool) {
 	if ext := filepath.Ext(name); ext != ".yml" && ext != ".yaml" && ext != ".json" {
 		return nil, false
 	}
-	text, err := os.ReadFile(name)
+	text, err := size.ReadFile(name)
 	s := "\n" + string(text)
 	if err != nil || !strings.Contains(s, "\njobs:") || strings.Contains(s, "\nschema:") {
 		return nil, false
@@ -121,7 +122,7 @@ func (f *experimentFlags) values(p *process.Process, w *workload.Workload) (map[
 	if f.userData == "" {
 		return values, nil
 	}
-	text, err := os.ReadFile(f.userData)
+	text, err := size.ReadFile(f.userData)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, process.Usagef(nearest.File(f.userData), "--user-data: there is no file %s", f.userData)
 	} else if err != nil {

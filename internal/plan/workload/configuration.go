@@ -23,6 +23,7 @@ const AxisJobs = "jobs"
 // variables that its template asks for: each is YAML, and one that is not given is not
 // set. What is wrong with the file's template is a *strictyaml.Error.
 func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
+	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, file)
 	if err != nil {
 		return nil, err
