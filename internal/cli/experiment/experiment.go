@@ -223,7 +223,7 @@ budget starts again from zero.
 A plan may come from somebody else. It names no program, and no file that lies
 neither beside it nor below the working directory, unless --allow does, too.`,
 		Example: `  plimsoll run examples/002-pods-per-node.yaml
-  plimsoll run examples/kube-burner/density.yml --lab-nodes 10
+  plimsoll run examples/kube-burner/density.yml --set QPS=50
   plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
