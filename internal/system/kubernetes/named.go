@@ -28,7 +28,7 @@ type Settings struct {
 
 // Scraped says which nodes' metrics are read of a cluster that is not a lab.
 type Scraped struct {
-	Nodes *int `yaml:"nodes" flag:"nodes" unit:"number of nodes" range:"0..1000" help:"read the metrics of so many nodes, drawn by the seed; of a lab those of its real node are read (default 10)"`
+	Nodes int `yaml:"nodes" flag:"nodes" unit:"number of nodes" range:"0..1000" help:"read the metrics of so many nodes, drawn by the seed; of a lab those of its real node are read (default 10)"`
 }
 
 // defaultScraped is of how many nodes metrics are read where nobody says it.
@@ -36,10 +36,10 @@ const defaultScraped = 10
 
 // scraped is of how many nodes metrics are read.
 func (t *Settings) scraped() int {
-	if t.Scrape == nil || t.Scrape.Nodes == nil {
+	if t.Scrape == nil {
 		return defaultScraped
 	}
-	return *t.Scrape.Nodes
+	return t.Scrape.Nodes
 }
 
 // settingsOf are those of a plan.

@@ -74,3 +74,18 @@ func TestWhatNamesACluster(t *testing.T) {
 		}
 	}
 }
+
+func TestScrapedNodes(t *testing.T) {
+	for text, want := range map[string]int{"kubeconfig: k": defaultScraped, "{kubeconfig: k, scrape: {nodes: 2}}": 2, "{kubeconfig: k, scrape: {nodes: 0}}": 0} {
+		p, err := plan.Parse("f.yaml", []byte("schema: plimsoll/experiment/v1\nworkload: w\ntarget:\n  "+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.ValidateTarget(Provider{}.Declare()); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if s, err := settingsOf(p); err != nil || s.scraped() != want {
+			t.Errorf("%s: %v, want %d", text, err, want)
+		}
+	}
+}
