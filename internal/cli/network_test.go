@@ -78,13 +78,12 @@ func TestMeasuredANetworkLinksRate(t *testing.T) {
 	}
 }
 
-// A small window on a fast link, and a program that carries packets, are named as what
+// A program that carries packets is named as what
 // bound a step.
 func TestMeasuredWhatBindsANetworkPath(t *testing.T) {
 	p := networkProgram(t)
 	suite.Measures(t)
-	suite.Long(t, "each is a step of its own")
-	bulkStep(t, p, "w", "window", "window=20000", "linkRate=1Gbit")
+	suite.Long(t, "a measurement of its own")
 	bulkStep(t, p, "c", "carriers", "path=wireguard", "gso=off", "tso=off", "gro=off")
 }
 

@@ -13,13 +13,14 @@ type carrier struct {
 	*proc.Process
 	name string
 	pid  int // of the program itself
+	cpus int // that it is kept to
 }
 
 // carry starts a carrier in a machine, as a user and on some processors.
 func (n *network) carry(m *machine.Machine, cmd *exec.Cmd, name string, as *proc.User, cpus []int) (*proc.Process, error) {
 	p, err := m.Start(cmd, proc.How{Name: name, As: as, CPUs: cpus})
 	if err == nil {
-		n.carriers = append(n.carriers, carrier{Process: p, name: name})
+		n.carriers = append(n.carriers, carrier{Process: p, name: name, cpus: len(cpus)})
 	}
 	return p, err
 }

@@ -19,11 +19,12 @@ type gauges struct {
 	at      record.Micros
 	softirq []float64 // seconds, by processor
 	sent    float64   // bytes that left the link at its busier end
-	// wanted is for how long client, server and the carriers could run, whether they
-	// did or not, and thread that of each thread of a carrier.
-	wanted [3]float64
-	thread map[int]float64
-	tcp    sending
+	// wanted is for how long client and server could run, whether they did or not, and
+	// carriers that of each thread of a carrier, and by its number below 0 that of the
+	// carrier for each of its processors.
+	wanted   [2]float64
+	carriers map[int]float64
+	tcp      sending
 }
 
 // Readings are what client, server and path have used and carried, and how much of
@@ -46,11 +47,11 @@ func (i *instance) Readings() []record.Reading {
 	next.wanted[1] = wanted(n.served, nil)
 	list = append(list, reading(sourceServer, server))
 	var carried proc.Usage
-	next.thread = make(map[int]float64)
+	next.carriers = make(map[int]float64)
 	for _, c := range n.carriers {
 		one, _ := proc.Read(c.pid)
 		carried = carried.Plus(one)
-		next.wanted[2] += wanted(c.pid, next.thread)
+		next.carriers[-c.pid] = wanted(c.pid, next.carriers) / float64(max(c.cpus, 1))
 	}
 	if len(n.carriers) > 0 {
 		list = append(list, reading(sourceCarriers, carried))
@@ -88,13 +89,8 @@ func (g *gauges) shares(was gauges, s settings, seconds float64) map[string]floa
 		"client": min((g.wanted[0]-was.wanted[0])/seconds/float64(len(s.clientCPUs)), 1),
 		"server": min((g.wanted[1]-was.wanted[1])/seconds/float64(len(s.serverCPUs)), 1),
 	}
-	for id, at := range g.thread {
-		// One that is a loop by itself has no use for more processors.
-		values["carriers"] = max(values["carriers"], min((at-was.thread[id])/seconds, 1))
-	}
-	if len(g.thread) > 0 {
-		all := (g.wanted[2] - was.wanted[2]) / seconds / float64(len(s.clientCPUs)+len(s.serverCPUs))
-		values["carriers"] = max(values["carriers"], min(all, 1))
+	for id, at := range g.carriers {
+		values["carriers"] = max(values["carriers"], min((at-was.carriers[id])/seconds, 1))
 	}
 	values["window"], values["loss"] = g.tcp.shares(was.tcp, seconds)
 	for n, at := range g.softirq {
