@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,21 +18,25 @@ import (
 // files are the contents of a directory's files and when they were written.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	held := make(map[string]string)
-	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		info, err := e.Info()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		held[e.Name()] = info.ModTime().Format(time.RFC3339Nano) + string(data)
+		name, err := filepath.Rel(dir, path)
+		held[name] = info.ModTime().Format(time.RFC3339Nano) + string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return held
 }

@@ -76,7 +76,6 @@ func TestMistakesAreExplained(t *testing.T) {
 	misspelt := write("misspelt.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\nstepTimout: 5m\naxis: {name: pods-per-node}\n")
 	badLevel := write("level.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\naxis:\n  search:\n    from: 10\n    max: 5\n")
 	badGoal := write("goal.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\ngoals:\n  ready: [all Readdy]\n")
-	kubeBurner := write("kb.yml", "jobs:\n- name: x\n")
 	noContext := write("kubeconfig", "apiVersion: v1\nkind: Config\ncontexts:\n- name: prod\n  context: {cluster: a, user: b}\nclusters:\n- name: a\n  cluster: {server: https://127.0.0.1:1}\nusers:\n- name: b\n  user: {}\n")
 	for _, tt := range []struct {
 		args string
@@ -157,7 +156,6 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"run " + misspelt, []string{"misspelt.yaml:3:", "stepTimout", "stepTimeout"}, "a key of a plan, with file and line"},
 		{"run " + badLevel, []string{"level.yaml:6:", "below from"}, "a value of a plan, with file and line"},
 		{"run " + badGoal, []string{"goal.yaml:4:", `"Readdy"`, "Ready"}, "a goal of a plan, with file and line"},
-		{"run " + kubeBurner, []string{"not an experiment file", "kube-burner"}, "another tool's file"},
 		{"run", []string{"which file?"}, "no file"},
 		{"run plan.yaml --resume " + dir, []string{"starts a run", "hint: leave out one"}, "to begin and to go on"},
 		{"run --resume " + dir + "/none", []string{"not a run directory", "does not exist"}, "no directory to go on in"},

@@ -292,6 +292,16 @@ func (b *builder) write() error {
 	if err := writeSeries(dir, list); err != nil {
 		return err
 	}
+	// Prometheus' writers let others read what they write.
+	written, err := filepath.Glob(filepath.Join(dir, "chunks", "*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(written, filepath.Join(dir, "index")) {
+		if err := os.Chmod(path, 0o600); err != nil {
+			return err
+		}
+	}
 	text, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
 		return err

@@ -27,8 +27,11 @@ import (
 // they are listed, when a watch tells of them, and when a list shows what no watch has
 // told of.
 func TestLargeObjectsAreNotKept(t *testing.T) {
-	const size, bound = 1 << 20, 256 << 20
-	n := harness.New(os.Getenv).Size(60, 1000)
+	// Fewer objects show what is kept of them; what a garbage collector has not taken
+	// away yet may be as much as they are.
+	const size, most, bound = 1 << 20, 1000, 256 << 20
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	n := harness.New(os.Getenv).Size(60, most)
 	server := &largeObjects{n: n, filler: bytes.Repeat([]byte("x"), size)}
 	run, sink := kubetest.RunOn(t, server.answer)
 	run.Load.Objects = &described.Objects{
@@ -74,7 +77,7 @@ func TestLargeObjectsAreNotKept(t *testing.T) {
 		peak := peakRSS(t) - before
 		kept := settledRSS(t) - before
 		t.Logf("%s of %d objects of 1 MiB: at most %d MiB more, %d MiB afterwards", phase.what, n, peak>>20, kept>>20)
-		if peak > bound || kept > bound/2 {
+		if n == most && peak > bound || kept > int64(n*size/4) {
 			t.Errorf("%s of %d objects of 1 MiB took %d MiB more, and %d MiB afterwards", phase.what, n, peak>>20, kept>>20)
 		}
 		if p := set.Progress(); p.Left != n || n-p.There != phase.open {
