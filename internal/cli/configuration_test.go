@@ -35,7 +35,7 @@ jobs:
   iterationsPerNamespace: 2
   objects:
   - {objectTemplate: templates/deployment.yml, replicas: 1, inputVars: {pods: 2}}
-- {name: more, jobIterations: 1, namespace: mixed-more, objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 3}}]}
+- {name: more, jobIterations: 1, qps: 200, burst: 20, namespace: mixed-more, objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 3}}]}
 `,
 	"templates/cm.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'cm-{{.Iteration}}-{{.Replica}}'}\ndata: {team: '{{ env \"TEAM\" }}'}\n",
 	"templates/deployment.yml": `apiVersion: apps/v1
