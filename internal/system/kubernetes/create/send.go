@@ -96,6 +96,10 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	if m.begins && s.Evict != nil {
 		return s.Evict(ctx, m.slot, slot)
 	}
+	if name := api.ObjectName(m.namespace, m.name); !m.begins {
+		s.pods.Creating(name)
+		defer s.pods.Created(name)
+	}
 	buf := answers.Get().(*bytes.Buffer)
 	defer answers.Put(buf)
 	deadline := s.Clock.Now() + record.MicrosOf(s.Load.RetryFor())

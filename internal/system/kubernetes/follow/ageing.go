@@ -20,6 +20,7 @@ type Ageing struct {
 	// Both are in the order in which they are due.
 	readyOnes, bornOnes []aged
 	living              map[string]bool // not yet asked to go
+	asked               map[string]bool // whose creation was not answered yet
 
 	stop    context.CancelFunc
 	working *errgroup.Group
@@ -60,6 +61,23 @@ func (a *Ageing) gone(pod string) {
 	delete(a.living, pod)
 }
 
+// creating notes that a pod is asked for, and created that this is settled. In between
+// it is not deleted: a request that is tried again would make it a second time, and a
+// look at its name would not find what was made.
+func (a *Ageing) creating(pod string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.on {
+		a.asked[pod] = true
+	}
+}
+
+func (a *Ageing) created(pod string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.asked, pod)
+}
+
 // due takes out the pods that are due to go.
 func (a *Ageing) due() []string {
 	a.mu.Lock()
@@ -67,12 +85,19 @@ func (a *Ageing) due() []string {
 	now, life, follow := a.Clock.Now(), record.MicrosOf(a.Load.PodLife), record.MicrosOf(a.Load.Follow)
 	var list []string
 	take := func(queue []aged, age record.Micros) []aged {
+		var later []aged
 		for len(queue) > 0 && queue[0].due+age <= now {
-			if pod := queue[0].pod; a.living[pod] {
+			switch pod := queue[0].pod; {
+			case a.asked[pod]:
+				later = append(later, queue[0])
+			case a.living[pod]:
 				delete(a.living, pod)
 				list = append(list, pod)
 			}
 			queue = queue[1:]
+		}
+		if len(later) > 0 {
+			queue = append(later, queue...)
 		}
 		return queue
 	}
@@ -92,7 +117,7 @@ func (a *Ageing) Begin(watching context.Context, remove func(ctx context.Context
 	ctx, cancel := context.WithCancel(watching)
 	working := new(errgroup.Group)
 	working.SetLimit(1 + ageingWorkers)
-	a.on, a.living, a.stop, a.working = true, make(map[string]bool), cancel, working
+	a.on, a.living, a.asked, a.stop, a.working = true, make(map[string]bool), make(map[string]bool), cancel, working
 	working.Go(func() error {
 		tick := time.NewTicker(ageingInterval)
 		defer tick.Stop()
@@ -122,5 +147,5 @@ func (a *Ageing) End() {
 	_ = a.working.Wait() // none of it fails
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.living, a.readyOnes, a.bornOnes = nil, nil, nil
+	a.living, a.asked, a.readyOnes, a.bornOnes = nil, nil, nil, nil
 }

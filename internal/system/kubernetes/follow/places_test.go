@@ -1,15 +1,20 @@
 package follow
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
 // What happens to a node that the load's pods can land on is told, once, and whether
@@ -148,4 +153,34 @@ func TestPlacesOfALoad(t *testing.T) {
 	if want := []string{"a was deleted"}; !reflect.DeepEqual(gone, want) {
 		t.Errorf("by a list: %q, want %q", gone, want)
 	}
+}
+
+// A pod whose creation is not answered yet does not age: a request that is tried again
+// would make it a second time.
+func TestWhatIsBeingCreatedDoesNotAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Ageing{Run: &prepared.Run{Clock: record.StartClock(time.Now), Load: &prepared.Workload{PodLife: time.Second, Follow: 20 * time.Second}}}
+		watching, stop := context.WithCancel(t.Context())
+		defer stop()
+		var gone []string
+		a.Begin(watching, func(_ context.Context, pod string) { gone = append(gone, pod) })
+		defer a.End()
+		for _, pod := range []string{"ns/open", "ns/answered"} {
+			a.creating(pod)
+			a.born(a.Clock.Now(), pod)
+			a.ready(a.Clock.Now(), pod)
+		}
+		a.created("ns/answered")
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Equal(gone, []string{"ns/answered"}) {
+			t.Errorf("deleted after a life: %v", gone)
+		}
+		a.created("ns/open")
+		time.Sleep(ageingInterval)
+		synctest.Wait()
+		if !slices.Equal(gone, []string{"ns/answered", "ns/open"}) {
+			t.Errorf("deleted once it was answered: %v", gone)
+		}
+	})
 }

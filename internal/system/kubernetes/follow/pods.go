@@ -40,6 +40,13 @@ func newPodSet(common *prepared.Run, canary *canary, ageing *Ageing) *PodSet {
 	return s
 }
 
+// Creating notes that a pod is asked for, and Created that this is settled: until then
+// it does not age.
+func (s *PodSet) Creating(pod string) { s.ageing.creating(pod) }
+
+// Created is the end of Creating.
+func (s *PodSet) Created(pod string) { s.ageing.created(pod) }
+
 // Made notes the slot of an object that makes pods.
 func (s *PodSet) Made(kind, object, slot string) { s.makers.Store(kind+" "+object, slot) }
 
