@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -134,6 +135,23 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		}, "4194304 bytes (4 MiB), which is the most"},
 		{"user data that ends its YAML, and begins another object", of("workload: vm-io\nparams: {image: \"a\\n---\\nkind: Secret\"}\naxis: {levels: [1]}\n"), "image"},
 		{"a command in the user data of machines", of("workload: vm-io\nparams: {block: \"4k; touch " + ran + "\"}\naxis: {levels: [1]}\n"), "block"},
+		{"a name that ends a text of C", of("name: \"a\\0b\"\nworkload: simulated\naxis: {levels: [1]}\n"), `"a\x00b" has a character that cannot be printed`},
+		{"a name that begins a line of its own", of("name: \"a\\nplimsoll: all is well\"\nworkload: simulated\naxis: {levels: [1]}\n"), "has a character that cannot be printed"},
+		{"an arm that steers the terminal", of("workload: simulated\naxis: {level: 1}\narms: [{name: a}, {name: \"b\\e[31m\"}]\nrepeat: 2\n"), "arms[1].name"},
+		{"a workload outside", of("workload: ../../../etc\naxis: {levels: [1]}\n"), "no workload in ../../../etc"},
+		{"a registry that is a way up", of("workload: node-density-cni\ntarget: {images: registry.example/../x}\naxis: {levels: [1]}\n"), `no part of a name is ".."`},
+		{"a registry with a password", func() []string {
+			return []string{"sweep", "node-density-cni", "--levels", "1", "--dry-run", "--images", "http://user:" + planted + "@registry.example/x"}
+		}, `image "registry.example/x/plimsoll-agent:latest": it has no scheme, no user`},
+		{"a plan whose aliases are a billion values", of("workload: simulated\nparams:\n  a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n  b: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n  c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\n  d: &d [*c, *c, *c, *c, *c, *c, *c, *c]\n  e: &e [*d, *d, *d, *d, *d, *d, *d, *d]\n  f: &f [*e, *e, *e, *e, *e, *e, *e, *e]\n  g: [*f, *f, *f, *f, *f, *f, *f, *f]\n"), "aliases blow this up"},
+		{"a plan that nests without end", of("workload: simulated\nparams: " + strings.Repeat("[", 100_000) + "\n"), "values nest more than 500 deep"},
+		{"a file to check that fills the memory", func() []string {
+			write("large.yaml", "", 0o644)
+			if err := os.Truncate(filepath.Join(p.Dir, "large.yaml"), 64<<20+1); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"lint", "large.yaml"}
+		}, "more than 64 MiB, which is the most"},
 		{"a workload whose template lies outside", func() []string {
 			args := own("kubernetes", pods, "")()
 			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  objects: [{objectTemplate: "+precious+", replicas: 1}]\n", 0o644)
@@ -150,9 +168,21 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		if _, err := os.Stat(ran); err == nil {
 			t.Fatalf("%s: ran a program", c.why)
 		}
+		if strings.Contains(got.Stdout+got.Stderr, planted) {
+			t.Errorf("%s: it shows the password: %s", c.why, got.Stderr)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
 		t.Error("a run directory was made")
+	}
+	// The name of an experiment is a part of one directory's name, whatever it leads to.
+	for _, name := range []string{"../outside", "/etc/outside", "..", strings.Repeat("long", 100)} {
+		if got := p.Run(t, plan("name: " + name + "\nworkload: simulated\naxis: {levels: [1]}\nhold: 1ms\n")[:2]...); got.Code != process.ExitHeld {
+			t.Errorf("the name %.20q: exit code %d\n%s", name, got.Code, got.Stderr)
+		}
+	}
+	if runs, err := filepath.Glob(filepath.Join(p.Dir, "plimsoll-runs", "*", record.HistoryFile)); err != nil || len(runs) != 4 {
+		t.Errorf("4 names have led to %q, %v", runs, err)
 	}
 	// A dry run names them, and runs nothing either.
 	got := p.Run(t, append(plan("workload: io-volumes\nparams: {path: ., fio: ./evil, job: inside.fio}\naxis: {levels: [1]}\n"), "--dry-run")...)
@@ -193,6 +223,46 @@ func TestARecordIsData(t *testing.T) {
 		}
 		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
+		}
+	}
+	// What has no end is not read, and a link is not followed to another's cells.
+	for name, lead := range map[string]string{record.HistoryFile: "", record.ExperimentFile: "", record.EnvironmentFile: "/dev/zero", record.ResultFile: "/dev/zero", "scrapes.zst": ""} {
+		at := filepath.Join(p.Dir, "run", name)
+		if err := os.Rename(at, at+".kept"); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		end := func() error { return unix.Mkfifo(at, 0o600) }
+		if lead != "" {
+			end = func() error { return os.Symlink(lead, at) }
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"analyze", "run"}, {"report", "run"}, {"run", "--resume", "run"}, {"compare", "run", "run"}, {"query", "run", "up"}} {
+			if got := p.Run(t, args...); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, name+" is no file that can be read whole") {
+				t.Errorf("%v, where %s has no end: exit code %d\n%s", args, name, got.Code, got.Stderr)
+			}
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(at+".kept", at); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	if got := p.Run(t, "sweep", "simulated", "--levels", "2", "--hold", "1ms", "--vary", "limit=5,6", "--out", "grid"); got.Code != process.ExitHeld {
+		t.Fatal(got.Stderr)
+	}
+	cell := filepath.Join(p.Dir, "grid", record.CellsDir, "limit=5")
+	before, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ResultFile))
+	if err := errors.Join(err, os.RemoveAll(cell), os.Symlink(filepath.Join(p.Dir, "run"), cell)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"analyze", "grid"}, {"report", "grid"}, {"run", "--resume", "grid"}} {
+		got := p.Run(t, args...)
+		after, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ResultFile))
+		if _, page := os.Stat(filepath.Join(p.Dir, "run", record.ReportFile)); err != nil || string(after) != string(before) || page == nil {
+			t.Errorf("%v wrote to another record: exit code %d, %v, %v\n%s", args, got.Code, err, page, got.Stderr)
 		}
 	}
 	// Nor is a program run that a record names.

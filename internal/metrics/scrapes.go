@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"syscall"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -56,7 +57,7 @@ type appender struct {
 // openScrapes opens the file of scrapes to append to it, without what a killed run
 // has left of its last frame.
 func openScrapes(path string) (*appender, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -510,7 +510,14 @@ func TestValidatePlanOfFlags(t *testing.T) {
 			p.Goals = strictyaml.Ordered[[]string]{{Key: "a", Value: []string{"all Ready"}}, {Key: "a", Value: []string{"all Ready"}}}
 		}, `goals.a: there are two goals "a" (give one of them another name)`},
 		{"text that a file cannot hold", func(p *Plan) { p.Name = "a\xff" }, "the experiment cannot be written: it holds text that is not UTF-8"},
-		{"text that a file holds only in quotes", func(p *Plan) { p.Name = "? a\tb\x00\x1b" }, ok},
+		{"text that a file holds only in quotes", func(p *Plan) { p.Name = "? a: #b" }, ok},
+		{"a name in two lines", func(p *Plan) { p.Name = "a\nb" }, `name: "a\nb" has a character that cannot be printed (leave it out)`},
+		{"a name that ends a text of C", func(p *Plan) { p.Name = "a\x00b" }, `name: "a\x00b" has a character that cannot be printed (leave it out)`},
+		{"a name that turns the direction of text", func(p *Plan) { p.Name = "a\u202eb" }, `name: "a\u202eb" has a character that cannot be printed (leave it out)`},
+		{"an arm that steers the terminal", func(p *Plan) {
+			p.Axis = Axis{Level: new(1.0)}
+			p.Arms = []Arm{{Name: "a\x1b[31m"}, {Name: "b"}}
+		}, `arms[0].name: "a\x1b[31m" has a character that cannot be printed (leave it out)`},
 	} {
 		p := &Plan{Schema: Schema, Workload: "node-density"}
 		c.change(p)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -235,6 +237,7 @@ func (p *Plan) ValidateTarget(t workload.Target) error {
 // *strictyaml.Error with places in the file where the plan came from one.
 func (p *Plan) Validate(w *workload.Workload) error {
 	v := p.validator()
+	v.name("name", p.Name)
 	v.fresh(w.Target, v.target(w.Target))
 	v.params(w, "params", p.Params)
 	v.axis(w)
@@ -253,6 +256,14 @@ func (p *Plan) Validate(w *workload.Workload) error {
 		}
 	}
 	return strictyaml.Join(v.Problems)
+}
+
+// name refuses what steers a terminal or begins a line of its own: names stand on
+// screen, in reports and, an experiment's, in the name of a directory.
+func (v *validator) name(path, name string) {
+	if at := strings.IndexFunc(name, func(c rune) bool { return !unicode.IsPrint(c) && c != utf8.RuneError }); at >= 0 {
+		v.Add(path, "leave it out", "%q has a character that cannot be printed", name)
+	}
 }
 
 type validator struct {
@@ -478,6 +489,7 @@ func (v *validator) comparison(w *workload.Workload) {
 			v.Add(path+".name", "give one of them another name", "there are two arms %q", arm.Name)
 		}
 		seen[arm.Name] = true
+		v.name(path+".name", arm.Name)
 		v.params(w, path+".params", arm.Params)
 	}
 	if p.Primary != nil {

@@ -71,9 +71,9 @@ func CreateDir(path string) (Dir, error) {
 }
 
 // IsGrid reports whether a directory is that of a grid: an experiment whose
-// cells have run directories of their own below it.
+// cells have run directories of their own below it, and not where a link leads.
 func IsGrid(path string) bool {
-	info, err := os.Stat(filepath.Join(path, CellsDir))
+	info, err := os.Lstat(filepath.Join(path, CellsDir))
 	return err == nil && info.IsDir()
 }
 
@@ -93,7 +93,24 @@ func OpenDir(path string) (Dir, error) {
 		}
 		return "", &NotRunDirError{path, why}
 	}
-	return Dir(path), nil
+	// What is read of somebody else's record has an end.
+	entries, err := os.ReadDir(path)
+	for _, e := range entries {
+		if info, err := os.Stat(filepath.Join(path, e.Name())); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+			return "", &NotRunDirError{path, fmt.Sprintf("its %s is no file that can be read whole: %s", e.Name(), info.Mode())}
+		}
+	}
+	return Dir(path), err
+}
+
+// OpenCell is OpenDir for a cell of a grid, by its name in CellsDir. One that a link
+// leads to is not the grid's: what is written of it would be written elsewhere.
+func (d Dir) OpenCell(name string) (Dir, error) {
+	path := d.Path(filepath.Join(CellsDir, name))
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+		return "", &NotRunDirError{path, "a cell has a directory of its own, and this is " + info.Mode().String()}
+	}
+	return OpenDir(path)
 }
 
 // Path is the path of one of the directory's files.
@@ -162,7 +179,7 @@ var ErrChanged = errors.New("it was changed since it was written")
 // Intact says whether result.json is as it was written, as far as that is known: those
 // of earlier versions have no sum.
 func (d Dir) Intact() bool {
-	data, err := os.ReadFile(d.Path(ResultFile))
+	data, err := d.ReadFile(ResultFile)
 	return err == nil && intact(data) == nil
 }
 
@@ -174,10 +191,29 @@ func intact(data []byte) error {
 	return nil
 }
 
+// maxWhole is how many bytes a file of a record may have that is read whole: results of
+// some hundred steps have some megabytes.
+const maxWhole = 256 << 20
+
+// ReadFile reads one of the directory's files whole. One with more than 256 MiB, or
+// that is no regular file, is no record's.
+func (d Dir) ReadFile(name string) ([]byte, error) {
+	info, err := os.Stat(d.Path(name))
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no file that can be read whole: %s", d.Path(name), info.Mode())
+	case info.Size() > maxWhole:
+		return nil, fmt.Errorf("%s has %d bytes, and no more than %d (256 MiB) are read of it", d.Path(name), info.Size(), maxWhole)
+	}
+	return os.ReadFile(d.Path(name))
+}
+
 // ReadJSON reads one of the directory's JSON files. The error is ErrChanged where it
 // holds another sum than its own.
 func (d Dir) ReadJSON(name string, v any) error {
-	data, err := os.ReadFile(d.Path(name))
+	data, err := d.ReadFile(name)
 	if err == nil && name == ResultFile {
 		err = intact(data)
 	}

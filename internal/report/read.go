@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -125,7 +124,7 @@ func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
 
 // readPlan reads the plan as it was run.
 func readPlan(dir record.Dir, in *view.Input) error {
-	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
+	text, err := dir.ReadFile(record.ExperimentFile)
 	if err != nil {
 		return err
 	}

@@ -314,8 +314,11 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	return dir, func() { lock.Close() }, nil
 }
 
-// NewPath is where the record of a run lies that begins now: out, unless that
-// is "".
+// longestName is how many bytes of its name a run directory takes: file systems allow
+// 255, with the time before it.
+const longestName = 200
+
+// NewPath is where the record of a run lies that begins now: out, unless that is "".
 func NewPath(out, name string, now time.Time) string {
 	if out != "" {
 		return out
@@ -326,6 +329,7 @@ func NewPath(out, name string, now time.Time) string {
 		}
 		return c
 	}, name)
+	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "")
 	return filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name)
 }
 

@@ -131,7 +131,7 @@ func (f *lintFlags) options() (lint.Options, error) {
 	return o, nil
 }
 
-// maxLintBytes is the largest file that a directory is searched for.
+// maxLintBytes is the largest file that is read, or that a directory is searched for.
 const maxLintBytes = 64 << 20
 
 // read reads the files that were named.
@@ -144,7 +144,7 @@ func (f *lintFlags) read(ctx context.Context, p *process.Process, args []string)
 		}
 		seen[filepath.Clean(name)] = true
 		// A pipe may never end.
-		data, err := process.Await(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+		data, err := readNamed(ctx, name)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -163,7 +163,7 @@ func (f *lintFlags) read(ctx context.Context, p *process.Process, args []string)
 			}
 			data, err := readAll(ctx, p.Stdin)
 			if err != nil {
-				return nil, fmt.Errorf("read standard input: %w", err)
+				return nil, process.Usagef("", "read standard input: %w", err)
 			}
 			inputs = append(inputs, reading.Input{Name: "<stdin>", Data: data, Asked: true})
 			continue
@@ -245,11 +245,36 @@ func ownFaults(p *process.Process, name string, data []byte) (faults []reading.F
 	return faults, true
 }
 
+// readNamed reads a file, which may be a pipe, or until the context ends.
+func readNamed(ctx context.Context, name string) ([]byte, error) {
+	return process.Await(ctx, func() ([]byte, error) {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		data, err := bounded(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return data, nil
+	})
+}
+
 // readAll reads to the end, or until the context does.
 func readAll(ctx context.Context, from io.Reader) ([]byte, error) {
-	data, err := process.Await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(from, maxLintBytes+1)) })
+	data, err := process.Await(ctx, func() ([]byte, error) { return bounded(from) })
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	return data, err
+}
+
+// bounded reads to the end, if that comes.
+func bounded(from io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, maxLintBytes+1))
+	if len(data) > maxLintBytes {
+		return nil, fmt.Errorf("it has more than %d MiB, which is the most that is checked", maxLintBytes>>20)
 	}
 	return data, err
 }

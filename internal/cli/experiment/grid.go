@@ -161,12 +161,11 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	r.asked = nil
 	levels := len(g.plan.Axis.Levels)
 	r.steps = levels * (round + 1)
-	if _, err := record.OpenDir(path); err == nil {
+	if dir, err := g.dir.OpenCell(cellDir(c.Name)); err == nil {
 		kept, x, err := runnerOf(g.p, &experimentFlags{allow: allBrought(g.plan, g.workload)}, path)
 		if err != nil {
 			return err
 		}
-		dir := record.Dir(path)
 		lock, err := lockRun(dir)
 		if err != nil {
 			return err
@@ -237,8 +236,10 @@ func judgeGrid(p *process.Process, dir record.Dir, of *plan.Plan, failed map[str
 		name := filepath.Join(record.CellsDir, cellDir(c.Name))
 		cell := judge.Cell{Name: c.Name, Dir: name, Params: c.Values}
 		path := record.Dir(dir.Path(name))
-		if _, err := record.OpenDir(string(path)); err != nil {
+		if _, err := os.Lstat(string(path)); err != nil {
 			cell.Failed, cell.ExitCode = "it was not run", process.ExitInconclusive
+		} else if _, err := dir.OpenCell(cellDir(c.Name)); err != nil {
+			cell.Failed, cell.ExitCode = err.Error(), process.ExitInconclusive
 		} else if err := judgeAnew(path); err != nil {
 			return judge.Grid{}, err
 		} else if err := path.ReadJSON(record.ResultFile, &cell.Result); err != nil {

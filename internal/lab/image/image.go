@@ -38,6 +38,14 @@ const AgentReference = Local + "plimsoll-agent:latest"
 // error is a *ReferenceError.
 func At(registry, local string) (string, error) {
 	reference := strings.TrimSuffix(registry, "/") + "/" + strings.TrimPrefix(local, Local)
+	if at := strings.LastIndexByte(reference, '@'); at >= 0 || strings.Contains(reference, "://") {
+		return "", &ReferenceError{reference[at+1:], errors.New("it has no scheme, no user and no digest")} // what is before @ may be a password
+	}
+	for part := range strings.SplitSeq(reference, "/") {
+		if strings.Trim(part, ".") == "" {
+			return "", &ReferenceError{reference, fmt.Errorf("no part of a name is %q", part)}
+		}
+	}
 	if _, err := name.NewTag(reference); err != nil {
 		return "", &ReferenceError{reference, err}
 	}

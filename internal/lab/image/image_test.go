@@ -204,3 +204,72 @@ func TestRootOfPostgreSQL(t *testing.T) {
 		t.Errorf("without a server: %v", err)
 	}
 }
+
+// What a registry is called becomes a part of an image's name, and nothing else.
+func TestImagesInARegistry(t *testing.T) {
+	for _, c := range []struct{ registry, want, why string }{
+		{"registry.example:5000/team/", "registry.example:5000/team/plimsoll-agent:latest", "as it is said in an example"},
+		{"../x", "", "a way up"},
+		{"registry.example/../x", "", "one further on"},
+		{"registry.example/./x", "", "where it is"},
+		{"/etc/x", "", "a path from the root"},
+		{"registry.example//x", "", "a part without a name"},
+		{"http://user:hunter22@registry.example/x", "", "a password"},
+		{"user:hunter22@registry.example/x", "", "a password without a scheme"},
+		{"registry.example/x@sha256:" + strings.Repeat("0", 64), "", "a digest, which another image would not have"},
+		{"registry.example/\x1b[31m", "", "a sequence for a terminal"},
+		{"registry.example/a\nb", "", "two lines"},
+	} {
+		got, err := At(c.registry, AgentReference)
+		if got != c.want || (err == nil) != (c.want != "") || err != nil && strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%s: %q, %v, want %q", c.why, got, err, c.want)
+		}
+	}
+}
+
+// Packages are archives: what they are called, or link to, leads nowhere on this
+// machine, and no device or right of root's gets into what is made of them.
+func TestPackagesLeadNowhere(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	var b bytes.Buffer
+	root, w := cpio{}, newRootWriter(&b)
+	for _, h := range []tar.Header{
+		{Name: "../../../" + outside + "/boot/vmlinuz-1", Typeflag: tar.TypeReg},
+		{Name: outside + "/lib/x86_64-linux-gnu/libz.so.1", Typeflag: tar.TypeReg},
+		{Name: "../../boot/vmlinuz-1", Typeflag: tar.TypeReg},
+		{Name: "/bin/busybox", Typeflag: tar.TypeReg, Mode: 0o6755},
+		{Name: "bin/dash", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 5},
+		{Name: "bin/sh", Typeflag: tar.TypeReg, Mode: 0o4755},
+		{Name: "usr/lib/x86_64-linux-gnu/libc.so.6", Typeflag: tar.TypeBlock, Devmajor: 8},
+		{Name: "lib/x86_64-linux-gnu/libm.so.6", Typeflag: tar.TypeSymlink, Linkname: "../../../../etc/shadow"},
+		{Name: "usr/lib/postgresql/15/bin/postgres", Typeflag: tar.TypeFifo},
+	} {
+		if err := errors.Join(root.take(dir, &h, strings.NewReader("kept")), w.add(&h, strings.NewReader(""))); err != nil {
+			t.Fatalf("%s: %v", h.Name, err)
+		}
+	}
+	if err := w.tar.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{dir: GuestKernel, outside: ""} {
+		if list, err := filepath.Glob(at + "/*"); err != nil || strings.Join(list, " ") != strings.TrimSuffix(filepath.Join(at, want), at) {
+			t.Errorf("there is %q, %v", list, err)
+		}
+	}
+	// Of a link stays the name beside it, and no path.
+	if text := root.String(); strings.Contains(text, "etc/shadow") || strings.Contains(text, "..") {
+		t.Errorf("the root of a guest has %q", text)
+	}
+	for r := tar.NewReader(&b); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.IsAbs(h.Name) || strings.Contains(h.Name, "..") || h.Mode&^0o777 != 0 || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeSymlink {
+			t.Errorf("the image of a database has %s: %c, mode %o", h.Name, h.Typeflag, h.Mode)
+		}
+	}
+}

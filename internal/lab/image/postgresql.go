@@ -177,18 +177,19 @@ func rootName(name string) string {
 	return name
 }
 
-// add takes a file of a package if it is needed.
+// add takes a file of a package if it is needed: no device, and no rights beyond those
+// of whoever runs it.
 func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 	name := rootName(header.Name)
 	if m := w.server.FindStringSubmatch(name); m != nil {
 		w.version = m[1]
 	}
 	matches := func(r *regexp.Regexp) bool { return r.MatchString(name) }
-	if header.Typeflag == tar.TypeDir || w.seen[name] || !slices.ContainsFunc(w.wanted, matches) || slices.ContainsFunc(w.left, matches) {
+	if !slices.Contains([]byte{tar.TypeReg, tar.TypeLink, tar.TypeSymlink}, header.Typeflag) || w.seen[name] || !slices.ContainsFunc(w.wanted, matches) || slices.ContainsFunc(w.left, matches) {
 		return nil
 	}
 	w.seen[name] = true
-	out := tar.Header{Name: name, Typeflag: header.Typeflag, Mode: header.Mode, Size: header.Size, ModTime: header.ModTime, Linkname: header.Linkname}
+	out := tar.Header{Name: name, Typeflag: header.Typeflag, Mode: header.Mode & 0o777, Size: header.Size, ModTime: header.ModTime, Linkname: header.Linkname}
 	if out.Typeflag == tar.TypeLink {
 		out.Linkname = rootName(header.Linkname)
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +55,7 @@ type node struct {
 // Environment reads environment.json of a run directory. What a target was asked
 // to be stood in the plan alone: it is taken from there.
 func Environment(dir record.Dir) (*record.Environment, error) {
-	data, err := os.ReadFile(dir.Path(record.EnvironmentFile))
+	data, err := dir.ReadFile(record.EnvironmentFile)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", record.EnvironmentFile, err)
 	}
@@ -150,7 +149,7 @@ func labOf(dir record.Dir) *Lab {
 			Lab *Lab `yaml:"lab"`
 		} `yaml:"target"`
 	}
-	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
+	text, err := dir.ReadFile(record.ExperimentFile)
 	if err != nil || yaml.Unmarshal(text, &plan) != nil {
 		return nil // that it cannot be read is said where it is needed
 	}
