@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +153,39 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 		if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "image "+want+"plimsoll-agent:latest") {
 			t.Errorf("made again %s: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
 		}
+	}
+	// So has one that goes on, and a comparison tells it from a run that has not.
+	args[3] = "2,3,4"
+	s := p.Start(t, append(args, "--out", "cut")...)
+	harness.Await(t, "a step", func() bool { return s.Ended() || steps(p, "cut") > 0 })
+	s.Signal(os.Interrupt)
+	if got := s.Wait(); got.Code != process.ExitInterrupted {
+		t.Fatalf("interrupted: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	s = p.Start(t, "run", "--resume", "cut", "--yes")
+	seen := map[string]bool{}
+	harness.Await(t, "pods of the second part", func() bool {
+		pods, err := typed.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range pods.Items {
+			for _, c := range pod.Spec.Containers {
+				seen[c.Image] = true
+			}
+		}
+		return s.Ended()
+	})
+	const agentThere = "registry.example/team/plimsoll-agent:latest"
+	if got := s.Wait(); got.Code != process.ExitHeld || !seen[agentThere] || seen[image.AgentReference] {
+		t.Errorf("gone on: exit code %d, images %v\n%s%s", got.Code, slices.Collect(maps.Keys(seen)), got.Stdout, got.Stderr)
+	}
+	args[len(args)-3] = "other.example"
+	if got := p.RunTo(t, "elsewhere", args...); got.Code != process.ExitHeld {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if got := p.Run(t, "compare", "cut", "elsewhere"); !regexp.MustCompile(`images +registry.example/team +other.example`).MatchString(got.Stdout) {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 

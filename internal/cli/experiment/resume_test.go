@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -24,6 +26,24 @@ func TestLeftToDo(t *testing.T) {
 	} {
 		if got := leftToDo(tt.cleanup, tt.command); strings.HasSuffix(got, command) != tt.names || strings.Contains(got, "nothing is left") == tt.names {
 			t.Errorf("%s: %q", tt.why, got)
+		}
+	}
+}
+
+// What loads on this machine leave is removed by 'plimsoll clean', too.
+func TestWhatRemovesTheRest(t *testing.T) {
+	for name, want := range map[string]string{"gluster-volumes": "plimsoll clean", "io-volumes": "plimsoll clean", "router": "plimsoll clean", "simulated": ""} {
+		w, err := LoadWorkload(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runner{p: &process.Process{}, workload: w, plan: &plan.Plan{}}
+		provider, err := process.ProviderOf(w.Target.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.sweepCommand(provider); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

@@ -311,14 +311,21 @@ func (r *runner) cleanCommand() string {
 // leftAtOnce says what is left where the process ends in the middle of a run, "" for
 // nothing.
 func (r *runner) leftAtOnce(provider system.Provider) string {
-	command := r.cleanCommand()
-	if _, leaves := provider.(system.Sweeper); leaves && command == "" {
-		command = process.CommandLine([]string{"clean"})
-	}
+	command := r.sweepCommand(provider)
 	if command == "" {
 		return ""
 	}
 	return "what the run has made is left; this removes it: " + command
+}
+
+// sweepCommand is what removes what a run leaves that was killed, "" where that is
+// nothing.
+func (r *runner) sweepCommand(provider system.Provider) string {
+	command := r.cleanCommand()
+	if _, leaves := provider.(system.Sweeper); leaves && command == "" {
+		command = process.CommandLine([]string{"clean"})
+	}
+	return command
 }
 
 // levelsText says which levels would be made.

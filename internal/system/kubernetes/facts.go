@@ -16,7 +16,7 @@ import (
 // declaredFacts are the facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
 	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
-	return slices.Concat(upgrade.ClusterFacts("", 0, 0, nil), upgrade.NodeFacts(false), labFacts(all))
+	return slices.Concat(upgrade.ClusterFacts("", 0, 0, nil), upgrade.NodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
 }
 
 // placesOf describes nodes.

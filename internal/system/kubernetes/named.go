@@ -1,8 +1,10 @@
 package kubernetes
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -12,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Settings are what a plan has under target: where it loads a cluster: a private
@@ -87,6 +90,20 @@ func (t *Settings) fill(w *workload.Workload, given map[string]string) map[strin
 		}
 	}
 	return filled
+}
+
+// imagesFrom is where the program's own images come from, "" for a plan that says
+// nothing: the nodes then have them.
+func imagesFrom(registry string) record.Fact {
+	return record.Fact{Name: "images", What: "where the program's own images come from", Value: registry, Bearing: record.MayExplain}
+}
+
+// fact is that for a workload that runs some of them; nil for any other.
+func (t *Settings) fact(w *workload.Workload) []record.Fact {
+	if !slices.ContainsFunc(w.Params, func(p workload.Param) bool { return strings.HasPrefix(p.Default, image.Local) }) {
+		return nil
+	}
+	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
 // Brings are the programs that the kubeconfig has run to get credentials, and the
