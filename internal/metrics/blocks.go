@@ -182,7 +182,12 @@ type builder struct {
 	blocks  int
 	built   Built
 	key     []byte
+	// keeps, if not nil, says which series are of interest: all others are left out.
+	keeps func(labels.Labels) bool
 }
+
+// ignored stands for all series that are left out.
+func (h *head) ignored() bool { return h.b == nil }
 
 // mostPending bounds the samples that wait in memory, at about two bytes each.
 const mostPending = 15_000_000
@@ -221,6 +226,9 @@ func (b *builder) series(texts []string) *head {
 		return h
 	}
 	h := &head{b: b, labels: l, last: math.MinInt64}
+	if b.keeps != nil && !b.keeps(l) {
+		return &head{} // and not kept: there may be any number of them
+	}
 	b.heads[string(b.key)] = h
 	b.built.Series++
 	return h
@@ -228,7 +236,7 @@ func (b *builder) series(texts []string) *head {
 
 // add adds a sample. One that is not later than the last one is left out.
 func (h *head) add(t int64, v float64) {
-	if t <= h.last {
+	if t <= h.last || h.ignored() {
 		return
 	}
 	if n := len(h.chunks); h.app == nil || h.chunks[n-1].Chunk.NumSamples() >= perChunk {
@@ -248,14 +256,14 @@ func (h *head) add(t int64, v float64) {
 
 // stale says that the series is no more from a time on.
 func (b *builder) stale(h *head, t int64) {
-	if h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
+	if !h.ignored() && h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
 		h.add(max(t, h.last+1), math.Float64frombits(value.StaleNaN))
 	}
 }
 
 // cut writes a block where enough samples wait.
 func (b *builder) cut() error {
-	if b.pending < mostPending {
+	if b.pending < mostPending || b.dir == "" {
 		return nil
 	}
 	if err := b.write(); err != nil {

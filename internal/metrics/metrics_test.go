@@ -48,6 +48,7 @@ type fixture struct {
 	pages     map[string]page // by job
 	endpoints []Endpoint
 	says      []string
+	live      *Live // takes in what is scraped, nil for nothing
 }
 
 // newFixture makes a run directory of a run with one step at 7, from 1 s to 61 s.
@@ -110,14 +111,14 @@ func (f *fixture) part() {
 	}
 	f.s = newScraper(f.dir, Options{
 		Every: 5 * time.Second, MaxSeries: 1000, Now: func() time.Time { return f.now }, Tell: func(text string) { f.says = append(f.says, text) },
-		Endpoints: func(context.Context) ([]Endpoint, error) { return f.endpoints, nil },
+		Endpoints: func(context.Context) ([]Endpoint, error) { return f.endpoints, nil }, Live: f.live,
 	})
 }
 
 // round reads all endpoints at so many seconds since the start.
 func (f *fixture) round(seconds float64) {
 	f.now = start().Add(time.Duration(seconds * float64(time.Second)))
-	f.s.round(context.Background())
+	f.s.Round(context.Background())
 }
 
 func (f *fixture) open() *Store {

@@ -38,6 +38,8 @@ type own struct {
 	start    time.Time
 	verdicts map[int]string
 	end      record.Micros
+	// unasked are the names of series that nobody asks for.
+	unasked map[string]bool
 	// counted is, by series and second, what a series grew by in it.
 	counted map[*head]map[int]float64
 	step    *openStep
@@ -74,7 +76,7 @@ func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 		return err
 	}
 	o.endStep(o.end)
-	o.writeCounts()
+	o.eachCount(int((o.end+second-1)/second), func(h *head) *head { return h })
 	b.built.From, b.built.To = start, start.Add(o.end.Duration())
 	return nil
 }
@@ -87,7 +89,13 @@ func (o *own) series(name string, of ...string) *head {
 
 // count adds n to a series at a time.
 func (o *own) count(t record.Micros, n float64, name string, of ...string) {
+	if o.unasked[name] {
+		return
+	}
 	h := o.series(name, of...)
+	if h.ignored() {
+		return
+	}
 	if o.counted[h] == nil {
 		o.counted[h] = make(map[int]float64)
 	}
@@ -161,20 +169,31 @@ func (o *own) endStep(until record.Micros) {
 		return
 	}
 	o.step = nil
-	level := s.Level
-	if s.Reached != 0 {
-		level = s.Reached
-	}
-	span := Span{ID: s.id, Level: level, From: o.start.Add(s.from.Duration()), To: o.start.Add(until.Duration())}
+	span := Span{ID: s.id, Level: s.level(), From: o.start.Add(s.from.Duration()), To: o.start.Add(until.Duration())}
 	if s.isToHold {
 		span.Held = o.start.Add(s.reached.Duration())
 	}
 	o.b.built.Steps = append(o.b.built.Steps, span)
+	o.constants(s, func(h *head, v float64, from record.Micros) {
+		o.constant(h, v, from, until)
+		o.b.stale(h, o.at(until)+1)
+	})
+}
+
+func (s *openStep) level() float64 {
+	if s.Reached != 0 {
+		return s.Reached
+	}
+	return s.Level
+}
+
+// constants are the series of a step: each has a value from a time on.
+func (o *own) constants(s *openStep, each func(h *head, v float64, from record.Micros)) {
 	id := strconv.Itoa(s.id)
-	o.constant(o.series(Level), level, s.from, until)
-	o.constant(o.series(Step, "step", id, "arm", s.Arm, "purpose", string(s.Purpose), "verdict", o.verdicts[s.id]), 1, s.from, until)
+	each(o.series(Level), s.level(), s.from)
+	each(o.series(Step, "step", id, "arm", s.Arm, "purpose", string(s.Purpose), "verdict", o.verdicts[s.id]), 1, s.from)
 	if s.isToHold {
-		o.constant(o.series(Hold, "step", id), 1, s.reached, until)
+		each(o.series(Hold, "step", id), 1, s.reached)
 	}
 }
 
@@ -185,17 +204,16 @@ func (o *own) constant(h *head, v float64, from, until record.Micros) {
 		h.add(o.at(t), v)
 	}
 	h.add(o.at(until), v)
-	o.b.stale(h, o.at(until)+1)
 }
 
-// writeCounts writes the series that were counted, from the start of the run to its
-// end.
-func (o *own) writeCounts() {
+// eachCount writes the series that were counted, from the start of the run until so
+// many seconds of it, each to the one that into gives for it.
+func (o *own) eachCount(until int, into func(*head) *head) {
 	for h, grew := range o.counted {
-		total := 0.0
-		for i := range int((o.end+second-1)/second) + 1 {
+		total, to := 0.0, into(h)
+		for i := range until + 1 {
 			total += grew[i]
-			h.add(o.at(record.Micros(i)*second), total)
+			to.add(o.at(record.Micros(i)*second), total)
 		}
 	}
 }

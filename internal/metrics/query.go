@@ -68,6 +68,9 @@ func mistake(query string, err error) error {
 	} else {
 		errors.As(err, &one)
 	}
+	if one == nil && err != nil && !errors.As(err, new(*MistakeError)) {
+		return &MistakeError{Query: query, Line: 1, Column: 1, Err: err}
+	}
 	if one == nil {
 		return err
 	}
@@ -85,17 +88,19 @@ func mistake(query string, err error) error {
 
 // Engine answers queries about a Store.
 type Engine struct {
-	store  *Store
+	store  storage.Queryable
 	engine *promql.Engine
 }
 
 // NewEngine makes one. It may be used by several goroutines.
-func NewEngine(s *Store) *Engine {
-	return &Engine{s, promql.NewEngine(promql.EngineOpts{
+func NewEngine(s *Store) *Engine { return &Engine{s, newEngine()} }
+
+func newEngine() *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
 		MaxSamples: mostSamples, Timeout: timeout, LookbackDelta: lookback, EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 		Parser:                   newParser(),
-	})}
+	})
 }
 
 // Answer is what a query came to, as Prometheus writes it in JSON.

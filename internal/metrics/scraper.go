@@ -37,13 +37,16 @@ type Options struct {
 	Tell func(text string)
 	// Secrets are the values that never reach the file.
 	Secrets *redact.Secrets
+	// Live, if not nil, takes in all that is scraped.
+	Live *Live
 }
 
 // Scraper reads endpoints while a run is made.
 type Scraper struct {
 	Options
-	path string
-	most int64 // bytes of an answer
+	path   string
+	most   int64      // bytes of an answer
+	rounds sync.Mutex // one at a time
 
 	mu      sync.Mutex // of all below: answers are taken in one at a time
 	file    *appender  // nil before anything was read
@@ -54,6 +57,9 @@ type Scraper struct {
 	refused []string
 	err     error
 	buffers sync.Pool
+	end     context.CancelFunc // of reading at the interval
+	done    sync.WaitGroup
+	soon    chan struct{}
 	// Of the answer that is taken in:
 	payload []byte
 	samples []sample
@@ -71,6 +77,7 @@ type source struct {
 	round   uint32
 	missed  int  // scrapes, in a row
 	refused bool // and not asked again
+	asked   time.Time
 	there   bool // in the latest round
 }
 
@@ -92,41 +99,54 @@ type sample struct {
 // atOnce is how many endpoints are asked at a time.
 const atOnce = 4
 
-// Scrape reads endpoints once, and from then on at the interval, until the returned
-// function is called, which reads them once more unless ctx has ended. The error of
-// that is the first of writing; nothing else ends it.
-func Scrape(ctx context.Context, dir record.Dir, o Options) (stop func() error) {
+// Scrape reads endpoints once, and from then on at the interval, until the scraper is
+// stopped.
+func Scrape(ctx context.Context, dir record.Dir, o Options) *Scraper {
 	s := newScraper(dir, o)
-	s.round(ctx)
+	s.Round(ctx)
 	going, end := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
+	s.end = end
+	s.done.Go(func() {
 		tick := time.NewTicker(o.Every)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				s.round(going)
+				s.Round(going)
+			case <-s.soon:
+				s.Round(going)
 			case <-going.Done():
 				return
 			}
 		}
 	})
-	return func() error {
-		end()
-		done.Wait()
-		s.round(ctx)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.file != nil {
-			s.err = errors.Join(s.err, s.file.close())
-		}
-		return s.err
+	return s
+}
+
+// Soon lets endpoints be read now, besides at the interval, and does not wait for that.
+func (s *Scraper) Soon() {
+	select {
+	case s.soon <- struct{}{}:
+	default: // it is about to be done
 	}
 }
 
+// Stop reads endpoints once more, unless ctx has ended. Its error is the first of
+// writing; nothing else ends a scraper.
+func (s *Scraper) Stop(ctx context.Context) error {
+	s.end()
+	s.done.Wait()
+	s.Round(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		s.err = errors.Join(s.err, s.file.close())
+	}
+	return s.err
+}
+
 func newScraper(dir record.Dir, o Options) *Scraper {
-	s := &Scraper{Options: o, path: dir.Path(ScrapesFile), most: mostBody, sources: make(map[string]*source), told: make(map[string]bool)}
+	s := &Scraper{Options: o, path: dir.Path(ScrapesFile), most: mostBody, sources: make(map[string]*source), told: make(map[string]bool), soon: make(chan struct{}, 1)}
 	s.buffers.New = func() any { return new(bytes.Buffer) }
 	return s
 }
@@ -139,12 +159,14 @@ func (s *Scraper) say(kind, format string, args ...any) {
 	}
 }
 
-// round reads all endpoints once.
-func (s *Scraper) round(ctx context.Context) {
-	if ctx.Err() != nil {
-		return
-	}
+// Round reads all endpoints once, and returns when it began the last of them.
+func (s *Scraper) Round(ctx context.Context) (last time.Time) {
+	s.rounds.Lock()
+	defer s.rounds.Unlock()
 	began := s.Now()
+	if ctx.Err() != nil {
+		return began
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.Every)
 	defer cancel()
 	list, err := s.Endpoints(ctx)
@@ -186,6 +208,12 @@ func (s *Scraper) round(ctx context.Context) {
 	all.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	last = began
+	for _, e := range ask {
+		if e.asked.After(last) {
+			last = e.asked
+		}
+	}
 	if len(s.refused) > 0 {
 		slices.Sort(s.refused)
 		s.say("refused", "this user may not read the metrics of %s: they are not on record", words(s.refused))
@@ -193,6 +221,7 @@ func (s *Scraper) round(ctx context.Context) {
 	if took := s.Now().Sub(began); took > s.Every+s.Every/10 {
 		s.say("late", "reading all metrics took %.1f s, and they were to be read each %v: some are missing", took.Seconds(), s.Every)
 	}
+	return last
 }
 
 // words are the first few of a list.
@@ -219,6 +248,7 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 	took := s.Now().Sub(at)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e.asked = at
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return // the run has ended
 	}
@@ -290,6 +320,10 @@ func (s *Scraper) write() {
 	}
 	if s.err = s.file.append(s.payload); s.err != nil {
 		s.say("write", "metrics are not on record any more: %v", s.err)
+		return
+	}
+	if s.Live != nil {
+		s.Live.frame(s.payload)
 	}
 }
 

@@ -184,6 +184,28 @@ type told struct {
 	labels             []string // by turns names and values
 	up, took, returned *head
 	series             []toldSeries
+	gaps               []gap
+}
+
+// gap is when an endpoint was not read that should have been, in milliseconds since
+// 1970: from the time at which that was tried to that at which it was read again.
+type gap struct {
+	from, to int64 // to is MaxInt64 while it lasts
+	why      string
+}
+
+// open notes that the endpoint cannot be read from a time on.
+func (e *told) open(at int64, why string) {
+	if n := len(e.gaps); n == 0 || e.gaps[n-1].to != math.MaxInt64 {
+		e.gaps = append(e.gaps, gap{at, math.MaxInt64, why})
+	}
+}
+
+// close notes that it was read at a time.
+func (e *told) close(at int64) {
+	if n := len(e.gaps); n > 0 && e.gaps[n-1].to == math.MaxInt64 {
+		e.gaps[n-1].to = at
+	}
 }
 
 type toldSeries struct {
@@ -272,6 +294,7 @@ func (d *decoder) frame(payload []byte) (err error) {
 		e, at := d.endpoint(), int64(d.number())
 		d.b.stale(e.up, at)
 		d.gap(e, at)
+		e.open(at, "it is there no more")
 	case frameScrape:
 		d.scrape(d.endpoint())
 	}
@@ -316,12 +339,14 @@ func (d *decoder) endpoint() *told {
 func (d *decoder) scrape(e *told) {
 	at := int64(d.number())
 	e.took.add(at, float64(d.number())/1e6)
-	if d.text() != "" {
+	if why := d.text(); why != "" {
 		e.up.add(at, 0)
 		d.gap(e, at)
+		e.open(at, why)
 		return
 	}
 	e.up.add(at, 1)
+	e.close(at)
 	for range d.count() {
 		timed := d.bytes(1)[0] == 1
 		e.series = append(e.series, toldSeries{head: d.b.series(append(d.texts(), e.labels...)), timed: timed, gone: true})

@@ -238,20 +238,19 @@ type seriesSet struct {
 // Next implements storage.SeriesSet.
 func (s *seriesSet) Next() bool {
 	for s.err == nil && s.postings.Next() {
-		var list, within []chunks.Meta
+		var list []chunks.Meta
 		if s.err = s.index.Series(s.postings.At(), &s.builder, &list); s.err != nil {
 			return false
 		}
-		for _, c := range list {
-			if c.OverlapsClosedInterval(s.mint, s.maxt) {
-				within = append(within, c)
-			}
-		}
+		within := overlapping(list, s.mint, s.maxt)
 		if len(within) == 0 {
 			continue
 		}
 		s.current = &storage.SeriesEntry{Lset: s.builder.Labels(), SampleIteratorFn: func(reuse chunkenc.Iterator) chunkenc.Iterator {
-			return s.samples(within, reuse)
+			return samples(within, reuse, func(m chunks.Meta) (chunkenc.Chunk, error) {
+				c, _, err := s.chunks.ChunkOrIterable(m)
+				return c, err
+			})
 		}}
 		return true
 	}
@@ -259,11 +258,22 @@ func (s *seriesSet) Next() bool {
 	return false
 }
 
+// overlapping are the chunks that have samples of a span.
+func overlapping(list []chunks.Meta, mint, maxt int64) []chunks.Meta {
+	var within []chunks.Meta
+	for _, c := range list {
+		if c.OverlapsClosedInterval(mint, maxt) {
+			within = append(within, c)
+		}
+	}
+	return within
+}
+
 // samples are those of chunks, one after another.
-func (b *block) samples(list []chunks.Meta, reuse chunkenc.Iterator) chunkenc.Iterator {
+func samples(list []chunks.Meta, reuse chunkenc.Iterator, read func(chunks.Meta) (chunkenc.Chunk, error)) chunkenc.Iterator {
 	var each []chunkenc.Iterator
 	for _, m := range list {
-		c, _, err := b.chunks.ChunkOrIterable(m)
+		c, err := read(m)
 		if err != nil {
 			return failing{chunkenc.NewNopIterator(), err}
 		}

@@ -13,10 +13,14 @@ import (
 // same fingerprint.
 func (p *Plan) Fingerprint() (string, error) {
 	said := p.normalised()
-	text, err := json.Marshal([]any{
+	list := []any{
 		said.Workload, said.Params, said.Target.String(), said.Axis.Name, said.Axis.Life, said.Arms, said.Repeat.Most, said.Seed,
 		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,
-	})
+	}
+	if len(said.GuardQueries) > 0 { // those of earlier versions had none
+		list = append(list, said.GuardQueries)
+	}
+	text, err := json.Marshal(list)
 	if err != nil {
 		return "", fmt.Errorf("fingerprint the experiment: %w", err)
 	}

@@ -65,6 +65,8 @@ type Plan struct {
 	Require string   `yaml:"require,omitempty"`
 	Primary *Primary `yaml:"primary,omitempty"`
 	Guards  Guards   `yaml:"guards,omitempty"`
+	// GuardQueries are objectives on queries: a step ends once one does not hold.
+	GuardQueries []string `yaml:"guardQueries,omitempty"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects, or
 	// the word by which the target makes its system anew.
 	Fresh string `yaml:"fresh,omitempty"`

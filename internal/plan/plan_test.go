@@ -176,7 +176,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, until, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, scrape, maxSeries, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, until, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, guardQueries, fresh, normalEvents, scrape, maxSeries, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -385,7 +385,9 @@ func TestValidate(t *testing.T) {
 		{"the maximum is no quantile", "goals: {a: [Ready p100 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p100 < 5s": p100 is not a quantile: want more than p0 and less than p100, or max`},
 		{"a milestone misspelled", "goals: {a: [Redy p99 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Redy p99 < 5s": node-density has no milestone "Redy" (did you mean "Ready"?)`},
 		{"a milestone in the wrong case", "goals: {a: [all ready]}\n", `f.yaml:3:13: goals.a[0]: objective "all ready": node-density has no milestone "ready" (did you mean "Ready"?)`},
-		{"a query", "goals: {a: [\"query 'x' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective "query 'x' > 1" is not understood: want ` + slo.Grammar},
+		{"a query with a mistake", "goals: {a: [\"query 'rate(x)' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective: query "rate(x)", column 6: expected type range vector in call to function "rate", got instant vector`},
+		{"a guard on a query with a mistake", "guardQueries: [\"query 'x'\"]\n", `f.yaml:3:16: guardQueries[0]: "query 'x'" is not understood: want query 'PROMQL' OP VALUE, where OP is <, <=, > or >= (for example query 'max(process_resident_memory_bytes)' < 4e9)`},
+		{"a guard on a hold", "guardQueries: [\"query 'rate(x[hold])' < 1\"]\n", `f.yaml:3:16: guardQueries[0]: objective: query "rate(x[hold])": a guard has no [hold]: it is asked while the load is raised, too; want [step] or a range such as [30s] (for example query 'max(process_resident_memory_bytes)' < 4e9)`},
 
 		{"a guard misspelled", "guards:\n  apiErrors: 5%\n  nodsNotReady: 2\n", `f.yaml:5:17: guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
 		{"a guard that is like none", "guards: {memory: 2}\n", `f.yaml:3:18: guards.memory: there is no guard "memory" (there is: apiErrors, nodesNotReady, pending)`},

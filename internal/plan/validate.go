@@ -593,6 +593,24 @@ func (v *validator) guards(kind record.ObjectKind) {
 			v.Add(path, "", "at most 100%% of the requests can fail, not %g%%", bound.Value)
 		}
 	}
+	for i, text := range v.plan.GuardQueries {
+		if _, err := slo.ParseGuard(text); err != nil {
+			v.Add(strictyaml.Index("guardQueries", i), "for example query 'max(process_resident_memory_bytes)' < 4e9", "%v", err)
+		}
+	}
+}
+
+// GuardsOf are the plan's guards on queries. The plan must be valid.
+func (p *Plan) GuardsOf() ([]slo.SLO, error) {
+	var list []slo.SLO
+	for _, text := range p.GuardQueries {
+		s, err := slo.ParseGuard(text)
+		if err != nil {
+			return nil, fmt.Errorf("guard: %w", err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
 }
 
 // checkRecorded judges the copy that a run has left, which is read without the

@@ -96,6 +96,8 @@ const (
 	KindCleanup EventKind = "cleanup"
 	// KindActor is of one whose work is waited for, and that does nothing.
 	KindActor EventKind = "actor"
+	// KindAnswer is of what an objective on a query came to.
+	KindAnswer EventKind = "answer"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -375,6 +377,26 @@ type Guard struct {
 	Message string  `json:"message,omitempty"`
 }
 
+// Answer is what an objective on a query came to at the end of a step's hold, asked of
+// what was on record until then.
+type Answer struct {
+	Objective string `json:"objective"`
+	// Series is how many came back, of which Broken were not as they should be, and
+	// NaN were no number.
+	Series int `json:"series"`
+	Broken int `json:"broken,omitempty"`
+	NaN    int `json:"nan,omitempty"`
+	// Of has the labels of the series that broke first, or of the one nearest to the
+	// bound where none did, "" for one without; Value is its value, "" where there is
+	// none: a text, as it may be infinite.
+	Of    string `json:"of,omitempty"`
+	Value string `json:"value,omitempty"`
+	// Since is from when on that series was not as it should be, 0 where it is.
+	Since Micros `json:"since,omitempty"`
+	// Why says why it is not known whether the objective holds, "" where it is.
+	Why string `json:"why,omitempty"`
+}
+
 // Request is one request of a stream that is on record by itself, besides being
 // counted in its window: one of the slowest, or one that failed.
 type Request struct {
@@ -525,6 +547,7 @@ func (*Request) Kind() EventKind   { return KindRequest }
 func (*Cleanup) Kind() EventKind   { return KindCleanup }
 func (*Place) Kind() EventKind     { return KindPlace }
 func (*Actor) Kind() EventKind     { return KindActor }
+func (*Answer) Kind() EventKind    { return KindAnswer }
 
 // onlyNames reports whether an event has no texts but names that the target has
 // taken: of so many events nothing but secrets that are known is looked for.
@@ -572,6 +595,8 @@ func newBody(k EventKind) Body {
 		return new(Cleanup)
 	case KindActor:
 		return new(Actor)
+	case KindAnswer:
+		return new(Answer)
 	case KindFile:
 		return new(File)
 	case KindWindow:

@@ -248,6 +248,9 @@ func (j *Job) experiment() (Experiment, error) {
 		x.Endpoints = published.Endpoints
 		x.Scrape = metrics.Options{Every: time.Duration(p.Scrape.Every), MaxSeries: cmp.Or(p.MaxSeries, metrics.DefaultMaxSeries)}
 	}
+	if x.Guards, err = p.GuardsOf(); err != nil {
+		return x, err
+	}
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
 		if used, err := j.Used(); err == nil { // else it is not known, and the result says null

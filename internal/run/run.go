@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -42,6 +43,8 @@ type Experiment struct {
 	// as Scrape says; nil for none.
 	Endpoints func(context.Context) ([]metrics.Endpoint, error)
 	Scrape    metrics.Options
+	// Guards are queries that end a step once they do not hold.
+	Guards []slo.SLO
 	// Ended, if not nil, is called once the load is over and all of it is on
 	// record, with what Run will return as far as it is known: before the target
 	// is emptied, unless nothing in it needs to be removed, and, final, after
@@ -100,13 +103,19 @@ type part struct {
 	// none, and changed whether its file was changed since.
 	environment *record.Environment
 	changed     bool
+	questions   *questions // nil where nothing is asked
 }
 
 // run writes the part's record, with first at its head, and makes its steps.
 func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.Secrets, func(record.Event)) (*record.Writer, error),
 	open opener, first ...record.Event) error {
+	var err error
+	if p.questions, err = newQuestions(&p.x, p.clock); err != nil {
+		return err
+	}
 	writer, err := history(p.dir, p.x.Secrets, func(e record.Event) {
 		p.live.add(e)
+		p.questions.event(e)
 		p.observer.Event(e)
 	})
 	if err != nil {
@@ -295,6 +304,7 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 	defer readings.Wait()
 	defer stop()
 	defer p.scrape(ctx, recorder)()
+	p.questions.ask(&x.Options, recorder)
 	e := engine.New(instance, recorder.Sink, recorder.Clock, x.Options, &p.step)
 	for made := 0; x.Steps == 0 || made < x.Steps; made++ {
 		if cause := context.Cause(ctx); cause != nil {
@@ -332,9 +342,13 @@ func (p *part) scrape(ctx context.Context, recorder system.Recorder) (stop func(
 	}
 	o.Now = func() time.Time { return p.x.Spec.Start.Add(recorder.Clock.Now().Duration()) }
 	o.Tell, o.Secrets = tell, p.x.Secrets
-	end := metrics.Scrape(ctx, p.dir, o)
+	if p.questions != nil {
+		o.Live = p.questions.live
+	}
+	scraper := metrics.Scrape(ctx, p.dir, o)
+	p.questions.scrapes(scraper)
 	return func() {
-		if err := end(); err != nil {
+		if err := scraper.Stop(ctx); err != nil {
 			tell(fmt.Sprintf("metrics are not on record to the end: %v", err))
 		}
 	}

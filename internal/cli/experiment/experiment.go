@@ -95,6 +95,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
 	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")
+	flags.StringArrayVar(&f.plan.GuardQueries, "guard-query", nil, "end a step once metrics are not as this `objective` wants them: \"query 'PROMQL' OP VALUE\"; may be repeated")
 	f.addSignatures(cmd)
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
@@ -638,7 +639,7 @@ func (x *experimentCommand) flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"until", "--until"}, {"fresh", "--fresh"},
-		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"guardQueries", "--guard-query"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "

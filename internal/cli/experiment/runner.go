@@ -277,6 +277,9 @@ func (r *runner) outline(ctx context.Context, format string) error {
 	if text := screen.GuardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
 		r.p.Printf("%s\n", text)
 	}
+	for _, text := range r.plan.GuardQueries {
+		r.p.Printf("guard: a step ends unless %s\n", text)
+	}
 	r.p.Printf("This was a dry run: nothing was done.\n")
 	return nil
 }

@@ -124,6 +124,10 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 		}
 	case *record.Actor:
 		f.addActor(e.T, body)
+	case *record.Answer:
+		if len(f.Answers) < maxTold {
+			f.Answers = append(f.Answers, body)
+		}
 	}
 }
 

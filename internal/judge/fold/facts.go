@@ -43,6 +43,7 @@ type Facts struct {
 	Silent   []Silence // actors that did nothing, in the order in which that was told
 	Guards   []Stop
 	logs     []result.LogTail
+	Answers  []*record.Answer // to objectives on queries
 
 	// What follows from all of this, once the step was measured.
 	outcomes []unitOutcome     // of the units

@@ -47,6 +47,7 @@ const (
 	BreachNotSteady BreachKind = "notSteady" // the backlog grew throughout the hold
 	BreachPlaces    BreachKind = "places"    // places failed, such as volumes
 	BreachReplaced  BreachKind = "replaced"  // objects took the place of others
+	BreachQuery     BreachKind = "query"     // a series of metrics was not as it should be
 	BreachGuard     BreachKind = "guard"     // a guard stopped the load
 
 	BreachThrottling BreachKind = "throttling" // answers of 429

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -290,6 +291,8 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		return v.all(s)
 	case slo.Quantile, slo.Mean:
 		return v.latencies(s)
+	case slo.Query:
+		return v.query(s)
 	case slo.Errors, slo.Retried:
 		asked, failed := c.APIRequests.N+f.Dropped, c.APIRequests.Failed+f.Dropped
 		if r := c.Requests; r != nil {
@@ -350,6 +353,8 @@ func (v *verdicts) refused(s slo.SLO) bool {
 		return f.Refused() > 0
 	case slo.Retried:
 		return true
+	case slo.Query:
+		return false
 	}
 	asked := c.APIRequests.N + f.Dropped
 	if c.Requests != nil {
@@ -360,6 +365,33 @@ func (v *verdicts) refused(s slo.SLO) bool {
 		share = 100 - share
 	}
 	return !s.Op.Holds(share, s.Percent)
+}
+
+// query judges by what metrics came to at the end of the hold.
+func (v *verdicts) query(s slo.SLO) judgement {
+	i := slices.IndexFunc(v.f.Answers, func(a *record.Answer) bool { return a.Objective == s.String() })
+	if i < 0 {
+		return inconclusive("%s: it was not asked", s)
+	}
+	a := v.f.Answers[i]
+	if a.Broken > 0 && a.Why == "" {
+		value, _ := strconv.ParseFloat(a.Value, 64)
+		what := fmt.Sprintf("%s: it was %.4g", s, value)
+		if a.Of != "" {
+			what += " of " + a.Of
+		}
+		if a.Series > 1 {
+			what += fmt.Sprintf(" (%d of %d series)", a.Broken, a.Series)
+		}
+		return judgement{
+			verdict: slo.Breached, what: what, value: result.Finite(value), bound: &s.Value, kind: result.BreachQuery, count: a.Broken,
+			at: min(max(a.Since, v.f.Start), v.f.End),
+		}
+	}
+	if a.Why != "" || a.Series == 0 || a.NaN > 0 {
+		return inconclusive("%s: %s", s, cmp.Or(a.Why, "it is not known"))
+	}
+	return passed()
 }
 
 func judgePercent(s slo.SLO, value float64) judgement {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/metrics"
 )
 
 // Form is the shape of an objective.
@@ -21,6 +23,7 @@ const (
 	Retried              // retried OP N%
 	Failed               // PLACES failed OP N
 	Mean                 // MILESTONE mean OP DURATION
+	Query                // query 'PROMQL' OP VALUE
 )
 
 // Op compares what was measured (on its left) with the bound.
@@ -60,6 +63,8 @@ type SLO struct {
 	Percent   float64       // the bound of Errors, Achieved and Retried
 	Places    string        // of Failed: the word for several of the target's places
 	Count     int           // the bound of Failed
+	Query     string        // of Query, in PromQL
+	Value     float64       // the bound of Query
 	text      string
 }
 
@@ -88,7 +93,7 @@ type Goal struct {
 }
 
 // Grammar says what Parse accepts, for help and error texts.
-const Grammar = `MILESTONE pNN|max|mean OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N   (OP is <, <=, > or >=)`
+const Grammar = `MILESTONE pNN|max|mean OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N | query 'PROMQL' OP VALUE   (OP is <, <=, > or >=)`
 
 // figureGrammar is a figure of a milestone's latencies, as an objective bounds
 // it and arms are compared by it.
@@ -101,6 +106,7 @@ var (
 	mean     = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)\s+mean\s*` + operator + `\s*(\S+)$`)
 	all      = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
 	failed   = regexp.MustCompile(`^([a-z]+)\s+failed\s*(<=|<)\s*([0-9]{1,9})$`)
+	query    = regexp.MustCompile(`(?s)^query\s+'(.*)'\s*` + operator + `\s*(\S+)$`)
 	percent  = regexp.MustCompile(`^(errors|achieved|retried)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
 )
 
@@ -143,6 +149,9 @@ func figureOf(milestone, word string) (Figure, error) {
 func Parse(text string) (SLO, error) {
 	s := SLO{text: strings.Join(strings.Fields(text), " ")}
 	t := strings.TrimSpace(text)
+	if m := query.FindStringSubmatch(t); m != nil {
+		return parseQuery(t, m[1], Op(m[2]), m[3], false)
+	}
 	var err error
 	if m := quantile.FindStringSubmatch(t); m != nil {
 		f, err := figureOf(m[1], m[2])
@@ -181,6 +190,33 @@ func Parse(text string) (SLO, error) {
 	return s, fmt.Errorf("objective %q is not understood: want %s", t, Grammar)
 }
 
+// ParseGuard reads an objective on a query that ends a step once it does not hold.
+func ParseGuard(text string) (SLO, error) {
+	t := strings.TrimSpace(text)
+	m := query.FindStringSubmatch(t)
+	if m == nil {
+		return SLO{}, fmt.Errorf("%q is not understood: want query 'PROMQL' OP VALUE, where OP is <, <=, > or >=", t)
+	}
+	return parseQuery(t, m[1], Op(m[2]), m[3], true)
+}
+
+// parseQuery reads an objective on a query, which is kept as it is written: white
+// space may be part of it.
+func parseQuery(text, promQL string, op Op, bound string, guard bool) (SLO, error) {
+	s := SLO{Form: Query, Query: promQL, Op: op, text: text}
+	if err := metrics.CheckObjective(promQL, guard); err != nil {
+		return s, fmt.Errorf("objective: %w", err)
+	}
+	var err error
+	if s.Value, err = strconv.ParseFloat(bound, 64); err != nil || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		return s, fmt.Errorf("objective %q: %q is not a number such as 0.5 or 1e6", text, bound)
+	}
+	return s, nil
+}
+
+// Least reports whether the bound is one from below: less is worse.
+func (s SLO) Least() bool { return s.Op == Greater || s.Op == GreaterEqual }
+
 // checkPercent refuses the bounds of a share that say nothing: no share lies
 // above 100 %, and none below 0 %.
 func checkPercent(text string, s SLO) error {
@@ -215,8 +251,13 @@ func ParseGoal(text string) (Goal, error) {
 		return Goal{}, fmt.Errorf("goal %q is not understood: want NAME=SLO; SLO, the name of letters, digits and dashes", text)
 	}
 	g := Goal{Name: name}
-	for part := range strings.SplitSeq(rest, ";") {
+	parts := strings.Split(rest, ";")
+	for i, part := range parts {
 		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		if begins.MatchString(part) && !query.MatchString(strings.TrimSpace(part)) && i+1 < len(parts) {
+			parts[i+1] = part + ";" + parts[i+1] // a semicolon within the query
 			continue
 		}
 		s, err := Parse(part)
@@ -230,6 +271,9 @@ func ParseGoal(text string) (Goal, error) {
 	}
 	return g, nil
 }
+
+// begins is how an objective on a query does.
+var begins = regexp.MustCompile(`^\s*query\s+'`)
 
 var goalName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 

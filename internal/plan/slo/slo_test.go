@@ -37,7 +37,16 @@ func TestParse(t *testing.T) {
 		{"errors < 0%", SLO{}, "write <=", "nothing meets it"},
 		{"achieved > 100%", SLO{}, "write >=", "nothing meets it"},
 		{"errors <= 100%", SLO{}, "every share", "everything meets it"},
-		{"query 'up' > 1", SLO{}, "not understood", "no metrics are recorded that could be queried"},
+		{"query 'max(up{a=\"x  y;'z'\"})' >= 1", SLO{Form: Query, Query: "max(up{a=\"x  y;'z'\"})", Op: GreaterEqual, Value: 1}, "", "the query is kept as it is written, with its quotes"},
+		{"query 'rate(x[hold]) < bool 2'<-1.5e3", SLO{Form: Query, Query: "rate(x[hold]) < bool 2", Op: Less, Value: -1500}, "", "comparisons within, ranges by name"},
+		{"query 'rate(x)' < 1", SLO{}, `query "rate(x)", column 6: expected type range vector`, "a mistake has its column"},
+		{"query 'rate(x[hold]) + sum(rate(y))' < 1", SLO{}, "column 26", "also after a range by name"},
+		{"query 'x[hold]' < 1", SLO{}, "want one number for each series", "a range is many numbers"},
+		{"query '\"text\"' < 1", SLO{}, "gives a string", "a text is none"},
+		{"query 'x' < 5%", SLO{}, "is not a number", "a query has no unit"},
+		{"query 'x' < NaN", SLO{}, "is not a number", "nothing is less"},
+		{"query x < 5", SLO{}, "not understood", "no quotes"},
+		{"query '' < 5", SLO{}, "no expression found", "nothing is asked"},
 		{"Ready p100 < 5s", SLO{}, "not a quantile", "the maximum is no quantile below 1"},
 		{"Ready p0 < 5s", SLO{}, "not a quantile", "nor is the minimum"},
 		{"Ready p99 < 5", SLO{}, "not a duration", "no unit"},
@@ -88,6 +97,20 @@ func TestParseGoal(t *testing.T) {
 	if err != nil || g.Name != "fast" || strings.Join(g.Texts(), "|") != "Ready p99 <= 2s|errors < 1%" {
 		t.Errorf("ParseGoal = %+v, %v", g, err)
 	}
+	g, err = ParseGoal(`fast=query 'a{b="x;y"} > 0;' < 1; errors < 1%`)
+	if err == nil {
+		t.Errorf("a query that ends in a semicolon is %q", g.Texts())
+	}
+	g, err = ParseGoal(`fast=query 'a{b="x;y;z"}' < 1 ;errors < 1%`)
+	if err != nil || strings.Join(g.Texts(), "|") != `query 'a{b="x;y;z"}' < 1|errors < 1%` {
+		t.Errorf("ParseGoal with a query = %+v, %v", g, err)
+	}
+	if g, err := ParseGuard("query 'max_over_time(x[hold:1s])' < 1"); err == nil || !strings.Contains(err.Error(), "a guard has no [hold]") {
+		t.Errorf("a guard with [hold] = %+v, %v", g, err)
+	}
+	if g, err := ParseGuard("query 'max_over_time(x[step])' < 1"); err != nil || g.Op.Holds(1, g.Value) {
+		t.Errorf("a guard = %+v, %v", g, err)
+	}
 	for in, want := range map[string]string{
 		"Ready p99 <= 2s": "not understood", // the operator's own =
 		"fast=":           "no objective",
@@ -112,7 +135,7 @@ func TestUnknownNeverHolds(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"Ready p99 < 5s", "all Ready within 1s", "errors < 1%", "Ready max < 1s"} {
+	for _, s := range []string{"Ready p99 < 5s", "all Ready within 1s", "errors < 1%", "Ready max < 1s", "query 'rate(x[hold])' < 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

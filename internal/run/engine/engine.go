@@ -106,7 +106,8 @@ type run struct {
 	load   system.Batch
 	errors errorShare
 	status Status
-	failed error // why the load could not be made
+	failed error         // why the load could not be made
+	held   chan struct{} // closed once what is to be done after the hold is, nil before
 	// unanswered says that the target answers nothing: its last news are hardly
 	// waited for.
 	unanswered bool
@@ -158,6 +159,12 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	stop := r.guard(guarded, trip)
 	r.sample()
 	ending := r.runStages(guarded)
+	if guarded.Err() == nil {
+		r.over(ctx)
+	}
+	if r.held != nil {
+		<-r.held
+	}
 	stop()
 	// A guard that trips in the step's last moment ends it as well.
 	cause := context.Cause(guarded)
@@ -193,7 +200,20 @@ func (r *run) runStages(ctx context.Context) record.Ending {
 	if r.holdOn(ctx) != nil {
 		return record.EndInterrupted
 	}
+	r.over(ctx)
 	return record.EndHeld
+}
+
+// over says that the hold is over, beside what else the step still waits for.
+func (r *run) over(ctx context.Context) {
+	if r.options.Held == nil || r.held != nil {
+		return
+	}
+	r.held = make(chan struct{})
+	go func() {
+		defer close(r.held)
+		r.options.Held(ctx)
+	}()
 }
 
 // finish waits for the last news and closes the step's record. It does so even
@@ -456,6 +476,13 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 			if p := r.target.Progress(); p.Silent != "" {
 				trip(&silentError{p.Silent, p.OutOfReach})
 				return
+			}
+			if r.options.Trips != nil {
+				if g, ok := r.options.Trips(ctx); ok {
+					r.emit(&g)
+					trip(fmt.Errorf("%w: %s", errGuard, g.Message))
+					return
+				}
 			}
 			if len(r.options.Guards) == 0 {
 				continue

@@ -42,6 +42,9 @@ func (r *run) arrive(ctx context.Context) error {
 	}
 	a.until(ctx, a.end, false)
 	a.reached(r.clock.Now())
+	if ctx.Err() == nil {
+		r.over(ctx)
+	}
 	for a.inFlight > 0 {
 		a.wait(nil, nil)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -43,6 +44,12 @@ type Options struct {
 	// Sample is called at the start and end of a step's load, to read the
 	// resources that it uses. It may be nil.
 	Sample func()
+	// Held is called once the hold of a step is over, or its load without a hold;
+	// the step does not end before it returns. It may be nil.
+	Held func(context.Context)
+	// Trips says whether a guard of its own ends the step under way; it is asked as
+	// often as guards are. It may be nil.
+	Trips func(context.Context) (record.Guard, bool)
 	// Watch is called as a step proceeds. It may be nil.
 	Watch func(Status)
 }

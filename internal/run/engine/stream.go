@@ -50,6 +50,7 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 		}
 		if r.status.Stage == StageArriving && now >= end {
 			reached(record.PhaseLoaded, end, StageWaiting)
+			r.over(ctx)
 		}
 	}
 	for n := 0; ; n++ {

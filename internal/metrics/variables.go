@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// The queries of objectives may have two ranges by name: [hold] is as long as the
+// level was held, and [step] as long as the step was made. A subquery may have
+// them, too: [hold:1s].
+const (
+	holdRange = "hold"
+	stepRange = "step"
+)
+
+// variables are the values of these, 0 where they do not matter.
+type variables struct{ hold, step time.Duration }
+
+// expand writes the values in the place of the names, and says which are there.
+func expand(query string, v variables) (text string, uses struct{ hold, step bool }) {
+	var b strings.Builder
+	for i := 0; i < len(query); i++ {
+		c := query[i]
+		b.WriteByte(c)
+		switch c {
+		case '"', '\'', '`':
+			end := i + 1
+			for end < len(query) && query[end] != c {
+				if query[end] == '\\' && c != '`' {
+					end++
+				}
+				end++
+			}
+			end = min(end+1, len(query))
+			b.WriteString(query[i+1 : end])
+			i = end - 1
+		case '#':
+			end := len(query)
+			if n := strings.IndexByte(query[i:], '\n'); n >= 0 {
+				end = i + n
+			}
+			b.WriteString(query[i+1 : end])
+			i = end - 1
+		case '[':
+			name, after := query[i+1:], byte(0)
+			if n := strings.IndexAny(name, "]:"); n >= 0 {
+				name, after = name[:n], name[n]
+			}
+			length := len(name)
+			switch name = strings.TrimSpace(name); {
+			case after == 0:
+				continue
+			case name == holdRange:
+				uses.hold = true
+				b.WriteString(rangeText(v.hold))
+			case name == stepRange:
+				uses.step = true
+				b.WriteString(rangeText(v.step))
+			default:
+				continue
+			}
+			i += length
+		}
+	}
+	return b.String(), uses
+}
+
+// rangeText is a range as PromQL has it. One that does not matter is as long as the
+// names are, so that columns stay right.
+func rangeText(d time.Duration) string {
+	if d == 0 {
+		return "100s"
+	}
+	return fmt.Sprintf("%dms", max(d.Milliseconds(), 0)+1) // with what was read in the millisecond at its begin
+}
+
+// parse reads the query of an objective. The error is a *MistakeError.
+func parse(query string, v variables) (parser.Expr, struct{ hold, step bool }, error) {
+	text, uses := expand(query, v)
+	expr, err := newParser().ParseExpr(text)
+	if err != nil {
+		return nil, uses, mistake(query, err)
+	}
+	if t := expr.Type(); t != parser.ValueTypeVector && t != parser.ValueTypeScalar {
+		return nil, uses, &MistakeError{Query: query, Line: 1, Column: 1, Err: fmt.Errorf("it gives a %s: want one number for each series, as rate(...) or max_over_time(...) make of a range", parser.DocumentedType(t))}
+	}
+	return expr, uses, nil
+}
+
+// CheckObjective says what is wrong with the query of an objective; the error is a
+// *MistakeError. Guard says that it is one of a guard, which is asked before anything
+// is held.
+func CheckObjective(query string, guard bool) error {
+	_, uses, err := parse(query, variables{})
+	if err == nil && guard && uses.hold {
+		return &MistakeError{Query: query, Err: errors.New("a guard has no [hold]: it is asked while the load is raised, too; want [step] or a range such as [30s]")}
+	}
+	return err
+}
+
+// reaches are the selectors of an expression, each with how long before the time of
+// the question the samples may be that it needs.
+func reaches(expr parser.Expr) iter.Seq2[*parser.VectorSelector, time.Duration] {
+	return func(yield func(*parser.VectorSelector, time.Duration) bool) {
+		parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+			s, ok := node.(*parser.VectorSelector)
+			if !ok {
+				return nil
+			}
+			back, fixed := s.OriginalOffset, s.Timestamp != nil
+			for _, above := range path {
+				switch x := above.(type) {
+				case *parser.MatrixSelector:
+					back += x.Range
+				case *parser.SubqueryExpr:
+					back += x.Range + x.OriginalOffset
+					fixed = fixed || x.Timestamp != nil
+				}
+			}
+			if fixed {
+				back = math.MaxInt64 / 2
+			}
+			if !yield(s, max(back, 0)) {
+				return errStop
+			}
+			return nil
+		})
+	}
+}
+
+var errStop = errors.New("enough")
