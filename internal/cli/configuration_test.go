@@ -1,11 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -102,10 +108,155 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+	// Its indexer has the documents written: of pods from those jobs that have some.
+	dirs, err := filepath.Glob(filepath.Join(p.Dir, "collected-metrics-*"))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%v, %v: %s", dirs, err, got.Stdout)
+	}
+	made := documentsIn(t, dirs[0])
+	for name, n := range map[string]int{"jobSummary.json": 3, "podLatencyMeasurement-pods.json": 6, "podLatencyMeasurement-more.json": 2, "podLatencyQuantilesMeasurement-pods.json": 6, "podLatencyQuantilesMeasurement-more.json": 6} {
+		if len(made[name]) != n {
+			t.Errorf("%s has %d documents, want %d", name, len(made[name]), n)
+		}
+		delete(made, name)
+	}
+	if len(made) > 0 {
+		t.Errorf("also written: %v", made)
+	}
+	// They are made of the record alone, too.
+	if code := p.Run(t, "analyze", "r", "--documents", "again").Code; code != got.Code {
+		t.Errorf("analyze ends with %d", code)
+	}
+	for name := range documentsIn(t, filepath.Join(p.Dir, "again")) {
+		one, _ := os.ReadFile(filepath.Join(dirs[0], name))
+		other, _ := os.ReadFile(filepath.Join(p.Dir, "again", name))
+		if !bytes.Equal(one, other) {
+			t.Errorf("%s of the record is\n%s\nand was\n%s", name, other, one)
+		}
+	}
 	// What was run is run again without the variables' sources.
 	again := p.Run(t, "run", filepath.Join("r", record.ExperimentFile), "--dry-run", "--allow", p.Dir)
 	if again.Code != process.ExitHeld || !strings.Contains(again.Stdout, "along jobs: 1 2 3 jobs") {
 		t.Errorf("%+v", again)
+	}
+}
+
+// burnerKeys are the keys of the documents that kube-burner 2.7.3 writes of a run of pods
+// on a cluster, with the types of their values.
+var burnerKeys = map[string]string{
+	"podLatencyMeasurement":          "timestamp:time schedulingLatency:whole initializedLatency:whole containersReadyLatency:whole podReadyLatency:whole containersStartedLatency:whole readyToStartContainersLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text podName:text nodeName:text metadata:object",
+	"podLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
+	"jobSummary":                     "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
+}
+
+// burnerConfigKeys are those of jobConfig for a job that states nothing but what the first
+// of kubeBurner's does.
+const burnerConfigKeys = "burst churnConfig cleanup errorOnVerify gc iterationsPerNamespace jobIterations jobPause jobType maxWaitTimeout metricsClosing name namespace namespacedIterations preLoadImages preLoadPeriod qps verifyObjects waitForDeletion waitWhenFinished"
+
+// documentsIn reads the documents of a directory, each of which must have the keys and
+// types that kube-burner's have; what was not reached is null.
+func documentsIn(t *testing.T, dir string) map[string][]map[string]any {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]map[string]any)
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []map[string]any
+		if err := json.Unmarshal(text, &list); err != nil {
+			t.Fatalf("%s: %v", f.Name(), err)
+		}
+		all[f.Name()] = list
+		metric, _, _ := strings.Cut(strings.TrimSuffix(f.Name(), ".json"), "-")
+		for _, d := range list {
+			for want := range strings.FieldsSeq(burnerKeys[metric]) {
+				key, typ, _ := strings.Cut(want, ":")
+				if value, there := d[key]; !there || !isOf(typ, value) {
+					t.Errorf("%s: %s is %v, want %s", f.Name(), key, value, typ)
+				}
+			}
+			if len(d) > len(strings.Fields(burnerKeys[metric])) && d["executionErrors"] == nil {
+				t.Errorf("%s has further keys: %v", f.Name(), d)
+			}
+			if config, ok := d["jobConfig"].(map[string]any); ok && config["name"] == "config" {
+				if got := strings.Join(slices.Sorted(maps.Keys(config)), " "); got != burnerConfigKeys {
+					t.Errorf("jobConfig has %s", got)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// isOf reports whether a value of JSON is of a type.
+func isOf(typ string, value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return typ == "whole"
+	case float64:
+		return typ == "number" || typ == "whole" && v == math.Trunc(v)
+	case bool:
+		return typ == "bool"
+	case map[string]any:
+		return typ == "object"
+	case string:
+		_, err := time.Parse(time.RFC3339Nano, v)
+		return typ == "text" || typ == "time" && err == nil
+	}
+	return false
+}
+
+// kube-burner's own command has its flags, its documents and its exit codes.
+func TestKubeBurnerInit(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, map[string]string{
+		"bound.yml":    "global:\n  measurements:\n  - {name: podLatency, thresholds: [{conditionType: Ready, metric: P99, threshold: 1us}]}\njobs:\n- {name: more, qps: 100, burst: 9, namespace: 'b-{{ .SUFFIX }}', objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}]}\n",
+		"metadata.yml": "team: a\nbuild: 7\n",
+	})
+	got := p.RunTo(t, "r", "kube-burner", "init", "-c", "bound.yml", "--lab", p.Lab, "--uuid", "mine", "--user-metadata", "metadata.yml", "--metrics-directory", filepath.Join(p.Dir, "elsewhere"), "--skip-log-file", "--set", "SUFFIX=x")
+	made := documentsIn(t, filepath.Join(p.Dir, "elsewhere"))
+	s := made["jobSummary.json"]
+	if got.Code != 4 && !strings.Contains(got.Stdout, "invalid") || len(s) != 1 || s[0]["passed"] != false || s[0]["uuid"] != "mine" || s[0]["team"] != "a" || s[0]["build"] != 7.0 {
+		t.Errorf("%+v: %v", got, s)
+	}
+	if pods := made["podLatencyMeasurement-more.json"]; len(pods) != 2 || pods[1]["replica"] != 2.0 || pods[0]["namespace"] != "b-x-0" {
+		t.Errorf("%v", pods)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// A run that reaches its timeout ends with kube-burner's code, and keeps what it has
+// measured: kube-burner's own loses the pods that were not ready.
+func TestKubeBurnerInitThatTakesTooLong(t *testing.T) {
+	suite.Long(t, "it waits for a timeout")
+	t.Parallel()
+	p := suite.Lab(t, smallLab...) // 45 places
+	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, map[string]string{"full.yml": "global: {measurements: [{name: podLatency}]}\njobs:\n- {name: more, qps: 500, burst: 99, namespace: full, objects: [{objectTemplate: templates/pod.yml, replicas: 60, inputVars: {n: 1}}]}\n"})
+	got := p.RunTo(t, "r", "kube-burner", "init", "-c", "full.yml", "--lab", p.Lab, "--local-indexing", "--metrics-directory", "m", "--timeout", "4s", "--allow-missing")
+	made := documentsIn(t, filepath.Join(p.Dir, "m"))
+	ready := 0
+	for _, pod := range made["podLatencyMeasurement-more.json"] {
+		if pod["podReadyLatency"] != nil {
+			ready++
+		}
+	}
+	if n := len(made["podLatencyMeasurement-more.json"]); got.Code != 2 || n != 60 || ready != 45 {
+		t.Errorf("%d of %d pods are ready, want 45 of 60: %+v", ready, n, got)
+	}
+	for _, q := range made["podLatencyQuantilesMeasurement-more.json"] {
+		if q["quantileName"] == "Ready" && (q["P99"] != nil || q["P50"] == nil || q["avg"] != nil) {
+			t.Errorf("%v", q)
+		}
 	}
 }
 
@@ -132,6 +283,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",
 		"typo.yml":     "jobs:\n- name: a\n  jobIteration: 3\n",
 		"data.yml":     "ITERATIONS: [1\n",
+		"away.yml":     "metricsEndpoints:\n- indexer: {type: local, metricsDirectory: ../away}\njobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"workload.yml": "schema: plimsoll/experiment/v1\nworkload: node-density\n",
 	})
 	for _, tt := range []struct {
@@ -147,9 +299,23 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"user data that is no YAML", "run mixed.yml --user-data data.yml", []string{"data.yml:1:"}},
 		{"user data that is not there", "run mixed.yml --user-data dato.yml", []string{"there is no file dato.yml", "data.yml"}},
 		{"user data of a workload", "sweep node-density --levels 1 --user-data data.yml", []string{"--user-data is for kube-burner configurations"}},
+		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory"}},
+		{"no cluster", "kube-burner init -c mixed.yml --set ITERATIONS=1", []string{"which cluster? $KUBECONFIG is not read", "--kubeconfig FILE"}},
+		{"no configuration", "kube-burner init --lab x", []string{"--config is missing"}},
+		{"a configuration that is none", "kube-burner init -c workload.yml --lab x", []string{"is not a configuration of kube-burner"}},
+		{"an indexer that is not served", "kube-burner init -c mixed.yml --lab x --es-server https://e", []string{"--es-server is not served yet", "--local-indexing"}},
+		{"an endpoint that is not served", "kube-burner init -c mixed.yml --lab x -e e.yml", []string{"--metrics-endpoint is not served yet"}},
+		{"a flag that is none", "kube-burner init --confg mixed.yml", []string{"unknown flag", "did you mean --config?"}},
+		{"a command that is not served", "kube-burner measure --duration 3s", []string{"kube-burner's measure is not served yet"}},
+		{"a command that is none", "kube-burner inti", []string{`did you mean "init"?`}},
+		{"a record without a configuration", "analyze r --documents d", []string{"r is not a run directory"}},
 	} {
 		got := p.Run(t, strings.Fields(tt.args)...)
-		if got.Code != process.ExitUsage {
+		code := process.ExitUsage
+		if strings.HasPrefix(tt.args, "kube-burner ") {
+			code = 1
+		}
+		if got.Code != code {
 			t.Errorf("%s: %+v", tt.why, got)
 		}
 		for _, text := range tt.says {

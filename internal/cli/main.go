@@ -75,6 +75,9 @@ func execute(p *process.Process) int {
 	ran, err := root.ExecuteContextC(stop.Soft)
 	code := process.ExitCode(err)
 	var quiet process.ExitError
+	if err != nil && !errors.As(err, &quiet) && ran.Annotations[process.CodesOfKubeBurner] != "" {
+		code = 1
+	}
 	// That nobody reads on is no error of a command that was only to say
 	// something.
 	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {

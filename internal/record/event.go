@@ -242,7 +242,8 @@ type Slot struct {
 	// makes them; else the object's name is the slot's.
 	Grouped   bool   `json:"grouped,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
-	Intended  Micros `json:"intended"` // when the schedule wanted it sent
+	Replica   int    `json:"replica,omitempty"` // of its iteration, from 2: the first is left out
+	Intended  Micros `json:"intended"`          // when the schedule wanted it sent
 	// Waited is for how long after Intended the request found no place among
 	// those under way. What Sent is later than both is the program's own delay.
 	Waited    Micros `json:"waited,omitempty"`

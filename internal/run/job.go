@@ -32,6 +32,8 @@ type Job struct {
 	FromOpen, StepOpen bool
 	// Out is the run directory, "" for one by the time and the plan's name.
 	Out string
+	// Keep, if not nil, writes what else a new run directory has.
+	Keep func(dir record.Dir) error
 	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
 	// bound.
 	Steps int
@@ -309,6 +311,9 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	text, err := j.Plan.Marshal()
 	if err == nil {
 		err = dir.WriteFile(record.ExperimentFile, text)
+	}
+	if err == nil && j.Keep != nil {
+		err = j.Keep(dir)
 	}
 	if err != nil {
 		lock.Close()

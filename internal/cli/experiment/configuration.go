@@ -57,6 +57,9 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 			return err
 		}
 		maps.Copy(values, w.Texts(x.plan.Params))
+		for _, name := range x.missing {
+			values[name] = "null"
+		}
 		x.plan.Params = values
 		for i := range x.plan.Arms {
 			x.plan.Arms[i].Params = w.Texts(x.plan.Arms[i].Params)
@@ -85,6 +88,9 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	if x.plan.Axis.Name != workload.AxisJobs {
 		return nil
 	}
+	if err := x.flags.staysHere(c); err != nil {
+		return err
+	}
 	if x.plan.Kind == plan.Sweep && len(x.plan.Axis.Levels) == 0 {
 		for i := range c.Jobs {
 			x.plan.Axis.Levels = append(x.plan.Axis.Levels, float64(i+1))
@@ -93,6 +99,9 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	if x.plan.StepTimeout == 0 {
 		for _, j := range c.Jobs {
 			x.plan.StepTimeout = max(x.plan.StepTimeout, plan.Duration(j.MaxWaitTimeout))
+		}
+		if x.plan.Budget > 0 {
+			x.plan.StepTimeout = min(x.plan.StepTimeout, x.plan.Budget)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ import (
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{
 		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p),
-		newAnalyzeCommand(p), newQueryCommand(p, stop), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
+		newAnalyzeCommand(p), newQueryCommand(p, stop), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p), newKubeBurnerCommand(p, stop),
 	}
 }
 
@@ -69,6 +69,7 @@ type experimentFlags struct {
 	pace, scrape     string
 	guards           []string
 	signatures       string
+	documented
 	// record and result
 	out, output string
 	explain     bool
@@ -300,6 +301,8 @@ type experimentCommand struct {
 	err   error  // the first flag that could not be read
 	// target is what the workload loads.
 	target workload.Target
+	// missing are variables of a configuration that have no value.
+	missing []string
 }
 
 // loadWorkload finds the plan's workload, which all flags that were given must
@@ -529,6 +532,12 @@ func (r *runner) show(f *experimentFlags) error {
 			shown, shownCode = true, result.ExitCode
 			showErr = showResult(p, *result, string(dir), f.output, f.explain)
 			r.page(dir, f.output != "json")
+			if f.ended != nil {
+				f.ended.result, f.ended.err = result, err
+			}
+			if writeErr := r.document(dir); writeErr != nil {
+				p.Logf("warning: %v; 'plimsoll analyze %s --documents DIR' writes the documents\n", writeErr, dir)
+			}
 		}
 	}
 	dir, result, err := r.run(func(dir record.Dir, result *result.Result, err error) {

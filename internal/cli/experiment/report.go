@@ -162,7 +162,7 @@ func openInBrowser(page string) error {
 func newAnalyzeCommand(p *process.Process) *cobra.Command {
 	var output string
 	var explain bool
-	var signatures string
+	var signatures, into string
 	cmd := &cobra.Command{
 		Annotations: map[string]string{process.HoldsNothing: "yes"},
 		Use:         "analyze DIR",
@@ -173,7 +173,8 @@ is judged as far as it goes. The known failures are those of the run, and those 
 --signatures.
 
 -o junit prints a JUnit file with a test for each goal. A goal that the exit code
-does not follow is skipped.`,
+does not follow is skipped. --documents writes what kube-burner writes of a run of its
+configuration.`,
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain
   plimsoll analyze nightly -o junit > junit.xml`,
 		Args: process.ExactlyOne("run directory"),
@@ -209,12 +210,18 @@ does not follow is skipped.`,
 			if err := showResult(p, result, args[0], output, explain); err != nil {
 				return err
 			}
+			if into != "" {
+				if err := writeDocuments(p, dir, into); err != nil {
+					return err
+				}
+			}
 			return process.ExitError(result.ExitCode)
 		},
 	}
 	process.OutputFlag(cmd, &output, "junit")
 	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
+	cmd.Flags().StringVar(&into, "documents", "", "also write the documents that kube-burner would of this run of a configuration into this `directory`; files of the same names are replaced")
 	return cmd
 }
 

@@ -42,11 +42,12 @@ type runner struct {
 	steps int
 	// past is the run that goes on, nil for one that begins.
 	past *run.Past
+	documented
 }
 
 // under is what a command gives a run.
 func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experimentFlags) {
-	r.p, r.stop, r.consent, r.quiet = p, stop, f.consent, f.output == "json"
+	r.p, r.stop, r.consent, r.quiet, r.documented = p, stop, f.consent, f.output == "json", f.documented
 }
 
 // mild reports whether an error only says that the run was cut by its user or
@@ -67,6 +68,9 @@ func (r *runner) request() (system.Provider, system.Request, error) {
 	}
 	id, long, err := r.p.Names()
 	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Command: r.p.CommandLine(), Clean: r.cleanCommand(), Wait: r.wait}
+	if r.uuid != "" {
+		q.UUID = r.uuid
+	}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -85,6 +89,10 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	if err != nil {
 		return "", nil, err
 	}
+	keep, err := r.keep(request.UUID)
+	if err != nil {
+		return "", nil, err
+	}
 	show := &screen.Display{
 		Console: &r.p.Console, Quiet: r.quiet, Soft: r.stop.Soft, Guards: r.guards,
 		Title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), Unit: axis.Unit, Kind: r.workload.KindOn(axis.Name), Plan: r.plan,
@@ -93,7 +101,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	show.Lasts(run.Holds(r.plan, axis, show.Stream))
 	show.Start()
 	job := run.Job{
-		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
+		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out, Keep: keep,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)

@@ -76,3 +76,7 @@ func FirstChanged(cmd *cobra.Command, names ...string) (name string, given bool)
 // HoldsNothing annotates a command that reads and computes, and makes nothing that
 // must be removed: a signal ends it at once.
 const HoldsNothing = "holdsNothing"
+
+// CodesOfKubeBurner annotates a command whose exit codes are kube-burner's: 2 is a
+// timeout there, and an error of any kind is 1.
+const CodesOfKubeBurner = "codesOfKubeBurner"

@@ -14,6 +14,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
+// Version is that of the format, as kube-burner numbers its own versions.
+const Version = "2.7"
+
 // Config is a whole configuration file. The zero value asks for nothing.
 //
 // The tags of a field say what it is where the file leaves it open (default), and

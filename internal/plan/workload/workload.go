@@ -415,6 +415,7 @@ func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
 	in := kubeburner.Input{UserData: p.Data(), UUID: uuid}
 	if w.AsItIs {
 		in.Env = p.All()
+		maps.DeleteFunc(in.Env, func(name, _ string) bool { return p.data[name] == nil })
 	}
 	c, err := kubeburner.Load(w.files, w.ConfigFile, in)
 	if errors.Is(err, fs.ErrNotExist) {

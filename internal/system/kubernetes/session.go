@@ -57,6 +57,10 @@ func (s *session) load() prepared.Workload {
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
 	}
+	if l.AsItIs { // its parts are its jobs
+		jobs := s.variant.Config.Jobs
+		l.Component = func(job, _ int) string { return jobs[job].Name }
+	}
 	for _, a := range s.arms {
 		l.Arms[a.arm] = a.Variant
 	}

@@ -74,6 +74,9 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 		begin := s.Clock.Now()
 		slot := s.create(ctx, &manifests[i], component)
 		slot.Iteration, slot.Before = p.Iteration, before
+		if p.Replica > 1 {
+			slot.Replica = p.Replica
+		}
 		if i == len(manifests)-1 {
 			last = slot
 			break

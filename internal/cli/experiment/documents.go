@@ -1,0 +1,115 @@
+package experiment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/documents"
+)
+
+// documented is what was asked of the documents of a run of a configuration.
+type documented struct {
+	uuid     string // "" for one that is drawn
+	metadata map[string]any
+	// into is where they go instead of where the configuration says; local has them
+	// written although it says nothing.
+	into  string
+	local bool
+	ended *ended
+}
+
+// ended is how a run ended.
+type ended struct {
+	result *result.Result
+	err    error // why it was cut
+}
+
+// keep is what writes the configuration, as it is run, into the directory of a run whose
+// jobs are made; nil where there are no documents of it.
+func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
+	if !r.workload.AsItIs || r.plan.Axis.Name != workload.AxisJobs {
+		return nil, nil
+	}
+	params, err := r.workload.Resolve(r.plan.Params)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.workload.Config(params, uuid)
+	if err != nil {
+		return nil, err
+	}
+	of := documents.Of(c, process.Version, r.metadata)
+	if byDefault := "collected-metrics-" + uuid; len(of.Places) == 0 && (r.local || r.into != "") {
+		of.Places = []documents.Place{{Directory: byDefault}}
+	}
+	for i := range of.Places {
+		of.Places[i].Directory = cmp.Or(r.into, of.Places[i].Directory)
+	}
+	return func(dir record.Dir) error { return dir.WriteMasked(documents.File, of, r.p.Secrets) }, nil
+}
+
+// staysHere refuses documents that a configuration, which may be somebody else's, would
+// have written elsewhere.
+func (d documented) staysHere(c *kubeburner.Config) error {
+	for _, p := range documents.Of(c, "", nil).Places {
+		for _, path := range []string{cmp.Or(d.into, p.Directory), p.Tarball} {
+			if path != "" && path != d.into && !filepath.IsLocal(path) {
+				return process.Usagef("name one below it, or give --metrics-directory to 'plimsoll kube-burner init'", "the configuration has its documents written to %s, which does not lie below the working directory", path)
+			}
+		}
+	}
+	return nil
+}
+
+// document writes the documents of a run where its configuration says.
+func (r *runner) document(dir record.Dir) error {
+	c, err := documents.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(c.Places) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := documents.Make(dir, c)
+	if err != nil {
+		return err
+	}
+	for _, place := range c.Places {
+		n, err := documents.Write(place, list)
+		if err != nil {
+			return err
+		}
+		if !r.quiet {
+			r.p.Printf("Documents: %d files in %s\n", n, place.Directory)
+		}
+	}
+	return nil
+}
+
+// writeDocuments writes the documents of a record that was judged into a directory.
+func writeDocuments(p *process.Process, dir record.Dir, into string) error {
+	c, err := documents.Read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return process.Usagef("'plimsoll run CONFIGURATION' and 'plimsoll kube-burner init' leave one", "--documents: %s is no run of a kube-burner configuration", dir)
+	}
+	if err != nil {
+		return err
+	}
+	list, err := documents.Make(dir, c)
+	if err != nil {
+		return fmt.Errorf("make the documents of %s: %w", dir, err)
+	}
+	n, err := documents.Write(documents.Place{Directory: into}, list)
+	if err == nil {
+		p.Logf("%d documents are in %s\n", n, into)
+	}
+	return err
+}

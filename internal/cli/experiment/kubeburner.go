@@ -1,0 +1,253 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/size"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// The exit codes of kube-burner.
+const (
+	burnerFailed    = 1
+	burnerTimeout   = 2
+	burnerThreshold = 4
+)
+
+// newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
+func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop)}
+	for _, c := range [...]struct{ name, short, hint string }{
+		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
+		{"index", "Collect metrics of a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
+		{"check-alerts", "Evaluate alerts over a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
+		{"import", "Send the documents of a tarball to an indexer", "the documents are files of JSON arrays, as kube-burner's are"},
+		{"destroy", "Remove what a run has made", "a run removes what it made; 'plimsoll clean --kubeconfig FILE' removes what killed runs left"},
+	} {
+		verbs = append(verbs, &cobra.Command{
+			Use: c.name, Short: c.short + ": not served yet", FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return process.Usagef(c.hint, "kube-burner's %s is not served yet", c.name)
+			},
+		})
+	}
+	verbs = append(verbs, process.Shows(p, &cobra.Command{Use: "version", Short: "Show the program's version", Args: process.NoArguments},
+		func(*cobra.Command, []string) (map[string]string, error) {
+			return map[string]string{"version": process.Version, "format": kubeburner.Version}, nil
+		}, func(w io.Writer, v map[string]string) error {
+			_, err := fmt.Fprintf(w, "plimsoll %s, which reads configurations of kube-burner %s\n", v["version"], v["format"])
+			return err
+		}), &cobra.Command{
+		Use: "completion", Short: "Print what bash completes", Args: process.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Root().GenBashCompletionV2(p.Stdout, true) },
+	})
+	for _, verb := range verbs {
+		verb.Annotations = map[string]string{process.CodesOfKubeBurner: "yes"}
+	}
+	return process.Group(&cobra.Command{
+		Annotations: map[string]string{process.CodesOfKubeBurner: "yes"},
+		Use:         "kube-burner",
+		Short:       "kube-burner's commands, with its flags, documents and exit codes",
+		Long: `Run a configuration of kube-burner as kube-burner does: by its flags, with its
+documents and its exit codes. docs/kube-burner.md says what is the same and what is not.
+
+0 is passed, 1 failed, 2 a timeout, 4 a threshold that was broken. A run that is
+inconclusive or invalid has failed.`,
+	}, verbs...)
+}
+
+// burnerFlags are the flags of kube-burner init that no other command has.
+type burnerFlags struct {
+	experimentFlags
+	config, metadata string
+	timeout          time.Duration
+	allowMissing     bool
+	profile          string
+	ignored          struct{ skipLogFile, skipTLSVerify bool }
+	refused          []*refusal
+}
+
+// refusal is a flag of kube-burner or kube-burner-ocp that would change what a run does
+// and is not served, with what helps.
+type refusal struct{ name, short, value, hint, given string }
+
+func refusals() []*refusal {
+	return []*refusal{
+		{name: "configmap", value: "name", hint: "give the file with --config"},
+		{name: "metrics-endpoint", short: "e", value: "file", hint: "--scrape reads the cluster's own metrics into the run's directory; an indexer of type local in the configuration says where documents go"},
+		{name: "es-server", value: "URL", hint: "--local-indexing writes the documents as files"},
+		{name: "es-index", value: "name", hint: "--local-indexing writes the documents as files"},
+		{name: "alert-profile", value: "file", hint: "objectives are thresholds of podLatency in the configuration"},
+	}
+}
+
+func newInitCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	f := &burnerFlags{experimentFlags: experimentFlags{documented: documented{ended: new(ended)}}, refused: refusals()}
+	cmd := &cobra.Command{
+		Use:   "init -c FILE",
+		Short: "Run a configuration and write its documents",
+		Long: `Run a configuration of kube-burner, as 'plimsoll run FILE' does, and write its
+documents where its indexer of type local says, or with --local-indexing. The exit code
+is kube-burner's.
+
+A cluster must be named, by --kubeconfig, --kube-context or --lab: a load is not for
+whichever cluster a shell happens to point to. Any other flag of a lab makes a private
+one.
+
+Values of --set are texts, those of --user-data keep their types. --timeout ends the run.
+The run's directory, --out, has all that was recorded; there is no further log file.`,
+		Example: `  plimsoll kube-burner init -c examples/kube-burner/density.yml --lab default
+  plimsoll kube-burner init -c examples/kube-burner/density.yml --kubeconfig ~/.kube/config --local-indexing`,
+		Args: process.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, p, stop) },
+	}
+	f.addDryRun(cmd)
+	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "scrape", "max-series")...)
+	f.addOutput(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.config, "config", "c", "", "the configuration, a `file`")
+	flags.StringVar(&f.uuid, "uuid", "", "`id` of the run in labels and documents (default a random one)")
+	flags.StringVar(&f.userData, "user-data", "", "`file` with variables of the configuration, YAML or JSON; --set goes before it, the environment after it")
+	flags.StringSliceVar(&f.set, "set", nil, "variables of the configuration as `k=v`, separated by commas; may be repeated")
+	flags.BoolVar(&f.allowMissing, "allow-missing", false, "a variable that is not set is no mistake")
+	flags.StringVar(&f.metadata, "user-metadata", "", "YAML `file` with what each document has besides")
+	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
+	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents (default the configuration's, or collected-metrics-UUID)")
+	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
+	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
+	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: no Prometheus is asked")
+	flags.StringVar(&f.profile, "profile-type", "", "taken, and changes nothing: there is no metrics profile")
+	for _, r := range f.refused {
+		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")
+	}
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "kube-context" {
+			name = "context"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return cmd
+}
+
+func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.Interrupts) error {
+	for _, r := range f.refused {
+		if r.given != "" {
+			return process.Usagef(r.hint, "--%s is not served yet", r.name)
+		}
+	}
+	if f.config == "" {
+		return process.Usagef("for example -c config.yml", "which configuration? --config is missing")
+	}
+	if _, ok := configurationIn(f.config); !ok {
+		if strings.Contains(f.config, "://") {
+			return process.Usagef("save it to a file", "--config %s: a configuration is not read from a URL yet", f.config)
+		}
+		return process.Usagef(nearest.File(f.config), "--config %s is not a configuration of kube-burner: want a YAML file with jobs", f.config)
+	}
+	if !namesCluster(cmd) && !f.dryRun {
+		return process.Usagef("--kubeconfig FILE, --kube-context NAME or --lab NAME; any other flag of a lab, such as --lab-start-latency, makes a private one", "which cluster? $KUBECONFIG is not read")
+	}
+	if f.metadata != "" {
+		text, err := size.ReadFile(f.metadata)
+		if errors.Is(err, fs.ErrNotExist) {
+			return process.Usagef(nearest.File(f.metadata), "--user-metadata: there is no file %s", f.metadata)
+		}
+		if err == nil {
+			_, err = strictyaml.Decode(f.metadata, text, &f.documented.metadata)
+		}
+		if err != nil {
+			return process.Usagef("", "--user-metadata: %w", err)
+		}
+	}
+	x := f.experiment(cmd, f.config)
+	x.plan.Kind, x.plan.Axis.Name, x.plan.Pace = plan.Sweep, workload.AxisJobs, plan.Pace{Max: true}
+	x.plan.Budget = plan.Duration(f.timeout)
+	if f.allowMissing {
+		if err := x.allowMissing(p); err != nil {
+			return err
+		}
+	}
+	return burnerCode(x.run(p, stop), f.ended)
+}
+
+// namesCluster reports whether a flag says which cluster is loaded, or that one is made.
+func namesCluster(cmd *cobra.Command) (named bool) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		named = named || f.Annotations[ofTarget] != nil && (slices.Contains([]string{"kubeconfig", "context"}, f.Name) || strings.HasPrefix(f.Name, "lab"))
+	})
+	return named
+}
+
+// allowMissing gives the variables that nobody has set no value.
+func (x *experimentCommand) allowMissing(p *process.Process) error {
+	w, err := LoadWorkload(x.plan.Workload)
+	if err != nil {
+		return err
+	}
+	values, err := x.flags.values(p, w)
+	if err != nil {
+		return err
+	}
+	for _, v := range w.Params {
+		_, given := values[v.Name]
+		if _, set := x.plan.Params[v.Name]; !given && !set {
+			x.missing = append(x.missing, v.Name)
+		}
+	}
+	return nil
+}
+
+// burnerCode is how a run ended in kube-burner's codes.
+func burnerCode(err error, e *ended) error {
+	code := process.ExitCode(err)
+	if e.result == nil || code == process.ExitHeld || code >= process.ExitInterrupted-1 {
+		return err
+	}
+	waited := slices.ContainsFunc(e.result.Steps, func(s result.Step) bool {
+		return slices.Contains([]record.Ending{record.EndTimeout, record.EndStalled}, s.Ending)
+	})
+	switch {
+	case waited || errors.Is(e.err, run.ErrBudget):
+		code = burnerTimeout
+	case slices.ContainsFunc(e.result.Breaches, func(b result.Breach) bool { return b.Decided && b.Kind == result.BreachLatency }):
+		code = burnerThreshold
+	default:
+		code = burnerFailed
+	}
+	return process.ExitError(code)
+}
+
+// newHealthCheckCommand is check without a workload.
+func newHealthCheckCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	cmd := newCheckCommand(p, stop)
+	check := cmd.RunE
+	cmd.Use, cmd.Short, cmd.Long = "health-check", "Is this cluster healthy? Reads only", `Look at a cluster without loading it. The exit code is 1 if something was found that would
+make a load fail. 'plimsoll check WORKLOAD' says more.`
+	cmd.Example = "  plimsoll kube-burner health-check --kubeconfig ~/.kube/config"
+	cmd.Args = process.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !namesCluster(cmd) {
+			return process.Usagef("--kubeconfig FILE, --context NAME or --lab NAME", "which cluster? $KUBECONFIG is not read")
+		}
+		return check(cmd, args)
+	}
+	return cmd
+}

@@ -1,0 +1,58 @@
+package kubeburner
+
+import (
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Summary is the job as kube-burner's documents have it: without its objects and what
+// else they leave out, and without what is not set. Durations are in
+// nanoseconds, and a default that the documents do not state is left out.
+func (j *Job) Summary() map[string]any {
+	summary := summaryOf(reflect.ValueOf(*j))
+	for _, key := range []string{"objects", "watchers", "preLoadNodeLabels", "namespaceLabels", "namespaceAnnotations"} {
+		delete(summary, key)
+	}
+	if j.ExecutionMode != sequential {
+		delete(summary, "executionMode")
+	}
+	if !j.ChurnConfig.On() {
+		summary["churnConfig"] = map[string]any{}
+	}
+	summary["gc"] = j.GC
+	return summary
+}
+
+func summaryOf(of reflect.Value) map[string]any {
+	made := make(map[string]any)
+	for f, value := range of.Fields() {
+		key := f.Tag.Get("yaml")
+		if f.IsExported() && (!value.IsZero() || value.Kind() == reflect.Struct) {
+			made[key] = summarised(value)
+		}
+	}
+	return made
+}
+
+func summarised(value reflect.Value) any {
+	switch v := reflect.Indirect(value); {
+	case v.Kind() == reflect.Struct:
+		return summaryOf(v)
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		list := make([]any, v.Len())
+		for i := range list {
+			list[i] = summaryOf(v.Index(i))
+		}
+		return list
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		return v.Int()
+	default:
+		return v.Interface()
+	}
+}
+
+// MeasuresPods reports whether the latencies of a job's pods are asked for.
+func (c *Config) MeasuresPods(j *Job) bool {
+	return slices.ContainsFunc(slices.Concat(c.Global.Measurements, j.Measurements), func(m Measurement) bool { return m.Name == podLatency })
+}

@@ -1,0 +1,340 @@
+// Package documents makes, from the record of a run, the documents that kube-burner
+// writes of one: files of its names, with its keys and types, whose figures are
+// Plimsoll's. A figure that kube-burner would leave out or call 0, since it was not
+// reached, is null.
+package documents
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
+	"plimsoll.dev/plimsoll/internal/text/writeall"
+)
+
+// File has, in a run directory, what its documents take from the configuration.
+const File = "kube-burner.json"
+
+// Configuration is what documents take from a configuration, as it was run.
+type Configuration struct {
+	UUID    string `json:"uuid"`
+	Version string `json:"version"` // of the program
+	// Metadata is put into each document: the user's, in the run's directory.
+	Metadata map[string]any `json:"metadata,omitempty"`
+	Jobs     []Job          `json:"jobs"`
+	Places   []Place        `json:"places"`
+}
+
+// Job is what documents say of a job.
+type Job struct {
+	Name   string         `json:"name"`
+	Config map[string]any `json:"config"`
+	// Pods says that its pods are measured, Skip that it has no documents.
+	Pods bool `json:"pods"`
+	Skip bool `json:"skip"`
+	// Pause belongs to the job: its documents end after it.
+	Pause time.Duration `json:"pause"`
+}
+
+// Place is where the documents go.
+type Place struct {
+	Directory string `json:"directory"`
+	Tarball   string `json:"tarball,omitempty"` // "" for none
+}
+
+// Of is what the documents of a run take from its configuration.
+func Of(c *kubeburner.Config, version string, metadata map[string]any) Configuration {
+	of := Configuration{UUID: c.UUID, Version: version, Metadata: metadata, Jobs: []Job{}, Places: []Place{}}
+	for i := range c.Jobs {
+		j := &c.Jobs[i]
+		made := Job{Name: j.Name, Config: j.Summary(), Pods: c.MeasuresPods(j), Skip: j.SkipIndexing}
+		if j.MetricsClosing != "afterJob" {
+			made.Pause = j.JobPause
+		}
+		of.Jobs = append(of.Jobs, made)
+	}
+	for _, e := range c.MetricsEndpoints {
+		if x := e.Indexer; x.Type == "local" {
+			p := Place{Directory: x.MetricsDirectory}
+			if x.CreateTarball {
+				p.Tarball = x.TarballName
+			}
+			of.Places = append(of.Places, p)
+		}
+	}
+	return of
+}
+
+// Document is one file: an array.
+type Document struct {
+	Metric string
+	Job    string // "" for one of all jobs
+	Items  []any
+}
+
+// Name is that of its file.
+func (d Document) Name() string {
+	return strings.TrimSuffix(d.Metric+"-"+d.Job, "-") + ".json"
+}
+
+// Read reads what the documents of a run take from its configuration. A run of
+// anything else has none: the error is fs.ErrNotExist.
+func Read(dir record.Dir) (Configuration, error) {
+	var c Configuration
+	err := dir.ReadJSON(File, &c)
+	return c, err
+}
+
+// Make makes the documents of a run that was judged. It reads the whole history.
+func Make(dir record.Dir, c Configuration) ([]Document, error) {
+	environment, err := upgrade.Environment(dir)
+	if errors.Is(err, fs.ErrNotExist) { // the run was killed before it was written
+		environment, err = &record.Environment{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var judged result.Result
+	if err := dir.ReadJSON(record.ResultFile, &judged); err != nil {
+		return nil, err
+	}
+	f := newFold()
+	// What of a damaged history can be read is told; the result has the warning.
+	if _, err := record.ReadHistory(dir, f.add); err != nil {
+		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
+			return nil, err
+		}
+	}
+	jobs := f.all()
+	m := maker{Configuration: c, start: environment.Start, steps: judged.Steps}
+	m.Metadata = metadata(c.Metadata, environment)
+	var list []Document
+	summary := Document{Metric: "jobSummary"}
+	for _, job := range c.Jobs {
+		of := jobs[job.Name]
+		if of == nil || job.Skip {
+			continue // it was not begun
+		}
+		summary.Items = append(summary.Items, m.summary(job, of))
+		if pods := m.pods(job.Name, of); job.Pods && len(pods) > 0 {
+			list = append(list, Document{podMetric, job.Name, pods}, Document{quantilesMetric, job.Name, m.quantiles(job.Name, of)})
+		}
+	}
+	if len(summary.Items) > 0 {
+		list = append(list, summary)
+	}
+	return list, nil
+}
+
+const (
+	podMetric       = "podLatencyMeasurement"
+	quantilesMetric = "podLatencyQuantilesMeasurement"
+)
+
+// maker makes the documents of a run.
+type maker struct {
+	Configuration
+	start time.Time
+	steps []result.Step
+}
+
+// at is a time of the run as documents have it.
+func (m *maker) at(t record.Micros) string {
+	return m.start.Add(t.Duration()).UTC().Format(time.RFC3339Nano)
+}
+
+// podLatency is the document of a pod: times in milliseconds, null where the
+// milestone was not reached.
+type podLatency struct {
+	Timestamp         string         `json:"timestamp"`
+	Scheduled         *int64         `json:"schedulingLatency"`
+	Initialized       *int64         `json:"initializedLatency"`
+	ContainersReady   *int64         `json:"containersReadyLatency"`
+	Ready             *int64         `json:"podReadyLatency"`
+	ContainersStarted *int64         `json:"containersStartedLatency"`
+	ReadyToStart      *int64         `json:"readyToStartContainersLatency"`
+	Metric            string         `json:"metricName"`
+	UUID              string         `json:"uuid"`
+	Job               string         `json:"jobName"`
+	Iteration         int            `json:"jobIteration"`
+	Replica           int            `json:"replica"`
+	Namespace         string         `json:"namespace"`
+	Pod               string         `json:"podName"`
+	Node              string         `json:"nodeName"`
+	Metadata          map[string]any `json:"metadata,omitempty"`
+}
+
+// milestones are those of a pod that documents tell.
+func milestones() [6]string {
+	return [...]string{"Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"}
+}
+
+func (m *maker) pods(job string, of *jobFold) (list []any) {
+	for _, p := range of.pods {
+		namespace, name, _ := strings.Cut(p.name, "/")
+		l := func(i int) *int64 { return millis(p.at[i], p.zero) }
+		list = append(list, podLatency{
+			Timestamp: m.at(max(p.zero, 0)), Scheduled: l(0), ReadyToStart: l(1), Initialized: l(2), ContainersStarted: l(3), ContainersReady: l(4), Ready: l(5),
+			Metric: podMetric, UUID: m.UUID, Job: job, Iteration: p.slot.iteration, Replica: p.slot.replica,
+			Namespace: namespace, Pod: name, Node: p.node, Metadata: m.Metadata,
+		})
+	}
+	return list
+}
+
+// millis is a latency, nil where the time was not reached.
+func millis(at, zero record.Micros) *int64 {
+	if at == never || zero == never {
+		return nil
+	}
+	n := int64(max(at-zero, 0)+500) / 1000
+	return &n
+}
+
+// quantile is the document of a milestone over all pods of a job: those that did not
+// reach it are infinitely late, and what falls on one is null.
+type quantile struct {
+	Name      string         `json:"quantileName"`
+	UUID      string         `json:"uuid"`
+	P99       *int64         `json:"P99"`
+	P95       *int64         `json:"P95"`
+	P50       *int64         `json:"P50"`
+	Min       *int64         `json:"min"`
+	Max       *int64         `json:"max"`
+	Avg       *int64         `json:"avg"`
+	Timestamp string         `json:"timestamp"`
+	Metric    string         `json:"metricName"`
+	Job       string         `json:"jobName"`
+	Metadata  map[string]any `json:"metadata,omitempty"`
+}
+
+func (m *maker) quantiles(job string, of *jobFold) (list []any) {
+	for i, name := range milestones() {
+		if i == 0 {
+			name = "PodScheduled" // as its condition is called
+		}
+		var values []float64
+		sum := 0.0
+		for _, p := range of.pods {
+			if at := p.at[i]; at != never && p.zero != never {
+				values = append(values, float64(max(at-p.zero, 0))/1000)
+				sum += values[len(values)-1]
+			}
+		}
+		n := max(of.units, len(of.pods))
+		s := stats.NewSample(values, n-len(values))
+		mean := math.Inf(1)
+		if len(values) == n {
+			mean = sum / float64(n)
+		}
+		list = append(list, quantile{
+			Name: name, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
+			Min: whole(s.Quantile(1 / float64(n))), Max: whole(s.Quantile(1)), Avg: whole(mean),
+			Timestamp: m.at(of.ended), Metric: quantilesMetric, Job: job, Metadata: m.Metadata,
+		})
+	}
+	return list
+}
+
+// whole is a figure in whole milliseconds, nil for one that is not finite.
+func whole(x float64) *int64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	n := int64(math.Round(x))
+	return &n
+}
+
+// metadata are the user's, with what kube-burner finds of the cluster.
+func metadata(users map[string]any, environment *record.Environment) map[string]any {
+	d := map[string]any{}
+	maps.Copy(d, users)
+	for _, f := range environment.Facts {
+		if f.Name == "kubernetes" && f.Value != "" {
+			d["k8sVersion"] = f.Value
+		}
+	}
+	if p := environment.Places; p != nil {
+		nodes := 0
+		for _, row := range p.Rows {
+			nodes += row.Count
+		}
+		d["totalNodes"] = nodes
+	}
+	return d
+}
+
+// summary is the document of a job. Metadata stand in it beside its own keys.
+func (m *maker) summary(job Job, of *jobFold) map[string]any {
+	end := of.ended + record.MicrosOf(job.Pause)
+	d := maps.Clone(m.Metadata)
+	var why []string
+	passed := len(of.steps) > 0
+	for _, s := range m.steps {
+		if of.steps[s.ID] && s.Verdict != slo.Pass {
+			passed, why = false, append(why, string(s.Verdict)+": "+s.VerdictWhy)
+		}
+	}
+	if len(why) > 0 {
+		d["executionErrors"] = strings.Join(why, "; ")
+	}
+	maps.Copy(d, map[string]any{
+		"timestamp": m.at(of.began), "endTimestamp": m.at(end), "elapsedTime": math.Round((end-of.began).Seconds()*1000) / 1000, "uuid": m.UUID, "metricName": "jobSummary",
+		"jobConfig": job.Config, "version": "plimsoll " + m.Version, "passed": passed,
+	})
+	return d
+}
+
+// Write writes documents where they go: files of earlier runs that have the same
+// names are replaced. It returns how many files there are.
+func Write(to Place, list []Document) (int, error) {
+	var files []writeall.File
+	for _, d := range list {
+		data, err := json.Marshal(d.Items)
+		if err != nil {
+			return 0, fmt.Errorf("write %s: %w", d.Name(), err)
+		}
+		files = append(files, writeall.File{Path: filepath.Join(to.Directory, d.Name()), Data: append(data, '\n'), Mode: 0o600})
+	}
+	if to.Tarball != "" {
+		packed, err := tarball(files)
+		if err != nil {
+			return 0, fmt.Errorf("write %s: %w", to.Tarball, err)
+		}
+		files = append(files, writeall.File{Path: to.Tarball, Data: packed, Mode: 0o600})
+	}
+	return len(files), writeall.Files(files, true)
+}
+
+// tarball packs files, by their names alone.
+func tarball(files []writeall.File) ([]byte, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zip)
+	for _, f := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: filepath.Base(f.Path), Size: int64(len(f.Data)), Mode: int64(f.Mode), Typeflag: tar.TypeReg}); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.Data); err != nil {
+			return nil, err
+		}
+	}
+	err := cmp.Or(archive.Close(), zip.Close())
+	return packed.Bytes(), err
+}

@@ -1,0 +1,142 @@
+package documents
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+const ms record.Micros = 1000
+
+// told are the documents of events, of a run that began at a whole second.
+func told(t *testing.T, c Configuration, steps []result.Step, events ...record.Event) map[string][]map[string]any {
+	t.Helper()
+	f := newFold()
+	for _, e := range events {
+		if err := f.add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs := f.all()
+	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps}
+	m.Metadata = metadata(c.Metadata, &record.Environment{})
+	made := make(map[string][]map[string]any)
+	for _, job := range c.Jobs {
+		of := jobs[job.Name]
+		for metric, items := range map[string][]any{podMetric: m.pods(job.Name, of), quantilesMetric: m.quantiles(job.Name, of), "jobSummary": {m.summary(job, of)}} {
+			text, err := json.Marshal(items)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read []map[string]any
+			if err := json.Unmarshal(text, &read); err != nil {
+				t.Fatal(err)
+			}
+			made[Document{Metric: metric, Job: job.Name}.Name()] = read
+		}
+	}
+	return made
+}
+
+func slotOf(name string, sent record.Micros, units int, grouped bool) record.Event {
+	return record.Event{T: sent + 5*ms, Step: 1, Body: &record.Slot{Slot: name, Component: "j", Units: units, Grouped: grouped, Iteration: 3, Replica: 2, Intended: sent - ms, Sent: sent, Replied: sent + 5*ms, Outcome: record.SlotCreated}}
+}
+
+func news(at record.Micros, object, slot, milestone string) record.Event {
+	return record.Event{T: at, Step: 1, Body: &record.Object{Object: object, Slot: slot, Milestone: milestone, Node: "n1"}}
+}
+
+// Every pod that was asked for counts: one that is not ready has null, and makes the
+// figures null that fall on it. kube-burner leaves it out.
+func TestPodsThatAreNotReadyCount(t *testing.T) {
+	t.Parallel()
+	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Pods: true, Pause: time.Second}}}
+	made := told(t, c, []result.Step{{ID: 1, Verdict: slo.Breached, VerdictWhy: "1 of 2"}},
+		record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart}},
+		news(101*ms, "ns/a", "", "Created"), // before the request was answered
+		slotOf("ns/a", 100*ms, 1, false), slotOf("ns/b", 110*ms, 1, false),
+		news(120*ms, "ns/a", "", "Scheduled"), news(1350*ms+600, "ns/a", "", "Ready"), news(1400*ms, "ns/a", "", "Ready"),
+		record.Event{T: 9000 * ms, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndTimeout}},
+		news(9500*ms, "ns/a", "", "Deleted"))
+	pods := made["podLatencyMeasurement-j.json"]
+	if len(pods) != 2 {
+		t.Fatalf("%d pods: %v", len(pods), pods)
+	}
+	a, b := pods[0], pods[1]
+	if a["podReadyLatency"] != 1251.0 || a["schedulingLatency"] != 20.0 || a["initializedLatency"] != nil || a["podName"] != "a" || a["namespace"] != "ns" || a["nodeName"] != "n1" || a["jobIteration"] != 3.0 || a["replica"] != 2.0 || a["timestamp"] != "2026-11-25T17:00:00.1Z" {
+		t.Errorf("%v", a)
+	}
+	if b["podReadyLatency"] != nil || b["podName"] != "b" {
+		t.Errorf("a pod of which no news came: %v", b)
+	}
+	for _, q := range made["podLatencyQuantilesMeasurement-j.json"] {
+		if q["quantileName"] == "Ready" && (q["P50"] != 1251.0 || q["min"] != 1251.0 || q["P99"] != nil || q["max"] != nil || q["avg"] != nil) {
+			t.Errorf("%v", q)
+		}
+	}
+	s := made["jobSummary-j.json"][0]
+	if s["passed"] != false || s["executionErrors"] != "breach: 1 of 2" || s["elapsedTime"] != 9.901 || s["team"] != "a" || s["endTimestamp"] != "2026-11-25T17:00:10Z" {
+		t.Errorf("%v", s)
+	}
+}
+
+// Pods that a controller makes count from their own creation, those that it never made
+// count too, and one that took the place of another stands beside it.
+func TestPodsOfControllers(t *testing.T) {
+	t.Parallel()
+	c := Configuration{Jobs: []Job{{Name: "j"}}}
+	made := told(t, c, nil, slotOf("ns/d", 0, 3, true),
+		news(200*ms, "ns/d-x", "ns/d", "Created"), news(700*ms, "ns/d-x", "ns/d", "Ready"), news(800*ms, "ns/d-x", "ns/d", "Deleted"),
+		news(900*ms, "ns/d-x", "ns/d", "Created"), news(950*ms, "ns/d-x", "ns/d", "Ready"),
+		news(0, "other/pod", "", "Ready"))
+	pods := made["podLatencyMeasurement-j.json"]
+	if len(pods) != 2 || pods[0]["podReadyLatency"] != 500.0 || pods[1]["podReadyLatency"] != 50.0 {
+		t.Errorf("%v", pods)
+	}
+	for _, q := range made["podLatencyQuantilesMeasurement-j.json"] {
+		if q["quantileName"] == "Ready" && (q["P50"] != 500.0 || q["P99"] != nil) { // of three
+			t.Errorf("%v", q)
+		}
+	}
+}
+
+// A target that was emptied begins anew: names come again.
+func TestNamesThatComeAgain(t *testing.T) {
+	t.Parallel()
+	made := told(t, Configuration{Jobs: []Job{{Name: "j"}}}, nil, slotOf("ns/a", 0, 1, false), news(10*ms, "ns/a", "", "Ready"),
+		record.Event{Body: &record.StepEvent{Phase: record.PhaseReset}},
+		slotOf("ns/a", 5000*ms, 1, false), news(5030*ms, "ns/a", "", "Ready"))
+	pods := made["podLatencyMeasurement-j.json"]
+	if len(pods) != 2 || pods[0]["podReadyLatency"] != 10.0 || pods[1]["podReadyLatency"] != 30.0 {
+		t.Errorf("%v", pods)
+	}
+}
+
+// Files are written whole, in place of those of an earlier run; what else lies there stays.
+func TestFilesAndTarball(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	to := Place{Directory: filepath.Join(dir, "m"), Tarball: filepath.Join(dir, "m.tgz")}
+	list := []Document{{"jobSummary", "", []any{map[string]int{"a": 1}}}}
+	for range 2 {
+		if n, err := Write(to, list); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "m", "jobSummary.json"))
+	if err != nil || strings.TrimSpace(string(text)) != `[{"a":1}]` {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := Read(record.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a run of another kind: %v", err)
+	}
+}

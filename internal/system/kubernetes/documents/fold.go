@@ -1,0 +1,178 @@
+package documents
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// never is a time that was not reached.
+const never record.Micros = -1
+
+// fold takes the events of a run and has what became of each job. What stands in the
+// target together has one name each: a target that was emptied begins anew.
+type fold struct {
+	jobs       map[string]*jobFold
+	milestones [6]string
+	// Since the target was last empty.
+	slots map[string]*slot
+	pods  map[string]*pod // by namespace and name
+	order []*pod
+	open  bool // the step's requests come by a schedule
+}
+
+// jobFold is what became of a job.
+type jobFold struct {
+	began, ended record.Micros // never: its first request, and the last answer or ready pod
+	cut          record.Micros // the end of its last step: never while that lasts
+	units        int           // pods that it asked for
+	steps        map[int]bool
+	pods         []*pod
+}
+
+type slot struct {
+	job                string
+	iteration, replica int
+	sent               record.Micros // time zero of what it names itself
+	grouped            bool          // its pods are named by a controller
+}
+
+type pod struct {
+	name, of, node string
+	slot           *slot
+	created, zero  record.Micros
+	at             [6]record.Micros // by milestones
+}
+
+func newFold() *fold {
+	f := &fold{jobs: make(map[string]*jobFold), milestones: milestones()}
+	f.clear()
+	return f
+}
+
+func (f *fold) clear() {
+	f.slots, f.pods, f.order = make(map[string]*slot), make(map[string]*pod), nil
+}
+
+// add takes an event.
+func (f *fold) add(e record.Event) error {
+	switch b := e.Body.(type) {
+	case *record.StepEvent:
+		switch b.Phase {
+		case record.PhaseStart:
+			f.open = b.Open
+		case record.PhaseReset:
+			f.empty()
+		case record.PhaseEnd:
+			for _, j := range f.jobs {
+				if j.steps[e.Step] {
+					j.cut = e.T
+				}
+			}
+		}
+	case *record.RunEvent:
+		if b.Phase == record.PhaseResume {
+			f.empty()
+		}
+	case *record.Slot:
+		f.addSlot(e.Step, b)
+	case *record.Object:
+		f.addObject(e.T, b)
+	}
+	return nil
+}
+
+func (f *fold) addSlot(step int, b *record.Slot) {
+	j := f.jobs[b.Component]
+	if j == nil {
+		j = &jobFold{began: never, ended: never, cut: never, steps: make(map[int]bool)}
+		f.jobs[b.Component] = j
+	}
+	j.steps[step] = true
+	j.units += b.Units
+	if j.began == never || b.Intended < j.began {
+		j.began = b.Intended
+	}
+	j.ended = max(j.ended, b.Replied, b.Sent)
+	if b.Units == 0 {
+		return
+	}
+	s := &slot{job: b.Component, iteration: b.Iteration, replica: max(b.Replica, 1), sent: b.Sent, grouped: b.Grouped}
+	if f.open {
+		s.sent = b.Intended
+	}
+	f.slots[b.Slot] = s
+	if !b.Grouped && b.Outcome != record.SlotFailed && b.Outcome != record.SlotDropped {
+		f.pod(b.Slot, b.Slot) // also if no news of it ever comes
+	}
+}
+
+// pod is the pod of a name, which fills a slot.
+func (f *fold) pod(name, of string) *pod {
+	p := f.pods[name]
+	if p == nil {
+		p = &pod{name: name, of: of, created: never, zero: never}
+		for i := range p.at {
+			p.at[i] = never
+		}
+		f.pods[name] = p
+		f.order = append(f.order, p)
+	}
+	return p
+}
+
+func (f *fold) addObject(t record.Micros, b *record.Object) {
+	p := f.pod(b.Object, cmp.Or(b.Slot, b.Object))
+	p.node = cmp.Or(b.Node, p.node)
+	switch b.Milestone {
+	case "Created":
+		p.created = t
+	case "Deleted":
+		delete(f.pods, b.Object) // what comes of that name is another one
+	}
+	if i := slices.Index(f.milestones[:], b.Milestone); i >= 0 && p.at[i] == never {
+		p.at[i] = t
+	}
+}
+
+// empty ends what stands in the target: its pods go to their jobs.
+func (f *fold) empty() {
+	for _, p := range f.order {
+		p.slot = f.slots[p.of]
+		if p.slot == nil {
+			continue // its request is not on record
+		}
+		p.zero = p.slot.sent
+		if p.slot.grouped {
+			p.zero = p.created
+		}
+		j := f.jobs[p.slot.job]
+		j.pods = append(j.pods, p)
+		j.ended = max(j.ended, p.at[len(p.at)-1])
+	}
+	f.clear()
+	for _, j := range f.jobs {
+		slices.SortStableFunc(j.pods, func(a, b *pod) int {
+			return cmp.Or(cmp.Compare(a.slot.iteration, b.slot.iteration), cmp.Compare(a.slot.replica, b.slot.replica), cmp.Compare(a.name, b.name))
+		})
+	}
+}
+
+// all are the jobs, once the history has ended: one whose pods were not all ready ended
+// with its step.
+func (f *fold) all() map[string]*jobFold {
+	f.empty()
+	for _, j := range f.jobs {
+		ready := 0
+		for _, p := range j.pods {
+			if p.at[len(p.at)-1] != never {
+				ready++
+			}
+		}
+		if ready < j.units {
+			j.ended = max(j.ended, j.cut)
+		}
+	}
+	return f.jobs
+}
