@@ -47,26 +47,25 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 		first     string // what the first sentence begins with
 		waits     string // for it
 		args      []string
-		fast      bool // it is not only tested at length
 	}{
-		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", density, true},
-		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", density, false},
-		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", rate, false},
-		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", rate, false},
-		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", density, false},
-		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", density, false},
-		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", rate, false},
-		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", rate, false},
-		{"kube-controller-manager", syscall.SIGSTOP, "the controller manager has not acted for ", "wait for it", deployments, false},
-		{"kube-controller-manager", syscall.SIGKILL, "the controller manager has not acted for ", "wait for it", deployments, false},
-		{"kube-apiserver", syscall.SIGSTOP, either, "for it", density, false},
-		{"kube-apiserver", syscall.SIGKILL, server, "for it", density, false},
-		{"kube-apiserver", syscall.SIGSTOP, either, "for it", rate, false},
-		{"kube-apiserver", syscall.SIGKILL, server, "for it", rate, false},
-		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", density, false},
-		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", density, false},
-		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", rate, false},
-		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", rate, false},
+		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", density},
+		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", density},
+		{"kube-scheduler", syscall.SIGSTOP, "no scheduler has acted for ", "pods wait for it", rate},
+		{"kube-scheduler", syscall.SIGKILL, "no scheduler has acted for ", "pods wait for it", rate},
+		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", density},
+		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", density},
+		{"simulated-nodes", syscall.SIGSTOP, "no node has acted for ", "pods wait for it", rate},
+		{"simulated-nodes", syscall.SIGKILL, "no node has acted for ", "pods wait for it", rate},
+		{"kube-controller-manager", syscall.SIGSTOP, "the controller manager has not acted for ", "wait for it", deployments},
+		{"kube-controller-manager", syscall.SIGKILL, "the controller manager has not acted for ", "wait for it", deployments},
+		{"kube-apiserver", syscall.SIGSTOP, either, "for it", density},
+		{"kube-apiserver", syscall.SIGKILL, server, "for it", density},
+		{"kube-apiserver", syscall.SIGSTOP, either, "for it", rate},
+		{"kube-apiserver", syscall.SIGKILL, server, "for it", rate},
+		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", density},
+		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", density},
+		{"etcd", syscall.SIGSTOP, "etcd has not answered the API server for ", "for it", rate},
+		{"etcd", syscall.SIGKILL, "etcd has not answered the API server for ", "for it", rate},
 	} {
 		axis, ready := "density", 8
 		if tt.args[0] == "--axis" {
@@ -75,9 +74,7 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 		// Half a minute, and what a machine takes that others keep busy.
 		const most = 35 * time.Second
 		t.Run(strings.Join([]string{tt.component, tt.signal.String(), axis}, "-"), func(t *testing.T) {
-			if !tt.fast {
-				suite.Long(t, "a lab of its own whose "+tt.component+" does nothing for half a minute")
-			}
+			suite.Long(t, "a lab of its own whose "+tt.component+" does nothing for half a minute")
 			p := suite.Program(t)
 			if got := p.Run(t, "lab", "up", "dead", "--nodes", "4"); got.Code != process.ExitHeld {
 				t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)

@@ -73,6 +73,7 @@ func TestPlacesThatAreTaken(t *testing.T) {
 // A node that somebody takes while a level is held leaves nothing that holds.
 func TestNodesThatAreTaken(t *testing.T) {
 	t.Parallel()
+	suite.Long(t, "make faults-core has nodes that are deleted and cordoned")
 	p := suite.Program(t) // its nodes go: this lab is not shared
 	if got := p.Run(t, "lab", "up", "l", "--nodes", "4"); got.Code != 0 {
 		t.Fatalf("lab up: %d %s", got.Code, got.Stderr)
@@ -99,26 +100,17 @@ func TestNodesThatAreTaken(t *testing.T) {
 		says       string
 	}{
 		{"cordoned", patch(`{"spec":{"unschedulable":true}}`), patch(`{"spec":{"unschedulable":false}}`), process.ExitInconclusive, "nodes 4, then 3: " + name + " was cordoned in step 1"},
+		{"tainted", patch(`{"spec":{"taints":[{"key":"upkeep","value":"now","effect":"NoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitInconclusive, "was tainted (upkeep=now:NoSchedule) in step 1"},
+		{"tainted as no pod minds", patch(`{"spec":{"taints":[{"key":"upkeep","value":"soon","effect":"PreferNoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitHeld, ""},
+		{"not ready", func(t *testing.T) {
+			patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":"planted"}}}`)(t)
+			patch(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Planted","message":"planted"}]}}`, "status")(t)
+		}, patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":null}}}`), process.ExitBreached, "guard:nodesNotReady"},
 		{"deleted", func(t *testing.T) {
 			if err := nodes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, process.ExitInconclusive, "nodes 4, then 3: " + name + " was deleted in step 1"},
-	}
-	if suite.Size(0, 1) > 0 {
-		cases = append(cases[:1:1], append([]struct {
-			why        string
-			take, back func(t *testing.T)
-			code       int
-			says       string
-		}{
-			{"tainted", patch(`{"spec":{"taints":[{"key":"upkeep","value":"now","effect":"NoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitInconclusive, "was tainted (upkeep=now:NoSchedule) in step 1"},
-			{"tainted as no pod minds", patch(`{"spec":{"taints":[{"key":"upkeep","value":"soon","effect":"PreferNoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitHeld, ""},
-			{"not ready", func(t *testing.T) {
-				patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":"planted"}}}`)(t)
-				patch(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Planted","message":"planted"}]}}`, "status")(t)
-			}, patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":null}}}`), process.ExitBreached, "guard:nodesNotReady"},
-		}, cases[1:]...)...)
 	}
 	for _, c := range cases {
 		t.Run(c.why, func(t *testing.T) {
@@ -218,8 +210,8 @@ func TestServersThatEnd(t *testing.T) {
 		}, append([]string{"io-volumes", "--levels", "1", "--hold", "4s"}, volumes...), process.ExitInconclusive, "has no glusterd: it ended (signal: killed) in step 1"},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			if c.why == "glusterd" {
-				suite.Long(t, "a GlusterFS of three servers is made once more")
+			if c.why == "a brick" || c.why == "glusterd" {
+				suite.Long(t, "a GlusterFS of three servers is made")
 			}
 			p := c.program(t)
 			run := p.Start(t, append([]string{"sweep", "--out", "r"}, c.args...)...)

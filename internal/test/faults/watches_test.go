@@ -45,7 +45,7 @@ func leftOf(t *testing.T, p *harness.Program) (left []string) {
 func TestWatchesAreGuarded(t *testing.T) {
 	t.Parallel()
 	lost := []Rule{{On: Match{Verb: "watch", Resource: "pods", Event: "MODIFIED"}, Do: Drop(), Share: 0.05}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop(), Share: 0.05}}
-	for i, tt := range []struct {
+	for _, tt := range []struct {
 		why   string
 		rules []Rule
 		args  []string
@@ -75,9 +75,7 @@ func TestWatchesAreGuarded(t *testing.T) {
 		{"events hang", []Rule{{On: Watches("events"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("events")},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			if i > 0 {
-				suite.Long(t, "a run with a watch that is late or hangs takes half a minute")
-			}
+			suite.Long(t, "a run with a watch that is late or hangs takes half a minute; make faults-core has some")
 			p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
 			proxy := Start(t, p.Kubeconfig, Plan{Seed: 7, Rules: tt.rules})
 			begun := time.Now()
