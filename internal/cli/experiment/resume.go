@@ -221,11 +221,7 @@ func (r *runner) showFinished(p *process.Process, f *experimentFlags, dir record
 	if err != nil {
 		return err
 	}
-	provider, _, err := r.request()
-	if err != nil {
-		return err
-	}
-	p.Logf("%s is finished: %s\n", dir, leftToDo(result.Cleanup, r.sweepCommand(provider)))
+	p.Logf("%s is finished: %s\n", dir, leftToDo(result.Cleanup, r.cleanCommand()))
 	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
 		return err
 	}

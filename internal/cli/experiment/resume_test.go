@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -37,12 +36,8 @@ func TestWhatRemovesTheRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &runner{p: &process.Process{}, workload: w, plan: &plan.Plan{}}
-		provider, err := process.ProviderOf(w.Target.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := r.sweepCommand(provider); got != want {
+		r := &runner{workload: w, plan: &plan.Plan{}}
+		if got := r.cleanCommand(); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

@@ -108,7 +108,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 			judged(dir, result, err)
 		},
 	}
-	left := r.leftAtOnce(provider)
+	left := r.leftAtOnce()
 	r.stop.Left.Store(&left)
 	defer r.stop.Left.Store(new(string))
 	dir, result, err := job.Run(r.stop.Soft, r.stop.Hard)
@@ -310,33 +310,31 @@ func (r *runner) system() string {
 	return "the target " + r.workload.Target.Name
 }
 
-// cleanCommand is the command that removes what runs have left in the system, ""
-// for one of which nothing can be left.
+// cleanCommand is the command that removes what runs have left in the system, or on
+// this machine; it is "" for one of which nothing can be left.
 func (r *runner) cleanCommand() string {
 	if own := r.settings(); own != nil && own.Named() != nil {
 		return process.CleanCommand(own)
+	}
+	name := process.Clusters().Name
+	if r.workload != nil {
+		name = r.workload.Target.Name
+	}
+	provider, _ := process.ProviderOf(name) // the plan is valid
+	if _, leaves := provider.(system.Sweeper); leaves {
+		return process.CommandLine([]string{"clean"})
 	}
 	return ""
 }
 
 // leftAtOnce says what is left where the process ends in the middle of a run, "" for
 // nothing.
-func (r *runner) leftAtOnce(provider system.Provider) string {
-	command := r.sweepCommand(provider)
+func (r *runner) leftAtOnce() string {
+	command := r.cleanCommand()
 	if command == "" {
 		return ""
 	}
 	return "what the run has made is left; this removes it: " + command
-}
-
-// sweepCommand is what removes what a run leaves that was killed, "" where that is
-// nothing.
-func (r *runner) sweepCommand(provider system.Provider) string {
-	command := r.cleanCommand()
-	if _, leaves := provider.(system.Sweeper); leaves && command == "" {
-		command = process.CommandLine([]string{"clean"})
-	}
-	return command
 }
 
 // levelsText says which levels would be made.
