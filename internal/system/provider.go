@@ -277,6 +277,21 @@ func Lacking(err error, instead string) error {
 	return err
 }
 
+// UnseenError says that a run ended because its user may not see any more what becomes of
+// what it loads: the result of what was made till then is the run's.
+type UnseenError struct {
+	What string // that is not seen, in the plural
+	Err  error  // how it was refused
+}
+
+// Error implements error.
+func (e *UnseenError) Error() string {
+	return fmt.Sprintf("the right to watch %s was taken away, and what becomes of them is not seen: %v", e.What, e.Err)
+}
+
+// Unwrap gives the refusal.
+func (e *UnseenError) Unwrap() error { return e.Err }
+
 // UnableError is an error with advice that is no mistake of the user's.
 type UnableError struct {
 	Err  error

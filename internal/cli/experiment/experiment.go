@@ -566,7 +566,7 @@ func (r *runner) show(f *experimentFlags) error {
 	if showErr != nil {
 		return showErr
 	}
-	if err != nil && !r.mild(err) && r.stop.Soft.Err() == nil {
+	if err != nil && !r.told(err) && r.stop.Soft.Err() == nil {
 		return process.ExitError(process.ExitCode(err))
 	}
 	return process.ExitError(result.ExitCode)

@@ -100,7 +100,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		if process.ExitCode(runErr) != process.ExitUsage {
 			r.p.Logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
 		}
-		if !r.mild(runErr) {
+		if !r.told(runErr) {
 			return runErr
 		}
 	}

@@ -56,6 +56,12 @@ func (r *runner) mild(err error) bool {
 	return errors.Is(err, run.ErrBudget) || errors.Is(err, context.Canceled)
 }
 
+// told reports whether the result says what an error came to.
+func (r *runner) told(err error) bool {
+	_, unseen := errors.AsType[*system.UnseenError](err)
+	return unseen || r.mild(err)
+}
+
 // request is what a session is opened for, and with what. Where no workload
 // says more, that is a cluster.
 func (r *runner) request() (system.Provider, system.Request, error) {

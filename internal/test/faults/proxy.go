@@ -71,6 +71,7 @@ type Proxy struct {
 	rules  []*drawn
 	counts Counts
 	open   chan struct{} // closed while bytes pass
+	conns  []net.Conn    // of clients, also those that have ended
 }
 
 // Counts is what a proxy has seen and done so far.
@@ -241,6 +242,16 @@ func (p *Proxy) Restore() {
 	default:
 		close(p.open)
 	}
+}
+
+// Sever ends all connections; those that are made after it pass.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
 }
 
 // Counts is what was seen and done so far.
@@ -523,6 +534,9 @@ func (g *gated) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.proxy.mu.Lock()
+	defer g.proxy.mu.Unlock()
+	g.proxy.conns = append(g.proxy.conns, c)
 	return &conn{c, g.proxy}, nil
 }
 

@@ -96,3 +96,57 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 		})
 	}
 }
+
+// A right to watch that is taken away during a run: what explains or guards is one
+// warning from then on, and what the load is judged by ends it, inconclusive.
+func TestARightToWatchThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "a right counts as taken away after 15 s")
+	for _, tt := range []struct {
+		resource string
+		code     int
+		says     string
+	}{
+		{"nodes", process.ExitHeld, "warning: this user may not watch nodes: what becomes of them, and what they tell, is not seen"},
+		{"events", process.ExitHeld, "warning: this user may not watch events: what becomes of them, and what they tell, is not seen"},
+		{"namespaces", process.ExitHeld, "warning: this user may not watch namespaces: what becomes of them, and what they tell, is not seen"},
+		{"pods", process.ExitInconclusive, "the right to watch pods was taken away, and what becomes of them is not seen: "},
+	} {
+		t.Run(tt.resource, func(t *testing.T) {
+			p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
+			proxy := Start(t, p.Kubeconfig, Plan{Seed: 7})
+			s := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "5", "--hold", "25s", "--slo", "all Ready", "--out", tt.resource)
+			harness.Await(t, "the level is held", func() bool {
+				held := false
+				record.ReadHistory(record.Dir(filepath.Join(p.Dir, tt.resource)), func(e record.Event) error {
+					step, is := e.Body.(*record.StepEvent)
+					held = held || is && step.Phase == record.PhaseReached
+					return nil
+				})
+				return held || s.Ended()
+			})
+			proxy.Use(Plan{Seed: 7, Rules: []Rule{{On: Watches(tt.resource), Do: Status(403)}}})
+			proxy.Sever()
+			got := s.Wait()
+			if got.Code != tt.code && !(tt.code == process.ExitHeld && got.Code == process.ExitInvalid) { // a machine that is busy
+				t.Errorf("exit code %d, want %d\n%s%s", got.Code, tt.code, got.Stdout, got.Stderr)
+			}
+			if n := strings.Count(got.Stdout+got.Stderr, tt.says); n != 1 {
+				t.Errorf("%q is said %d times in\n%s%s", tt.says, n, got.Stdout, got.Stderr)
+			}
+			r := p.Result(t, tt.resource)
+			about := slices.DeleteFunc(r.Warnings.Lines(), func(line string) bool {
+				return !strings.Contains(line, "watch "+tt.resource) && !strings.Contains(line, "watch of "+tt.resource)
+			})
+			if tt.code == process.ExitHeld && len(about) != 1 {
+				t.Errorf("warnings of it: %q", about)
+			}
+			if r.Cleanup == nil || !r.Cleanup.Done || r.ExitCode != got.Code {
+				t.Errorf("cleanup %+v, exit code on record %d", r.Cleanup, r.ExitCode)
+			}
+			if left := leftOf(t, p); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}

@@ -383,6 +383,9 @@ func (w *Watcher) settle() {
 // how late; what it has missed; and whether it is alive at all.
 func (w *Watcher) Guard(ctx context.Context) {
 	for Sleep(ctx, guardInterval) && !w.Closed() {
+		if w.Beside && w.denied.Load() {
+			continue
+		}
 		moving := w.probe(ctx)
 		now := w.Clock.Now()
 		w.mu.Lock()

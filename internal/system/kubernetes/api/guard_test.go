@@ -255,3 +255,41 @@ func TestAWatchIsAskedForNews(t *testing.T) {
 		t.Error(tr.says())
 	}
 }
+
+// A right to watch that is taken away ends a watch, after a while: what is judged by its
+// news is told of, and what is not only that it is closed.
+func TestARightThatIsTakenAway(t *testing.T) {
+	for _, tt := range []struct {
+		why          string
+		beside       bool
+		granted      int // watches, before they are refused
+		closed, told bool
+	}{
+		{"it never was there, for what is judged", false, 0, false, true},
+		{"it was there, for what is judged", false, 1, false, true},
+		{"it never was there, for what is beside", true, 0, true, false},
+		{"it was there, for what is beside", true, 1, true, false},
+	} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked++; asked > tt.granted {
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}))
+		c, err := NewClient(&rest.Config{Host: server.URL}, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, told := time.Unix(0, 0), 0
+		w := &Watcher{Client: c, Name: "things", Path: "/apis/x/v1/things", Encoding: JSONEncoding(), Beside: tt.beside, Emit: func(record.Body) { told++ },
+			Clock: record.StartClock(func() time.Time { at = at.Add(DenialPatience); return at })}
+		err = w.Run(t.Context())
+		server.Close()
+		if !Refused(err) || w.Closed() != tt.closed || told > 0 != tt.told {
+			t.Errorf("%s: closed %v, told %d times, %v", tt.why, w.Closed(), told, err)
+		}
+		if beside := tt.beside && tt.granted == 0; beside != (asked == 1) {
+			t.Errorf("%s: asked %d times", tt.why, asked)
+		}
+	}
+}

@@ -48,7 +48,8 @@ type Watcher struct {
 	seen            atomic.Uint64 // the newest version, as a number
 	heard           atomic.Int64  // when the last message came, as record.Micros
 	current         atomic.Pointer[context.CancelCauseFunc]
-	closed          atomic.Bool // the user may list, and never could watch
+	denied          atomic.Bool // the server says that the user may not watch
+	closed          atomic.Bool // and has said so for long
 	account
 }
 
@@ -103,13 +104,12 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Closed reports whether the user may list the resource and not watch it: Run has
-// then ended at once.
+// Closed reports whether the user may not watch the resource, or not any more, by
+// which nothing is judged: Run has then ended.
 func (w *Watcher) Closed() bool { return w.closed.Load() }
 
-// Run watches until ctx ends. It returns early only on an error that no trying
-// again fixes: the right to watch was taken away, or to watch what nothing is judged
-// by was never there.
+// Run watches until ctx ends. It returns early only on an error that no trying again
+// fixes, a *RefusedError: the right to watch was taken away, or was never there.
 func (w *Watcher) Run(ctx context.Context) error {
 	pause := FirstPause
 	var brokenAt record.Micros // 0 while the watch is whole
@@ -118,10 +118,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 	var refusedAt record.Micros // 0 while the server does not say no
 	for {
 		resumed := func() {
-			if told {
+			if told || refusedAt > 0 {
 				w.fault("cut", brokenAt, w.Clock.Now(), cause)
 			}
 			brokenAt, told, taken, pause, refusedAt = 0, false, true, FirstPause, 0
+			w.denied.Store(false)
 		}
 		err := w.stream(ctx, resumed)
 		if ctx.Err() != nil {
@@ -137,7 +138,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 				continue
 			}
 		}
-		if _, refused := errors.AsType[*RefusedError](err); refused {
+		_, refused := errors.AsType[*RefusedError](err)
+		if refused {
+			w.denied.Store(true)
 			if w.Beside && !taken {
 				w.closed.Store(true)
 				return fmt.Errorf("watch %s: %w", w.Name, err)
@@ -145,13 +148,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if refusedAt == 0 {
 				refusedAt = w.Clock.Now()
 			} else if w.Clock.Now()-refusedAt > record.MicrosOf(DenialPatience) {
+				w.closed.Store(w.Beside)
 				return fmt.Errorf("watch %s: %w", w.Name, err)
 			}
 		}
 		// A server ends watches now and then, and the next one follows at
 		// once: that is no gap worth telling. Nor is a short one of news by which
-		// nothing is judged.
-		if !told && !errors.Is(err, errBroken) && (!w.Beside || w.Clock.Now()-brokenAt > record.MicrosOf(lateAfter)) {
+		// nothing is judged; of what is refused it is told once it is over, or for good.
+		if !told && !errors.Is(err, errBroken) && (!w.Beside || !refused && w.Clock.Now()-brokenAt > record.MicrosOf(lateAfter)) {
 			told = true
 			w.fault("cut", brokenAt, 0, err)
 		}

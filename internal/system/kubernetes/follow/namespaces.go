@@ -24,7 +24,7 @@ type NamespaceSet struct {
 	names   map[string]bool
 	changes chan struct{} // has room for one: something changed
 	leaving int           // how many wait for the end of some
-	unseen  bool          // this user may not list them
+	unseen  bool          // this user may not list them, or not watch them
 }
 
 // Seen reports whether the user may see namespaces.
@@ -38,6 +38,7 @@ func (s *NamespaceSet) hide() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unseen = true
+	s.notify()
 }
 
 // doubt reports whether the end of one is waited for.
@@ -83,19 +84,19 @@ func (s *NamespaceSet) notify() {
 	}
 }
 
-// Left is how many of the namespaces are there.
+// Left is how many of the namespaces are there, 0 where the user does not see them.
 func (s *NamespaceSet) Left(names []string) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if s.names[name] {
+		if s.names[name] && !s.unseen {
 			left++
 		}
 	}
 	return left
 }
 
-// AwaitGone waits until none of the namespaces is there.
+// AwaitGone waits until none of the namespaces is there, as far as the user sees them.
 func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
 	leave := func(n int) {
 		s.mu.Lock()

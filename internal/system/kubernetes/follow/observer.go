@@ -149,13 +149,8 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 			return err
 		}
 		o.working.Go(func() {
-			err := w.Run(o.Watching)
-			if w.Closed() && w != o.pods {
-				o.hide(w)
-				o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not watch " + w.Name + ": what becomes of them, and what they tell, is not seen"})
-			} else if err != nil {
-				o.stop(err)
-				fail(err)
+			if err := w.Run(o.Watching); err != nil {
+				o.refused(w, err, fail)
 			}
 		})
 	}
@@ -164,6 +159,21 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	}
 	o.working.Go(func() { o.Actors.run(o.Watching) })
 	return nil
+}
+
+// refused goes on without a watch whose user may not watch, or not any more. What the
+// load is judged by ends it; lists then tell of the removal, as far as they are allowed.
+func (o *Observer) refused(w *api.Watcher, err error, fail func(error)) {
+	if w.Closed() && w != o.pods {
+		o.hide(w)
+		o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not watch " + w.Name + ": what becomes of them, and what they tell, is not seen"})
+		return
+	}
+	err = &system.UnseenError{What: w.Name, Err: err}
+	fail(err)
+	if api.Refused(w.Reconcile(o.Watching)) {
+		o.stop(err)
+	}
 }
 
 // hide tells the handler of a watch that it sees nothing.
