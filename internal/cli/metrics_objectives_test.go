@@ -1,11 +1,24 @@
 package cli
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -169,5 +182,153 @@ func TestAPartThatStopsInTheHold(t *testing.T) {
 	}
 	if v := r.Steps[0].Goals["others"]; v != slo.Pass {
 		t.Errorf("of the others: %s", v)
+	}
+}
+
+// A Prometheus of somebody's that scrapes the same lab tells the same, within one scrape,
+// and what is asked of it decides; a wrong token, and the end of it, are gaps.
+func TestAPrometheusOfTheLab(t *testing.T) {
+	suite.Long(t, "a Prometheus that scrapes a lab for half a minute")
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("there is no prometheus: apt-get install prometheus")
+	}
+	p := suite.Lab(t, smallLab...)
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte("open-sesame-1"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth := ""
+	if config.BearerToken != "" {
+		auth = fmt.Sprintf("  authorization: {credentials_file: %s}\n", file("token", config.BearerToken))
+	}
+	tls := "ca_file: " + file("ca.pem", string(config.CAData))
+	if len(config.CertData) > 0 {
+		tls += fmt.Sprintf(", cert_file: %s, key_file: %s", file("cert.pem", string(config.CertData)), file("key.pem", string(config.KeyData)))
+	}
+	scrapes := file("prometheus.yml", fmt.Sprintf("scrape_configs:\n- job_name: theirs\n  scheme: https\n  scrape_interval: 1s\n  tls_config: {%s}\n%s  static_configs: [{targets: [%q]}]\n", tls, auth, server.Host))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	var log strings.Builder
+	cmd := exec.CommandContext(t.Context(), program, "--config.file="+scrapes, "--web.config.file="+file("web.yml", fmt.Sprintf("basic_auth_users: {me: %q}\n", hash)),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context ends it
+	password := file("password", "open-sesame-1\n")
+	ready := func() bool {
+		request, _ := http.NewRequest(http.MethodGet, "http://"+address+"/api/v1/query?query=up", nil)
+		request.SetBasicAuth("me", "open-sesame-1")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		return strings.Contains(string(body), `,"1"]`)
+	}
+	harness.Await(t, "a Prometheus that has read the API server: "+log.String(), ready)
+	const counter = `apiserver_request_total{verb="POST",resource="pods",code="201"}`
+	sweep := func(out string, more ...string) harness.Outcome {
+		return p.RunTo(t, out, append([]string{"sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--yes", "--levels", "2,4,6", "--hold", "6s", "--scrape", "1s", "--prometheus", "http://" + address,
+			"--prometheus-match", `{job="theirs",__name__="apiserver_request_total"}`, "--slo", `query 'sum(rate(apiserver_request_total{job="theirs"}[hold]))' > 0`}, more...)...)
+	}
+	if got := sweep("out", "--prometheus-user", "me", "--prometheus-password-file", password); got.Code != process.ExitHeld {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	for _, at := range []string{"5s", "10s", "15s", "20s"} {
+		number := func(job, offset string) float64 {
+			got := p.Run(t, "query", "out", fmt.Sprintf(`sum(%s,job=%q} offset %s)`, strings.TrimSuffix(counter, "}"), job, offset), "--at", at, "-o", "csv")
+			lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
+			_, text, _ := strings.Cut(lines[len(lines)-1], ",")
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatalf("%s at %s: %s%s", job, at, got.Stdout, got.Stderr)
+			}
+			return v
+		}
+		// Each knows what was at most one scrape ago.
+		if theirs, least, most := number("theirs", "0s"), number("kube-apiserver", "2s"), number("kube-apiserver", "-2s"); theirs < least || theirs > most {
+			t.Errorf("at %s they have %g, we %g to %g", at, theirs, least, most)
+		}
+	}
+	secrets := harness.Outcome{}
+	for _, c := range []struct {
+		why, out string
+		flags    []string
+		says     string
+	}{
+		{"nobody says who asks", "anonymous", nil, "401"},
+		{"a wrong password", "wrong", []string{"--prometheus-user", "me", "--prometheus-password-file", file("wrong", "open-sesame-2")}, "401"},
+		{"a wrong address", "away", []string{"--prometheus", "http://127.0.0.1:1"}, "connection refused"},
+	} {
+		got := sweep(c.out, append(c.flags, "--levels", "2")...)
+		if got.Code != process.ExitInconclusive || !strings.Contains(got.Stdout, "the Prometheus at 127.0.0.1") || !strings.Contains(got.Stdout, c.says) {
+			t.Errorf("%s: exit code %d, want %q\n%s%s", c.why, got.Code, c.says, got.Stdout, got.Stderr)
+		}
+		secrets.Stdout += got.Stdout + got.Stderr
+	}
+	for _, name := range []string{"out", "wrong"} {
+		for _, of := range []string{"experiment.yaml", "result.json", "report.html"} {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name, of))
+			if err != nil {
+				t.Error(err)
+			}
+			secrets.Stdout += string(text)
+		}
+	}
+	if strings.Contains(secrets.Stdout, "open-sesame") {
+		t.Error("a password is shown, or on record")
+	}
+}
+
+func TestFlagsOfAPrometheus(t *testing.T) {
+	t.Parallel()
+	spaced := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(spaced, []byte("two words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, says := range map[string]string{
+		"--prometheus|http://me:hunter2abc@there/":                                        "--prometheus: the address of the Prometheus at there has more than scheme, host and path",
+		"--prometheus|https://there/?token=hunter2abc":                                    "has more than scheme, host and path",
+		"--prometheus|there:9090":                                                         "the address of the Prometheus is none",
+		"--prometheus|http://there|--prometheus-match|x{":                                 `--prometheus-match: query "x{", column`,
+		"--prometheus-user|me":                                                            "no Prometheus is named",
+		"--prometheus|http://there|--prometheus-token-file|/nowhere/at/all":               "--prometheus-token-file: open /nowhere/at/all",
+		"--prometheus|http://there|--prometheus-token-file|" + spaced:                     "it has spaces",
+		"--prometheus|http://there|--prometheus-password-file|" + spaced:                  "has no user",
+		"--prometheus|http://there|--prometheus-ca|" + spaced:                             "--prometheus-ca: there is no certificate in PEM in it",
+		"--prometheus|openshift":                                                          "the target has no Prometheus of its own",
+		"--prometheus|http://there|--prometheus-user|a|--prometheus-token-file|" + spaced: "both say who asks",
+	} {
+		got := command(t, nil, append([]string{"sweep", "simulated", "--levels", "4", "--out", filepath.Join(t.TempDir(), "out")}, strings.Split(flags, "|")...)...)
+		if got.code != process.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr+got.stdout, "hunter2") {
+			t.Errorf("%s: exit code %d, want %q in\n%s", flags, got.code, says, got.stderr)
+		}
 	}
 }

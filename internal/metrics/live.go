@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,8 +99,11 @@ func (l *Live) keeps(set labels.Labels) bool {
 			return true
 		}
 	}
-	return false
+	return set.Get(nameLabel) == upName // which tells of the targets of a Remote
 }
+
+// upName is the series that says whether an endpoint could be read.
+const upName = "up"
 
 // frame takes in a frame of the file of scrapes.
 func (l *Live) frame(payload []byte) {
@@ -352,8 +356,45 @@ func (l *Live) snapshot(query string, at time.Time) *snapshot {
 	}
 	for selector, back := range reaches(expr) {
 		s.addGaps(&l.d, selector.LabelMatchers, back)
+		l.addDowns(s, selector.LabelMatchers, back, at)
 	}
 	return s
+}
+
+// addDowns notes the gaps of the targets of a Remote: where their up is 0.
+func (l *Live) addDowns(s *snapshot, list matchers, back time.Duration, at time.Time) {
+	of := func(set labels.Labels) [2]string { return [2]string{set.Get("job"), set.Get("instance")} }
+	targets := make(map[[2]string]bool)
+	for _, e := range l.d.endpoints {
+		if e.isRemote() {
+			for _, t := range e.series {
+				if !t.ignored() && t.labels.Get(nameLabel) != upName && list.match(t.labels) {
+					targets[of(t.labels)] = true
+				}
+			}
+		}
+	}
+	for _, h := range l.b.heads {
+		if len(targets) == 0 || h.labels.Get(nameLabel) != upName || !targets[of(h.labels)] {
+			continue
+		}
+		it := samples(h.chunks, nil, func(m chunks.Meta) (chunkenc.Chunk, error) { return m.Chunk, nil })
+		name := (&Endpoint{Job: h.labels.Get("job"), Instance: h.labels.Get("instance")}).name()
+		down := gap{from: math.MaxInt64, to: math.MaxInt64, why: "its up is 0"}
+		for it.Next() != chunkenc.ValNone {
+			switch t, v := it.At(); {
+			case v == 0 && down.from == math.MaxInt64:
+				down.from = t
+			case v != 0 && down.from != math.MaxInt64:
+				down.to = t
+				s.gaps = append(s.gaps, sourceGap{name, back, down})
+				down.from, down.to = math.MaxInt64, math.MaxInt64
+			}
+		}
+		if down.from <= at.UnixMilli() {
+			s.gaps = append(s.gaps, sourceGap{name, back, down})
+		}
+	}
 }
 
 // addGaps notes the gaps of the endpoints that a selector depends on: of those that have
@@ -367,7 +408,7 @@ func (s *snapshot) addGaps(d *decoder, list matchers, back time.Duration) {
 		depends := slices.ContainsFunc(e.series, func(t toldSeries) bool { return !t.ignored() && list.match(t.labels) })
 		if len(e.series) == 0 {
 			named := slices.DeleteFunc(slices.Clone(list), func(m *labels.Matcher) bool { return !own.Has(m.Name) })
-			depends = len(named) > 0 && named.match(own)
+			depends = len(named) > 0 && named.match(own) || e.isRemote() && !ownSeries(list)
 		}
 		if !depends {
 			continue
@@ -377,6 +418,13 @@ func (s *snapshot) addGaps(d *decoder, list matchers, back time.Duration) {
 			s.gaps = append(s.gaps, sourceGap{name, back, g})
 		}
 	}
+}
+
+// ownSeries reports whether a selector is of the record's own figures alone.
+func ownSeries(list matchers) bool {
+	return slices.ContainsFunc(list, func(m *labels.Matcher) bool {
+		return m.Type == labels.MatchEqual && (m.Name == nameLabel && strings.HasPrefix(m.Value, "plimsoll_") || m.Name == "job" && m.Value == "plimsoll")
+	})
 }
 
 // gap says of which endpoint a question at a time cannot be answered, "" of none.

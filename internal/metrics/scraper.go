@@ -39,6 +39,9 @@ type Options struct {
 	Secrets *redact.Secrets
 	// Live, if not nil, takes in all that is scraped.
 	Live *Live
+	// Remote, if not nil, is asked for what it has scraped, from Start on.
+	Remote *Remote
+	Start  time.Time
 }
 
 // Scraper reads endpoints while a run is made.
@@ -60,6 +63,11 @@ type Scraper struct {
 	end     context.CancelFunc // of reading at the interval
 	done    sync.WaitGroup
 	soon    chan struct{}
+	// Of the Remote: what is known of it, until when it was asked, and whether its clock
+	// was looked at.
+	remote  *source
+	fetched time.Time
+	clocked bool
 	// Of the answer that is taken in:
 	payload []byte
 	samples []sample
@@ -136,7 +144,7 @@ func (s *Scraper) Soon() {
 func (s *Scraper) Stop(ctx context.Context) error {
 	s.end()
 	s.done.Wait()
-	s.Round(ctx)
+	s.Fetch(ctx, s.Round(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file != nil {
@@ -169,7 +177,11 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Every)
 	defer cancel()
-	list, err := s.Endpoints(ctx)
+	var list []Endpoint
+	var err error
+	if s.Endpoints != nil {
+		list, err = s.Endpoints(ctx)
+	}
 	s.mu.Lock()
 	if err != nil && ctx.Err() == nil {
 		s.say("endpoints", "which metrics there are is not known: %v", err)
@@ -410,6 +422,11 @@ func (s *Scraper) define(e *source, p textparse.Parser, key string, timed bool) 
 		}
 		list = append(list, l.Name, s.Secrets.Message(l.Value))
 	})
+	return s.number(e, list, key, timed)
+}
+
+// number gives a series with these labels, by turns names and values, a number.
+func (s *Scraper) number(e *source, list []string, key string, timed bool) int {
 	kind := byte(0)
 	if timed {
 		kind = 1

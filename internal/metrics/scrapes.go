@@ -194,6 +194,8 @@ type gap struct {
 	why      string
 }
 
+func (e *told) isRemote() bool { return len(e.labels) > 1 && e.labels[1] == remoteJob }
+
 // open notes that the endpoint cannot be read from a time on.
 func (e *told) open(at int64, why string) {
 	if n := len(e.gaps); n == 0 || e.gaps[n-1].to != math.MaxInt64 {

@@ -143,6 +143,43 @@ func TestPrometheusAnswersTheSame(t *testing.T) {
 			"query": {query}, "start": {seconds(at.Add(-10 * time.Minute))}, "end": {seconds(at)}, "step": {"17"},
 		}))
 	}
+
+	// What it is asked for, step by step, is what it has, to the last sample.
+	r := remotely(t, base, []string{"up", `{__name__=~"requests_total|size|sometimes"}`, `{le!=""}`}, []string{"rate(requests_total[1m])", "size + 0 * up"})
+	for _, until := range []float64{30, 31, 400.5, 999, 1003.5} {
+		r.fetch(until)
+	}
+	want := make(map[string]bool)
+	for _, line := range dump(t, s) {
+		var at int64
+		if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &at); err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := strings.Cut(line, ",")
+		asked := strings.Contains(line, `le="`) || strings.Contains(name, `"up"`) || strings.Contains(name, `"requests_total"`) || strings.Contains(name, `"size"`) || strings.Contains(name, `"sometimes"`)
+		// Marks that a series has ended are not told; those of ours stand elsewhere.
+		if asked && at <= start().UnixMilli()+1_003_500 && !strings.Contains(line, " NaN ") {
+			want[line] = true
+		}
+	}
+	n := 0
+	for _, line := range dump(t, r.open()) {
+		if strings.Contains(line, `job="plimsoll"`) || strings.Contains(line, remoteJob) || strings.Contains(line, " NaN ") {
+			continue
+		}
+		if n++; !want[line] {
+			t.Fatalf("it never had %s", line)
+		}
+	}
+	if n != len(want) || n < 3000 {
+		t.Errorf("it has %d samples, and %d came", len(want), n)
+	}
+	// Its target a was down from 995 s until 1000 s.
+	for query, want := range map[string]string{"rate(requests_total[1m])": "the metrics of a of one could not be read at 03:20:40: its up is 0", "size + 0 * up": ""} {
+		if got := r.below(query, 1e9, 1003.5); got.Why != want {
+			t.Errorf("%s is not known since %q, want %q", query, got.Why, want)
+		}
+	}
 }
 
 func seconds(t time.Time) string { return fmt.Sprintf("%.3f", float64(t.UnixMilli())/1000) }

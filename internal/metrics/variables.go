@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,37 @@ func CheckObjective(query string, guard bool) error {
 		return &MistakeError{Query: query, Err: errors.New("a guard has no [hold]: it is asked while the load is raised, too; want [step] or a range such as [30s]")}
 	}
 	return err
+}
+
+// CheckSelector says what is wrong with a selector of series; the error is a
+// *MistakeError.
+func CheckSelector(text string) error {
+	_, err := newParser().ParseMetricSelector(text)
+	return mistake(text, err)
+}
+
+// SelectorsOf are the selectors of queries that Check finds right, without those of the
+// record's own figures.
+func SelectorsOf(queries []string) (list []string) {
+	for _, q := range queries {
+		expr, _, err := parse(q, variables{})
+		if err != nil {
+			continue
+		}
+		for s := range reaches(expr) {
+			if ownSeries(s.LabelMatchers) {
+				continue
+			}
+			var texts []string
+			for _, m := range s.LabelMatchers {
+				texts = append(texts, m.String())
+			}
+			if text := "{" + strings.Join(texts, ",") + "}"; !slices.Contains(list, text) {
+				list = append(list, text)
+			}
+		}
+	}
+	return list
 }
 
 // reaches are the selectors of an expression, each with how long before the time of

@@ -77,6 +77,8 @@ type Plan struct {
 	// never, and MaxSeries how many series of them are kept, 0 for the default.
 	Scrape    Scrape `yaml:"scrape,omitempty"`
 	MaxSeries int    `yaml:"maxSeries,omitempty"`
+	// Prometheus is asked for what it has scraped; nil for none.
+	Prometheus *Prometheus `yaml:"prometheus,omitempty"`
 	// Published are figures that others have published, to be shown beside
 	// what is found.
 	Published []Published `yaml:"published,omitempty"`
@@ -93,6 +95,18 @@ type Plan struct {
 
 	positions *strictyaml.Positions
 }
+
+// Prometheus is one that is asked for what it has scraped. What tells it who asks is
+// never part of a plan.
+type Prometheus struct {
+	// URL is where it is, or OpenShift.
+	URL string `yaml:"url"`
+	// Match are selectors of series that are asked for, besides those of objectives.
+	Match []string `yaml:"match,omitempty"`
+}
+
+// OpenShift stands for the Prometheus of the OpenShift cluster that is loaded.
+const OpenShift = "openshift"
 
 // RequireAll lets the exit code follow every goal: the worst of them.
 const RequireAll = "all"

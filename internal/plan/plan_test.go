@@ -176,7 +176,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, until, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, guardQueries, fresh, normalEvents, scrape, maxSeries, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, until, seed, pace, hold, holdMax, stepTimeout, budget, goals, require, primary, guards, guardQueries, fresh, normalEvents, scrape, maxSeries, prometheus, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -280,7 +280,7 @@ func TestDefault(t *testing.T) {
 	w := nodeDensity(t)
 	want := func(change func(*Plan)) Plan {
 		p := Plan{
-			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit, Scrape: Scrape{Every: Duration(defaultScrape)},
+			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit, Scrape: Scrape{Every: Duration(DefaultScrape)},
 			Target:      raw(t, "lab: {nodes: 10, maxPods: 110}"),
 			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
 			StepTimeout: Duration(5 * time.Minute), Hold: Duration(10 * time.Second), Repeat: Times(1), Fresh: FreshObjects, Goals: w.Goals,
@@ -602,7 +602,7 @@ func TestFullExample(t *testing.T) {
 	}
 	w := nodeDensity(t)
 	p.Default(w)
-	want.Fresh, want.Scrape.Every = FreshObjects, Duration(defaultScrape) // the contract's example is silent on it
+	want.Fresh, want.Scrape.Every = FreshObjects, Duration(DefaultScrape) // the contract's example is silent on it
 	if got := p.normalised(); !reflect.DeepEqual(got, want.normalised()) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}

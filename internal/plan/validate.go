@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -65,7 +67,7 @@ func (p *Plan) Default(w *workload.Workload) {
 		p.Axis.Life = Duration(axis.ObjectLife)
 	}
 	if _, takes := w.Target.Takes["scrape"]; takes && p.Scrape.IsZero() {
-		p.Scrape.Every = Duration(defaultScrape)
+		p.Scrape.Every = Duration(DefaultScrape)
 	}
 	if isOpen(p, "fresh", p.Fresh) {
 		p.Fresh = FreshObjects
@@ -118,9 +120,9 @@ func (v *validator) repeat() {
 	}
 }
 
-// Metrics are read each defaultScrape, and at least leastScrape apart.
+// Metrics are read each DefaultScrape, and at least leastScrape apart.
 const (
-	defaultScrape = 5 * time.Second
+	DefaultScrape = 5 * time.Second
 	leastScrape   = time.Second
 )
 
@@ -567,11 +569,35 @@ func (v *validator) rest() {
 	if every := time.Duration(p.Scrape.Every); every != 0 && every < leastScrape {
 		v.Add("scrape", "for example 5s; 0 reads no metrics", "metrics cannot be read each %s: want at least %s", every, leastScrape)
 	}
+	v.prometheus()
 	if p.MaxSeries < 0 {
 		v.Add("maxSeries", "", "%d series cannot be kept: want a number above 0", p.MaxSeries)
 	}
 	if p.Budget < 0 {
 		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
+	}
+}
+
+// prometheus judges which Prometheus is asked for what. An address that holds a secret
+// is refused, and not shown: it would be on record.
+func (v *validator) prometheus() {
+	p := v.plan.Prometheus
+	if p == nil {
+		return
+	}
+	const hint = "such as https://prometheus.example.com, or " + OpenShift
+	u, err := url.Parse(p.URL)
+	switch {
+	case p.URL == OpenShift:
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		v.Add("prometheus.url", hint, "the address of the Prometheus is none")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		v.Add("prometheus.url", "--prometheus-user and --prometheus-token-file say who asks", "the address of the Prometheus at %s has more than scheme, host and path: it would be on record", u.Host)
+	}
+	for i, text := range p.Match {
+		if err := metrics.CheckSelector(text); err != nil {
+			v.Add(strictyaml.Index("prometheus.match", i), "for example node_memory_MemAvailable_bytes or {namespace=\"openshift-etcd\"}", "%v", err)
+		}
 	}
 }
 

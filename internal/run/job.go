@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 )
@@ -45,6 +47,8 @@ type Job struct {
 	// locked.
 	Past     *Past
 	Observer Observer
+	// Access is how the plan's Prometheus is asked.
+	Access metrics.Access
 	// Judged, if not nil, is told the result before the target is emptied, where
 	// that takes a while; what Run returns tells of the removal as well. Err is
 	// why the run was cut, nil where it was not.
@@ -82,7 +86,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Re
 	if err := j.prepare(soft); err != nil {
 		return "", nil, err
 	}
-	x, err := j.experiment()
+	x, err := j.experiment(soft)
 	if err != nil {
 		return "", nil, err
 	}
@@ -218,7 +222,7 @@ func (j *Job) warnAbove(t *record.CeilingTable) {
 
 // experiment completes the plan by what is known of the system now, and is what
 // the loop takes.
-func (j *Job) experiment() (Experiment, error) {
+func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	p, bounds := j.Plan, j.session.Bounds()
 	if p.Pace.IsZero() {
 		p.Pace = bounds.Pace
@@ -253,6 +257,9 @@ func (j *Job) experiment() (Experiment, error) {
 	if x.Guards, err = p.GuardsOf(); err != nil {
 		return x, err
 	}
+	if x.Scrape.Remote, err = j.remote(ctx, &x); err != nil {
+		return x, err
+	}
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
 		if used, err := j.Used(); err == nil { // else it is not known, and the result says null
@@ -261,6 +268,52 @@ func (j *Job) experiment() (Experiment, error) {
 		return append(own, j.session.Readings()...)
 	}
 	return x, nil
+}
+
+// remote is the plan's Prometheus, nil for none.
+func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error) {
+	p := j.Plan.Prometheus
+	if p == nil {
+		return nil, nil
+	}
+	address, access := p.URL, j.Access
+	if address == plan.OpenShift {
+		of, ok := j.session.(system.Monitored)
+		if !ok {
+			return nil, system.Mistakef("give the address of one", "the target has no Prometheus of its own, as --prometheus %s says", plan.OpenShift)
+		}
+		var err error
+		if address, access, err = of.Prometheus(ctx, access); err != nil {
+			return nil, &system.UnableError{Err: fmt.Errorf("find the cluster's Prometheus: %w", err), Hint: "--prometheus takes its address, too"}
+		}
+		j.Log("note: the cluster's metrics are asked of %s", address)
+	}
+	for name, secret := range map[string]string{"token": access.Token, "password": access.Password} {
+		if _, err := j.Secrets.Hide("prometheus "+name, secret); secret != "" && err != nil {
+			return nil, err
+		}
+	}
+	transport, err := access.Transport()
+	if err != nil {
+		return nil, system.Mistakef("", "--prometheus-ca: %w", err)
+	}
+	var queries []string
+	for _, g := range x.Spec.Goals {
+		for _, s := range g.SLOs {
+			if s.Form == slo.Query {
+				queries = append(queries, s.Query)
+			}
+		}
+	}
+	for _, s := range x.Guards {
+		queries = append(queries, s.Query)
+	}
+	match := p.Match
+	if len(match) == 0 {
+		match = []string{"process_cpu_seconds_total", "process_resident_memory_bytes"}
+	}
+	x.Scrape.Every, x.Scrape.MaxSeries = cmp.Or(x.Scrape.Every, plan.DefaultScrape), cmp.Or(j.Plan.MaxSeries, metrics.DefaultMaxSeries)
+	return &metrics.Remote{URL: address, Transport: transport, Selectors: slices.Concat([]string{"up"}, match, metrics.SelectorsOf(queries))}, nil
 }
 
 // beginAtPrediction lets a search that was given no first level begin at a

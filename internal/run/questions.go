@@ -26,11 +26,12 @@ type questions struct {
 	guards  []slo.SLO
 	scraper atomic.Pointer[metrics.Scraper] // nil where nothing is scraped
 	latest  time.Time                       // when guards were asked
+	remote  bool                            // a Prometheus is asked for what it has of each step
 }
 
-// newQuestions is nil where an experiment has no queries.
+// newQuestions is nil where an experiment has no queries and asks no Prometheus.
 func newQuestions(x *Experiment, clock *record.Clock) (*questions, error) {
-	q := &questions{start: x.Spec.Start, clock: clock, each: max(x.Scrape.Every, time.Second), guards: x.Guards}
+	q := &questions{start: x.Spec.Start, clock: clock, each: max(x.Scrape.Every, time.Second), guards: x.Guards, remote: x.Scrape.Remote != nil}
 	var texts []string
 	seen := make(map[string]bool)
 	for _, g := range x.Spec.Goals {
@@ -45,7 +46,7 @@ func newQuestions(x *Experiment, clock *record.Clock) (*questions, error) {
 	for _, s := range q.guards {
 		texts = append(texts, s.Query)
 	}
-	if len(texts) == 0 {
+	if len(texts) == 0 && x.Scrape.Remote == nil {
 		return nil, nil
 	}
 	var err error
@@ -83,7 +84,7 @@ func (q *questions) ask(o *engine.Options, recorder system.Recorder) {
 	if len(q.guards) > 0 {
 		o.Trips = q.trips
 	}
-	if len(q.asked) > 0 {
+	if len(q.asked) > 0 || q.remote {
 		o.Held = func(ctx context.Context) { q.answer(ctx, recorder) }
 	}
 }
@@ -95,6 +96,7 @@ func (q *questions) answer(ctx context.Context, recorder system.Recorder) {
 	at := q.now()
 	if scraper := q.scraper.Load(); scraper != nil {
 		at = scraper.Round(ctx)
+		scraper.Fetch(ctx, at)
 	}
 	for _, s := range q.asked {
 		f := q.found(ctx, s, at)
@@ -123,6 +125,9 @@ func (q *questions) trips(ctx context.Context) (record.Guard, bool) {
 		return record.Guard{}, false
 	}
 	q.latest = at
+	if scraper := q.scraper.Load(); scraper != nil {
+		scraper.Fetch(ctx, at)
+	}
 	for _, s := range q.guards {
 		f := q.found(ctx, s, at)
 		if f.Why != "" || f.Broken == 0 {

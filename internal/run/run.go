@@ -334,7 +334,8 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 // scrape reads metrics until the returned function is called.
 func (p *part) scrape(ctx context.Context, recorder system.Recorder) (stop func()) {
 	o := p.x.Scrape
-	if o.Endpoints = p.x.Endpoints; o.Endpoints == nil {
+	o.Start = p.x.Spec.Start
+	if o.Endpoints = p.x.Endpoints; o.Endpoints == nil && o.Remote == nil {
 		return func() {}
 	}
 	tell := func(text string) {

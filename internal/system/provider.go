@@ -113,6 +113,13 @@ type Publisher interface {
 	Endpoints(ctx context.Context) ([]metrics.Endpoint, error)
 }
 
+// Monitored is a Session whose system has a Prometheus of its own.
+type Monitored interface {
+	// Prometheus is where it is, and what tells it who asks. Access has what the user has
+	// said already.
+	Prometheus(ctx context.Context, access metrics.Access) (url string, found metrics.Access, err error)
+}
+
 // Request is what a session is opened for.
 type Request struct {
 	Host

@@ -68,6 +68,7 @@ type experimentFlags struct {
 	vary             []string
 	pace, scrape     string
 	guards           []string
+	prometheus       prometheusFlags
 	signatures       string
 	documented
 	// record and result
@@ -97,6 +98,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")
 	flags.StringArrayVar(&f.plan.GuardQueries, "guard-query", nil, "end a step once metrics are not as this `objective` wants them: \"query 'PROMQL' OP VALUE\"; may be repeated")
+	f.prometheus.add(cmd)
 	f.addSignatures(cmd)
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
@@ -266,6 +268,7 @@ neither beside it nor below the working directory, unless --allow does, too.`,
 	}
 	f.addDryRun(cmd)
 	f.addOwn(cmd, func(settings.Field) bool { return true }, ofConsent()...)
+	f.prometheus.add(cmd)
 	f.addSignatures(cmd)
 	f.addUserData(cmd)
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "variable of a configuration, or a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
@@ -486,6 +489,10 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 		// Further goals stand beside the workload's own.
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
 	}
+	access, err := x.flags.prometheus.access(p, x.plan)
+	if err != nil {
+		return err
+	}
 	levels := x.askedIn()
 	given := x.plan.Axis.Search
 	fromOpen, stepOpen := given == nil || given.From == 0, given == nil || given.Step == 0
@@ -508,6 +515,7 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	}
 	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen, file: x.file}
 	r.under(p, stop, x.flags)
+	r.access = access
 	if x.flags.dryRun {
 		return r.outline(x.cmd.Context(), x.flags.output)
 	}
@@ -648,7 +656,7 @@ func (x *experimentCommand) flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"until", "--until"}, {"fresh", "--fresh"},
-		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"guardQueries", "--guard-query"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"guardQueries", "--guard-query"}, {"prometheus.url", "--prometheus"}, {"prometheus.match", "--prometheus-match"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "

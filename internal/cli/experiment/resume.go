@@ -140,11 +140,15 @@ func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir
 	if err := loaded.Hide(w, p.Secrets); err != nil {
 		return nil, err
 	}
+	access, err := f.prometheus.access(p, loaded)
+	if err != nil {
+		return nil, err
+	}
 	loaded.Default(w)
 	if err := loaded.Validate(w); err != nil {
 		return nil, process.Usagef("", "%w", err)
 	}
-	return &runner{plan: loaded, workload: w}, nil
+	return &runner{plan: loaded, workload: w, access: access}, nil
 }
 
 // giveSecrets takes the values of secret parameters that a plan does not have, or

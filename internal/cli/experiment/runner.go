@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -38,6 +39,7 @@ type runner struct {
 	file               string // that the plan came from, "" for flags
 	// guards are what a run before this one has said of its guards.
 	guards string
+	access metrics.Access // to a Prometheus
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
@@ -109,6 +111,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	job := run.Job{
 		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out, Keep: keep,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
+		Access: r.access,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)
 			judged(dir, result, err)

@@ -2,9 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
@@ -59,6 +62,44 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 		err = nil
 	}
 	return list, err
+}
+
+// Prometheus implements system.Monitored: the querier of OpenShift's monitoring, by its
+// route, which a user with the role cluster-monitoring-view may ask by his token.
+func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string, metrics.Access, error) {
+	get := func(path string, into any) error {
+		text, err := s.cluster.client.Typed.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, into)
+	}
+	var route struct{ Spec struct{ Host string } }
+	if err := get("/apis/route.openshift.io/v1/namespaces/openshift-monitoring/routes/thanos-querier", &route); err != nil {
+		return "", access, fmt.Errorf("get route openshift-monitoring/thanos-querier: %w", err)
+	}
+	config := s.cluster.client.Config
+	if access.Token == "" && access.User == "" {
+		access.Token = config.BearerToken
+		if config.BearerTokenFile != "" {
+			token, err := os.ReadFile(config.BearerTokenFile)
+			if err != nil {
+				return "", access, err
+			}
+			access.Token = strings.TrimSpace(string(token))
+		}
+		if access.Token == "" {
+			return "", access, errors.New("the kubeconfig has no token, which it asks for: 'oc login' gets one, or --prometheus-token-file has one")
+		}
+	}
+	if len(access.CA) == 0 && !access.Insecure {
+		// Who signs the certificates of routes: any user may read that.
+		var ca struct{ Data map[string]string }
+		if err := get("/api/v1/namespaces/openshift-config-managed/configmaps/default-ingress-cert", &ca); err == nil {
+			access.CA = []byte(ca.Data["ca-bundle.crt"])
+		}
+	}
+	return "https://" + route.Spec.Host, access, nil
 }
 
 // drawNodes draws as many of the nodes that have a kubelet, by the plan's seed.

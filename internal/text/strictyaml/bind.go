@@ -232,7 +232,7 @@ func fieldByIndex(v reflect.Value, index []int) reflect.Value {
 }
 
 func (b *binder) unknownKey(e Entry, path string, fields []field) {
-	const few = 28 // keys that still read well in a hint
+	const few = 32 // keys that still read well in a hint
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name

@@ -1,0 +1,319 @@
+package metrics
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/value"
+)
+
+// Remote is a Prometheus of somebody's, or what speaks as one. It is asked for the
+// samples that it has of a step, which are kept as those that are scraped.
+type Remote struct {
+	// URL has no secret in it: what tells who asks is the transport's.
+	URL       string
+	Transport http.RoundTripper
+	// Selectors are those of the series that are asked for.
+	Selectors []string
+}
+
+// Access is what tells a Remote who asks, and how it is known. The zero value tells
+// nothing, and knows what the machine does.
+type Access struct {
+	Token          string // a bearer's
+	User, Password string
+	CA             []byte // certificates in PEM that are trusted besides
+	Insecure       bool   // any certificate is
+}
+
+// Transport makes requests with it, to one host alone.
+func (a Access) Transport() (http.RoundTripper, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: a.Insecure}
+	if len(a.CA) > 0 {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM(a.CA) {
+			return nil, errors.New("there is no certificate in PEM in it")
+		}
+		t.TLSClientConfig.RootCAs = roots
+	}
+	return authorized{t, a}, nil
+}
+
+type authorized struct {
+	http.RoundTripper
+	Access
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	switch {
+	case r.Response != nil: // a redirection, which may lead to another host
+		return nil, errors.New("it redirects")
+	case a.Token != "":
+		r.Header.Set("Authorization", "Bearer "+a.Token)
+	case a.User != "":
+		r.SetBasicAuth(a.User, a.Password)
+	}
+	return a.RoundTripper.RoundTrip(r)
+}
+
+const (
+	// remoteJob is the job of a Remote as an endpoint.
+	remoteJob = "remote-prometheus"
+	// remoteBefore is how far before the run's start samples are asked for, so that a
+	// first step has some, and remoteLate how late a sample may come to a Remote.
+	remoteBefore = time.Minute
+	remoteLate   = 30 * time.Second
+	// remoteTimeout is how long a Remote has to answer all.
+	remoteTimeout = 15 * time.Second
+	// mostAhead is by how much clocks may differ before that is said.
+	mostAhead = 2 * time.Second
+)
+
+// host is where it is, as a result names it.
+func (r *Remote) host() string {
+	if u, err := url.Parse(r.URL); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "it"
+}
+
+// bounded is a transport whose answers are no larger than they may be.
+type bounded struct {
+	http.RoundTripper
+	most int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{&boundedReader{io.LimitedReader{R: answer.Body, N: b.most + 1}, b.most}, answer.Body}
+	}
+	return answer, err
+}
+
+type boundedReader struct {
+	io.LimitedReader
+	most int64
+}
+
+func (r *boundedReader) Read(p []byte) (int, error) {
+	n, err := r.LimitedReader.Read(p)
+	if r.N <= 0 {
+		return n, fmt.Errorf("it answered more than %d MiB", r.most>>20)
+	}
+	return n, err
+}
+
+// Fetch asks the Remote for what it has until a time, from where it was last asked. What
+// it does not tell is a gap on record, and asked for again the next time.
+func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
+	if s.Remote == nil || ctx.Err() != nil {
+		return
+	}
+	s.rounds.Lock()
+	defer s.rounds.Unlock()
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
+	defer cancel()
+	if s.remote == nil {
+		s.remote = &source{Endpoint: Endpoint{Job: remoteJob, Instance: s.Remote.host()}, id: -1, refs: make(map[string]int), there: true}
+		s.fetched = until.Add(-remoteBefore)
+		if !s.Start.IsZero() {
+			s.fetched = s.Start.Add(-remoteBefore)
+		}
+	}
+	began := s.Now()
+	found, err := s.ask(ctx, until)
+	took := s.Now().Sub(began)
+	if outer.Err() != nil {
+		return // the run has ended
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.remote
+	if err != nil {
+		text := strings.ReplaceAll(err.Error(), s.Remote.URL, s.Remote.host())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			text = fmt.Sprintf("it did not answer within %v", remoteTimeout)
+		}
+		s.say("remote", "the Prometheus at %s could not be asked at %s: %s; what depends on it is not known", e.Instance, began.UTC().Format(time.TimeOnly), text)
+		s.begin(frameScrape, e, until.UnixMilli())
+		s.payload = binary.AppendUvarint(s.payload, uint64(max(took.Microseconds(), 0)))
+		s.text(s.Secrets.Message(text))
+		s.write()
+		return
+	}
+	s.fetched = until
+	s.keep(e, found, until, took)
+}
+
+// fetched is a series of a Remote, with its samples since it was last asked, by time.
+type fetched struct {
+	model.Metric
+	values []model.SamplePair
+	ended  bool // it is there no more
+}
+
+// ask asks for all series.
+func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched, error) {
+	client, err := api.NewClient(api.Config{Address: s.Remote.URL, RoundTripper: bounded{s.Remote.Transport, s.most}})
+	if err != nil {
+		return nil, err
+	}
+	remote := v1.NewAPI(client)
+	query := func(text string, at time.Time) (model.Value, error) {
+		v, warnings, err := remote.Query(ctx, text, at)
+		if of, ok := errors.AsType[*v1.Error](err); ok && of.Type == v1.ErrClient {
+			return nil, fmt.Errorf("it refused: %s", of.Msg)
+		}
+		if err == nil && len(warnings) > 0 {
+			err = fmt.Errorf("its answer is partial: %s", strings.Join(warnings, "; "))
+		}
+		return v, err
+	}
+	if !s.clocked {
+		now, err := query("time()", time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		if of, ok := now.(*model.Scalar); ok {
+			s.clocked = true
+			if ahead := of.Timestamp.Time().Sub(s.Now()); ahead.Abs() > mostAhead {
+				s.mu.Lock()
+				s.say("clock", "the clock of the Prometheus at %s is %.0f s ahead of this machine's: its samples are by so much at the wrong time", s.Remote.host(), ahead.Seconds())
+				s.mu.Unlock()
+			}
+		}
+	}
+	found := make(map[string]*fetched)
+	window := until.Sub(s.fetched) + remoteLate
+	for _, selector := range s.Remote.Selectors {
+		v, err := query(selector+"["+rangeText(window)+"]", until)
+		if err != nil {
+			return nil, err
+		}
+		all, ok := v.(model.Matrix)
+		if !ok {
+			return nil, fmt.Errorf("it answered a %s for %s", v.Type(), selector)
+		}
+		for _, one := range all {
+			found[one.Metric.String()] = &fetched{Metric: one.Metric, values: one.Values, ended: true}
+		}
+		if v, err = query(selector, until); err != nil {
+			return nil, err
+		}
+		now, _ := v.(model.Vector)
+		for _, one := range now {
+			if of := found[one.Metric.String()]; of != nil {
+				of.ended = false
+			}
+		}
+	}
+	return found, nil
+}
+
+// keep appends what a Remote has told: as many frames as there are samples of a series,
+// for each frame has one of each.
+func (s *Scraper) keep(e *source, found map[string]*fetched, until time.Time, took time.Duration) {
+	s.fresh, s.defined = s.fresh[:0], s.defined[:0]
+	type row struct {
+		ref    int
+		values []model.SamplePair
+	}
+	var rows []row
+	var apart []int64
+	most := 0
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		of := found[key]
+		ref, known := e.refs[key]
+		if !known {
+			if s.series >= s.MaxSeries {
+				s.say("series", "there are more than %d series of metrics: further ones are left out (--max-series)", s.MaxSeries)
+				break
+			}
+			ref = s.defineRemote(e, of.Metric, key)
+		}
+		last, live := e.series[ref].time, e.series[ref].live
+		values := slices.DeleteFunc(of.values, func(p model.SamplePair) bool { return int64(p.Timestamp) <= last })
+		for i := 1; i < len(values); i++ {
+			apart = append(apart, int64(values[i].Timestamp-values[i-1].Timestamp))
+		}
+		if of.ended && (len(values) > 0 || live) {
+			at := model.TimeFromUnixNano(until.UnixNano())
+			if n := len(values); n > 0 {
+				at = max(at, values[n-1].Timestamp+1)
+			}
+			values = append(values, model.SamplePair{Timestamp: at, Value: model.SampleValue(math.Float64frombits(value.StaleNaN))})
+		}
+		most = max(most, len(values))
+		rows = append(rows, row{ref, values})
+	}
+	if slices.Sort(apart); len(apart) > 0 {
+		if each := time.Duration(apart[len(apart)/2]) * time.Millisecond; each > s.Every*3/2 {
+			s.say("sparse", "the Prometheus at %s has a sample each %v: a hold that is not much longer has no rate", s.Remote.host(), each.Round(time.Second))
+		}
+	}
+	for i := range max(most, 1) {
+		e.round++
+		for k := range e.series { // none is gone: each tells by itself when it is
+			e.series[k].round = e.round
+		}
+		s.samples = s.samples[:0]
+		for _, r := range rows {
+			if i < len(r.values) {
+				s.samples = append(s.samples, sample{r.ref, float64(r.values[i].Value), int64(r.values[i].Timestamp)})
+			}
+		}
+		s.begin(frameScrape, e, until.UnixMilli())
+		s.payload = binary.AppendUvarint(s.payload, uint64(max(took.Microseconds(), 0)))
+		s.text("")
+		s.commit(e)
+		s.write()
+		s.fresh, s.defined = s.fresh[:0], s.defined[:0]
+	}
+	for _, r := range rows {
+		if n := len(r.values); n > 0 && value.IsStaleNaN(float64(r.values[n-1].Value)) {
+			e.series[r.ref].live = false
+		}
+	}
+}
+
+// defineRemote gives a new series a number. Its labels are its own: what it does not
+// have of an endpoint's is empty.
+func (s *Scraper) defineRemote(e *source, labels model.Metric, key string) int {
+	list := []string{}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, string(name), s.Secrets.Message(string(labels[name])))
+	}
+	for _, name := range []string{"job", "instance"} {
+		if _, ok := labels[model.LabelName(name)]; !ok {
+			list = append(list, name, "")
+		}
+	}
+	return s.number(e, list, key, true)
+}
