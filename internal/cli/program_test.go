@@ -166,9 +166,8 @@ func TestInterrupts(t *testing.T) {
 		if r := p.Result(t, "r"); r.Verdict != slo.Inconclusive || r.Steps[0].Objects.Intended < 40 {
 			t.Errorf("verdict %s, %+v", r.Verdict, r.Steps[0].Objects)
 		}
-		if left := p.Leftovers(t); len(left) != 0 {
-			t.Errorf("left %+v", left)
-		}
+		// On a busy machine the run does not wait for the end of all, and says so.
+		harness.Await(t, "the cluster to finish the removal", func() bool { return len(p.Leftovers(t)) == 0 })
 	})
 	t.Run("two do not wait, and leave nothing", func(t *testing.T) {
 		t.Parallel()
