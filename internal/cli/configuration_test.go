@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -220,7 +224,24 @@ func TestKubeBurnerInit(t *testing.T) {
 		"bound.yml":    "global:\n  measurements:\n  - {name: podLatency, thresholds: [{conditionType: Ready, metric: P99, threshold: 1us}]}\njobs:\n- {name: more, qps: 100, burst: 9, namespace: 'b-{{ .SUFFIX }}', objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}]}\n",
 		"metadata.yml": "team: a\nbuild: 7\n",
 	})
-	got := p.RunTo(t, "r", "kube-burner", "init", "-c", "bound.yml", "--lab", p.Lab, "--uuid", "mine", "--user-metadata", "metadata.yml", "--metrics-directory", filepath.Join(p.Dir, "elsewhere"), "--skip-log-file", "--set", "SUFFIX=x")
+	var documents atomic.Int64
+	search := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		if _, password, _ := q.BasicAuth(); password == "sw0rdf1sh" && q.URL.Path == "/_bulk" {
+			documents.Add(int64(bytes.Count(body, []byte(`{"index":{"_index":"runs",`))))
+		}
+		io.WriteString(w, `{"errors":false,"items":[]}`)
+	}))
+	t.Cleanup(search.Close)
+	got := p.RunTo(t, "r", "kube-burner", "init", "-c", "bound.yml", "--lab", p.Lab, "--uuid", "mine", "--user-metadata", "metadata.yml", "--metrics-directory", filepath.Join(p.Dir, "elsewhere"), "--skip-log-file", "--set", "SUFFIX=x", "--es-server", "http://me:sw0rdf1sh@"+search.Listener.Addr().String(), "--es-index", "runs")
+	if documents.Load() != 9 { // 2 pods, 6 milestones, 1 job
+		t.Errorf("%d documents were sent: %+v", documents.Load(), got)
+	}
+	for _, name := range []string{record.ExperimentFile, "kube-burner.json", record.ResultFile, record.ReportFile} {
+		if text, err := os.ReadFile(filepath.Join(p.Dir, "r", name)); err != nil || bytes.Contains(text, []byte("sw0rdf1sh")) {
+			t.Errorf("%s has the password, or is not there: %v", name, err)
+		}
+	}
 	made := documentsIn(t, filepath.Join(p.Dir, "elsewhere"))
 	s := made["jobSummary.json"]
 	if got.Code != 4 && !strings.Contains(got.Stdout, "invalid") || len(s) != 1 || s[0]["passed"] != false || s[0]["uuid"] != "mine" || s[0]["team"] != "a" || s[0]["build"] != 7.0 {
@@ -303,7 +324,11 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"no cluster", "kube-burner init -c mixed.yml --set ITERATIONS=1", []string{"which cluster? $KUBECONFIG is not read", "--kubeconfig FILE"}},
 		{"no configuration", "kube-burner init --lab x", []string{"--config is missing"}},
 		{"a configuration that is none", "kube-burner init -c workload.yml --lab x", []string{"is not a configuration of kube-burner"}},
-		{"an indexer that is not served", "kube-burner init -c mixed.yml --lab x --es-server https://e", []string{"--es-server is not served yet", "--local-indexing"}},
+		{"an indexer without an index", "kube-burner init -c mixed.yml --lab x --es-server https://e", []string{"--es-server and --es-index go together"}},
+		{"an indexer that is none", "kube-burner init -c mixed.yml --lab x --es-server me:secret@e --es-index x", []string{"want the URL of a server"}},
+		{"an import of nothing", "kube-burner import --es-server http://e --es-index x", []string{"name either --tarball or --metrics-directory"}},
+		{"an import of what is not there", "kube-burner import --tarball mixed.tgz --es-server http://e --es-index x", []string{"there is no mixed.tgz"}},
+		{"an import of what is none", "kube-burner import --tarball mixed.yml --es-server http://e --es-index x", []string{"it is no tarball"}},
 		{"an endpoint that is not served", "kube-burner init -c mixed.yml --lab x -e e.yml", []string{"--metrics-endpoint is not served yet"}},
 		{"a flag that is none", "kube-burner init --confg mixed.yml", []string{"unknown flag", "did you mean --config?"}},
 		{"a command that is not served", "kube-burner measure --duration 3s", []string{"kube-burner's measure is not served yet"}},

@@ -23,13 +23,17 @@ type documented struct {
 	// written although it says nothing.
 	into  string
 	local bool
-	ended *ended
+	// server gets them too, unless it has no URL.
+	server documents.Server
+	ended  *ended
 }
 
 // ended is how a run ended.
 type ended struct {
 	result *result.Result
 	err    error // why it was cut
+	// unsent says that the documents are not where they were to be.
+	unsent bool
 }
 
 // keep is what writes the configuration, as it is run, into the directory of a run whose
@@ -72,7 +76,7 @@ func (d documented) staysHere(c *kubeburner.Config) error {
 // document writes the documents of a run where its configuration says.
 func (r *runner) document(dir record.Dir) error {
 	c, err := documents.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(c.Places) == 0 {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(c.Places) == 0 && r.server.URL == "" {
 		return nil
 	}
 	if err != nil {
@@ -91,7 +95,15 @@ func (r *runner) document(dir record.Dir) error {
 			r.p.Printf("Documents: %d files in %s\n", n, place.Directory)
 		}
 	}
-	return nil
+	if r.server.URL == "" {
+		return nil
+	}
+	defer r.p.WaitFor("sending the documents")()
+	n, err := r.server.Send(r.stop.Hard, documents.Items(list))
+	if err == nil && !r.quiet {
+		r.p.Printf("Documents: %d sent to the index %s\n", n, r.server.Index)
+	}
+	return err
 }
 
 // writeDocuments writes the documents of a record that was judged into a directory.

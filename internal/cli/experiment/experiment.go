@@ -544,6 +544,9 @@ func (r *runner) show(f *experimentFlags) error {
 				f.ended.result, f.ended.err = result, err
 			}
 			if writeErr := r.document(dir); writeErr != nil {
+				if f.ended != nil {
+					f.ended.unsent = true
+				}
 				p.Logf("warning: %v; 'plimsoll analyze %s --documents DIR' writes the documents\n", writeErr, dir)
 			}
 		}

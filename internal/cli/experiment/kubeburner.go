@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/documents"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -34,12 +37,11 @@ const (
 
 // newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
 func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop)}
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop)}
 	for _, c := range [...]struct{ name, short, hint string }{
 		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
 		{"index", "Collect metrics of a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
 		{"check-alerts", "Evaluate alerts over a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
-		{"import", "Send the documents of a tarball to an indexer", "the documents are files of JSON arrays, as kube-burner's are"},
 		{"destroy", "Remove what a run has made", "a run removes what it made; 'plimsoll clean --kubeconfig FILE' removes what killed runs left"},
 	} {
 		verbs = append(verbs, &cobra.Command{
@@ -93,8 +95,6 @@ func refusals() []*refusal {
 	return []*refusal{
 		{name: "configmap", value: "name", hint: "give the file with --config"},
 		{name: "metrics-endpoint", short: "e", value: "file", hint: "--scrape reads the cluster's own metrics into the run's directory; an indexer of type local in the configuration says where documents go"},
-		{name: "es-server", value: "URL", hint: "--local-indexing writes the documents as files"},
-		{name: "es-index", value: "name", hint: "--local-indexing writes the documents as files"},
 		{name: "alert-profile", value: "file", hint: "objectives are thresholds of podLatency in the configuration"},
 	}
 }
@@ -131,6 +131,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVar(&f.metadata, "user-metadata", "", "YAML `file` with what each document has besides")
 	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents (default the configuration's, or collected-metrics-UUID)")
+	addServer(flags, &f.server)
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
 	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
 	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: no Prometheus is asked")
@@ -165,6 +166,10 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 	if !namesCluster(cmd) && !f.dryRun {
 		return process.Usagef("--kubeconfig FILE, --kube-context NAME or --lab NAME; any other flag of a lab, such as --lab-start-latency, makes a private one", "which cluster? $KUBECONFIG is not read")
 	}
+	if err := checkServer(cmd, f.server); err != nil {
+		return err
+	}
+	f.server.Client = new(http.Client)
 	if f.metadata != "" {
 		text, err := size.ReadFile(f.metadata)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -218,6 +223,9 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 // burnerCode is how a run ended in kube-burner's codes.
 func burnerCode(err error, e *ended) error {
 	code := process.ExitCode(err)
+	if code == process.ExitHeld && e.unsent {
+		return process.ExitError(burnerFailed)
+	}
 	if e.result == nil || code == process.ExitHeld || code >= process.ExitInterrupted-1 {
 		return err
 	}
@@ -233,6 +241,69 @@ func burnerCode(err error, e *ended) error {
 		code = burnerFailed
 	}
 	return process.ExitError(code)
+}
+
+// addServer adds the flags that name a server for documents.
+func addServer(flags *pflag.FlagSet, s *documents.Server) {
+	flags.StringVar(&s.URL, "es-server", "", "`URL` of an OpenSearch or Elasticsearch that the documents are sent to")
+	flags.StringVar(&s.Index, "es-index", "", "`name` of the index there")
+}
+
+// checkServer refuses a server without an index, the other way round, and what is neither.
+func checkServer(cmd *cobra.Command, s documents.Server) error {
+	if _, given := process.FirstChanged(cmd, "es-server", "es-index"); !given {
+		return nil
+	}
+	if s.URL == "" || s.Index == "" {
+		return process.Usagef("for example --es-server https://search:9200 --es-index ripsaw-kube-burner", "--es-server and --es-index go together")
+	}
+	if err := s.Check(); err != nil {
+		return process.Usagef("", "--es-server, --es-index: %w", err)
+	}
+	return nil
+}
+
+// newImportCommand sends documents that were written to files.
+func newImportCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	var tarball, directory string
+	server := documents.Server{Client: new(http.Client)}
+	cmd := &cobra.Command{
+		Use:   "import --tarball FILE --es-server URL --es-index NAME",
+		Short: "Send documents of files to an OpenSearch or Elasticsearch",
+		Long: `Send documents, which kube-burner or a run of this program has written, to an index.
+Each has an ID of what it says: what is sent twice stands there once.`,
+		Args: process.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if (tarball == "") == (directory == "") {
+				return process.Usagef("", "name either --tarball or --metrics-directory")
+			}
+			if server.URL == "" {
+				return process.Usagef("for example --es-server https://search:9200 --es-index ripsaw-kube-burner", "where to? --es-server is missing")
+			}
+			if err := checkServer(cmd, server); err != nil {
+				return err
+			}
+			name := tarball + directory
+			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+				return process.Usagef(nearest.File(name), "there is no %s", name)
+			}
+			sent := p.WaitFor("sending the documents")
+			n, err := server.Send(stop.Soft, documents.Stored(name))
+			sent()
+			if err == nil && n == 0 {
+				err = process.Usagef("", "%s has no documents: want files of JSON arrays", name)
+			}
+			if err == nil {
+				p.Printf("%d documents sent to the index %s\n", n, server.Index)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&tarball, "tarball", "", "the documents, a `file`")
+	flags.StringVar(&directory, "metrics-directory", "", "the documents, a `directory` of files")
+	addServer(flags, &server)
+	return cmd
 }
 
 // newHealthCheckCommand is check without a workload.

@@ -1,0 +1,246 @@
+package documents
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Server is an index of an OpenSearch or Elasticsearch that takes documents.
+type Server struct {
+	// URL may name a user and a password.
+	URL, Index string
+	Client     *http.Client
+}
+
+// Check says what is wrong with the server's address or the index's name.
+func (s Server) Check() error {
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return errors.New("want the URL of a server, such as https://user:password@search:9200") // which may hold a password
+	case s.Index == "" || s.Index != strings.ToLower(s.Index) || strings.ContainsAny(s.Index, " ,/\\*?\"<>|#:") || strings.HasPrefix(s.Index, "_"):
+		return fmt.Errorf("%q names no index: want lower case without blanks, slashes and wildcards", s.Index)
+	}
+	return nil
+}
+
+// host is the server without its user and password.
+func (s Server) host() string {
+	if u, err := url.Parse(s.URL); err == nil {
+		return u.Host
+	}
+	return ""
+}
+
+// bulk bounds what is sent at once; a server takes 100 MB by default, and 5 to 15 are
+// advised.
+const bulk = 5 << 20
+
+// Send sends documents, by the bulk API. Each has an ID of what it says, so that one that
+// is sent again does not stand there twice. It returns how many are there.
+func (s Server) Send(ctx context.Context, list iter.Seq2[json.RawMessage, error]) (sent int, err error) {
+	var lines bytes.Buffer
+	n := 0
+	flush := func() error {
+		if n == 0 {
+			return nil
+		}
+		if err := s.sendBulk(ctx, lines.Bytes()); err != nil {
+			return fmt.Errorf("send documents to %s: %w", s.host(), err)
+		}
+		sent, n = sent+n, 0
+		lines.Reset()
+		return nil
+	}
+	for text, err := range list {
+		if err != nil {
+			return sent, err
+		}
+		var line bytes.Buffer
+		if err := json.Compact(&line, text); err != nil {
+			return sent, err
+		}
+		fmt.Fprintf(&lines, "{\"index\":{\"_index\":%q,\"_id\":\"%x\"}}\n%s\n", s.Index, sha256.Sum256(line.Bytes()), line.Bytes())
+		if n++; lines.Len() >= bulk {
+			if err := flush(); err != nil {
+				return sent, err
+			}
+		}
+	}
+	return sent, flush()
+}
+
+// sendBulk makes one request, again where the server is busy.
+func (s Server) sendBulk(ctx context.Context, body []byte) error {
+	for wait := time.Second; ; wait *= 2 {
+		again, err := s.post(ctx, body)
+		if err == nil || !again || wait > 4*time.Second {
+			return err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s Server) post(ctx context.Context, body []byte) (again bool, err error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(s.URL, "/")+"/_bulk", bytes.NewReader(body))
+	if err != nil {
+		return false, errors.New("its URL cannot be read")
+	}
+	q.Header.Set("Content-Type", "application/x-ndjson")
+	r, err := s.Client.Do(q)
+	if err != nil {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
+			err = inner.Err // it names the URL
+		}
+		return true, err
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return true, err
+	}
+	if r.StatusCode != http.StatusOK {
+		return r.StatusCode == http.StatusTooManyRequests || r.StatusCode >= 500, fmt.Errorf("it answers %s: %s", r.Status, text[:min(len(text), 200)])
+	}
+	var answer struct {
+		Items []map[string]struct {
+			Status int
+			Error  struct{ Type, Reason string }
+		}
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return false, fmt.Errorf("its answer is no answer of the bulk API: %w", err)
+	}
+	refused := 0
+	for _, item := range answer.Items {
+		for _, of := range item {
+			if of.Status >= 300 {
+				refused++
+				again = of.Status == http.StatusTooManyRequests
+				err = cmp.Or(err, fmt.Errorf("%s: %s", of.Error.Type, of.Error.Reason))
+			}
+		}
+	}
+	if refused == 0 {
+		return false, nil
+	}
+	return again, fmt.Errorf("it refuses %d of %d documents: %w", refused, len(answer.Items), err)
+}
+
+// Items are what documents hold, one after the other.
+func Items(list []Document) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		for _, d := range list {
+			for _, item := range d.Items {
+				text, err := json.Marshal(item)
+				if !yield(text, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Stored are the documents of a directory, or of a tarball of one, as they are read.
+func Stored(name string) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			err = storedIn(name, yield)
+		default:
+			err = packedIn(name, yield)
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, fmt.Errorf("read the documents of %s: %w", name, err))
+		}
+	}
+}
+
+// errEnough ends a walk of which nothing more is asked.
+var errEnough = errors.New("nothing more is asked for")
+
+func storedIn(dir string, yield func(json.RawMessage, error) bool) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	slices.Sort(files)
+	for _, file := range files {
+		f, openErr := os.Open(file)
+		if openErr != nil {
+			return openErr
+		}
+		err = eachOf(f, filepath.Base(file), yield)
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func packedIn(name string, yield func(json.RawMessage, error) bool) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		return fmt.Errorf("it is no tarball: %w", err)
+	}
+	for archive := tar.NewReader(unzipped); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && h.Typeflag == tar.TypeReg && path.Ext(h.Name) == ".json" {
+			err = eachOf(archive, h.Name, yield)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// eachOf reads an array, one document after the other.
+func eachOf(from io.Reader, name string, yield func(json.RawMessage, error) bool) error {
+	d := json.NewDecoder(from)
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		return fmt.Errorf("%s is no array of documents", name)
+	}
+	for d.More() {
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if !yield(text, nil) {
+			return errEnough
+		}
+	}
+	_, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("%s is cut off: %w", name, err)
+	}
+	return nil
+}
