@@ -2,6 +2,7 @@ package create
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,6 +54,36 @@ func TestManifestsWithoutRendering(t *testing.T) {
 			if !reflect.DeepEqual(fast, want) {
 				t.Errorf("%s: made\n%s\nnot\n%s", name, fast[0].body, want[0].body)
 			}
+		}
+	}
+}
+
+// A threshold over nothing would hold: kube-burner lets it pass.
+func TestThresholdsOfNoPods(t *testing.T) {
+	t.Parallel()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	bound := []kubeburner.Measurement{{Name: "podLatency", Thresholds: []kubeburner.Threshold{{ConditionType: "Ready", Metric: "P99", Threshold: 5e9}}}}
+	for _, tt := range []struct {
+		why, kind    string
+		replicas     int
+		measurements []kubeburner.Measurement
+		refused      bool
+	}{
+		{"pods", "Pod", 1, bound, false},
+		{"none of them", "Pod", 0, bound, true},
+		{"what is no pod", "ConfigMap", 1, bound, true},
+		{"what is no pod, and no threshold", "ConfigMap", 1, nil, false},
+	} {
+		template, err := kubeburner.CompileTemplate("t", "apiVersion: v1\nkind: "+tt.kind+"\nmetadata: {name: a}\n", kubeburner.TemplateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &kubeburner.Config{Global: kubeburner.Global{Measurements: tt.measurements}, Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: tt.replicas}}}}}
+		_, err = Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil)
+		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "Ready p99 <= 5s") {
+			t.Errorf("%s: %v", tt.why, err)
 		}
 	}
 }

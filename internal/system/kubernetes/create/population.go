@@ -3,6 +3,7 @@ package create
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,8 +43,13 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 		}
 		r.makers = append(r.makers, makers)
 	}
+	makes := false
 	for _, m := range slices.Concat(r.makers...) {
 		m.all = r
+		makes = makes || m.units > 0 && m.job.Objects[m.index].Replicas > 0
+	}
+	if bounds := kubeburner.Thresholds(v.Config); !makes && len(bounds) > 0 {
+		return nil, system.Mistakef("take the thresholds out, or add a job that makes pods", "no job of the configuration makes a pod, and it has thresholds of their latencies (%s): a bound on nothing would hold", strings.Join(bounds, ", "))
 	}
 	return r, nil
 }
