@@ -233,7 +233,7 @@ func TestMeasuredSchedulersLimit(t *testing.T) {
 		t.Fatalf("it is not recognised, but %+v; waits %+v", r.Diagnosis, r.Steps[0].Bottleneck)
 	}
 	t.Log(r.Diagnosis[i].Evidence)
-	for _, want := range []string{"waits for the scheduler", "a limit of about 20 requests a second"} {
+	for _, want := range []string{"waits for the scheduler", "20 a second", "the limit of requests of kube-scheduler's client ("} {
 		if !strings.Contains(r.Diagnosis[i].Evidence, want) {
 			t.Errorf("%q does not say %q", r.Diagnosis[i].Evidence, want)
 		}

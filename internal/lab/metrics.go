@@ -1,10 +1,14 @@
 package lab
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"slices"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,6 +46,38 @@ func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	}
 	return list, nil
 }
+
+// ClientWaits reads how long the requests of a part of the control plane waited for
+// the limit of its own client, by the part's own metrics.
+func (l *Lab) ClientWaits(part string) func(context.Context) ([]realnode.Histogram, error) {
+	return func(ctx context.Context) ([]realnode.Histogram, error) {
+		list, err := l.Endpoints()
+		if err != nil {
+			return nil, err
+		}
+		e := list[slices.IndexFunc(list, func(e metrics.Endpoint) bool { return e.Job == part })]
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := e.Transport.RoundTrip(request)
+		if err != nil {
+			return nil, fmt.Errorf("read the metrics of %s: %w", part, err)
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("read the metrics of %s: %s", part, answer.Status)
+		}
+		text, err := io.ReadAll(io.LimitReader(answer.Body, metricsMost))
+		if err != nil {
+			return nil, fmt.Errorf("read the metrics of %s: %w", part, err)
+		}
+		return realnode.ClientWaits(text)
+	}
+}
+
+// metricsMost bounds what is read of a program's metrics.
+const metricsMost = 64 << 20
 
 // KubeletEndpoints are where a node's kubelet publishes its own metrics and those of
 // its containers, by the API server at an address.

@@ -341,6 +341,9 @@ type ComponentHistogram struct {
 const (
 	CollectionPauses = "pause of garbage collection"
 	CollectionCPU    = "CPU of a garbage collection"
+	// ClientWaits is how long requests of a program waited for the limit of its own
+	// client; there is the sum alone.
+	ClientWaits = "wait for its client's limit"
 )
 
 // SourceMachine is the source of what is read of the whole machine that this program

@@ -98,6 +98,9 @@ type Bound struct {
 	// Waiting is the value that is how many wait for it, "" where that is not
 	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
+	// By is whose milestones wait for it, as their owner is called; "" says that of
+	// none.
+	By string `json:"by,omitempty" yaml:"by"`
 	// Slow says that it is where time went, and not something that was used up.
 	Slow bool `json:"slow,omitempty" yaml:"slow"`
 	// Generator says that it is what makes the load that was short: the rate

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
-	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -67,6 +66,9 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 		useAt.add(edges, waitsAt[node])
 	}
 	bounds = append(boundOf(a, use, a.Limit, a.Most, "", a.Setting), boundOf(a, useAt, a.PerPlaceLimit, a.PerPlace, " of one "+spec.Kind.Place.One, a.PerPlaceSetting)...)
+	for i := range bounds {
+		bounds[i].By = spec.Kind.Owner(a.From)
+	}
 	slices.SortStableFunc(bounds, func(x, y result.BoundShare) int { return cmp.Compare(y.Share, x.Share) })
 	return a, bounds
 }
@@ -123,6 +125,6 @@ func boundOf(a *result.Concurrent, n usedUp, limit, most int, where, setting str
 	return []result.BoundShare{{
 		Name:  cmp.Or(setting, "limit at once"+where),
 		What:  fmt.Sprintf("the limit of %d between %s and %s at once%s%s", limit, a.From, a.To, where, strings.TrimSuffix(" ("+setting+")", " ()")),
-		Share: result.Round(share, 3), Held: most >= limit && share >= limitFull && waiting >= usage.LeastWaiting, Waiting: new(result.Round(waiting, 1)),
+		Share: result.Round(share, 3), Held: most >= limit && share >= limitFull && waiting >= result.LeastWaiting, Waiting: new(result.Round(waiting, 1)),
 	}}
 }

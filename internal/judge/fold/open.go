@@ -133,7 +133,11 @@ func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *r
 	if from, to := f.held(); f.Stream != nil && to > from {
 		n.Bounds = f.readings.BoundsIn(spec.Kind.Bounds, from, to, false)
 	} else if f.Stream == nil {
-		n.Bounds = append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, min(f.Reached, f.End), true)...)
+		until := f.End
+		if f.Reached != Never {
+			until = min(f.Reached, until)
+		}
+		n.Bounds = append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
 	}
 	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
 		return nil, 0

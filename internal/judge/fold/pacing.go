@@ -13,7 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// What makes the pace of a client's limit: its requests come one by one, evenly.
+// What makes the pace of what serves one at a time: they come one by one, evenly.
 const (
 	paceNeeds  = 50   // objects
 	paceSpread = 0.35 // of the median distance, that between the quartiles at most
@@ -27,22 +27,22 @@ const (
 // these can do, and not what the target does.
 const CPUsBusy = 95.0
 
-// pacings are the parts of the step that a limit on requests paced, each in a
-// sentence. Such a limit, as the clients of schedulers and controllers have,
-// lets one request through every 1/QPS seconds. So what it delays comes evenly,
-// and has waited for anything up to 1/QPS, which makes QPS = 1 / (2 x mean wait);
-// where more comes than it lets through, for anything up to the whole backlog's
-// time. What is even because the load came evenly has not waited like that, and
-// one that is short of processors is not even.
-func (f *Facts) pacings(n *result.Bottleneck) []string {
+// paced tells of each milestone that something which serves one at a time paced. A
+// limit of a client's requests, a lock and one worker look alike: what they delay
+// comes evenly, and has waited for anything up to the distance, or up to the whole
+// backlog's time where more comes than they let through. So what it was is said only
+// where a figure of its own says that it was in use while others waited. What is even
+// because the load came evenly has not waited like that, and one that is short of
+// processors is not even.
+func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
+	n := s.Bottleneck
 	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= CPUsBusy || f.Stream != nil {
-		return nil
+		return
 	}
 	own := f.head.Level // of the load, by the second
 	if !f.head.Open {
 		own, _ = strconv.ParseFloat(strings.TrimSuffix(f.head.Pace, "/s"), 64)
 	}
-	var list []string
 	for _, w := range n.Waits {
 		from, to := f.of(w.From), f.of(w.To)
 		if from < 0 {
@@ -74,10 +74,13 @@ func (f *Facts) pacings(n *result.Bottleneck) []string {
 		if up < 0.7*every {
 			continue // they hardly waited
 		}
-		list = append(list, fmt.Sprintf("%s came every %s (half of them %s to %s apart), %.0f a second, after waits for the %s spread evenly up to %s: a limit of about %.0f requests a second on its client paces like that",
-			w.To, result.DurationText(every, 0), result.DurationText(low, 0), result.DurationText(high, 0), 1/every, w.For, result.DurationText(up, 0), 1/every))
+		reason, proof := "ServedOneAtATime", fmt.Sprintf("something serves one at a time, about %.0f/s; not known what", 1/every)
+		if limit := s.Proof(w.For, (f.End - f.Start).Seconds()); limit != "" {
+			reason, proof = "PacedByLimit", limit
+		}
+		tell(reason, fmt.Sprintf("%s came every %s (half of them %s to %s apart), %.0f a second, after waits for the %s spread evenly up to %s: %s",
+			w.To, result.DurationText(every, 0), result.DurationText(low, 0), result.DurationText(high, 0), 1/every, w.For, result.DurationText(up, 0), proof))
 	}
-	return list
 }
 
 // spreadEvenly reports whether waits are spread evenly from 0 to twice their mean
@@ -98,17 +101,20 @@ func spreadEvenly(waits []float64) bool {
 
 // showed tells the signatures what the step shows besides what it was given.
 func (c *Collector) showed(f *Facts, s *Measured) {
-	tell := func(t record.Micros, reason, text string) {
-		c.matcher.Event(t, &record.KubeEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
+	at := f.Start
+	tell := func(reason, text string) {
+		c.matcher.Event(at, &record.KubeEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
 	}
-	for _, x := range f.Stood {
-		tell(x.From, "WritesStoodStill", x.Evidence)
-	}
-	for _, text := range f.pacings(s.Bottleneck) {
-		tell(f.Start, "PacedEvenly", text)
+	f.paced(s, tell)
+	if b := s.Bottleneck.Bound(); b != nil && b.Waiting != nil {
+		tell("LimitInUse", b.String())
 	}
 	for _, text := range s.collections() {
-		tell(f.Start, "GarbageCollection", text)
+		tell("GarbageCollection", text)
+	}
+	for _, x := range f.Stood {
+		at = x.From
+		tell("WritesStoodStill", x.Evidence)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"cmp"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -20,23 +21,34 @@ const (
 	slowSource = 1 // of the drawing of orders
 )
 
+// passage is an object's way to a milestone: since when it waited, and when it was
+// there.
+type passage struct{ from, at record.Micros }
+
 // slowdownOf finds the first milestone of a closed step that was reached less
 // often from some object on; nil for none.
 func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 	if f.Stream != nil || f.head.Open {
 		return nil
 	}
+	since := make([]record.Micros, len(f.units)) // of the last milestone, or of the request
+	for i := range f.units {
+		if since[i] = f.units[i].zero; f.units[i].slot.onRecord {
+			since[i] = f.units[i].slot.sent
+		}
+	}
 	for m, name := range f.names {
 		if m == f.gone {
 			continue
 		}
-		var times []record.Micros
+		var ways []passage
 		for i := range f.units {
 			if u := &f.units[i]; u.own && u.object != nil && u.object.reached(m) != Never {
-				times = append(times, u.object.reached(m))
+				ways = append(ways, passage{since[i], u.object.reached(m)})
+				since[i] = max(since[i], u.object.reached(m))
 			}
 		}
-		if s := slowdownIn(times); s != nil {
+		if s := slowdownIn(ways); s != nil {
 			s.Milestone, s.For = name, spec.Kind.Owner(name)
 			return s
 		}
@@ -47,11 +59,19 @@ func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 	return nil
 }
 
-// slowdownIn finds the clearest slowdown in when objects reached a milestone.
-func slowdownIn(times []record.Micros) *result.Slowdown {
-	size := len(times) / slowParts
+// slowdownIn finds the clearest slowdown in when objects reached a milestone. Where
+// the load itself comes to its end fewer arrive, too, and where each takes its own
+// time the slow ones come last: that is none. So who came to wait later must have
+// waited longer, as behind others.
+func slowdownIn(ways []passage) *result.Slowdown {
+	size := len(ways) / slowParts
 	if size < slowLeast {
 		return nil
+	}
+	slices.SortStableFunc(ways, func(a, b passage) int { return cmp.Compare(a.from, b.from) })
+	times, waited := make([]record.Micros, len(ways)), make([]float64, len(ways)+1)
+	for i, w := range ways {
+		times[i], waited[i+1] = w.at, waited[i]+max(w.at-w.from, 0).Seconds()
 	}
 	slices.Sort(times)
 	var took []float64 // by each part, in seconds
@@ -78,7 +98,8 @@ func slowdownIn(times []record.Micros) *result.Slowdown {
 			continue
 		}
 		s := &result.Slowdown{After: c.At * size, Of: len(times), Before: pace(begin, c.At), Then: pace(c.At, end)}
-		if s.Then <= slowTo*s.Before && (found == nil || s.Then/s.Before < found.Then/found.Before) {
+		earlier, later := waited[s.After]/float64(s.After), (waited[s.Of]-waited[s.After])/float64(s.Of-s.After)
+		if s.Then <= slowTo*s.Before && earlier <= slowTo*later && (found == nil || s.Then/s.Before < found.Then/found.Before) {
 			found = s
 		}
 	}

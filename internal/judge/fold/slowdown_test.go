@@ -2,6 +2,7 @@ package fold
 
 import (
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,34 +21,47 @@ func TestSlowdownOfNewsInOneMicrosecond(t *testing.T) {
 		{"slowly, and then a burst", 1e6, 0},
 		{"one microsecond apart, and then slowly", 1, 1e6},
 	} {
-		var times []record.Micros
+		var ways []passage
 		at := record.Micros(0)
 		for i := range 400 {
-			times = append(times, at)
+			ways = append(ways, passage{0, at})
 			if at += tt.apart; i >= 200 {
 				at += tt.later - tt.apart
 			}
 		}
-		slices.Reverse(times)
-		if _, err := json.Marshal(slowdownIn(times)); err != nil {
+		slices.Reverse(ways)
+		if _, err := json.Marshal(slowdownIn(ways)); err != nil {
 			t.Errorf("%s: %v", tt.why, err)
 		}
 	}
 }
 
-// Where fewer come from then on is found, about there, and nothing where they
-// come as before, or faster.
+// Where fewer come from then on is found, about there, and nothing where they come
+// as before, or faster. The same fall in pace is no slowdown where the load comes to
+// its end, or where each takes its own time.
 func TestSlowdown(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
-	come := func(n int, gap func(i int) float64) (times []record.Micros) {
-		at := 0.0
+	// served are taken one after the other, each for the gap before it, and came to
+	// wait so many a second.
+	served := func(n int, perSecond float64, gap func(i int) float64) (ways []passage) {
+		free := 0.0
 		for i := range n {
-			at += gap(i)
-			times = append(times, record.Micros(1e6*at))
+			from := float64(i) / perSecond
+			free = max(free, from) + gap(i)
+			ways = append(ways, passage{record.Micros(1e6 * from), record.Micros(1e6 * free)})
 		}
-		draw.Shuffle(len(times), func(i, j int) { times[i], times[j] = times[j], times[i] })
-		return times
+		draw.Shuffle(len(ways), func(i, j int) { ways[i], ways[j] = ways[j], ways[i] })
+		return ways
 	}
+	// alone are each as long as they take, and come at these times.
+	alone := func(n int, from func(i int) float64, took func() float64) (ways []passage) {
+		for i := range n {
+			at := from(i)
+			ways = append(ways, passage{record.Micros(1e6 * at), record.Micros(1e6 * (at + took()))})
+		}
+		return ways
+	}
+	come := func(n int, gap func(i int) float64) []passage { return served(n, 1e6, gap) }
 	from := func(first, then float64, at int) func(int) float64 {
 		return func(i int) float64 {
 			if i < at {
@@ -56,22 +70,47 @@ func TestSlowdown(t *testing.T) {
 			return then * draw.ExpFloat64()
 		}
 	}
+	// closed has 16 under way at once, and is served 60 a second, then 20.
+	closed := func(n, at int) (ways []passage) {
+		free := 0.0
+		for i := range n {
+			way := passage{}
+			if i >= 16 {
+				way.from = ways[i-16].at
+			}
+			free += from(1.0/60, 1.0/20, at)(i)
+			way.at = record.Micros(1e6 * free)
+			ways = append(ways, way)
+		}
+		return ways
+	}
+	falls := func(i int) float64 { // 60 a second, and 20 from the 625th on
+		if i < 625 {
+			return float64(i) / 60
+		}
+		return 625.0/60 + float64(i-625)/20
+	}
 	tests := []struct {
 		why   string
-		times []record.Micros
+		ways  []passage
 		after int // 0: none
 	}{
 		{"clones are flattened first from the 250th on", come(400, from(1, 3, 250)), 250},
 		{"a burst, and then the limit", come(1000, from(0.01, 0.2, 300)), 300},
+		{"a burst, and then the limit, of a load that takes its time to be sent", served(1000, 60, from(0.01, 0.2, 300)), 300},
+		{"a load that is sent as it is answered, and is answered slower", closed(1000, 625), 625},
 		{"they come faster in the end", come(400, from(3, 1, 250)), 0},
 		{"a little slower is nothing to tell of", come(400, from(1, 1.2, 200)), 0},
 		{"the last few are stragglers", come(400, from(1, 30, 395)), 0},
 		{"too few", come(40, from(1, 10, 20)), 0},
-		{"all at once", make([]record.Micros, 100), 0},
+		{"all at once", make([]passage, 100), 0},
+		{"the load falls from 60 a second to 20", alone(1000, falls, func() float64 { return 10 + 0.2*draw.Float64() }), 0},
+		{"the load ends after 17 s, and each takes up to 30 s", alone(1000, func(i int) float64 { return float64(i) / 60 }, func() float64 { return 30 * draw.Float64() }), 0},
+		{"all at once, and each takes its own time, some long", alone(1000, func(int) float64 { return 0 }, func() float64 { return math.Exp(draw.NormFloat64()) }), 0},
 	}
 	for _, tt := range tests {
 		got := 0
-		if s := slowdownIn(slices.Clone(tt.times)); s != nil {
+		if s := slowdownIn(slices.Clone(tt.ways)); s != nil {
 			got = s.After
 		}
 		if got < tt.after*9/10 || got > tt.after*11/10 {

@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -70,6 +71,37 @@ func (n *Bottleneck) Bound() *BoundShare {
 		return &n.Bounds[i]
 	}
 	return nil
+}
+
+// LeastWaiting is how many must wait on average, where it is known who waits, for
+// what they wait for to bind.
+const LeastWaiting = 0.5
+
+// Proof says which limit held up the work of an owner of milestones, by the limit's
+// own figures: it was in use while others waited. Seconds are the step's. It is ""
+// where no figure says so: that the work came evenly shows no more than that
+// something serves one at a time.
+func (s *Step) Proof(owner string, seconds float64) string {
+	if owner == "" {
+		return ""
+	}
+	if s.Bottleneck != nil {
+		for _, b := range s.Bottleneck.Bounds {
+			if b.Held && b.Waiting != nil && b.By == owner {
+				return b.String()
+			}
+		}
+	}
+	for _, d := range s.Durations {
+		// An owner, such as scheduler, ends the name of its program.
+		if d.Name != record.ClientWaits || d.Mean == nil || !strings.HasSuffix(d.Source, strings.ReplaceAll(owner, " ", "-")) {
+			continue
+		}
+		if waited := *d.Mean * float64(d.N) / seconds; waited >= LeastWaiting {
+			return fmt.Sprintf("the limit of requests of %s's client (%d requests waited %s for it on average, %.3g at once)", d.Source, d.N, DurationText(*d.Mean, 0), waited)
+		}
+	}
+	return ""
 }
 
 // ClearTimes takes back what is said to have bound by shares of time, which tell of
@@ -142,8 +174,9 @@ type BoundShare struct {
 	// that is not known.
 	Waiting *float64 `json:"waiting,omitempty"`
 
-	Generator bool `json:"-"` // it is a limit of the generator
-	Slow      bool `json:"-"` // it is where time went, and not used up
+	Generator bool   `json:"-"` // it is a limit of the generator
+	Slow      bool   `json:"-"` // it is where time went, and not used up
+	By        string `json:"-"` // whose milestones wait for it, "" for nobody's that is known
 }
 
 // Wait is the way from one milestone to the next.

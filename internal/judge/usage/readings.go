@@ -251,10 +251,6 @@ func usedAt(points []CPUPoint, t record.Micros) float64 {
 	return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
 }
 
-// LeastWaiting is how many must wait on average, where it is known who waits, for
-// what they wait for to bind.
-const LeastWaiting = 0.5
-
 // BoundsIn are how far what a target declares was used up between two moments.
 // With whileWaited each moment counts as often as it was waited through: a load
 // of objects waits for one thing after the other.
@@ -282,10 +278,10 @@ func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, while
 			if whileWaited && waited > 0 {
 				share = weighted / waited
 			}
-			one := result.BoundShare{Name: b.Name, What: b.What, Share: result.Round(share, 3), Held: share >= b.Full, Generator: b.Generator, Slow: b.Slow}
+			one := result.BoundShare{Name: b.Name, What: b.What, Share: result.Round(share, 3), Held: share >= b.Full, Generator: b.Generator, Slow: b.Slow, By: b.By}
 			if times > 0 {
 				one.Waiting = new(result.Round(waited/float64(times), 1))
-				one.Held = one.Held && waited/float64(times) >= LeastWaiting
+				one.Held = one.Held && waited/float64(times) >= result.LeastWaiting
 			}
 			list = append(list, one)
 		}

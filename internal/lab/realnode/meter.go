@@ -457,17 +457,9 @@ func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 // Collections reads from any Go program's metrics what its garbage collection
 // took: the pauses, and the CPU time, less that which nobody else wanted.
 func Collections(metrics []byte) ([]Histogram, error) {
-	var own []byte // of megabytes of others
-	for line := range bytes.Lines(metrics) {
-		name := bytes.TrimPrefix(line, []byte("# TYPE "))
-		if bytes.HasPrefix(name, []byte("go_gc_")) || bytes.HasPrefix(name, []byte("go_cpu_classes_gc_")) {
-			own = append(own, line...)
-		}
-	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(own))
+	families, err := familiesIn(metrics, "go_gc_", "go_cpu_classes_gc_")
 	if err != nil {
-		return nil, fmt.Errorf("read a program's metrics: %w", err)
+		return nil, err
 	}
 	counter := func(name string) float64 {
 		if m := families[name].GetMetric(); len(m) > 0 {
@@ -484,6 +476,41 @@ func Collections(metrics []byte) ([]Histogram, error) {
 		list = append(list, Histogram{Name: record.CollectionCPU, Count: uint64(cycles), Sum: max(took, 0)})
 	}
 	return list, nil
+}
+
+// ClientWaits reads from the metrics of a program that uses client-go how long its
+// requests have waited for the limit of its client, all together.
+func ClientWaits(metrics []byte) ([]Histogram, error) {
+	const name = "rest_client_rate_limiter_duration_seconds"
+	families, err := familiesIn(metrics, name)
+	if err != nil {
+		return nil, err
+	}
+	all := Histogram{Name: record.ClientWaits}
+	for _, m := range families[name].GetMetric() {
+		all.Count, all.Sum = all.Count+m.GetHistogram().GetSampleCount(), all.Sum+m.GetHistogram().GetSampleSum()
+	}
+	if all.Count == 0 {
+		return nil, nil
+	}
+	return []Histogram{all}, nil
+}
+
+// familiesIn reads those of a program's metrics, of megabytes, that begin so.
+func familiesIn(metrics []byte, prefixes ...string) (map[string]*dto.MetricFamily, error) {
+	var own []byte
+	for line := range bytes.Lines(metrics) {
+		name := bytes.TrimPrefix(line, []byte("# TYPE "))
+		if slices.ContainsFunc(prefixes, func(p string) bool { return bytes.HasPrefix(name, []byte(p)) }) {
+			own = append(own, line...)
+		}
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(own))
+	if err != nil {
+		return nil, fmt.Errorf("read a program's metrics: %w", err)
+	}
+	return families, nil
 }
 
 func histogramOf(name string, h *dto.Histogram) Histogram {

@@ -158,8 +158,9 @@ func (t *loaded) Account(ctx context.Context) (system.Spread, error) {
 }
 
 // putDurations puts on record what a real node's kubelet publishes of its work,
-// and the API server of its garbage collection; and of its requests, where
-// objects are what their controllers make many of.
+// the API server of its garbage collection, and schedulers and controllers of their
+// clients' limits; and the API server of its requests, where objects are what their
+// controllers make many of.
 func (t *loaded) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
@@ -175,7 +176,10 @@ func (t *loaded) putDurations(ctx context.Context) {
 	if t.s.lab == nil {
 		return
 	}
-	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections} {
+	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){
+		lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections,
+		lab.Scheduler: t.s.lab.ClientWaits(lab.Scheduler), lab.ControllerManager: t.s.lab.ClientWaits(lab.ControllerManager),
+	} {
 		list, err := read(ctx)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause // the request only says that it was cut
