@@ -26,7 +26,7 @@ type Shape struct {
 	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs" json:"controlPlaneCPUs,omitempty" flag:"control-plane-cpus" range:"0.." unit:"number of processors" help:"processors of its control plane, such as 0.5 (default all; needs root)"`
 	// Virt is what is planted in its simulated virtual machines beside the
 	// defaults, by the keys of planted.Virt.
-	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" value:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt.md lists the keys)"`
+	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" value:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt-lab.md lists the keys)"`
 	// TimeScale is how many times faster than planted their time passes; 0 is a
 	// lab without any.
 	TimeScale float64 `yaml:"timeScale" json:"timeScale,omitempty" flag:"time-scale" example:"60" range:"0..1000" unit:"scale of time" help:"add simulated virtual machines whose time passes so many times faster (default 1)"`

@@ -129,7 +129,7 @@ has its own namespaces and does not touch the system's containerd. Without
 	process.OutputFlag(cmd, &format)
 	given = settings.AddFlags(cmd.Flags(), &lab.Shape{}, func(f settings.Field) bool { return f.Flag != "virt" })
 	cmd.Flags().BoolVar(&virt, "virt", false, "add simulated virtual machines: the APIs of KubeVirt, its importer and OpenShift's nodes")
-	cmd.Flags().StringVar(&figures, "virt-figures", "", "what is planted in them, as KEY=VALUE,... (docs/virt.md lists the keys)")
+	cmd.Flags().StringVar(&figures, "virt-figures", "", "what is planted in them, as KEY=VALUE,... (docs/virt-lab.md lists the keys)")
 	return cmd
 }
 

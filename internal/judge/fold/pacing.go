@@ -106,8 +106,8 @@ func (c *Collector) showed(f *Facts, s *Measured) {
 		c.matcher.Event(at, &record.KubeEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
 	}
 	f.paced(s, tell)
-	if b := s.Bottleneck.Bound(); b != nil && b.Waiting != nil {
-		tell("LimitInUse", b.String())
+	for _, text := range s.InUse((f.End - f.Start).Seconds()) {
+		tell("LimitInUse", text)
 	}
 	for _, text := range s.collections() {
 		tell("GarbageCollection", text)

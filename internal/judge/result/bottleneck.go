@@ -82,26 +82,42 @@ const LeastWaiting = 0.5
 // where no figure says so: that the work came evenly shows no more than that
 // something serves one at a time.
 func (s *Step) Proof(owner string, seconds float64) string {
-	if owner == "" {
-		return ""
+	for _, limit := range s.limits(seconds) {
+		// An owner, such as scheduler, ends the name of its program.
+		if owner != "" && (limit.By == owner || strings.HasSuffix(limit.By, "-"+strings.ReplaceAll(owner, " ", "-"))) {
+			return limit.What
+		}
 	}
+	return ""
+}
+
+// InUse says which limits were in use while others waited, in a phrase each.
+func (s *Step) InUse(seconds float64) (list []string) {
+	for _, limit := range s.limits(seconds) {
+		list = append(list, limit.What)
+	}
+	return list
+}
+
+// limits are those in use while others waited: what they are, with their figures, and
+// whose.
+func (s *Step) limits(seconds float64) (list []BoundShare) {
 	if s.Bottleneck != nil {
 		for _, b := range s.Bottleneck.Bounds {
-			if b.Held && b.Waiting != nil && b.By == owner {
-				return b.String()
+			if b.Held && b.Waiting != nil {
+				list = append(list, BoundShare{What: b.String(), By: b.By})
 			}
 		}
 	}
 	for _, d := range s.Durations {
-		// An owner, such as scheduler, ends the name of its program.
-		if d.Name != record.ClientWaits || d.Mean == nil || !strings.HasSuffix(d.Source, strings.ReplaceAll(owner, " ", "-")) {
+		if d.Name != record.ClientWaits || d.Mean == nil {
 			continue
 		}
 		if waited := *d.Mean * float64(d.N) / seconds; waited >= LeastWaiting {
-			return fmt.Sprintf("the limit of requests of %s's client (%d requests waited %s for it on average, %.3g at once)", d.Source, d.N, DurationText(*d.Mean, 0), waited)
+			list = append(list, BoundShare{By: d.Source, What: fmt.Sprintf("the limit of requests of %s's client (%d requests waited %s for it on average, %.3g at once)", d.Source, d.N, DurationText(*d.Mean, 0), waited)})
 		}
 	}
-	return ""
+	return list
 }
 
 // ClearTimes takes back what is said to have bound by shares of time, which tell of

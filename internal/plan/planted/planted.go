@@ -116,7 +116,7 @@ func Parse(given map[string]string, scale float64) (Virt, error) {
 	f := v.flags()
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if f.Lookup(key) == nil {
-			return v, fmt.Errorf("there is no figure %q; %s", key, nearest.Hint(key, Keys(), "docs/virt.md lists them"))
+			return v, fmt.Errorf("there is no figure %q; %s", key, nearest.Hint(key, Keys(), "docs/virt-lab.md lists them"))
 		}
 		if err := f.Set(key, given[key]); err != nil {
 			return v, fmt.Errorf("%s=%s: want %s", key, given[key], kindOf(f.Lookup(key)))

@@ -58,13 +58,13 @@ func TestEveryFigureSaysWhatItIs(t *testing.T) {
 
 // The page lists every figure with its default and meaning.
 func TestFiguresAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/virt.md")
+	page, err := os.ReadFile("../../../docs/virt-lab.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range Figures() {
 		if row := fmt.Sprintf("| `%s` | %s | %s |\n", f.Key, cmp.Or(f.Default, "none"), f.Meaning); !strings.Contains(string(page), row) {
-			t.Errorf("docs/virt.md lacks the row\n%s", row)
+			t.Errorf("docs/virt-lab.md lacks the row\n%s", row)
 		}
 	}
 }
