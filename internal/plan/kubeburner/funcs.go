@@ -3,9 +3,12 @@ package kubeburner
 import (
 	"fmt"
 	"io/fs"
-	"math/big"
+	"maps"
+	"math"
+	"math/bits"
 	"net/netip"
 	"os"
+	"reflect"
 	"strings"
 	"text/template"
 
@@ -20,12 +23,111 @@ func functions(fsys fs.FS) template.FuncMap {
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(f, name)
 	}
+	bounded(f)
 	f["Binomial"] = binomial
 	f["IndexToCombination"] = indexToCombination
 	f["GetSubnet24"] = subnet24
 	f["GetIPAddress"] = addresses
 	f["ReadFile"] = func(name string) (string, error) { return readFile(fsys, name) }
 	return f
+}
+
+// maxListed bounds the items of one list.
+const maxListed = 1_000_000
+
+// bounded has functions refuse what would fill the memory: by their numbers before they
+// are called, and by what they give, of which a template could make ever more.
+func bounded(f template.FuncMap) {
+	maps.Copy(f, template.FuncMap{
+		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	})
+	numbers := func(args []reflect.Value) (list []float64) {
+		for _, a := range args {
+			if a.CanInt() {
+				list = append(list, float64(a.Int()))
+			}
+		}
+		return list
+	}
+	count := func(args []reflect.Value) float64 { return numbers(args)[0] }
+	times := func(args []reflect.Value) float64 { return count(args) * float64(args[1].Len()) }
+	lines := func(args []reflect.Value) float64 {
+		return count(args) * float64(1+strings.Count(args[1].String(), "\n"))
+	}
+	span := func(n []float64, from, to, step int) float64 {
+		return math.Abs(n[to]-n[from]) / max(math.Abs(n[step]), 1)
+	}
+	makes := map[string]func(args []reflect.Value) float64{
+		"repeat": times, "indent": lines, "nindent": lines, "until": count,
+		"randAlpha": count, "randAlphaNum": count, "randAscii": count, "randNumeric": count, "randBytes": count,
+		"untilStep": func(args []reflect.Value) float64 { return span(numbers(args), 0, 1, 2) },
+		"seq": func(args []reflect.Value) float64 {
+			list := make([]float64, args[0].Len())
+			for i := range list {
+				list[i] = float64(args[0].Index(i).Int())
+			}
+			switch n := append(list, 1); len(list) {
+			case 1:
+				return span(n, 1, 0, 1)
+			case 2:
+				return span(n, 0, 1, 2)
+			case 3:
+				return span(n, 0, 2, 1)
+			}
+			return 0
+		},
+	}
+	for name, of := range f {
+		f[name] = bound(reflect.ValueOf(of), makes[name])
+	}
+}
+
+// bound is a function that refuses to make too much; makes, which may be nil, is how many
+// bytes or items arguments ask for.
+func bound(of reflect.Value, makes func(args []reflect.Value) float64) any {
+	kind := of.Type()
+	in := make([]reflect.Type, kind.NumIn())
+	for i := range in {
+		in[i] = kind.In(i)
+	}
+	result, failure := kind.Out(0), reflect.TypeFor[error]()
+	bounds := func(kind reflect.Kind) int {
+		if kind == reflect.String {
+			return maxRendered
+		}
+		return maxListed
+	}
+	refused := func(n float64, most int) []reflect.Value {
+		err := fmt.Errorf("it would make %.0f bytes or items, and at most %d are made", n, most)
+		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+	}
+	call := of.Call
+	if kind.IsVariadic() {
+		call = of.CallSlice
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{result, failure}, kind.IsVariadic()), func(args []reflect.Value) []reflect.Value {
+		if makes != nil {
+			if n, most := makes(args), bounds(result.Kind()); n > float64(most) {
+				return refused(n, most)
+			}
+		}
+		out := call(args)
+		made := out[0]
+		if made.Kind() == reflect.Interface {
+			made = made.Elem()
+		}
+		switch made.Kind() {
+		case reflect.String, reflect.Slice, reflect.Map:
+			if most := bounds(made.Kind()); made.Len() > most {
+				return refused(float64(made.Len()), most)
+			}
+		}
+		if len(out) == 1 {
+			out = append(out, reflect.Zero(failure))
+		}
+		return out
+	}).Interface()
 }
 
 // repeatable lists the functions that give the same result for the same
@@ -69,11 +171,18 @@ func binomial(n, k int) (int, error) {
 	if n < 0 || k < 0 || k > n {
 		return 0, fmt.Errorf("cannot choose %d of %d", k, n)
 	}
-	b := new(big.Int).Binomial(int64(n), int64(k))
-	if !b.IsInt64() {
-		return 0, fmt.Errorf("choosing %d of %d gives a number above 2^63", k, n)
+	k = min(k, n-k)
+	b := uint64(1)
+	for i := 1; i <= k; i++ { // each at least doubles it
+		hi, lo := bits.Mul64(b, uint64(n-k+i))
+		if hi < uint64(i) {
+			b, _ = bits.Div64(hi, lo, uint64(i))
+		}
+		if hi >= uint64(i) || b > math.MaxInt64 {
+			return 0, fmt.Errorf("choosing %d of %d gives a number above 2^63", k, n)
+		}
 	}
-	return int(b.Int64()), nil
+	return int(b), nil
 }
 
 // indexToCombination is the combination with that index, from 0, of all
