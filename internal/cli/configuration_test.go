@@ -153,6 +153,86 @@ var burnerKeys = map[string]string{
 	"jobSummary":                     "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
 }
 
+// workingJobs is a configuration whose jobs wait for more than pods, and work on what an
+// earlier one has made: they read it, change it in each way that there is, and delete it.
+var workingJobs = map[string]string{
+	"work.yml": `jobs:
+- name: make
+  jobIterations: 2
+  qps: 500
+  burst: 10
+  podWait: true
+  namespace: make
+  objects:
+  - {objectTemplate: templates/cm.yml, replicas: 3}
+  - objectTemplate: templates/deployment.yml
+    inputVars: {pods: 2}
+    waitOptions: {customStatusPaths: [{key: '(.conditions.[] | select(.type == "Available")).status', value: "True"}, {key: .readyReplicas, value: "2"}]}
+  - {objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}, waitOptions: {kind: Pod, labelSelector: {kube-burner.io/job: make}, customStatusPaths: [{key: .phase, value: Running}]}}
+- {name: read, jobType: read, jobIterations: 2, qps: 500, burst: 10, objects: [{kind: ConfigMap, labelSelector: {kube-burner.io/job: make}}]}
+- name: patch
+  jobType: patch
+  jobIterations: 2
+  qps: 500
+  burst: 10
+  objects:
+  - {kind: ConfigMap, labelSelector: {kube-burner.io/job: make}, objectTemplate: templates/merge.yml, patchType: merge, inputVars: {to: x}}
+  - {kind: ConfigMap, labelSelector: {kube-burner.io/job: make}, objectTemplate: templates/json.yml, patchType: json}
+  - {kind: ConfigMap, labelSelector: {kube-burner.io/job: make}, objectTemplate: templates/apply.yml, patchType: apply}
+  - {kind: Deployment, apiVersion: apps/v1, labelSelector: {kube-burner.io/job: make}, objectTemplate: templates/merge.yml, patchType: application/strategic-merge-patch+json, inputVars: {to: y}}
+- {name: remove, jobType: delete, qps: 500, burst: 10, objects: [{kind: Deployment, apiVersion: apps/v1, labelSelector: {kube-burner.io/job: make}}, {kind: Pod, labelSelector: {kube-burner.io/job: make, kube-burner.io/index: "2"}}]}
+- {name: patched, jobType: read, qps: 500, burst: 10, objects: [{kind: ConfigMap, labelSelector: {patched: x-1}}]}
+- {name: again, qps: 500, burst: 10, namespace: again, objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}]}
+`,
+	"templates/merge.yml": "metadata: {labels: {patched: '{{.to}}-{{.Iteration}}'}}\n",
+	"templates/json.yml":  `[{"op": "add", "path": "/data/replica", "value": "{{.Replica}}"}]`,
+	"templates/apply.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {applied: 'yes'}}\n",
+	"never.yml": `jobs:
+- name: never
+  qps: 500
+  burst: 10
+  namespace: never
+  maxWaitTimeout: 200ms
+  objects:
+  - {objectTemplate: templates/pod.yml, inputVars: {n: 1}, waitOptions: {customStatusPaths: [{key: .phase, value: Gone}]}}
+  - {objectTemplate: templates/deployment.yml, inputVars: {pods: 1}, waitOptions: {customStatusPaths: [{key: .observedGeneration | keys, value: x}]}}
+`,
+	"others.yml": "jobs:\n- name: a\n  jobType: delete\n  objects: [{kind: Namespace, labelSelector: {kubernetes.io/metadata.name: default}}]\n",
+}
+
+// Jobs wait for what their options say, and work on what earlier ones have made: all of
+// it is accounted for, what is deleted is not missed, and nothing of others is touched.
+func TestJobsThatWorkOnObjects(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, workingJobs)
+	got := p.RunTo(t, "r", "sweep", "./work.yml", "--axis", "jobs", "--levels", "1,2,3,4,5,6", "--set", "TEAM=x", "--lab", p.Lab, "--hold", "50ms")
+	r := p.Result(t, "r")
+	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 6 { // beside other tests
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []struct{ requests, pods int }{{12, 8}, {12, 8}, {40, 8}, {6, 0}, {6, 0}, {2, 2}} {
+		s := r.Steps[i]
+		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
+			t.Errorf("job %d: %d requests, %d failed, %d of %d pods ready; want %+v: %s", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want, got.Stdout)
+		}
+	}
+	got = p.RunTo(t, "never", "run", "never.yml", "--lab", p.Lab)
+	for _, text := range []string{"job never: 1 object of Pod not ready after 200ms: never-0/p-0-1: .phase is Running, not Gone", `the jq expression ".observedGeneration | keys" fails`} {
+		if reasons := fmt.Sprint(p.Result(t, "never").Steps[0].Reasons); got.Code == process.ExitHeld || !strings.Contains(reasons, text) {
+			t.Errorf("%q is not in %s of %+v", text, reasons, got)
+		}
+	}
+	got = p.Run(t, "run", "others.yml", "--lab", p.Lab, "--out", "others")
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "others.yml:4:") || !strings.Contains(got.Stderr, "1 object of others matched before anything was made, such as Namespace default") {
+		t.Errorf("%+v", got)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 // burnerConfigKeys are those of jobConfig for a job that states nothing but what the first
 // of kubeBurner's does.
 const burnerConfigKeys = "burst churnConfig cleanup errorOnVerify gc iterationsPerNamespace jobIterations jobPause jobType maxWaitTimeout metricsClosing name namespace namespacedIterations preLoadImages preLoadPeriod qps verifyObjects waitForDeletion waitWhenFinished"
@@ -304,6 +384,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",
 		"typo.yml":     "jobs:\n- name: a\n  jobIteration: 3\n",
 		"data.yml":     "ITERATIONS: [1\n",
+		"jq.yml":       "jobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml, waitOptions: {customStatusPaths: [{key: '.a |', value: x}]}}, {objectTemplate: templates/cm.yml, waitOptions: {kind: Widget}}]\n",
 		"away.yml":     "metricsEndpoints:\n- indexer: {type: local, metricsDirectory: ../away}\njobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"workload.yml": "schema: plimsoll/experiment/v1\nworkload: node-density\n",
 	})
@@ -315,6 +396,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"a variable that it does not ask for", "run mixed.yml --set ITERATION=3", []string{`did you mean "ITERATIONS"?`}},
 		{"a text where a number is wanted", "run mixed.yml --set ITERATIONS=few", []string{"mixed.yml:11", "jobIterations"}},
 		{"what is not served, all of it", "run churn.yml", []string{"churn.yml:3:", "churnConfig: is not served yet", "churn.yml:4:", "hooks: is not served yet"}},
+		{"waits that cannot be", "run jq.yml", []string{"jq.yml:3:", `the jq expression ".a |" is not valid`, "what being ready means for a Widget is not known"}},
 		{"a template elsewhere", "run outside.yml", []string{"outside.yml:3:", "lies outside the configuration's directory"}},
 		{"a key that is none", "run typo.yml", []string{`typo.yml:3:3:`, `did you mean "jobIterations"?`}},
 		{"user data that is no YAML", "run mixed.yml --user-data data.yml", []string{"data.yml:1:"}},

@@ -92,6 +92,8 @@ const (
 	KindFile EventKind = "file"
 	// KindDamaged is of a part of a history that cannot be read. It is never written.
 	KindDamaged EventKind = "damaged"
+	// KindRelease is of objects that the run has removed before its end.
+	KindRelease EventKind = "release"
 	// KindCleanup is of the removal of what the run has made.
 	KindCleanup EventKind = "cleanup"
 	// KindActor is of one whose work is waited for, and that does nothing.
@@ -511,6 +513,15 @@ type Damaged struct{ From, To int64 }
 // String names the bytes.
 func (d *Damaged) String() string { return fmt.Sprintf("bytes %d to %d", d.From, d.To) }
 
+// Release tells which slots the run itself has emptied, as its configuration asks:
+// what filled them is no longer in place, and is not missed.
+type Release struct {
+	Slots []string `json:"slots"`
+}
+
+// Kind implements Body.
+func (*Release) Kind() EventKind { return KindRelease }
+
 // Kind implements Body.
 func (*File) Kind() EventKind { return KindFile }
 
@@ -595,6 +606,8 @@ func newBody(k EventKind) Body {
 		return new(ComponentHistogram)
 	case KindPlace:
 		return new(Place)
+	case KindRelease:
+		return new(Release)
 	case KindCleanup:
 		return new(Cleanup)
 	case KindActor:

@@ -61,6 +61,10 @@ type Batch struct {
 	// Due, if not nil, says whether request i may be made now: the requests
 	// before it were. It is for closed loops.
 	Due func(i int) bool
+	// More, if not nil, is asked for further requests once all so far were made and
+	// answered, until there are none: those of what is known only then. It may wait
+	// for what they need. Units counts theirs, too.
+	More func(ctx context.Context) (requests int, err error)
 	// Send makes request i, 0 <= i < Requests, and returns when its outcome
 	// is known. It fills in everything of the slot but the times. The end of
 	// ctx ends its retries, not the attempt under way: an answer is worth

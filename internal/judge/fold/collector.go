@@ -69,6 +69,8 @@ func (c *Collector) Add(e record.Event) {
 		c.objects.addSlot(e.Step, f != nil && f.head.Open, body)
 	case *record.Object:
 		c.objects.addObject(e, body)
+	case *record.Release:
+		c.objects.release(body)
 	case *record.State:
 		if was, ok := c.objects.addState(e, body); ok && f != nil {
 			f.Troubles.addState(e.T, body, was)

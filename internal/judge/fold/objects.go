@@ -110,6 +110,8 @@ type slot struct {
 	// surplus is how many objects more than units came by the end of the last
 	// step: each took the place of another.
 	surplus int
+	// released says that the run itself has removed its objects.
+	released bool
 }
 
 // failed reports whether the slot's request was sent and refused, given up, or
@@ -220,9 +222,30 @@ func (c *objects) node(name string) int32 {
 // were leaving are returned: no more news of their objects is awaited, and from
 // here on their names are those of others.
 func (c *objects) begin(units int) []*slot {
+	var released []*slot
+	c.place.slots = slices.DeleteFunc(c.place.slots, func(s *slot) bool {
+		if !s.released {
+			return false
+		}
+		released = append(released, s)
+		c.place.units -= s.count()
+		if c.place.byName[s.name] == s {
+			delete(c.place.byName, s.name)
+		}
+		return true
+	})
 	c.place.units += units
 	c.own = nil
-	return c.forget(newFill())
+	return append(released, c.forget(newFill())...)
+}
+
+// release takes in which slots the run has emptied itself.
+func (c *objects) release(r *record.Release) {
+	for _, name := range r.Slots {
+		if s := c.place.byName[name]; s != nil {
+			s.released = true
+		}
+	}
 }
 
 // empty makes the slots in place those that are leaving, and returns those that
@@ -276,14 +299,16 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 // have, made it.
 func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slot {
 	unmade := was.outcome == record.SlotFailed || was.outcome == record.SlotDropped
-	if outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade {
+	if !was.released && (outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade) {
 		s := c.newSlot(was.name, step)
 		s.objects, s.byName, s.surplus = was.objects, was.byName, was.surplus
 		was.objects, was.byName, was.surplus = nil, nil, 0
 		return s
 	}
 	s := c.newSlot(was.name, step)
-	c.place.byName[was.name] = was
+	if !was.released {
+		c.place.byName[was.name] = was
+	}
 	return s
 }
 
@@ -413,6 +438,14 @@ func (c *objects) end(f *Facts) {
 	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
 	f.nodeName = c.nodeName
 	f.units = make([]unit, 0, len(f.place))
+	if emptied := func(s *slot) bool { return s.released && s.step != f.head.ID }; slices.ContainsFunc(f.place, emptied) {
+		f.place = slices.DeleteFunc(slices.Clone(f.place), func(s *slot) bool {
+			if emptied(s) {
+				f.setOut -= s.count()
+			}
+			return emptied(s)
+		})
+	}
 	for _, s := range f.place {
 		if surplus := len(s.objects) - s.units; s.onRecord && surplus > s.surplus {
 			if at := s.objects[s.units+s.surplus].first; f.Replaced == 0 || at < f.ReplacedAt {

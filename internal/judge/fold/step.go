@@ -132,6 +132,8 @@ func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 	case o == nil:
 	case f.head.Open && u.latency(f.there) <= f.timeout:
 		return unitReady // it is removed as it ages
+	case u.slot.released && u.latency(f.there) <= f.timeout:
+		return unitReady // it was removed as was meant
 	case f.awayOf(u).State == record.PlaceGone:
 		return unitLost // with its place, whatever was last heard of it
 	case o.there && (!u.own || u.latency(f.there) <= f.timeout):

@@ -38,6 +38,13 @@ type Config struct {
 	positions *strictyaml.Positions
 }
 
+// Refuse is a problem of the value at a path, with its line.
+func (c *Config) Refuse(path, hint, format string, args ...any) error {
+	v := strictyaml.Validation{At: c.positions}
+	v.Add(path, hint, format, args...)
+	return strictyaml.Join(v.Problems)
+}
+
 // Global holds what applies to all jobs.
 type Global struct {
 	Measurements      []Measurement `yaml:"measurements"`
@@ -114,6 +121,10 @@ type Job struct {
 	IncrementalLoad *IncrementalLoad `yaml:"incrementalLoad"`
 }
 
+// Creates reports whether the job makes objects, and does not work on those that are
+// there.
+func (j *Job) Creates() bool { return j.JobType == Create || j.JobType == "" }
+
 // Object is one entry of a job's objects: what is created for each iteration
 // and replica, or which objects a job of another type works on.
 type Object struct {
@@ -141,6 +152,7 @@ type WaitOptions struct {
 	Kind              string            `yaml:"kind"` // of the objects to wait for, if not the object itself
 	LabelSelector     map[string]string `yaml:"labelSelector"`
 	CustomStatusPaths []StatusPath      `yaml:"customStatusPaths"`
+	ForCondition      string            `yaml:"forCondition"` // a condition that must be True
 }
 
 // StatusPath is a jq expression over an object's status, and the text that it

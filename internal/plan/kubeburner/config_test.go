@@ -252,7 +252,7 @@ func TestLoadErrors(t *testing.T) {
 - name: a
   hooks: [{when: before}]
   watchers: [{replicas: -1}]
-  objects: [{objectTemplate: p, waitOptions: {customStatusPaths: [{key: x}]}}]
+  objects: [{objectTemplate: p, waitOptions: {customStatusPaths: [{key: .x}]}}]
 `, []string{
 			`c.yml:3:11: jobs[0].hooks[0].cmd: is missing`,
 			`c.yml:3:18: jobs[0].hooks[0].when: there is no "before" here (did you mean "beforeGC"?)`,

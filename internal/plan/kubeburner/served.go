@@ -75,18 +75,16 @@ func (u *served) measurements(path string, list []Measurement) {
 const podLatency = "podLatency"
 
 func (u *served) job(path string, j *Job) {
-	if j.JobType != Create {
-		u.refuses(true, path+".jobType", "only create jobs are run", "")
-		return
-	}
-	u.refuses(j.ExecutionMode == sequential, path+".executionMode", "objects are created side by side", "")
+	u.refuses(j.JobType == KubeVirt, path+".jobType", "no operations on machines are run", "")
+	creates := j.Creates()
+	u.takes(creates && j.ExecutionMode == sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
 	u.refuses(j.ObjectWait, path+".objectWait", "objects are not waited for one by one", "podWait waits after each iteration")
 	u.refuses(len(j.Watchers) > 0, path+".watchers", "no extra watches are opened", "")
 	u.refuses(len(j.Hooks) > 0, path+".hooks", "no commands are run", "")
 	u.refuses(j.ChurnConfig.On(), path+".churnConfig", "nothing is deleted and created again", "")
 	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
-	u.takes(!j.WaitWhenFinished, path+".waitWhenFinished", "each job is waited for")
-	u.takes(!j.WaitForDeletion, path+".waitForDeletion", "a removal is always waited for")
+	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
+	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")
 	u.says(path+".metricsClosing", "nothing is queried")
 	u.takes(j.MetricsAggregate, path+".metricsAggregate", "nothing is queried")
 	u.takes(j.GC, path+".gc", "a run always removes what it made, once the last job has ended")
@@ -97,12 +95,13 @@ func (u *served) job(path string, j *Job) {
 	u.measurements(path+".measurements", j.Measurements)
 	for i := range j.Objects {
 		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)
-		u.refuses(u.At.Has(path+".waitOptions") && o.Wait, path+".waitOptions", "an object is ready by the meaning of its kind", "")
+		u.refuses(len(o.WaitOptions.LabelSelector) > 0 && o.WaitOptions.Kind == "", path+".waitOptions.labelSelector", "what is waited for without a kind are the objects themselves", "")
 		u.takes(!o.Churn, path+".churn", "nothing is deleted and created again")
 		u.refuses(o.Group.GC, path+".group", "objects are not removed in groups", "")
 		for _, key := range []string{"kind", "apiVersion", "labelSelector", "patchType", "kubeVirtOp"} {
-			u.says(path+"."+key, "a create job makes what its object template says")
+			u.takes(creates && u.At.Has(path+"."+key), path+"."+key, "a create job makes what its object template says")
 		}
+		u.takes(!creates && o.WaitOptions.Asks(), path+".waitOptions", "a job that works on objects waits for its requests, and a delete job for their end")
 	}
 }
 

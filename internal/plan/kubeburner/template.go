@@ -1,6 +1,7 @@
 package kubeburner
 
 import (
+	"fmt"
 	"io/fs"
 	"text/template"
 
@@ -80,6 +81,22 @@ func (t *Template) Name() string { return t.name }
 // This is the slow, obvious way; Specialise is the fast one.
 func (t *Template) Render(v Vars) ([]map[string]any, error) {
 	return t.render(v.data())
+}
+
+// RenderOne is the one document of any form that the template writes, such as a patch.
+func (t *Template) RenderOne(v Vars) (any, error) {
+	text, err := execute(t.compiled, v.data(), t.funcs)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := strictyaml.DecodeAll[any](t.name, text, strictyaml.Kubernetes())
+	if err == nil && len(docs) != 1 {
+		err = fmt.Errorf("%s writes %d documents, and is to write one", t.name, len(docs))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return docs[0], nil
 }
 
 func (t *Template) render(data map[string]any) ([]map[string]any, error) {

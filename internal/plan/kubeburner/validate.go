@@ -150,6 +150,11 @@ func (v *validator) namespace(path string, j *Job) {
 }
 
 func (v *validator) object(path string, o *Object, jobType JobType) {
+	if w := &o.WaitOptions; len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != "" {
+		if _, err := w.Conditions(w.Kind); err != nil {
+			v.Fail(path+".waitOptions", "%v", err)
+		}
+	}
 	if jobType == Create || jobType == Patch {
 		v.required(path+".objectTemplate", o.ObjectTemplate)
 	}
@@ -181,7 +186,7 @@ func (v *validator) churn(path string, j *Job) {
 	if c.Percent < 0 || c.Percent > 100 {
 		v.Fail(at+".percent", "must be between 0 and 100, is %d", c.Percent)
 	}
-	if c.On() && j.JobType != Create {
+	if c.On() && !j.Creates() {
 		v.Fail(at, "only a create job can churn, this one is a %s job", j.JobType)
 	}
 }
@@ -205,7 +210,7 @@ func (v *validator) incrementalLoad(path string, j *Job) {
 		v.atLeast(path+".pattern.exponential.maxIncrease", l.Pattern.Exponential.MaxIncrease, "0")
 		v.atLeast(path+".pattern.exponential.warmupSteps", l.Pattern.Exponential.WarmupSteps, "0")
 	}
-	if j.JobType != Create {
+	if !j.Creates() {
 		v.Fail(path, "only a create job can be loaded in steps, this one is a %s job", j.JobType)
 	}
 }

@@ -306,7 +306,18 @@ func (r *run) raise(ctx context.Context) error {
 	pace := time.NewTimer(0)
 	defer pace.Stop()
 	<-pace.C
-	for i := 0; i < r.load.Requests; i++ {
+	for i := 0; ; i++ {
+		for i == r.load.Requests && inFlight > 0 && r.load.More != nil {
+			select {
+			case slot := <-replies:
+				take(slot)
+			case <-tick.C:
+				r.report(inFlight, bound.Limit(), 0)
+			}
+		}
+		if i == r.load.Requests && !r.more(ctx, tick.C) {
+			break
+		}
 		for ctx.Err() == nil {
 			wait := (next - r.clock.Now()).Duration()
 			free := inFlight < bound.Limit()
@@ -353,7 +364,34 @@ func (r *run) raise(ctx context.Context) error {
 			r.report(inFlight, bound.Limit(), 0)
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(r.failed, ctx.Err())
+}
+
+// more asks the target for further requests, and reports whether there are some.
+func (r *run) more(ctx context.Context, tick <-chan time.Time) bool {
+	if r.load.More == nil || ctx.Err() != nil {
+		return false
+	}
+	var n int
+	done := make(chan error, 1)
+	go func() (err error) {
+		defer func() { done <- err }()
+		n, err = r.load.More(ctx)
+		return err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil && ctx.Err() == nil {
+				r.failed = fmt.Errorf("make the load: %w", err)
+			}
+			r.load.Requests += n
+			r.status.Requests = r.load.Requests
+			return err == nil && n > 0
+		case <-tick:
+			r.report(0, 0, 0)
+		}
+	}
 }
 
 // countOutcome notes the outcome of a request, and of those made before it for

@@ -298,19 +298,15 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
 	}
-	var paced *create.Pacing
-	if t.Load.AsItIs {
-		paced = t.population.Pacing(load.Slots, t.Clock.Now, t.settled)
-	}
-	t.population.Units += load.Units
-	t.watch.Followed.Expect(t.population.Units)
 	batch := system.Batch{
 		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
-	if paced != nil {
-		batch.Due = paced.Due
+	if t.Load.AsItIs {
+		batch = t.sender.Script(&t.population, &load, t.settled, t.watch.Namespaces.Has).Batch(load.Units, batch.Spread)
 	}
+	t.population.Units += load.Units
+	t.watch.Followed.Expect(t.population.Units)
 	switch t.Load.Axis {
 	case observe.AxisPodsPerNode:
 		batch.Reached = float64(others+t.population.Units) / float64(len(nodes))
@@ -409,12 +405,13 @@ func (t *Target) settled() int {
 	if (t.Clock.Now() - p.Moved).Duration() > t.Load.Follow {
 		return math.MaxInt
 	}
-	return p.Arrived + p.Failed
+	return max(p.Arrived, p.There) + p.Failed
 }
 
 // Progress implements system.Target.
 func (t *Target) Progress() system.Progress {
 	p := t.watch.Followed.Progress()
+	p.There += t.holdings.Released()
 	p.Silent, p.OutOfReach = t.watch.Actors.Silent()
 	if t.Load.Abandon {
 		p.Left = 0
@@ -496,6 +493,7 @@ func (t *Target) Reset(ctx context.Context) error {
 		return err
 	}
 	t.watch.Followed.Forget()
+	t.holdings.Forget()
 	t.onNode = nil
 	t.population = create.Population{Rendering: t.population.Rendering}
 	return nil

@@ -44,6 +44,9 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 	told := make(map[*Maker]bool)
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
+		if !job.Creates() {
+			continue
+		}
 		iterations := 2
 		var makers []*Maker
 		for o := range job.Objects {
@@ -153,6 +156,14 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	told := make(map[string]bool)
 	for _, r := range list {
 		for _, m := range slices.Concat(r.makers...) {
+			if m.chooses != nil {
+				if err := ofOthers(ctx, common, m); len(strictyaml.Problems(err)) > 0 {
+					problems = append(problems, strictyaml.Problems(err)...)
+				} else if err != nil {
+					return err
+				}
+				continue
+			}
 			in := trial{common.Client, namespace, r.Params, func(what string, err error) {
 				common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes %s is not known, its dry run failed: %v", what, err)})
 			}}
@@ -187,7 +198,7 @@ func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.V
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		for o := range job.Objects {
-			if err != nil || job.Objects[o].Replicas < 1 {
+			if err != nil || job.Objects[o].Replicas < 1 || !job.Creates() {
 				continue
 			}
 			m := &Maker{job: job, jobIndex: j, index: o, template: v.Templates[j][o], ids: ids, mapper: mapper}

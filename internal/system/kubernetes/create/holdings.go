@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,11 +30,62 @@ type Holdings struct {
 	mu             sync.Mutex
 	spaces, strays map[string]bool
 	collections    map[string]bool // that there ever was a stray of
+	units          map[string]int  // objects that fill each slot, of a configuration as it stands
+	released       int             // those that the run has removed since the target was last empty
 }
 
 // NewHoldings are those of a run that has made nothing yet.
 func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
-	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool)}
+	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool), units: make(map[string]int)}
+}
+
+// fill notes how many objects fill a slot.
+func (h *Holdings) fill(slot string, units int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.units[slot] = units
+}
+
+// release notes that the run has removed what fills a slot; the slots are those that
+// something filled.
+func (h *Holdings) release(slot string) (slots []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n, filled := h.units[slot]; filled {
+		h.released += n
+		delete(h.units, slot)
+		slots = append(slots, slot)
+	}
+	return slots
+}
+
+// releaseSpace notes that the run has removed a namespace.
+func (h *Holdings) releaseSpace(namespace string) (slots []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for slot, n := range h.units {
+		if strings.HasPrefix(slot, namespace+"/") {
+			h.released += n
+			delete(h.units, slot)
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+// Released is how many objects the run has removed since the target was last empty.
+func (h *Holdings) Released() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.released
+}
+
+// Forget forgets what filled the slots, once the target is empty.
+func (h *Holdings) Forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.units)
+	h.released = 0
 }
 
 // add notes an object that was created.

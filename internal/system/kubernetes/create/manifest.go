@@ -61,6 +61,8 @@ type Maker struct {
 	stage    int                // of the set-up, -1 for what is measured
 	later    bool               // asked for once an object has reached a milestone
 	all      *Rendering         // that it is part of
+	waits    []*awaited         // what is waited for besides pods
+	chooses  *choice            // what it works on instead of making it, nil for none
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
@@ -96,11 +98,13 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 	if err != nil {
 		return nil, err
 	}
+	var kinds []schema.GroupVersionKind
 	for i, doc := range docs {
 		typed, err := m.prepare(doc, i, "0", "1")
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
+		kinds = append(kinds, (&unstructured.Unstructured{Object: doc}).GroupVersionKind())
 		made, err := m.manifest(doc, typed, i, first)
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
@@ -113,6 +117,9 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 		}
 	}
 	m.begun = true
+	if m.waits, err = m.awaitedOf(kinds); err != nil {
+		return nil, system.Mistakef("", "%w", err)
+	}
 	m.specialise(len(docs))
 	return m, nil
 }

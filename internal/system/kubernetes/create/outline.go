@@ -20,6 +20,12 @@ import (
 func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
+		if !job.Creates() {
+			for o := range job.Objects {
+				list = append(list, system.Change{Action: system.Use, What: fmt.Sprintf("%s by its labels, for job %s: %s", job.Objects[o].Kind, job.Name, job.JobType)})
+			}
+			continue
+		}
 		if job.Namespace != "" && job.Namespace != namespace {
 			c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.Run, "RUN")}
 			if job.NamespacedIterations {

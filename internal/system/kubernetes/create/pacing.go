@@ -1,6 +1,7 @@
 package create
 
 import (
+	"slices"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
@@ -10,6 +11,7 @@ import (
 // Pacing says when the requests of a level may be made where the configuration itself
 // says it: by the rate of its jobs, by its pauses, and by what it waits for.
 type Pacing struct {
+	*Rendering
 	slots []PlannedSlot
 	// now is the time, and settled how many of the objects asked for since the
 	// target was empty are there, or will never be.
@@ -25,7 +27,7 @@ type Pacing struct {
 
 // Pacing is that of the slots of a level; settled is as of Pacing.
 func (p *Population) Pacing(slots []PlannedSlot, now func() record.Micros, settled func() int) *Pacing {
-	return &Pacing{slots: slots, now: now, settled: settled, before: p.Units}
+	return &Pacing{Rendering: p.Rendering, slots: slots, now: now, settled: settled, before: p.Units}
 }
 
 // Due reports whether request i may be made now. It is called until it is true, for
@@ -50,6 +52,9 @@ func (p *Pacing) Due(i int) bool {
 		p.pause = now + record.MicrosOf(pauseBetween(slot, p.slots[i+1]))
 	}
 	p.asked += slot.maker.units
+	for _, a := range slot.maker.waits {
+		a.ask(a.perSlot)
+	}
 	return true
 }
 
@@ -64,8 +69,13 @@ func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
 	if other && !last.maker.job.WaitWhenFinished && !last.maker.job.PodWait {
 		return true
 	}
-	return p.settled() >= p.before+p.asked
+	return p.done() && !slices.ContainsFunc(p.makers[last.maker.jobIndex], func(m *Maker) bool {
+		return slices.ContainsFunc(m.waits, func(a *awaited) bool { return !a.done() })
+	})
 }
+
+// done reports whether all objects that were asked for are there, or never will be.
+func (p *Pacing) done() bool { return p.settled() >= p.before+p.asked }
 
 // pauseBetween is how long the configuration pauses between two requests.
 func pauseBetween(last, next PlannedSlot) time.Duration {

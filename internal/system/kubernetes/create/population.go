@@ -35,7 +35,13 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 		job := &v.Config.Jobs[j]
 		var makers []*Maker
 		for o := range job.Objects {
-			m, err := newMaker(job, j, o, v.Templates[j][o], ids, mapper, objects)
+			var m *Maker
+			var err error
+			if job.Creates() {
+				m, err = newMaker(job, j, o, v.Templates[j][o], ids, mapper, objects)
+			} else {
+				m, err = newChooser(job, j, o, v.Templates[j][o], ids, mapper)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -137,6 +143,8 @@ type PlannedSlot struct {
 	// begin asks the objects, which were set up, for what is measured, instead
 	// of making them.
 	begin bool
+	// asking is what it asks of an object instead, nil for none.
+	asking *asking
 }
 
 // ofJob is what a job asks for in the iteration and replica of a slot.
@@ -161,6 +169,7 @@ type Raising struct {
 	SetUp [][]PlannedSlot // by stage
 	Slots []PlannedSlot
 	Units int
+	parts []part // of a configuration as it stands, in their order
 }
 
 // follows reports whether as many iterations of a job are made as of the last
@@ -247,19 +256,27 @@ func (p *Population) iterate(r *Raising) {
 
 // take adds iterations of a job.
 func (p *Population) take(r *Raising, j, from, to int) {
+	if n := len(r.parts); n == 0 || r.parts[n-1].job != j {
+		r.parts = append(r.parts, part{job: j, from: from, first: len(r.Slots)})
+	}
+	r.parts[len(r.parts)-1].to = to
+	defer func() { r.parts[len(r.parts)-1].last = len(r.Slots) }()
+	if !p.config.Jobs[j].Creates() {
+		return
+	}
 	for s := range p.config.Jobs[j].Slots(from, to) {
 		m := p.makers[j][s.Object]
 		if m.later {
 			continue
 		}
 		if m.stage < 0 {
-			r.Slots = append(r.Slots, PlannedSlot{s, m, false})
+			r.Slots = append(r.Slots, PlannedSlot{Slot: s, maker: m})
 			r.Units += m.units
 			continue
 		}
-		r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{s, m, false})
+		r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{Slot: s, maker: m})
 		if m.objects.Begin != nil && m.units > 0 {
-			r.Slots = append(r.Slots, PlannedSlot{s, m, true})
+			r.Slots = append(r.Slots, PlannedSlot{Slot: s, maker: m, begin: true})
 			r.Units += m.units
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -48,13 +50,22 @@ func NewSender(common *prepared.Run, watch *follow.Observer, holdings *Holdings,
 // Send creates the objects of one slot, one after the other, and tells what
 // became of each.
 func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
-	component := ""
-	if s.Load.Component != nil {
-		component = s.Load.Component(p.maker.jobIndex, p.Object)
+	if p.asking != nil {
+		return s.ask(ctx, p)
 	}
+	component := s.componentOf(p)
 	manifests, err := p.maker.make(p.Slot)
 	if err == nil && p.begin {
 		manifests, err = s.beginning(manifests)
+	}
+	var made map[string]int // by kind
+	if len(p.maker.waits) > 0 {
+		made = make(map[string]int)
+		defer func() {
+			for _, a := range p.maker.waits {
+				a.ask(made[a.kind] - a.perSlot) // what was not made is not waited for
+			}
+		}()
 	}
 	if err != nil || len(manifests) == 0 {
 		slot := record.Slot{Slot: p.Namespace + "/" + p.maker.template.Name(), Component: component, Iteration: p.Iteration, Outcome: record.SlotFailed}
@@ -73,6 +84,9 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 	for i := range manifests {
 		begin := s.Clock.Now()
 		slot := s.create(ctx, &manifests[i], component)
+		if made != nil && slot.Outcome == record.SlotCreated {
+			made[manifests[i].kind]++
+		}
 		slot.Iteration, slot.Before = p.Iteration, before
 		if p.Replica > 1 {
 			slot.Replica = p.Replica
@@ -85,6 +99,13 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 		before = &slot
 	}
 	return last
+}
+
+func (s *Sender) componentOf(p PlannedSlot) string {
+	if s.Load.Component == nil {
+		return ""
+	}
+	return s.Load.Component(p.maker.jobIndex, p.Object)
 }
 
 // create creates one object, through the server's passing troubles, and
@@ -113,7 +134,11 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	rest, end := system.Outlive(ctx)
 	defer end()
 	for {
-		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, nil, m.contentType, m.body, buf)
+		var query url.Values
+		if m.contentType == string(types.ApplyYAMLPatchType) {
+			query = applied()
+		}
+		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, query, m.contentType, m.body, buf)
 		overtaken := !m.begins && r.Overtaken()
 		switch {
 		case err != nil:
@@ -123,7 +148,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			}
 			slot.Code, slot.Error = 0, err.Error()
 			s.troubled(&slot, r)
-		case r.Code < 300:
+		case r.Code < 300 || r.Code == http.StatusNotFound && m.method == http.MethodDelete:
 			slot.Code, slot.Error, slot.Outcome = r.Code, "", record.SlotCreated
 			s.allowed.Store(true)
 			s.created(m, &slot, r.Body)
@@ -183,6 +208,9 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 		return
 	}
 	s.holdings.add(m)
+	if s.Load.AsItIs && m.units > 0 {
+		s.holdings.fill(m.slot, m.units)
+	}
 	if m.grouped {
 		s.followed.ExpectMade(m.units)
 		s.pods.Made(m.kind, api.ObjectName(m.namespace, m.name), m.slot)

@@ -156,6 +156,9 @@ func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	}
 	for j := range jobs {
 		job := &jobs[j]
+		if !job.Creates() {
+			continue // it makes nothing
+		}
 		labels := maps.Clone(job.NamespaceLabels)
 		if first := job.NamespaceOf(0); first != "" && first != d.Namespace {
 			if _, there := l.survey.namespaces[first]; there {

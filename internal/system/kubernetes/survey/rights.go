@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
@@ -111,6 +113,10 @@ func (r *rights) made() error {
 	for j := range r.Variant.Config.Jobs {
 		job := &r.Variant.Config.Jobs[j]
 		for o := range job.Objects {
+			if !job.Creates() {
+				r.chosen(job.JobType, &job.Objects[o])
+				continue
+			}
 			if job.Objects[o].Replicas < 1 {
 				continue
 			}
@@ -118,12 +124,35 @@ func (r *rights) made() error {
 			if err != nil {
 				return err
 			}
+			waits := &job.Objects[o].WaitOptions
 			for _, doc := range docs {
 				r.document(doc, job.NamespaceOf(0))
+				if waits.Asks() && waits.Kind == "" {
+					r.waited(doc.GetAPIVersion(), doc.GetKind())
+				}
+			}
+			if waits.Kind != "" {
+				r.waited(cmp.Or(waits.APIVersion, job.Objects[o].APIVersion), waits.Kind)
 			}
 		}
 	}
 	return nil
+}
+
+// waited are the rights to wait for objects of a kind.
+func (r *rights) waited(apiVersion, kind string) {
+	if resource, where := r.of(apiVersion, kind); resource != "" {
+		r.need("waits for what the configuration waits for", where, resource, "list", "watch")
+	}
+}
+
+// chosen are the rights to work on objects that are there.
+func (r *rights) chosen(job kubeburner.JobType, o *kubeburner.Object) {
+	verb := map[kubeburner.JobType]string{kubeburner.Delete: "delete", kubeburner.Read: "get", kubeburner.Patch: "patch"}[job]
+	if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
+		r.need("finds the objects that a job of the configuration works on", where, resource, "list", "watch")
+		r.need("does what a job of the configuration does", where, resource, verb)
+	}
 }
 
 func (r *rights) document(doc create.Document, namespace string) {

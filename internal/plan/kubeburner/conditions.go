@@ -1,0 +1,134 @@
+package kubeburner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+)
+
+// Conditions are what must hold of an object's status for the object to count as
+// ready: all of them.
+type Conditions []condition
+
+type condition struct {
+	StatusPath
+	code *gojq.Code
+}
+
+// Asks reports whether more than the pods of an object are waited for.
+func (w *WaitOptions) Asks() bool {
+	return len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != ""
+}
+
+// Conditions are those of objects of a kind: the options' own, or else what being ready
+// means for the kind. The error says what is wrong with an expression.
+func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
+	paths := slices.Clone(w.CustomStatusPaths)
+	if w.ForCondition != "" {
+		paths = append(paths, conditionPath(w.ForCondition))
+	}
+	if len(paths) == 0 {
+		of, known := readyOf(kind)
+		if !known {
+			return nil, fmt.Errorf("what being ready means for a %s is not known: say it in customStatusPaths", kind)
+		}
+		paths = []StatusPath{of}
+	}
+	var list Conditions
+	for _, p := range paths {
+		query, err := gojq.Parse(p.Key)
+		if err != nil {
+			return nil, fmt.Errorf("the jq expression %q is not valid: %w", p.Key, err)
+		}
+		code, err := gojq.Compile(query)
+		if err != nil {
+			return nil, fmt.Errorf("the jq expression %q is not valid: %w", p.Key, err)
+		}
+		list = append(list, condition{p, code})
+	}
+	return list, nil
+}
+
+func conditionPath(name string) StatusPath {
+	return StatusPath{Key: "(.conditions[]? | select(.type == " + strconv.Quote(name) + ")).status", Value: "True"}
+}
+
+// readyOf is what being ready means for a kind.
+func readyOf(kind string) (p StatusPath, known bool) {
+	switch kind {
+	case "Pod", "VirtualMachine", "VirtualMachineInstance", "DataSource", "Node":
+		return conditionPath("Ready"), true
+	case "Deployment":
+		return conditionPath("Available"), true
+	case "Job":
+		return conditionPath("Complete"), true
+	case "PersistentVolumeClaim":
+		return StatusPath{Key: ".phase", Value: "Bound"}, true
+	case "DataVolume":
+		return StatusPath{Key: ".phase", Value: "Succeeded"}, true
+	case "Build":
+		return StatusPath{Key: ".phase", Value: "Complete"}, true
+	case "VolumeSnapshot":
+		return StatusPath{Key: ".readyToUse", Value: "true"}, true
+	}
+	return p, false
+}
+
+// Bounds of one expression over one status.
+const (
+	jqPatience = time.Second
+	jqResults  = 1000
+)
+
+// Unmet is the first condition that does not hold of a status, decoded from JSON, with
+// what was found instead; "" where all hold. The error is that of an expression that
+// fails whatever else comes: what is not there yet does not hold.
+func (c Conditions) Unmet(ctx context.Context, status any) (string, error) {
+	for i := range c {
+		unmet, err := c[i].unmet(ctx, status)
+		if err != nil {
+			return "", fmt.Errorf("the jq expression %q fails: %w", c[i].Key, err)
+		}
+		if unmet != "" {
+			return unmet, nil
+		}
+	}
+	return "", nil
+}
+
+func (c *condition) unmet(ctx context.Context, status any) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, jqPatience)
+	defer cancel()
+	results := c.code.RunWithContext(ctx, status)
+	found := ""
+	for range jqResults {
+		v, more := results.Next()
+		if !more {
+			break
+		}
+		if err, failed := v.(error); failed {
+			switch {
+			case ctx.Err() != nil:
+				return "", errors.New("it gave nothing for " + jqPatience.String())
+			case strings.Contains(err.Error(), "null"):
+				return c.Key + " is not there", nil
+			}
+			return "", err
+		}
+		text := fmt.Sprint(v)
+		if text == c.Value {
+			return "", nil
+		}
+		if v != nil {
+			found = text
+		}
+	}
+	return fmt.Sprintf("%s is %s, not %s", c.Key, cmp.Or(found, "not there"), c.Value), nil
+}

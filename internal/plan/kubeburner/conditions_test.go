@@ -1,0 +1,56 @@
+package kubeburner
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What is waited for holds, does not hold yet, or fails by name.
+func TestConditions(t *testing.T) {
+	const available = `{"conditions":[{"type":"Progressing","status":"False"},{"type":"Available","status":"True"}],"n":2,"list":[]}`
+	path := func(key, value string) WaitOptions {
+		return WaitOptions{CustomStatusPaths: []StatusPath{{Key: key, Value: value}}}
+	}
+	for _, tt := range []struct {
+		why     string
+		options WaitOptions
+		kind    string
+		status  string
+		unmet   string // in what does not hold, "" for all holds
+		err     string
+	}{
+		{"a path as jq 1.7 writes it", path(`(.conditions.[] | select(.type == "Available")).status`, "True"), "", available, "", ""},
+		{"a number", path(".n", "2"), "", available, "", ""},
+		{"another value", path(".n", "3"), "", available, ".n is 2, not 3", ""},
+		{"what is not there yet", path(`(.conditions[] | select(.type == "Available")).status`, "True"), "", `null`, "is not there", ""},
+		{"no such entry", path(".list[].a", "x"), "", available, "not there", ""},
+		{"a condition by name", WaitOptions{ForCondition: "Available"}, "", available, "", ""},
+		{"a condition that is false", WaitOptions{ForCondition: "Progressing"}, "", available, "is False, not True", ""},
+		{"all of them", WaitOptions{ForCondition: "Available", CustomStatusPaths: []StatusPath{{Key: ".n", Value: "1"}}}, "", available, ".n is 2, not 1", ""},
+		{"what being ready means for a kind", WaitOptions{Kind: "PersistentVolumeClaim"}, "PersistentVolumeClaim", `{"phase":"Bound"}`, "", ""},
+		{"a kind of which that is not known", WaitOptions{Kind: "Widget"}, "Widget", `{}`, "", "say it in customStatusPaths"},
+		{"no jq", path(".n |", "2"), "", available, "", `the jq expression ".n |" is not valid`},
+		{"a function that jq does not have", path("frob(.n)", "2"), "", available, "", "frob"},
+		{"jq that fails", path(".n | keys", "2"), "", available, "", `the jq expression ".n | keys" fails`},
+		{"jq that never ends", path("def f: f; f", "2"), "", available, "", "it gave nothing for 1s"},
+		{"jq without end that gives results", path("repeat(.n)", "3"), "", available, ".n", ""},
+		{"the environment, which jq could read", path(`env.HOME // "none"`, "none"), "", available, "", ""},
+	} {
+		c, err := tt.options.Conditions(tt.kind)
+		unmet := ""
+		if err == nil {
+			var status any
+			if err := json.Unmarshal([]byte(tt.status), &status); err != nil {
+				t.Fatal(err)
+			}
+			unmet, err = c.Unmet(t.Context(), status)
+		}
+		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%s: error %v, want %q", tt.why, err, tt.err)
+		}
+		if (unmet == "") != (tt.unmet == "") || !strings.Contains(unmet, tt.unmet) {
+			t.Errorf("%s: %q, want %q", tt.why, unmet, tt.unmet)
+		}
+	}
+}

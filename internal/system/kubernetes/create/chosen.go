@@ -1,0 +1,244 @@
+package create
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// choice is what an entry of a job works on that creates nothing: objects that are
+// there, by a kind and labels. Those that are changed are the run's own.
+type choice struct {
+	kind     string
+	resource *meta.RESTMapping
+	selector string
+}
+
+// newChooser makes what an entry of such a job asks of the objects that it chooses.
+func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper) (*Maker, error) {
+	m := &Maker{job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true, stage: -1}
+	o := &job.Objects[index]
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil {
+		return nil, system.Mistakef("", "job %s: %w", job.Name, err)
+	}
+	mapping, err := mapper.RESTMapping(gv.WithKind(o.Kind).GroupKind(), gv.Version)
+	if err != nil {
+		return nil, system.Mistakef("", "job %s: the cluster knows no kind %s in %s", job.Name, o.Kind, o.APIVersion)
+	}
+	m.chooses = &choice{o.Kind, mapping, selectorOf(o.LabelSelector)}
+	if job.JobType != kubeburner.Read {
+		m.chooses.selector += "," + api.LabelRun + "=" + ids.Run
+	}
+	return m, nil
+}
+
+// path is that of the objects as far as a run sees them.
+func (c *choice) path(run *prepared.Run) string {
+	namespace := ""
+	if c.resource.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace = run.Load.Namespace
+	}
+	return api.Collection(c.resource.Resource, namespace)
+}
+
+// ofOthers refuses entries that would change objects that are there before the run has
+// made any: these are others'.
+func ofOthers(ctx context.Context, run *prepared.Run, m *Maker) error {
+	if m.chooses == nil || m.job.JobType == kubeburner.Read {
+		return nil
+	}
+	first, n := "", 0
+	query := url.Values{"labelSelector": {selectorOf(m.job.Objects[m.index].LabelSelector)}}
+	_, err := run.Client.ListIn(ctx, api.JSONEncoding(), m.chooses.path(run), query, func(object []byte) error {
+		if n++; first == "" {
+			first = api.ObjectName(gjson.GetBytes(object, "metadata.namespace").Str, gjson.GetBytes(object, "metadata.name").Str)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for what job %s works on: %w", m.job.Name, run.Client.Unreachable(err))
+	}
+	if n == 0 {
+		return nil
+	}
+	path := strictyaml.Index(strictyaml.Index("jobs", m.jobIndex)+".objects", m.index) + ".labelSelector"
+	return m.all.config.Refuse(path, "a job changes what the run itself has made: select by labels that only that has, such as kube-burner.io/job",
+		"%s of others matched before anything was made, such as %s %s", record.Noun{One: "object", Many: "objects"}.Count(n), m.chooses.kind, first)
+}
+
+// chosen are the objects that a choice has found, and of which a watch tells when they
+// are gone.
+type chosen struct {
+	mu      sync.Mutex
+	there   map[string]target // by UID
+	leaving map[string]bool   // by UID, those that were asked to go
+}
+
+// target is an object that was chosen.
+type target struct {
+	uid, namespace, name string
+	slot                 string // that it fills, "" where it fills none or is made by another object
+}
+
+// Changed implements api.Handler.
+func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
+	parts := gjson.GetManyBytes(object, "metadata.uid", "metadata.namespace", "metadata.name", "metadata.ownerReferences.0.uid", "kind")
+	t := target{uid: parts[0].Str, namespace: parts[1].Str, name: parts[2].Str}
+	if label := gjson.GetBytes(object, "metadata.labels."+strings.ReplaceAll(api.LabelSlot, ".", `\.`)); !parts[3].Exists() && label.Exists() {
+		t.slot = t.namespace + "/" + label.Str
+	} else if !parts[3].Exists() {
+		t.slot = api.ObjectName(t.namespace, t.name)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if kind == api.EventDeleted {
+		delete(c.there, t.uid)
+		return nil
+	}
+	c.there[t.uid] = t
+	return nil
+}
+
+// Missing implements api.Handler.
+func (c *chosen) Missing(_ record.Micros, gone []api.Identity) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range gone {
+		delete(c.there, o.UID)
+	}
+}
+
+// list are those that are there, by name.
+func (c *chosen) list() []target {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.there), func(a, b target) int {
+		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+	})
+}
+
+// left is how many of those that were asked to go are there, and the name of one.
+func (c *chosen) left() (n int, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid := range c.leaving {
+		if t, there := c.there[uid]; there {
+			n, name = n+1, api.ObjectName(t.namespace, t.name)
+		}
+	}
+	return n, name
+}
+
+// asked notes that an object was asked to go.
+func (c *chosen) asked(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving[uid] = true
+}
+
+// asking is a request to an object that was chosen.
+type asking struct {
+	manifest
+	of    *chosen
+	about target
+}
+
+// askings are the requests of an entry to the objects that it has chosen, for some
+// iterations.
+func (m *Maker) askings(from *chosen, first, end int) (slots []PlannedSlot, err error) {
+	for i := first; i < end; i++ {
+		for k, t := range from.list() {
+			a := &asking{of: from, about: t}
+			verb := string(m.job.JobType)
+			a.begins, a.kind, a.namespace, a.name = true, verb+" "+m.chooses.kind, t.namespace, t.name
+			a.slot = fmt.Sprintf("%s/%s of %s.%d", a.kind, api.ObjectName(t.namespace, t.name), m.job.Name, i)
+			a.path = api.Collection(m.chooses.resource.Resource, t.namespace) + "/" + t.name
+			switch m.job.JobType {
+			case kubeburner.Delete:
+				a.method, a.contentType, a.body = http.MethodDelete, "application/json", []byte(`{"propagationPolicy":"Background","preconditions":{"uid":"`+t.uid+`"}}`)
+			case kubeburner.Read:
+				a.method = http.MethodGet
+			case kubeburner.Patch:
+				a.method = http.MethodPatch
+				if a.contentType, a.body, err = m.patch(i, k+1); err != nil {
+					return nil, err
+				}
+			}
+			slots = append(slots, PlannedSlot{Slot: kubeburner.Slot{Object: m.index, Iteration: i, Replica: k + 1, Namespace: t.namespace}, maker: m, asking: a})
+		}
+	}
+	return slots, nil
+}
+
+// patch is the patch of an iteration, for one of the objects that were chosen.
+func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, err error) {
+	doc, err := m.template.RenderOne(m.vars(kubeburner.Slot{Iteration: iteration, Replica: replica}))
+	if err != nil {
+		return "", nil, err
+	}
+	if body, err = json.Marshal(doc); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", m.template.Name(), err)
+	}
+	switch kind := m.job.Objects[m.index].PatchType; kind {
+	case "json":
+		return string(types.JSONPatchType), body, nil
+	case "merge":
+		return string(types.MergePatchType), body, nil
+	case "strategic-merge":
+		return string(types.StrategicMergePatchType), body, nil
+	case "apply":
+		return string(types.ApplyYAMLPatchType), body, nil
+	default:
+		return kind, body, nil // validated: it is a media type
+	}
+}
+
+// applied is what an apply patch says of whose it is.
+func applied() url.Values { return url.Values{"fieldManager": {api.ManagedBy}, "force": {"true"}} }
+
+// ask makes a request to an object that was chosen.
+func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
+	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
+	slot.Iteration = p.Iteration
+	if slot.Outcome != record.SlotCreated || p.asking.method != http.MethodDelete {
+		return slot
+	}
+	p.asking.of.asked(p.asking.about.uid)
+	about := p.asking.about
+	if p.maker.chooses.kind == "Namespace" {
+		s.holdings.DropSpaces(about.name)
+		s.release(s.holdings.releaseSpace(about.name))
+		return slot
+	}
+	s.holdings.DropStray(p.asking.path)
+	if about.slot != "" {
+		s.release(s.holdings.release(about.slot))
+	}
+	return slot
+}
+
+// release puts on record which slots are no longer in place, as is meant.
+func (s *Sender) release(slots []string) {
+	if len(slots) > 0 {
+		s.Emit(&record.Release{Slots: slots})
+	}
+}
