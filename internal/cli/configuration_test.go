@@ -150,6 +150,10 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 var burnerKeys = map[string]string{
 	"podLatencyMeasurement":          "timestamp:time schedulingLatency:whole initializedLatency:whole containersReadyLatency:whole podReadyLatency:whole containersStartedLatency:whole readyToStartContainersLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text podName:text nodeName:text metadata:object",
 	"podLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
+	"vmiLatencyMeasurement":          "timestamp:time podCreatedLatency:whole podScheduledLatency:whole podInitializedLatency:whole podContainersReadyLatency:whole podReadyLatency:whole podReadyToStartContainersLatency:whole vmiCreatedLatency:whole vmiPendingLatency:whole vmiSchedulingLatency:whole vmiScheduledLatency:whole vmiRunningLatency:whole vmReadyLatency:whole metricName:text uuid:text namespace:text vmName:text vmiName:text nodeName:text jobName:text metadata:object jobIteration:whole replica:whole",
+	"vmiLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
+	"dvLatencyMeasurement":           "timestamp:time dvBoundLatency:whole dvRunningLatency:whole dvReadyLatency:whole metricName:text uuid:text namespace:text dvName:text jobName:text jobIteration:whole replica:whole metadata:object",
+	"dvLatencyQuantilesMeasurement":  "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
 	"jobSummary":                     "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
 }
 
@@ -361,6 +365,53 @@ func TestKubeBurnerInitThatTakesTooLong(t *testing.T) {
 	}
 }
 
+// machinesAndDisks are configurations whose one measurement is of something else than
+// pods.
+var machinesAndDisks = map[string]string{
+	"machines.yml":     "global: {measurements: [{name: vmiLatency, thresholds: [{conditionType: VMIRunning, metric: P99, threshold: 5m}, {conditionType: PodPodScheduled, metric: Max, threshold: 5m}]}]}\njobs:\n- {name: m, qps: 20, burst: 20, jobIterations: 3, namespace: m, objects: [{objectTemplate: vm.yml, replicas: 2}]}\n",
+	"disks.yml":        "global: {measurements: [{name: dataVolumeLatency}]}\njobs:\n- {name: d, qps: 20, burst: 20, jobIterations: 2, namespace: d, objects: [{objectTemplate: dv.yml, replicas: 2}]}\n",
+	"machinespods.yml": "global: {measurements: [{name: vmiLatency}, {name: podLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: vm.yml}]}\n",
+	"vmityped.yml":     "global: {measurements: [{name: vmiLatency, thresholds: [{conditionType: VMIRuning, metric: P99, threshold: 5m}]}]}\njobs:\n- {name: m, objects: [{objectTemplate: vm.yml}]}\n",
+	"vm.yml":           "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}-{{.Replica}}'}\nspec:\n  runStrategy: Always\n  template:\n    spec:\n      domain: {devices: {disks: [{name: d, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}\n      volumes: [{name: d, containerDisk: {image: fedora}}]\n",
+	"dv.yml":           "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: 'dv-{{.Iteration}}-{{.Replica}}'}\nspec: {source: {blank: {}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n",
+}
+
+// Of machines and disks a configuration's own measurement is made, on the APIs that a
+// lab plays.
+func TestKubeBurnerMeasuresMachinesAndDisks(t *testing.T) {
+	suite.Long(t, "it starts labs of its own")
+	t.Parallel()
+	p := suite.Program(t)
+	writeFiles(t, p.Dir, machinesAndDisks)
+	for _, tt := range []struct {
+		config, metric, job, there string
+		objects, quantiles         int
+	}{
+		{"machines.yml", "vmiLatency", "m", "vmReadyLatency", 6, 11},
+		{"disks.yml", "dvLatency", "d", "dvReadyLatency", 4, 3},
+	} {
+		out := tt.job + "-documents"
+		got := p.RunTo(t, tt.job, "kube-burner", "init", "-c", tt.config, "--lab-nodes", "3", "--lab-time-scale", "20", "--metrics-directory", out)
+		if got.Code != 0 && !strings.Contains(got.Stdout, "invalid") {
+			t.Errorf("%+v", got)
+		}
+		made := documentsIn(t, filepath.Join(p.Dir, out))
+		objects := made[tt.metric+"Measurement-"+tt.job+".json"]
+		if len(objects) != tt.objects || len(made[tt.metric+"QuantilesMeasurement-"+tt.job+".json"]) != tt.quantiles || len(made) != 3 {
+			t.Errorf("%v", made)
+		}
+		for _, d := range objects {
+			if d[tt.there] == nil {
+				t.Errorf("%v", d)
+			}
+		}
+		if text := fmt.Sprint(p.Result(t, tt.job).Goals); tt.job == "m" && (!strings.Contains(text, "VMIRunning p99 <= 5m0s") || !strings.Contains(text, "PodScheduled max <= 5m0s")) {
+			t.Errorf("the thresholds are no objectives: %s", text)
+		}
+	}
+	p.LeavesNoLab(t)
+}
+
 // Its iterations are an axis: a level says how many fit, and why no more do.
 func TestIterationsOfAConfiguration(t *testing.T) {
 	t.Parallel()
@@ -379,6 +430,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, machinesAndDisks)
 	writeFiles(t, p.Dir, map[string]string{
 		"churn.yml":    "jobs:\n- name: a\n  churnConfig: {cycles: 1, percent: 50}\n  hooks: [{cmd: [touch, done], when: beforeJobExecution}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",
@@ -386,6 +438,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		"data.yml":     "ITERATIONS: [1\n",
 		"jq.yml":       "jobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml, waitOptions: {customStatusPaths: [{key: '.a |', value: x}]}}, {objectTemplate: templates/cm.yml, waitOptions: {kind: Widget}}]\n",
 		"away.yml":     "metricsEndpoints:\n- indexer: {type: local, metricsDirectory: ../away}\njobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml}]\n",
+		"bare.yml":     "global: {measurements: [{name: vmiLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: templates/cm.yml}]}\n",
 		"workload.yml": "schema: plimsoll/experiment/v1\nworkload: node-density\n",
 	})
 	for _, tt := range []struct {
@@ -402,6 +455,9 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"user data that is no YAML", "run mixed.yml --user-data data.yml", []string{"data.yml:1:"}},
 		{"user data that is not there", "run mixed.yml --user-data dato.yml", []string{"there is no file dato.yml", "data.yml"}},
 		{"user data of a workload", "sweep node-density --levels 1 --user-data data.yml", []string{"--user-data is for kube-burner configurations"}},
+		{"two measurements of two kinds", "run machinespods.yml", []string{"vmiLatency is not measured"}},
+		{"machines that nobody makes", "run bare.yml", []string{"vmiLatency is not measured"}},
+		{"a threshold of no milestone", "run vmityped.yml", []string{`there is no "VMIRuning" here (did you mean "VMIRunning"?)`}},
 		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory"}},
 		{"no cluster", "kube-burner init -c mixed.yml --set ITERATIONS=1", []string{"which cluster? $KUBECONFIG is not read", "--kubeconfig FILE"}},
 		{"no configuration", "kube-burner init --lab x", []string{"--config is missing"}},

@@ -82,6 +82,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	if err != nil {
 		return process.Usagef("", "%w", err)
 	}
+	w.Measure(c)
 	if len(x.plan.Goals) == 0 {
 		x.plan.Goals = strictyaml.Ordered[[]string]{{Key: w.Goals[0].Key, Value: slices.Concat(w.Goals[0].Value, kubeburner.Thresholds(c))}}
 	}

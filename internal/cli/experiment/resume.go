@@ -144,6 +144,11 @@ func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir
 	if err != nil {
 		return nil, err
 	}
+	if params, err := w.Resolve(loaded.Params); err == nil && w.AsItIs { // else it is told below
+		if c, err := w.Config(params, anyUUID); err == nil {
+			w.Measure(c)
+		}
+	}
 	loaded.Default(w)
 	if err := loaded.Validate(w); err != nil {
 		return nil, process.Usagef("", "%w", err)

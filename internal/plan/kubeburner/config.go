@@ -30,6 +30,9 @@ type Config struct {
 	// UUID identifies the run; it comes from the caller, not from the file.
 	UUID string `yaml:"-"`
 
+	// Measured is the measurement that the run makes, podLatency for "".
+	Measured string `yaml:"-" json:"-"`
+
 	// env is the environment that object templates may read.
 	env map[string]string
 
@@ -255,7 +258,7 @@ type Indexer struct {
 
 // Measurement is something to measure while jobs run.
 type Measurement struct {
-	Name              string         `yaml:"name" check:"podLatency|jobLatency|nodeLatency|pvcLatency|vmiLatency|vmimLatency|serviceLatency|dataVolumeLatency|volumeSnapshotLatency|netpolLatency|pprof"`
+	Name              string         `yaml:"name" check:"podLatency|jobLatency|nodeLatency|pvcLatency|vmiLatency|vmimLatency|serviceLatency|dataVolumeLatency|volumeSnapshotLatency|netpolLatency|pprof|cudnLatency|raLatency"`
 	Thresholds        []Threshold    `yaml:"thresholds"`
 	SvcTimeout        time.Duration  `yaml:"svcTimeout" default:"5s" check:">0"`
 	QuantilesIndexer  string         `yaml:"quantilesIndexer"`

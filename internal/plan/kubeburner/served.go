@@ -1,6 +1,7 @@
 package kubeburner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // that the file does not state is in neither. Hint tells what helps, where that is of
 // use.
 func Served(c *Config) (refused, noted []strictyaml.Problem) {
-	u := &served{Validation: strictyaml.Validation{At: c.positions}}
+	u := &served{Validation: strictyaml.Validation{At: c.positions}, measured: c.measured()}
 	g := &c.Global
 	u.says("global.requestTimeout", "a request is tried again until the cluster has not answered for a minute")
 	u.says("global.timeout", "it is the default of maxWaitTimeout, and does not end the run")
@@ -40,6 +41,7 @@ func Served(c *Config) (refused, noted []strictyaml.Problem) {
 type served struct {
 	strictyaml.Validation // those that are refused
 	noted                 []strictyaml.Problem
+	measured              string
 }
 
 func (u *served) sorted(list []strictyaml.Problem) []strictyaml.Problem {
@@ -66,13 +68,39 @@ func (u *served) says(path, instead string) { u.takes(u.At.Has(path), path, inst
 func (u *served) measurements(path string, list []Measurement) {
 	for i, m := range list {
 		path := strictyaml.Index(path, i)
-		u.refuses(m.Name != podLatency, path+".name", m.Name+" is not measured", "every run measures its pods")
+		hint := "every run measures its pods"
+		if u.measured != podLatency {
+			hint = "of one kind of objects a run has the latencies, and here these are of " + u.measured
+		}
+		u.refuses(m.Name != u.measured, path+".name", m.Name+" is not measured", hint)
 		u.takes(m.QuantilesIndexer+m.TimeseriesIndexer != "", path+".quantilesIndexer", "nothing is sent to an indexer: the run's directory has all that was recorded")
 	}
 }
 
-// podLatency is the measurement that every run makes.
+// podLatency is the measurement that a run makes unless another is asked for.
 const podLatency = "podLatency"
+
+func (c *Config) measured() string { return cmp.Or(c.Measured, podLatency) }
+
+// Asks is the one measurement that a configuration asks for, "" where that are several
+// or none.
+func (c *Config) Asks() (name string) {
+	for _, m := range c.allMeasurements() {
+		if name != "" && m.Name != name {
+			return ""
+		}
+		name = m.Name
+	}
+	return name
+}
+
+func (c *Config) allMeasurements() []Measurement {
+	all := slices.Clone(c.Global.Measurements)
+	for i := range c.Jobs {
+		all = append(all, c.Jobs[i].Measurements...)
+	}
+	return all
+}
 
 func (u *served) job(path string, j *Job) {
 	u.refuses(j.JobType == KubeVirt, path+".jobType", "no operations on machines are run", "")
@@ -105,31 +133,30 @@ func (u *served) job(path string, j *Job) {
 	}
 }
 
-// Thresholds are the objectives that the thresholds of pod latencies are, in the words
-// of package slo; a milestone is called as a condition is, but for PodScheduled.
+// Thresholds are the objectives that the thresholds of what is measured are, in the words
+// of package slo; a milestone is called as a condition is, but for a pod's PodScheduled.
 func Thresholds(c *Config) (list []string) {
-	all := slices.Clone(c.Global.Measurements)
-	for _, j := range c.Jobs {
-		all = append(all, j.Measurements...)
-	}
-	for _, m := range all {
+	for _, m := range c.allMeasurements() {
 		for _, t := range m.Thresholds {
-			if m.Name == podLatency {
-				list = append(list, objective(t))
+			if m.Name == c.measured() {
+				list = append(list, objective(m.Name, t))
 			}
 		}
 	}
 	return slices.Compact(list)
 }
 
-func objective(t Threshold) string {
+func objective(of string, t Threshold) string {
 	figure := map[string]string{"Avg": "mean", "Max": "max"}[t.Metric]
 	if figure == "" {
 		figure = strings.ToLower(t.Metric)
 	}
 	milestone := t.ConditionType
-	if milestone == "PodScheduled" {
+	if of == podLatency && milestone == "PodScheduled" {
 		milestone = "Scheduled"
+	}
+	if rest, ok := strings.CutPrefix(milestone, "PodPod"); ok { // of the pod of a machine
+		milestone = "Pod" + rest
 	}
 	return fmt.Sprintf("%s %s <= %s", milestone, figure, t.Threshold)
 }

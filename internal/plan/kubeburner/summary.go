@@ -52,7 +52,10 @@ func summarised(value reflect.Value) any {
 	}
 }
 
-// MeasuresPods reports whether the latencies of a job's pods are asked for.
-func (c *Config) MeasuresPods(j *Job) bool {
-	return slices.ContainsFunc(slices.Concat(c.Global.Measurements, j.Measurements), func(m Measurement) bool { return m.Name == podLatency })
+// Measures is the measurement that is made of a job, "" where it asks for none.
+func (c *Config) Measures(j *Job) string {
+	if slices.ContainsFunc(slices.Concat(c.Global.Measurements, j.Measurements), func(m Measurement) bool { return m.Name == c.measured() }) {
+		return c.measured()
+	}
+	return ""
 }

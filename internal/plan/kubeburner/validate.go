@@ -250,6 +250,10 @@ func conditions(measurement string) []string {
 	switch measurement {
 	case "podLatency":
 		return []string{"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"}
+	case "vmiLatency":
+		return []string{"VMICreated", "VMIPending", "VMIScheduling", "VMIScheduled", "VMIRunning", "VMReady", "PodCreated", "PodPodScheduled", "PodPodReadyToStartContainers", "PodInitialized", "PodContainersReady"}
+	case "dataVolumeLatency":
+		return []string{"Bound", "Running", "Ready"}
 	case "nodeLatency":
 		return []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"}
 	}

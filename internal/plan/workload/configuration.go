@@ -97,3 +97,35 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 	}
 	return texts
 }
+
+// kindOf finds the kinds of an object template's documents, as they are mostly written.
+var kindOf = regexp.MustCompile(`(?m)^kind:\s*["']?([A-Za-z]+)`)
+
+// Measure has a run of the configuration follow the objects that its one measurement is
+// of, where that is not of the target's own and the target knows it.
+func (w *Workload) Measure(c *kubeburner.Config) {
+	name := c.Asks()
+	if !w.AsItIs || name == "" || w.Target.Measured == nil {
+		return
+	}
+	var kinds []string
+	for i := range c.Jobs {
+		for _, o := range c.Jobs[i].Objects {
+			text, err := fs.ReadFile(w.files, path.Clean(o.ObjectTemplate))
+			if err != nil {
+				continue // it is told where the templates are compiled
+			}
+			for _, m := range kindOf.FindAllSubmatch(text, -1) {
+				kinds = append(kinds, string(m[1]))
+			}
+		}
+	}
+	followed := w.Target.Measured(name, kinds)
+	if followed == nil {
+		return
+	}
+	w.Followed, w.measured, c.Measured = followed, name, name
+	there := w.kind().There
+	w.Goals = strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all " + there, "errors <= 0%"}}}
+	w.Primary = there + " p50"
+}

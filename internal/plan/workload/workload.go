@@ -66,6 +66,7 @@ type Workload struct {
 
 	positions *strictyaml.Positions
 	files     fs.FS
+	measured  string          // the measurement that Followed is of
 	secrets   *redact.Secrets // that parameters have
 }
 
@@ -87,6 +88,10 @@ type Target struct {
 	// Objects is a new description of what is followed, which stands under objects:
 	// in a workload; nil for a target that says itself what is.
 	Objects func() Followed
+	// Measured is what is followed for a measurement of such a configuration that is
+	// not of the target's own objects, of which the first is of one of these kinds; nil
+	// where it is not known.
+	Measured func(measurement string, kinds []string) Followed
 	// Takes are the flags of an experiment that only some targets know and that
 	// this one does, each with what it does there.
 	Takes map[string]string
@@ -418,6 +423,9 @@ func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
 		maps.DeleteFunc(in.Env, func(name, _ string) bool { return p.data[name] == nil })
 	}
 	c, err := kubeburner.Load(w.files, w.ConfigFile, in)
+	if err == nil {
+		c.Measured = w.measured
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "there is no file %q beside it", w.ConfigFile)})
 	}

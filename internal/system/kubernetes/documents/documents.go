@@ -45,9 +45,10 @@ type Configuration struct {
 type Job struct {
 	Name   string         `json:"name"`
 	Config map[string]any `json:"config"`
-	// Pods says that its pods are measured, Skip that it has no documents.
-	Pods bool `json:"pods"`
-	Skip bool `json:"skip"`
+	// Measured is the measurement that is made of it, "" for none; Skip says that it
+	// has no documents.
+	Measured string `json:"measured"`
+	Skip     bool   `json:"skip"`
 	// Pause belongs to the job: its documents end after it.
 	Pause time.Duration `json:"pause"`
 }
@@ -63,7 +64,7 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 	of := Configuration{UUID: c.UUID, Version: version, Metadata: metadata, Jobs: []Job{}, Places: []Place{}}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		made := Job{Name: j.Name, Config: j.Summary(), Pods: c.MeasuresPods(j), Skip: j.SkipIndexing}
+		made := Job{Name: j.Name, Config: j.Summary(), Measured: c.Measures(j), Skip: j.SkipIndexing}
 		if j.MetricsClosing != "afterJob" {
 			made.Pause = j.JobPause
 		}
@@ -79,6 +80,16 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 		}
 	}
 	return of
+}
+
+// measured is the measurement of a run, "" for none.
+func (c Configuration) measured() string {
+	for _, j := range c.Jobs {
+		if j.Measured != "" {
+			return j.Measured
+		}
+	}
+	return ""
 }
 
 // Document is one file: an array.
@@ -114,7 +125,8 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	if err := dir.ReadJSON(record.ResultFile, &judged); err != nil {
 		return nil, err
 	}
-	f := newFold()
+	measured := tableOf(c.measured())
+	f := newFold(measured.there)
 	// What of a damaged history can be read is told; the result has the warning.
 	if _, err := record.ReadHistory(dir, f.add); err != nil {
 		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
@@ -122,7 +134,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 		}
 	}
 	jobs := f.all()
-	m := maker{Configuration: c, start: environment.Start, steps: judged.Steps}
+	m := maker{Configuration: c, start: environment.Start, steps: judged.Steps, table: measured}
 	m.Metadata = metadata(c.Metadata, environment)
 	var list []Document
 	summary := Document{Metric: "jobSummary"}
@@ -132,8 +144,8 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 			continue // it was not begun
 		}
 		summary.Items = append(summary.Items, m.summary(job, of))
-		if pods := m.pods(job.Name, of); job.Pods && len(pods) > 0 {
-			list = append(list, Document{podMetric, job.Name, pods}, Document{quantilesMetric, job.Name, m.quantiles(job.Name, of)})
+		if objects := m.objects(job.Name, of); job.Measured != "" && len(objects) > 0 {
+			list = append(list, Document{m.table.metric + "Measurement", job.Name, objects}, Document{m.table.metric + "QuantilesMeasurement", job.Name, m.quantiles(job.Name, of)})
 		}
 	}
 	if len(summary.Items) > 0 {
@@ -142,16 +154,12 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	return list, nil
 }
 
-const (
-	podMetric       = "podLatencyMeasurement"
-	quantilesMetric = "podLatencyQuantilesMeasurement"
-)
-
 // maker makes the documents of a run.
 type maker struct {
 	Configuration
 	start time.Time
 	steps []result.Step
+	table table
 }
 
 // at is a time of the run as documents have it.
@@ -159,41 +167,58 @@ func (m *maker) at(t record.Micros) string {
 	return m.start.Add(t.Duration()).UTC().Format(time.RFC3339Nano)
 }
 
-// podLatency is the document of a pod: times in milliseconds, null where the
+// table says how the documents of a measurement call what is measured.
+type table struct {
+	metric string   // of one object; that of quantiles is made of it
+	name   []string // keys of an object's name
+	node   string   // and of its node, "" for none
+	there  string   // the milestone that counts
+	// milestones, with their keys in the document of an object and their names in those
+	// of quantiles, which lack some.
+	milestones []milestone
+}
+
+type milestone struct{ name, key, quantile string }
+
+// tableOf is that of a measurement.
+func tableOf(measurement string) table {
+	same := func(name, key string) milestone { return milestone{name, key, name} }
+	switch measurement {
+	case "vmiLatency":
+		return table{"vmiLatency", []string{"vmName", "vmiName"}, "nodeName", "VMReady", []milestone{
+			same("PodCreated", "podCreatedLatency"), {"PodScheduled", "podScheduledLatency", "PodPodScheduled"}, same("PodInitialized", "podInitializedLatency"),
+			same("PodContainersReady", "podContainersReadyLatency"), {"PodReady", "podReadyLatency", ""}, {"PodReadyToStartContainers", "podReadyToStartContainersLatency", "PodPodReadyToStartContainers"},
+			same("VMICreated", "vmiCreatedLatency"), same("VMIPending", "vmiPendingLatency"), same("VMIScheduling", "vmiSchedulingLatency"),
+			same("VMIScheduled", "vmiScheduledLatency"), same("VMIRunning", "vmiRunningLatency"), same("VMReady", "vmReadyLatency"),
+		}}
+	case "dataVolumeLatency":
+		return table{"dvLatency", []string{"dvName"}, "", "Ready", []milestone{same("Bound", "dvBoundLatency"), same("Running", "dvRunningLatency"), same("Ready", "dvReadyLatency")}}
+	}
+	return table{"podLatency", []string{"podName"}, "nodeName", "Ready", []milestone{
+		{"Scheduled", "schedulingLatency", "PodScheduled"}, same("PodReadyToStartContainers", "readyToStartContainersLatency"), same("Initialized", "initializedLatency"),
+		same("ContainersStarted", "containersStartedLatency"), same("ContainersReady", "containersReadyLatency"), same("Ready", "podReadyLatency"),
+	}}
+}
+
+// objects are the documents of what a job made: times in milliseconds, null where the
 // milestone was not reached.
-type podLatency struct {
-	Timestamp         string         `json:"timestamp"`
-	Scheduled         *int64         `json:"schedulingLatency"`
-	Initialized       *int64         `json:"initializedLatency"`
-	ContainersReady   *int64         `json:"containersReadyLatency"`
-	Ready             *int64         `json:"podReadyLatency"`
-	ContainersStarted *int64         `json:"containersStartedLatency"`
-	ReadyToStart      *int64         `json:"readyToStartContainersLatency"`
-	Metric            string         `json:"metricName"`
-	UUID              string         `json:"uuid"`
-	Job               string         `json:"jobName"`
-	Iteration         int            `json:"jobIteration"`
-	Replica           int            `json:"replica"`
-	Namespace         string         `json:"namespace"`
-	Pod               string         `json:"podName"`
-	Node              string         `json:"nodeName"`
-	Metadata          map[string]any `json:"metadata,omitempty"`
-}
-
-// milestones are those of a pod that documents tell.
-func milestones() [6]string {
-	return [...]string{"Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"}
-}
-
-func (m *maker) pods(job string, of *jobFold) (list []any) {
+func (m *maker) objects(job string, of *jobFold) (list []any) {
 	for _, p := range of.pods {
 		namespace, name, _ := strings.Cut(p.name, "/")
-		l := func(i int) *int64 { return millis(p.at[i], p.zero) }
-		list = append(list, podLatency{
-			Timestamp: m.at(max(p.zero, 0)), Scheduled: l(0), ReadyToStart: l(1), Initialized: l(2), ContainersStarted: l(3), ContainersReady: l(4), Ready: l(5),
-			Metric: podMetric, UUID: m.UUID, Job: job, Iteration: p.slot.iteration, Replica: p.slot.replica,
-			Namespace: namespace, Pod: name, Node: p.node, Metadata: m.Metadata,
-		})
+		d := map[string]any{
+			"timestamp": m.at(max(p.zero, 0)), "metricName": m.table.metric + "Measurement", "uuid": m.UUID, "jobName": job,
+			"jobIteration": p.slot.iteration, "replica": p.slot.replica, "namespace": namespace, "metadata": m.Metadata,
+		}
+		for _, key := range m.table.name {
+			d[key] = name
+		}
+		if m.table.node != "" {
+			d[m.table.node] = p.node
+		}
+		for _, milestone := range m.table.milestones {
+			d[milestone.key] = millis(p.reached(milestone.name), p.zero)
+		}
+		list = append(list, d)
 	}
 	return list
 }
@@ -207,7 +232,7 @@ func millis(at, zero record.Micros) *int64 {
 	return &n
 }
 
-// quantile is the document of a milestone over all pods of a job: those that did not
+// quantile is the document of a milestone over all objects of a job: those that did not
 // reach it are infinitely late, and what falls on one is null.
 type quantile struct {
 	Name      string         `json:"quantileName"`
@@ -225,14 +250,14 @@ type quantile struct {
 }
 
 func (m *maker) quantiles(job string, of *jobFold) (list []any) {
-	for i, name := range milestones() {
-		if i == 0 {
-			name = "PodScheduled" // as its condition is called
+	for _, milestone := range m.table.milestones {
+		if milestone.quantile == "" {
+			continue
 		}
 		var values []float64
 		sum := 0.0
 		for _, p := range of.pods {
-			if at := p.at[i]; at != never && p.zero != never {
+			if at := p.reached(milestone.name); at != never && p.zero != never {
 				values = append(values, float64(max(at-p.zero, 0))/1000)
 				sum += values[len(values)-1]
 			}
@@ -244,9 +269,9 @@ func (m *maker) quantiles(job string, of *jobFold) (list []any) {
 			mean = sum / float64(n)
 		}
 		list = append(list, quantile{
-			Name: name, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
+			Name: milestone.quantile, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
 			Min: whole(s.Quantile(1 / float64(n))), Max: whole(s.Quantile(1)), Avg: whole(mean),
-			Timestamp: m.at(of.ended), Metric: quantilesMetric, Job: job, Metadata: m.Metadata,
+			Timestamp: m.at(of.ended), Metric: m.table.metric + "QuantilesMeasurement", Job: job, Metadata: m.Metadata,
 		})
 	}
 	return list

@@ -20,19 +20,20 @@ const ms record.Micros = 1000
 // told are the documents of events, of a run that began at a whole second.
 func told(t *testing.T, c Configuration, steps []result.Step, events ...record.Event) map[string][]map[string]any {
 	t.Helper()
-	f := newFold()
+	table := tableOf(c.measured())
+	f := newFold(table.there)
 	for _, e := range events {
 		if err := f.add(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	jobs := f.all()
-	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps}
+	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps, table: table}
 	m.Metadata = metadata(c.Metadata, &record.Environment{})
 	made := make(map[string][]map[string]any)
 	for _, job := range c.Jobs {
 		of := jobs[job.Name]
-		for metric, items := range map[string][]any{podMetric: m.pods(job.Name, of), quantilesMetric: m.quantiles(job.Name, of), "jobSummary": {m.summary(job, of)}} {
+		for metric, items := range map[string][]any{table.metric + "Measurement": m.objects(job.Name, of), table.metric + "QuantilesMeasurement": m.quantiles(job.Name, of), "jobSummary": {m.summary(job, of)}} {
 			text, err := json.Marshal(items)
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +60,7 @@ func news(at record.Micros, object, slot, milestone string) record.Event {
 // figures null that fall on it. kube-burner leaves it out.
 func TestPodsThatAreNotReadyCount(t *testing.T) {
 	t.Parallel()
-	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Pods: true, Pause: time.Second}}}
+	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Measured: "podLatency", Pause: time.Second}}}
 	made := told(t, c, []result.Step{{ID: 1, Verdict: slo.Breached, VerdictWhy: "1 of 2"}},
 		record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart}},
 		news(101*ms, "ns/a", "", "Created"), // before the request was answered
@@ -138,5 +139,27 @@ func TestFilesAndTarball(t *testing.T) {
 	}
 	if _, err := Read(record.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a run of another kind: %v", err)
+	}
+}
+
+// Machines are told of by the names that their documents have for them.
+func TestDocumentsOfMachines(t *testing.T) {
+	t.Parallel()
+	made := told(t, Configuration{Jobs: []Job{{Name: "j", Measured: "vmiLatency"}}}, nil, slotOf("ns/vm", 0, 1, false),
+		news(20*ms, "ns/vm", "", "VMICreated"), news(30*ms, "ns/vm", "", "PodScheduled"), news(400*ms, "ns/vm", "", "VMIRunning"), news(500*ms, "ns/vm", "", "VMReady"))
+	d := made["vmiLatencyMeasurement-j.json"][0]
+	if d["vmName"] != "vm" || d["vmiName"] != "vm" || d["vmiCreatedLatency"] != 20.0 || d["podScheduledLatency"] != 30.0 || d["vmiRunningLatency"] != 400.0 || d["vmReadyLatency"] != 500.0 || d["podReadyLatency"] != nil {
+		t.Errorf("%v", d)
+	}
+	var names []string
+	for _, q := range made["vmiLatencyQuantilesMeasurement-j.json"] {
+		names = append(names, q["quantileName"].(string))
+	}
+	// Those of kube-burner 2.7.3.
+	if got := strings.Join(names, " "); got != "PodCreated PodPodScheduled PodInitialized PodContainersReady PodPodReadyToStartContainers VMICreated VMIPending VMIScheduling VMIScheduled VMIRunning VMReady" {
+		t.Error(got)
+	}
+	if s := made["jobSummary-j.json"][0]; s["endTimestamp"] != "2026-11-25T17:00:00.5Z" {
+		t.Errorf("a job ends when its last machine is ready: %v", s)
 	}
 }

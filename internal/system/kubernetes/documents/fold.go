@@ -13,8 +13,8 @@ const never record.Micros = -1
 // fold takes the events of a run and has what became of each job. What stands in the
 // target together has one name each: a target that was emptied begins anew.
 type fold struct {
-	jobs       map[string]*jobFold
-	milestones [6]string
+	jobs  map[string]*jobFold
+	there string // the milestone that counts
 	// Since the target was last empty.
 	slots map[string]*slot
 	pods  map[string]*pod // by namespace and name
@@ -42,11 +42,19 @@ type pod struct {
 	name, of, node string
 	slot           *slot
 	created, zero  record.Micros
-	at             [6]record.Micros // by milestones
+	at             map[string]record.Micros // by milestone
 }
 
-func newFold() *fold {
-	f := &fold{jobs: make(map[string]*jobFold), milestones: milestones()}
+// reached is when a milestone was.
+func (p *pod) reached(milestone string) record.Micros {
+	if at, ok := p.at[milestone]; ok {
+		return at
+	}
+	return never
+}
+
+func newFold(there string) *fold {
+	f := &fold{jobs: make(map[string]*jobFold), there: there}
 	f.clear()
 	return f
 }
@@ -112,10 +120,7 @@ func (f *fold) addSlot(step int, b *record.Slot) {
 func (f *fold) pod(name, of string) *pod {
 	p := f.pods[name]
 	if p == nil {
-		p = &pod{name: name, of: of, created: never, zero: never}
-		for i := range p.at {
-			p.at[i] = never
-		}
+		p = &pod{name: name, of: of, created: never, zero: never, at: make(map[string]record.Micros, 8)}
 		f.pods[name] = p
 		f.order = append(f.order, p)
 	}
@@ -131,8 +136,8 @@ func (f *fold) addObject(t record.Micros, b *record.Object) {
 	case "Deleted":
 		delete(f.pods, b.Object) // what comes of that name is another one
 	}
-	if i := slices.Index(f.milestones[:], b.Milestone); i >= 0 && p.at[i] == never {
-		p.at[i] = t
+	if _, reached := p.at[b.Milestone]; !reached {
+		p.at[b.Milestone] = t
 	}
 }
 
@@ -149,7 +154,7 @@ func (f *fold) empty() {
 		}
 		j := f.jobs[p.slot.job]
 		j.pods = append(j.pods, p)
-		j.ended = max(j.ended, p.at[len(p.at)-1])
+		j.ended = max(j.ended, p.reached(f.there))
 	}
 	f.clear()
 	for _, j := range f.jobs {
@@ -166,7 +171,7 @@ func (f *fold) all() map[string]*jobFold {
 	for _, j := range f.jobs {
 		ready := 0
 		for _, p := range j.pods {
-			if p.at[len(p.at)-1] != never {
+			if p.reached(f.there) != never {
 				ready++
 			}
 		}

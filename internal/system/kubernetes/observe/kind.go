@@ -105,6 +105,6 @@ func Declare() workload.Target {
 			"yes":           "load a cluster that is not a lab without asking",
 			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
 		}),
-		Renews: "lab", Objects: described.New,
+		Renews: "lab", Objects: described.New, Measured: described.Measured,
 	}
 }
