@@ -302,8 +302,23 @@ func awaitGone(ctx context.Context, c *api.Client, path string) error {
 	}
 }
 
-// unlooked is for how long no namespace may come nearer to its end.
-const unlooked = 30 * time.Second
+// unlooked is for how long no namespace may come nearer to its end. A controller that
+// could not reach the server for long tries again after a minute at most: one whose
+// lease is renewed has backedOff for that.
+const (
+	unlooked  = 30 * time.Second
+	backedOff = 75 * time.Second
+)
+
+// renewed is when the controller manager last said that it is alive, "" where that is
+// not known.
+func renewed(ctx context.Context, c *api.Client) string {
+	lease, err := c.Typed.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-controller-manager", metav1.GetOptions{})
+	if err != nil || lease.Spec.RenewTime == nil {
+		return ""
+	}
+	return lease.Spec.RenewTime.String()
+}
 
 // awaitNamespacesGone waits until a run has no namespaces. Where the controller that
 // takes them away looks at none of them, it says so.
@@ -312,6 +327,7 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, r
 	defer cancel()
 	selector := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun + "=" + run}
 	left, since := 0, host.Now()
+	bound, before, alive := unlooked, renewed(ctx, c), ""
 	for {
 		list, err := c.Typed.CoreV1().Namespaces().List(ctx, selector)
 		switch {
@@ -328,8 +344,14 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, r
 		if looked || len(list.Items) != left {
 			left, since = len(list.Items), now
 		}
-		if waited := now.Sub(since); waited >= unlooked {
-			return fmt.Errorf("still there: %s: the controller manager, which removes namespaces, has not acted on any for %.0f s", noun, waited.Seconds())
+		waited := now.Sub(since)
+		if waited >= bound && bound == unlooked && before != "" {
+			if is := renewed(ctx, c); is != "" && is != before {
+				bound, alive = backedOff, ", though its lease is renewed"
+			}
+		}
+		if waited >= bound {
+			return fmt.Errorf("still there: %s: the controller manager, which removes namespaces, has not acted on any for %.0f s%s", noun, waited.Seconds(), alive)
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("still there: %s: %w", noun, context.Cause(ctx))

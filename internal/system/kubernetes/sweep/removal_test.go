@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,5 +118,45 @@ func TestADeadControllerOfNamespacesIsNamed(t *testing.T) {
 				t.Errorf("%s, want %q", got, c.wanted)
 			}
 		})
+	}
+}
+
+// Namespaces that nobody takes away are waited for half a minute; and for longer, up to
+// the longest pause of a controller that could not reach the server, where that is alive.
+func TestWhoDoesNotTakeNamespacesAway(t *testing.T) {
+	for _, tt := range []struct {
+		why, says string
+		lease     func(asked int) time.Duration // when it was renewed; below 0 is none
+		gone      int                           // the list that is empty, 0 for none
+	}{
+		{"nobody renews the lease", "has not acted on any for 30 s", func(int) time.Duration { return time.Second }, 0},
+		{"there is no lease", "has not acted on any for 30 s", func(int) time.Duration { return -1 }, 0},
+		{"it is alive", "has not acted on any for 75 s, though its lease is renewed", func(asked int) time.Duration { return time.Duration(asked) * time.Second }, 0},
+		{"it is alive, and tries again after a while", "", func(asked int) time.Duration { return time.Duration(asked) * time.Second }, 5},
+	} {
+		leases, lists := 0, 0
+		run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/api/v1/namespaces" {
+				list := &corev1.NamespaceList{Items: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
+				if lists++; lists == tt.gone {
+					list.Items = nil
+				}
+				kubetest.Answer(t, w, http.StatusOK, list)
+				return
+			}
+			leases++
+			at := tt.lease(leases)
+			if at < 0 {
+				kubetest.Answer(t, w, http.StatusNotFound, &metav1.Status{})
+				return
+			}
+			kubetest.Answer(t, w, http.StatusOK, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: time.Unix(1e9, 0).Add(at)}}})
+		})
+		now := time.Unix(0, 0)
+		host := system.Host{Now: func() time.Time { now = now.Add(15 * time.Second); return now }}
+		err := awaitNamespacesGone(context.Background(), run.Client, host, "run1")
+		if (err == nil) != (tt.says == "") || err != nil && !strings.HasSuffix(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q", tt.why, err, tt.says)
+		}
 	}
 }
