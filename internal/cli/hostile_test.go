@@ -139,6 +139,16 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		{"a name that begins a line of its own", of("name: \"a\\nplimsoll: all is well\"\nworkload: simulated\naxis: {levels: [1]}\n"), "has a character that cannot be printed"},
 		{"an arm that steers the terminal", of("workload: simulated\naxis: {level: 1}\narms: [{name: a}, {name: \"b\\e[31m\"}]\nrepeat: 2\n"), "arms[1].name"},
 		{"a workload outside", of("workload: ../../../etc\naxis: {levels: [1]}\n"), "no workload in ../../../etc"},
+		{"a namespace that is a way up", of("workload: node-density\ntarget: {namespace: ../nodes}\naxis: {levels: [1]}\n"), `"../nodes" is no name of a namespace`},
+		{"a namespace that begins another object of a manifest", func() []string {
+			return []string{"rbac", "node-density", "--namespace", "a}\n---\nkind: Secret"}
+		}, "is no name of a namespace"},
+		{"a workload whose name begins another object", func() []string {
+			args := own("kubernetes", pods, "")()
+			write("own/workload.yaml", "schema: plimsoll/workload/v1\nname: \"own}\\n---\\nkind: Secret\"\nhelp: x\ntarget: kubernetes\n"+pods+"goals: {ready: [all Ready]}\nprimary: Ready p50\n", 0o644)
+			return args
+		}, "must consist of lower case letters"},
+		{"a lab that is a way up", of("workload: node-density\ntarget: {labName: ../../own}\naxis: {levels: [1]}\n"), `lab name: "../../own" has '.'`},
 		{"a registry that is a way up", of("workload: node-density-cni\ntarget: {images: registry.example/../x}\naxis: {levels: [1]}\n"), `no part of a name is ".."`},
 		{"a registry with a password", func() []string {
 			return []string{"sweep", "node-density-cni", "--levels", "1", "--dry-run", "--images", "http://user:" + planted + "@registry.example/x"}

@@ -38,6 +38,9 @@ command was killed.`,
   plimsoll clean --lab default`,
 		Args: process.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := kubernetes.CheckNamespace(c.namespace); err != nil {
+				return process.Usagef("", "--namespace: %w", err)
+			}
 			c.out = cleaned{DryRun: c.dryRun, Removed: []any{}, Left: []any{}}
 			named := c.from != process.ClusterFlags{}
 			if named || c.force || c.wait {

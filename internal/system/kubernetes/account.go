@@ -3,7 +3,9 @@ package kubernetes
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,9 @@ const accountSchema = "plimsoll/rbac/v1"
 // are not of Kubernetes itself have the names that they have by convention. The error
 // is a mistake in the workload.
 func (p Provider) Account(r system.Request, namespace string) (Account, error) {
+	if err := CheckNamespace(namespace); err != nil {
+		return Account{}, system.Mistakef("for example --namespace team-a", "%w", err)
+	}
 	a := Account{Schema: accountSchema, Workload: r.Workload.Name, Keeps: namespace, Name: "plimsoll-" + r.Workload.Name, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Rights: []ceiling.Right{}}
 	all, err := renderingsOf(r, nil)
 	if err != nil {
@@ -53,6 +58,8 @@ func (p Provider) Account(r system.Request, namespace string) (Account, error) {
 // applies it. A comment says what each rule is for.
 func (a Account) Manifest() string {
 	var b strings.Builder
+	plain := a.Name
+	a.Name, a.Namespace, a.Workload = scalar(a.Name), scalar(a.Namespace), scalar(a.Workload)
 	runs := "makes its own namespaces"
 	if a.Keeps != "" {
 		runs = "keeps to namespace " + a.Keeps
@@ -71,7 +78,7 @@ func (a Account) Manifest() string {
 		if where != "" {
 			kind, meta = "Role", ", namespace: "+where
 		} else if a.Keeps != "" {
-			name += "-" + a.Keeps // whoever keeps to another has a cluster role too
+			name = scalar(plain + "-" + a.Keeps) // whoever keeps to another has a cluster role too
 		}
 		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n", kind, name, meta)
 		a.rules(&b, where)
@@ -79,6 +86,17 @@ func (a Account) Manifest() string {
 			kind, name, meta, kind, name, a.Name, a.Namespace)
 	}
 	return b.String()
+}
+
+// plainScalar is what stands in YAML as it is. The names of a workload and its kinds come
+// from its author, and what is printed is applied by its user.
+var plainScalar = regexp.MustCompile(`^/?[A-Za-z0-9][A-Za-z0-9./*-]*$`)
+
+func scalar(text string) string {
+	if plainScalar.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
 }
 
 // rules writes those of one role by what they are for: a rule for each resource.
@@ -108,11 +126,11 @@ func (a Account) rules(b *strings.Builder, where string) {
 		for _, name := range resources[what] {
 			list := strings.Join(verbs[what+name], ", ")
 			if strings.HasPrefix(name, "/") {
-				fmt.Fprintf(b, "- {nonResourceURLs: [%s], verbs: [%s]}\n", name, list)
+				fmt.Fprintf(b, "- {nonResourceURLs: [%s], verbs: [%s]}\n", scalar(name), list)
 				continue
 			}
 			resource, group, _ := strings.Cut(name, ".")
-			fmt.Fprintf(b, "- {apiGroups: [%q], resources: [%s], verbs: [%s]}\n", group, resource, list)
+			fmt.Fprintf(b, "- {apiGroups: [%q], resources: [%s], verbs: [%s]}\n", group, scalar(resource), list)
 		}
 	}
 }

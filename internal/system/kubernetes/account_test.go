@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
@@ -50,6 +52,20 @@ rules:
 	} {
 		if got := a.Manifest(); !strings.Contains(got, want) {
 			t.Errorf("no\n%s\nin\n%s", want, got)
+		}
+	}
+}
+
+// A kind that a workload's template names becomes a resource, whatever it is called.
+func TestNamesBeginNoOtherObject(t *testing.T) {
+	a := Account{Workload: "w", Name: "plimsoll-w", Namespace: "default", Rights: []ceiling.Right{
+		{Verb: "create", Resource: "x]}\n---\nkind: Secret\ns", For: "makes"},
+		{Verb: "list", Resource: "widgets.ex]}\n---\nkind: Secret", For: "makes"},
+	}}
+	for doc := range strings.SplitSeq(a.Manifest(), "\n---\n") {
+		var o struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil || !strings.Contains("ServiceAccount ClusterRole ClusterRoleBinding", o.Kind) {
+			t.Errorf("%q, %v in\n%s", o.Kind, err, doc)
 		}
 	}
 }

@@ -2,11 +2,13 @@ package kubernetes
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab"
@@ -72,11 +74,23 @@ func (t *Settings) Check(c *own.Check) {
 	if t.Context != "" && t.Kubeconfig == "" {
 		c.Problem("context", "name the file as well: "+c.Key("kubeconfig"), "a context is named without the kubeconfig that has it")
 	}
+	if err := CheckNamespace(t.Namespace); err != nil {
+		c.Problem("namespace", "for example "+c.Set("namespace", "team-a"), "%v", err)
+	}
 	if t.Images != "" {
 		if _, err := image.At(t.Images, image.AgentReference); err != nil {
 			c.Problem("images", "for example "+c.Set("images", "registry.example:5000/team"), "%v", err)
 		}
 	}
+}
+
+// CheckNamespace refuses what no namespace can be called: it would lead elsewhere in the
+// API, or into another object of a manifest. "" is none.
+func CheckNamespace(name string) error {
+	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+		return fmt.Errorf("%q is no name of a namespace: that has lower case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters", name)
+	}
+	return nil
 }
 
 // fill are the parameters that a plan gives a workload, with the program's own images

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -223,6 +224,11 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 	}
 	if made.name == "" {
 		return manifest{}, fmt.Errorf("%s: %s has no metadata.name: generated names cannot be accounted for", m.template.Name(), gvk.Kind)
+	}
+	for _, part := range []string{made.name, made.namespace} {
+		if why := content.IsPathSegmentName(part); len(why) > 0 || strings.ContainsAny(part, "?#") {
+			return manifest{}, fmt.Errorf("%s: %s %q: no object can have that name", m.template.Name(), gvk.Kind, part)
+		}
 	}
 	made.path = api.Collection(mapping.Resource, made.namespace)
 	if m.objects != nil {

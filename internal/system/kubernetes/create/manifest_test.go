@@ -58,6 +58,28 @@ func TestManifestsWithoutRendering(t *testing.T) {
 	}
 }
 
+// Names become parts of paths of the API: none leads elsewhere there.
+func TestNamesLeadNowhere(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
+	job := &kubeburner.Job{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: 1}}}
+	for name, refused := range map[string]bool{"a-{{.Replica}}": false, "../../nodes/a": true, "..": true, ".": true, "a/eviction": true, "a%2f..": true, "a?watch=1": true, "a#b": true} {
+		for _, text := range []string{"name: '" + name + "'", "name: a, namespace: '" + name + "'"} {
+			template, err := kubeburner.CompileTemplate("t", "apiVersion: v1\nkind: Pod\nmetadata: {"+text+"}\nspec: {containers: [{name: c, image: i}]}\n", kubeburner.TemplateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := newMaker(job, 0, 0, template, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil)
+			if err == nil {
+				_, err = m.make(kubeburner.Slot{Replica: 1, Namespace: "ns"})
+			}
+			if (err != nil) != refused || refused && !strings.Contains(err.Error(), "no object can have that name") {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
 // A threshold over nothing would hold: kube-burner lets it pass.
 func TestThresholdsOfNoPods(t *testing.T) {
 	t.Parallel()
