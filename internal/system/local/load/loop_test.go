@@ -133,19 +133,28 @@ func TestEndsOfConnections(t *testing.T) {
 		}, load.FailedBody, never},
 	} {
 		for _, open := range []bool{false, true} {
-			s := system.Schedule{Value: 2, Hold: 200 * time.Millisecond}
-			if open {
-				s = system.Schedule{Open: true, Value: 200, Hold: 100 * time.Millisecond, MaxInFlight: 4}
-			}
-			p := short(each(t, x.serve))
-			p.Retry = true
-			sum, counts := run(t, p, s)
-			if sum.FailedAll() != sum.Failed[x.failed] || (x.failed != "") != (sum.FailedAll() > 0) || sum.Lost > 0 || sum.Sent < 2 {
-				t.Errorf("%s, open %v: %+v, want what fails to be %q", x.why, open, sum.Window, x.failed)
-			}
-			if x.retried != some && (counts.Retried > 0) != (x.retried == always) && !open {
-				t.Errorf("%s: %d were retried", x.why, counts.Retried)
-			}
+			t.Run(fmt.Sprintf("%s, open %v", x.why, open), func(t *testing.T) {
+				t.Parallel()
+				// Long enough for some requests on a busy machine, and few of them.
+				s := system.Schedule{Value: 2, Hold: time.Second}
+				if open {
+					s = system.Schedule{Open: true, Value: 50, Hold: time.Second, MaxInFlight: 4}
+				}
+				p := short(each(t, func(c *net.TCPConn, n int) bool {
+					if n == 0 {
+						time.Sleep(5 * time.Millisecond)
+					}
+					return x.serve(c, n)
+				}))
+				p.Retry = true
+				sum, counts := run(t, p, s)
+				if sum.FailedAll() != sum.Failed[x.failed] || (x.failed != "") != (sum.FailedAll() > 0) || sum.Lost > 0 || sum.Sent < 2 {
+					t.Errorf("%+v, want what fails to be %q", sum.Window, x.failed)
+				}
+				if x.retried != some && (counts.Retried > 0) != (x.retried == always) && !open {
+					t.Errorf("%d were retried", counts.Retried)
+				}
+			})
 		}
 	}
 }
