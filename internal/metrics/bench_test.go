@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// many is a run directory of a lab's size: 28,000 series, of which a third change, for so
+// many scrapes.
+func many(b *testing.B, scrapes int) *fixture {
+	f := newFixture(b, "kube-apiserver", "kube-controller-manager", "etcd")
+	f.s.MaxSeries = 100_000
+	var text strings.Builder
+	for i := range scrapes {
+		for job, n := range map[string]int{"kube-apiserver": 20_000, "kube-controller-manager": 6_000, "etcd": 2_000} {
+			text.Reset()
+			for k := range n {
+				v := k
+				if k%3 == 0 {
+					v += i * (k%17 + 1)
+				}
+				fmt.Fprintf(&text, "metric_%03d_bucket{verb=\"V%d\",resource=\"resource-%d\",le=\"%d\"} %d\n", k/200, k/50%4, k/10%5, k%10, v)
+			}
+			f.pages[job] = page{header: map[string]string{"Content-Type": "text/plain; version=0.0.4"}, body: text.String()}
+		}
+		f.round(float64(i) * 5)
+	}
+	return f
+}
+
+// What is asked of a run of ten minutes is to take 0.1 s for a rate and 1 s and 100 MB for
+// a regular expression over all series.
+func BenchmarkQuery(b *testing.B) {
+	f := many(b, 120)
+	s, err := Open(f.dir, b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	e, at := NewEngine(s), start().Add(595*time.Second)
+	for _, c := range []struct{ name, query string }{
+		{"rate", `rate(metric_003_bucket{job="kube-apiserver"}[30s])`},
+		{"quantile", `histogram_quantile(0.99, sum by (le) (rate(metric_005_bucket[1m])))`},
+		{"regexp", `{__name__=~"metric_.*"}`},
+		{"regexpRate", `count by (job) (last_over_time({__name__=~"metric_.*_bucket",resource!~"resource-9"}[1m]))`},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				if _, err := e.At(context.Background(), c.query, at); err != nil {
+					b.Fatal(err)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(b.N)/1e6, "MB/op")
+		})
+	}
+	b.Run("range", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := e.Range(context.Background(), `rate(metric_003_bucket{job="kube-apiserver"}[30s])`, start(), at, 5*time.Second); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			s, err := Open(f.dir, b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
