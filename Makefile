@@ -68,8 +68,9 @@ check:
 NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
 
 # What the workload router runs, and what a test holds files that are written for
-# others against: haproxy -c. With it the yardsticks of its generator.
-READER_PACKAGES := haproxy wrk nghttp2-client
+# others against: haproxy -c, and promtool and Prometheus, which read what is scraped.
+# With them the yardsticks of its generator.
+READER_PACKAGES := haproxy wrk nghttp2-client prometheus
 
 # What the workloads of volumes and of IO run.
 STORAGE_PACKAGES := glusterfs-server glusterfs-client xfsprogs fio

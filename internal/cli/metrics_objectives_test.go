@@ -332,3 +332,15 @@ func TestFlagsOfAPrometheus(t *testing.T) {
 		}
 	}
 }
+
+// The rights of an account are those that a run with the same flags scrapes by.
+func TestRightsToScrape(t *testing.T) {
+	t.Parallel()
+	const server, nodes = "- {nonResourceURLs: [/metrics], verbs: [get]}", "resources: [nodes/proxy], verbs: [get]}"
+	for flags, want := range map[string][2]bool{"": {true, false}, "--scrape-nodes=3": {true, true}, "--scrape-nodes=0": {true, false}, "--scrape=0": {false, false}} {
+		got := command(t, nil, append([]string{"rbac", "node-density"}, strings.Fields(flags)...)...)
+		if has := [2]bool{strings.Contains(got.stdout, server), strings.Contains(got.stdout, nodes)}; got.code != process.ExitHeld || has != want {
+			t.Errorf("%s: exit code %d, the rights to the API server's and to nodes' metrics are %v, want %v\n%s%s", flags, got.code, has, want, got.stdout, got.stderr)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
@@ -32,7 +33,8 @@ without what is marked optional, and tells less.
 
 Nothing is asked of a cluster. The rights are those that the parameters (--set) and
 the axis take. A kind that is not of Kubernetes itself has the name that it has by
-convention: 'plimsoll check' on the cluster tells whether that is so.`,
+convention: 'plimsoll check' on the cluster tells whether that is so. Those
+to read metrics are for what --scrape, and the flag that begins with it, ask for.`,
 		Example: `  plimsoll rbac node-density | kubectl apply -f -
   plimsoll rbac node-density --namespace team-a | kubectl apply -f -
   plimsoll rbac vm-migration --set parallelMigrations=10
@@ -61,6 +63,7 @@ convention: 'plimsoll check' on the cluster tells whether that is so.`,
 	flags := cmd.Flags()
 	flags.StringVar(&namespace, "namespace", "", "namespace that the run is to keep to, as its --namespace says (default those that it makes)")
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	f.addOwn(cmd, func(field settings.Field) bool { return strings.HasPrefix(field.Flag, "scrape-") }, "scrape")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	return cmd
 }

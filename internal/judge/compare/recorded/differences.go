@@ -88,6 +88,8 @@ func aspects() []aspect {
 			}
 			return compare.BearingNoted
 		}, ofPlan(guards), nil},
+		// What is read costs who publishes it some processor time.
+		{"scrape", "how often metrics were read", noted, ofPlan(scrape), nil},
 		{"fresh", "what a step from empty begins with: no objects, or a new lab", refuses, func(o *Operand) string { return cmp.Or(o.plan.Fresh, plan.FreshObjects) }, nil},
 		{"normal-events", "whether events of type Normal were watched", refuses, func(o *Operand) string { return yes(o.plan.NormalEvents) }, nil},
 		{"program", "plimsoll's version; a change beyond the patch number may change what is measured", func(p pair) string {
@@ -355,11 +357,23 @@ func confirm(p *plan.Plan) string {
 	return text(p.Axis.Search.Confirm)
 }
 
+// scrape is "" in a record of a version that read none.
+func scrape(p *plan.Plan) string {
+	switch {
+	case p.Scrape.IsZero():
+		return ""
+	case p.Scrape.Every == 0:
+		return "never"
+	}
+	return text(p.Scrape)
+}
+
 func guards(p *plan.Plan) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		parts = append(parts, fmt.Sprintf("%s %s", name, text(p.Guards[name])))
 	}
+	parts = append(parts, p.GuardQueries...)
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 

@@ -356,6 +356,9 @@ func TestDifferences(t *testing.T) {
 			f.plan.Guards = plan.Guards{"pending": {Value: 5}}
 			f.result.Steps[0].Ending = record.EndGuard
 		}, "guards " + refuses + " none|pending 5"},
+		{"guards on queries", nil, func(f *fixture) { f.plan.GuardQueries = []string{"query 'x' < 1"} }, "guards " + noted + " none|query 'x' < 1"},
+		{"metrics that were read", nil, func(f *fixture) { f.plan.Scrape = plan.Scrape{Every: plan.Duration(5 * time.Second)} }, "scrape " + noted + " not on record|5s"},
+		{"metrics that were not to be read", nil, func(f *fixture) { f.plan.Scrape = plan.Scrape{Never: true} }, "scrape " + noted + " not on record|never"},
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
 		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = "lab" }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
