@@ -248,7 +248,9 @@ type Slot struct {
 	Intended  Micros `json:"intended"`          // when the schedule wanted it sent
 	// Waited is for how long after Intended the request found no place among
 	// those under way. What Sent is later than both is the program's own delay.
-	Waited    Micros `json:"waited,omitempty"`
+	Waited Micros `json:"waited,omitempty"`
+	// AtOnce says that Intended is the one moment that it was meant for with others.
+	AtOnce    bool   `json:"atOnce,omitempty"`
 	Sent      Micros `json:"sent"`    // when the first attempt was sent
 	Replied   Micros `json:"replied"` // when the last answer came
 	Code      int    `json:"code,omitempty"`

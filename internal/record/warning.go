@@ -55,6 +55,7 @@ const (
 	WarningSignatures  WarningKind = "signatures"    // they cannot be used
 	WarningShape       WarningKind = "shape"         // one percentile misleads
 	WarningComparable  WarningKind = "comparable"    // of what two records were compared by
+	WarningSending     WarningKind = "sending"       // a load that is meant for one moment was sent over some time
 	WarningLimit       WarningKind = "limit"         // more at once than the target's own limit lets
 	WarningNotFinite   WarningKind = "notFinite"     // figures that could not be written
 	WarningChosenAfter WarningKind = "chosenAfter"   // what decides was chosen after the runs

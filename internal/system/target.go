@@ -65,6 +65,9 @@ type Batch struct {
 	// answered, until there are none: those of what is known only then. It may wait
 	// for what they need. Units counts theirs, too.
 	More func(ctx context.Context) (requests int, err error)
+	// AtOnce says that all requests are meant for one moment, the time zero of what
+	// they ask for: those that Due lets go together for the moment at which it did.
+	AtOnce bool
 	// Send makes request i, 0 <= i < Requests, and returns when its outcome
 	// is known. It fills in everything of the slot but the times. The end of
 	// ctx ends its retries, not the attempt under way: an answer is worth

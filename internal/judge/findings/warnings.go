@@ -33,6 +33,9 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 		if text := s.Concurrent.Breach(); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningLimit, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
+		if text := sendingOf(s, there); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningSending, Steps: []int{s.ID}, Count: 1, Seconds: s.APIRequests.Sending, Text: text})
+		}
 		if s.Stood > 0 {
 			warnings.Add(record.Warning{
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.Stood,
@@ -53,6 +56,19 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 		}
 	}
 	return warnings
+}
+
+// sendingMost is the share of the median that sending a load that is meant for one
+// moment may take without a word.
+const sendingMost = 0.1
+
+// sendingOf says that sending such a load took long beside what was measured.
+func sendingOf(s *verdict.Judged, there string) string {
+	p50 := s.Latency[there].P50
+	if p50 == nil || s.APIRequests.Sending <= sendingMost**p50 {
+		return ""
+	}
+	return fmt.Sprintf("sending took %s, more than a tenth of the median to %s (%s): what was meant for one moment came over that time, which all times include", result.DurationText(s.APIRequests.Sending, 0), there, result.DurationText(*p50, 0))
 }
 
 // addNeighbours warns of what other programs took in steps that held in spite of it,

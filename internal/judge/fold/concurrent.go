@@ -29,7 +29,7 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 			continue
 		}
 		if u.own && !o.troubled {
-			wait := []edge{{u.zero, 1}, {min(o.reached(from), f.End), -1}}
+			wait := []edge{{u.sent(), 1}, {min(o.reached(from), f.End), -1}}
 			waits = append(waits, wait...)
 			if o.node >= 0 {
 				waitsAt[o.node] = append(waitsAt[o.node], wait...)

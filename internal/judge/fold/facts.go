@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"cmp"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -60,6 +61,9 @@ type unit struct {
 	zero   record.Micros
 	own    bool // asked for in this step
 }
+
+// sent is when the object was asked for.
+func (u *unit) sent() record.Micros { return cmp.Or(u.slot.sent, u.zero) }
 
 // Stop is a guard that stopped the load.
 type Stop struct {

@@ -55,6 +55,9 @@ func requestsOf(f *Facts) (r result.APIRequests, dropped int) {
 			continue
 		}
 		r.N++
+		if !f.head.Open {
+			r.Sending = max(r.Sending, (s.sent - s.intended).Seconds())
+		}
 		service = append(service, (s.replied - s.sent).Seconds())
 		if s.retries > 0 {
 			r.Retried++

@@ -96,7 +96,6 @@ type slot struct {
 	onRecord  bool // its request is on record, and not just news of what it asked for
 	sent      record.Micros
 	waited    record.Micros // for a place among the requests under way
-	scheduled bool          // a schedule said when to send it
 	replied   record.Micros
 	code      int
 	retries   int
@@ -127,17 +126,15 @@ func (s *slot) asked() bool {
 }
 
 // zeroOf is an object's time zero, from which its latencies count: when its
-// request was sent, or was wanted where a schedule says when. It is the first
+// request was meant to be sent, which is when it was unless a schedule, or the one
+// start of a load that asks for all at once, says when. It is the first
 // news of an object that a controller makes, or whose request is not on record;
 // and that of the request where there is no news of the object.
 func (s *slot) zeroOf(o *object) record.Micros {
-	switch {
-	case o != nil && (o.name != s.name || !s.onRecord):
+	if o != nil && (o.name != s.name || !s.onRecord) {
 		return o.first
-	case s.scheduled:
-		return s.intended
 	}
-	return s.sent
+	return s.intended
 }
 
 // count is how many objects the slot stands for. As long as its request is not
@@ -283,9 +280,12 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 		s.step = step // there was news before it was asked for
 		c.own = append(c.own, s)
 	}
-	s.onRecord, s.scheduled = true, open
+	s.onRecord = true
 	s.component, s.units, s.iteration = c.intern(r.Component), max(r.Units, 0), r.Iteration
 	s.intended, s.sent, s.replied, s.waited = r.Intended, r.Sent, r.Replied, r.Waited
+	if !open && !r.AtOnce {
+		s.intended = r.Sent
+	}
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
 	s.outcome, s.err, s.delay = r.Outcome, c.intern(r.Error), r.Delay
 	if r.Resource == "Service" && r.Outcome == record.SlotCreated {

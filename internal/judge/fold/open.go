@@ -133,10 +133,7 @@ func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *r
 	if from, to := f.held(); f.Stream != nil && to > from {
 		n.Bounds = f.readings.BoundsIn(spec.Kind.Bounds, from, to, false)
 	} else if f.Stream == nil {
-		until := f.End
-		if f.Reached != Never {
-			until = min(f.Reached, until)
-		}
+		until := cmp.Or(max(min(f.Reached, f.End), 0), f.End) // it may never have been reached
 		n.Bounds = append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
 	}
 	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
@@ -156,9 +153,9 @@ func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 		if !u.own || u.slot.outcome == record.SlotDropped || !u.slot.onRecord && u.object == nil {
 			continue
 		}
-		at, from := u.zero, -1
-		if u.slot.onRecord {
-			at = u.slot.zeroOf(nil)
+		at, from := u.sent(), -1
+		if f.head.Open && u.slot.onRecord {
+			at = u.slot.intended
 		}
 		onTheWay := -1 // to the first milestone that none of those reached follows
 		for m := range f.names {

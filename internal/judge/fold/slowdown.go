@@ -32,10 +32,8 @@ func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 		return nil
 	}
 	since := make([]record.Micros, len(f.units)) // of the last milestone, or of the request
-	for i := range f.units {
-		if since[i] = f.units[i].zero; f.units[i].slot.onRecord {
-			since[i] = f.units[i].slot.sent
-		}
+	for i := range since {
+		since[i] = f.units[i].sent()
 	}
 	for m, name := range f.names {
 		if m == f.gone {

@@ -344,6 +344,9 @@ type APIRequests struct {
 	P50     *float64 `json:"p50"`
 	P99     *float64 `json:"p99"`
 	Max     *float64 `json:"max"`
+	// Sending is how many seconds after the moment that all of them were meant for
+	// the last was sent; 0 where each was meant for a moment of its own.
+	Sending float64 `json:"sending,omitempty"`
 }
 
 // Latencies are the latencies of a step's own objects by milestone.

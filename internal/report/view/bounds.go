@@ -53,6 +53,15 @@ func boundLines(r result.Result) []string {
 		}
 		list = append(list, text)
 	}
+	most := result.Step{}
+	for _, s := range r.Steps {
+		if s.APIRequests.Sending > most.APIRequests.Sending {
+			most = s
+		}
+	}
+	if took := most.APIRequests.Sending; took > 0 {
+		list = append(list, fmt.Sprintf("Sending took up to %s (step %d): times count from the one moment that all requests of a step were meant for", words.Seconds(took), most.ID))
+	}
 	for _, s := range r.Steps {
 		if s.Bottleneck != nil && s.Bottleneck.Slowdown != nil {
 			list = append(list, fmt.Sprintf("Slowed down in step %d: %s", s.ID, s.Bottleneck.Slowdown))

@@ -35,7 +35,12 @@ const (
 	remeasure = 100
 )
 
-func newInFlightBound(max int) *inFlightBound {
+// newInFlightBound begins with one, and open with as many as may be under way: what is
+// meant for one moment is not kept back to find out how fast the server is.
+func newInFlightBound(max int, open bool) *inFlightBound {
+	if open {
+		return &inFlightBound{max: max, limit: float64(max), resume: float64(max)}
+	}
 	return &inFlightBound{max: max, limit: 1, resume: 2}
 }
 

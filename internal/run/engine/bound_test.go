@@ -14,7 +14,7 @@ func TestBoundKeepsItsRange(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		most := 1 + rng.IntN(40)
-		b := newInFlightBound(most)
+		b := newInFlightBound(most, false)
 		scale := time.Duration(1+rng.IntN(50)) * time.Millisecond
 		throttles := rng.Float64() * rng.Float64() * 0.2
 		for range 5000 {
@@ -88,7 +88,7 @@ func TestBoundByRounds(t *testing.T) {
 			}
 		}, 10},
 	} {
-		b := newInFlightBound(64)
+		b := newInFlightBound(64, false)
 		tt.do(b)
 		if b.Limit() != tt.want {
 			t.Errorf("%s: the bound is %d, want %d", tt.why, b.Limit(), tt.want)
@@ -158,7 +158,7 @@ func TestBoundFindsTheWidthOfAServer(t *testing.T) {
 	for range 150 {
 		width := 1 + rng.IntN(32)
 		q := &queue{
-			rng: rng, bound: newInFlightBound(64), free: make([]time.Duration, width),
+			rng: rng, bound: newInFlightBound(64, false), free: make([]time.Duration, width),
 			service: time.Duration(1000+rng.IntN(49_000)) * time.Microsecond,
 			jitter:  0.05 + 0.2*rng.Float64(),
 		}
@@ -176,7 +176,7 @@ func TestBoundFindsTheWidthOfAServer(t *testing.T) {
 func TestBoundFollowsASlowerServer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, width := range []int{4, 16} {
-		q := &queue{rng: rng, bound: newInFlightBound(64), free: make([]time.Duration, width), service: 5 * time.Millisecond, jitter: 0.1}
+		q := &queue{rng: rng, bound: newInFlightBound(64, false), free: make([]time.Duration, width), service: 5 * time.Millisecond, jitter: 0.1}
 		q.replies(2000)
 		q.service *= 4
 		q.replies(2 * remeasure * minRound)
@@ -191,7 +191,7 @@ func TestBoundFollowsASlowerServer(t *testing.T) {
 // After the server has asked for less load again and again, the bound finds
 // its way back.
 func TestBoundRecovers(t *testing.T) {
-	q := &queue{rng: rand.New(rand.NewPCG(4, 4)), bound: newInFlightBound(64), free: make([]time.Duration, 8), service: 5 * time.Millisecond, jitter: 0.1}
+	q := &queue{rng: rand.New(rand.NewPCG(4, 4)), bound: newInFlightBound(64, false), free: make([]time.Duration, 8), service: 5 * time.Millisecond, jitter: 0.1}
 	q.replies(1000)
 	for range 20 {
 		q.bound.Replied(time.Second, true)

@@ -288,7 +288,7 @@ const (
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units}
-	bound := newInFlightBound(r.options.MaxInFlight)
+	bound := newInFlightBound(r.options.MaxInFlight, r.load.AtOnce)
 	replies := make(chan record.Slot, r.options.MaxInFlight)
 	inFlight := 0
 	take := func(slot record.Slot) {
@@ -297,6 +297,7 @@ func (r *run) raise(ctx context.Context) error {
 		r.countOutcome(&slot)
 	}
 	next := r.clock.Now() // the pace's earliest time for the next request
+	start := start{atOnce: r.load.AtOnce, zero: next}
 	var gap record.Micros
 	if r.options.Pace > 0 {
 		gap = record.Micros(1e6 / r.options.Pace)
@@ -325,7 +326,7 @@ func (r *run) raise(ctx context.Context) error {
 				if r.load.Due == nil || r.load.Due(i) {
 					break
 				}
-				wait = duePoll
+				wait, start.held = duePoll, true
 			}
 			var due <-chan time.Time
 			if free {
@@ -350,11 +351,8 @@ func (r *run) raise(ctx context.Context) error {
 		// save for what a timer that fires late costs.
 		sent := r.clock.Now()
 		next = max(next+gap, sent-record.MicrosOf(paceSlack))
-		go func() {
-			slot := r.load.Send(ctx, i)
-			slot.Intended, slot.Sent, slot.Replied = sent, sent, r.clock.Now()
-			replies <- slot
-		}()
+		intended := start.of(sent)
+		go func() { replies <- r.send(ctx, i, intended, sent) }()
 	}
 	for inFlight > 0 {
 		select {
@@ -365,6 +363,34 @@ func (r *run) raise(ctx context.Context) error {
 		}
 	}
 	return cmp.Or(r.failed, ctx.Err())
+}
+
+// send makes request i, which is sent now.
+func (r *run) send(ctx context.Context, i int, intended, sent record.Micros) record.Slot {
+	slot := r.load.Send(ctx, i)
+	slot.Intended, slot.Sent, slot.Replied, slot.AtOnce = intended, sent, r.clock.Now(), r.load.AtOnce
+	for s := slot.Before; s != nil && slot.AtOnce; s = s.Before {
+		s.Intended, s.AtOnce = intended, true
+	}
+	return slot
+}
+
+// start is the moment that requests are meant for: the one of all that are meant for
+// one, anew once one of them was held back until it was due; else that of each.
+type start struct {
+	atOnce, held bool
+	zero         record.Micros
+}
+
+// of is that of a request that is sent at a moment.
+func (s *start) of(sent record.Micros) record.Micros {
+	if !s.atOnce {
+		return sent
+	}
+	if s.held {
+		s.zero, s.held = sent, false
+	}
+	return s.zero
 }
 
 // more asks the target for further requests, and reports whether there are some.

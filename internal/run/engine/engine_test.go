@@ -48,6 +48,9 @@ type fake struct {
 	settle  func(now time.Duration) error
 	account func(now time.Duration) error
 	silent  func(now time.Duration) string
+	// atOnce and due are those of its batches.
+	atOnce bool
+	due    func(f *fake, i int) bool
 	// mute says since when nothing at all is answered, 0 for never.
 	mute  time.Duration
 	raise func(now time.Duration) error
@@ -88,8 +91,12 @@ func (f *fake) Raise(_ context.Context, asked system.Level) (system.Batch, error
 	first := f.asked
 	n := int(level) - first
 	f.asked += n
+	var due func(i int) bool
+	if f.due != nil {
+		due = func(i int) bool { return f.due(f, i) }
+	}
 	return system.Batch{
-		Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
+		AtOnce: f.atOnce, Due: due, Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
 		Send: func(ctx context.Context, i int) record.Slot { return f.send(ctx, first+i) },
 	}, nil
 }
@@ -729,6 +736,50 @@ func TestPace(t *testing.T) {
 			rate := float64(len(starts)-1) / (starts[len(starts)-1] - starts[0]).Seconds()
 			if tt.reached && rate < 0.97*tt.pace {
 				t.Errorf("%s: %.1f/s at a pace of %v/s", tt.why, rate, tt.pace)
+			}
+		})
+	}
+}
+
+// What is meant for one moment counts from it, whatever sending took; a bulk counts
+// from when it might go. Any other request counts from when it was sent.
+func TestOneIntendedStart(t *testing.T) {
+	bulks := func(f *fake, i int) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.born) >= i/10*10
+	}
+	for _, tt := range []struct {
+		why    string
+		pace   float64
+		atOnce bool
+		due    func(f *fake, i int) bool
+		starts int // that differ
+	}{
+		{"a storm", 0, true, nil, 1},
+		{"a storm under a pace, which takes 2 s to send", 20, true, nil, 1},
+		{"four bulks of 10", 0, true, bulks, 4},
+		{"a density", 20, false, nil, 40},
+	} {
+		bubble(t, func(t *testing.T, tr *trial) {
+			tr.options.Pace, tr.target.atOnce, tr.target.due = tt.pace, tt.atOnce, tt.due
+			tr.target.fate = func(int) fate { return companion }
+			if _, err := tr.Run(context.Background(), whole(40)); err != nil {
+				t.Fatal(err)
+			}
+			starts := make(map[record.Micros]bool)
+			var last record.Micros
+			for _, s := range tr.sink.slots() {
+				if !strings.HasPrefix(s.Slot, "before/") {
+					starts[s.Intended] = true
+				}
+				if s.Intended > s.Sent && s.Sent > 0 || s.Intended < record.MicrosOf(time.Second) && s.Sent > 0 {
+					t.Errorf("%s: meant for %d, sent at %d", tt.why, s.Intended, s.Sent)
+				}
+				last = max(last, s.Sent-s.Intended)
+			}
+			if len(starts) != tt.starts || tt.pace > 0 && tt.atOnce != (last > 1_900_000) {
+				t.Errorf("%s: %d starts, want %d; the last was sent %d µs after its own", tt.why, len(starts), tt.starts, last)
 			}
 		})
 	}

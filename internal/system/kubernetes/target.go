@@ -259,7 +259,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
 	case observe.AxisRate:
 		want = t.population.Units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
-	case observe.AxisObjects, observe.AxisAtOnce:
+	case observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce:
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
 		want = t.population.Whole()
@@ -299,7 +299,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		t.watch.Objects.TellSpells()
 	}
 	batch := system.Batch{
-		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
+		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(), AtOnce: t.atOnce(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
 	if t.Load.AsItIs {
@@ -313,7 +313,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 	case observe.AxisRate:
 		batch.Reached = float64(load.Units) / level.Span.Seconds()
 		t.ageing.Begin(t.watch.Watching, t.remover.DeleteAged)
-	case observe.AxisObjects, observe.AxisAtOnce:
+	case observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce:
 		batch.Reached = float64(t.population.Units)
 	case observe.AxisIterations:
 		batch.Reached = float64(t.population.Iterations)
@@ -390,6 +390,14 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 		return fmt.Errorf("set up %s: %w", what, err)
 	}
 	return nil
+}
+
+// atOnce reports whether a level asks for everything at once, as a storm and a drain
+// do, and not for one more and one more.
+func (t *Target) atOnce() bool {
+	o := t.Load.Objects
+	drains := o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
+	return drains || slices.Contains([]string{observe.AxisAllAtOnce, observe.AxisAtOnce, observe.AxisBulk}, t.Load.Axis)
 }
 
 // inBulks lets requests go in bulks of a size, each once all of the bulks before

@@ -38,7 +38,7 @@ func TestUnknownAxis(t *testing.T) {
 	for _, axis := range []string{"", "vms"} {
 		_, err := (&Cluster{client: on.Client}).Open(t.Context(), prepared.Workload{Axis: axis}, plain{}, system.Recorder{Sink: sink, Clock: on.Clock, Step: func() int { return 1 }})
 		var mistake *system.MistakeError
-		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along at-once, bulk, iterations, jobs, objects, pods-per-node, rate", axis)) {
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along all-at-once, at-once, bulk, iterations, jobs, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)
 		}
 	}

@@ -77,6 +77,7 @@ const (
 	AxisPodsPerNode = "pods-per-node"   // closed: pods in place, on average over the nodes
 	AxisRate        = "rate"            // open: pods that arrive, per second
 	AxisObjects     = "objects"         // closed: objects in place
+	AxisAllAtOnce   = "all-at-once"     // closed: objects in place, those of each level asked for at once
 	AxisAtOnce      = "at-once"         // closed: objects that are asked for at once, each level from empty
 	AxisIterations  = "iterations"      // closed: iterations of the last job, each level from empty
 	AxisJobs        = workload.AxisJobs // closed: jobs of the configuration, each whole
@@ -89,7 +90,7 @@ func Declare() workload.Target {
 		Name: "kubernetes", Kind: Pods(), Configured: true,
 		Axes: map[string]workload.TargetAxis{
 			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
-			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
+			AxisObjects: {Loop: workload.Closed}, AxisAllAtOnce: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
 			AxisIterations: {Loop: workload.Closed, Whole: true}, AxisJobs: {Loop: workload.Closed},
 		},
 		ConfigurationAxes: []workload.Axis{

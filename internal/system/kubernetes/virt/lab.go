@@ -35,7 +35,7 @@ func (m *machines) asked() int {
 		return 0
 	}
 	axis, err := m.Workload.Axis(m.Plan.Axis.Name)
-	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
+	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
 		return 0
 	}
 	return int(kubernetes.MostAsked(m.Plan))
