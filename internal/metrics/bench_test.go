@@ -14,18 +14,9 @@ import (
 func many(b *testing.B, scrapes int) *fixture {
 	f := newFixture(b, "kube-apiserver", "kube-controller-manager", "etcd")
 	f.s.MaxSeries = 100_000
-	var text strings.Builder
 	for i := range scrapes {
 		for job, n := range map[string]int{"kube-apiserver": 20_000, "kube-controller-manager": 6_000, "etcd": 2_000} {
-			text.Reset()
-			for k := range n {
-				v := k
-				if k%3 == 0 {
-					v += i * (k%17 + 1)
-				}
-				fmt.Fprintf(&text, "metric_%03d_bucket{verb=\"V%d\",resource=\"resource-%d\",le=\"%d\"} %d\n", k/200, k/50%4, k/10%5, k%10, v)
-			}
-			f.pages[job] = page{header: map[string]string{"Content-Type": "text/plain; version=0.0.4"}, body: text.String()}
+			f.pages[job] = text(apiServer(n, i))
 		}
 		f.round(float64(i) * 5)
 	}
@@ -79,4 +70,42 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		}
 	})
+}
+
+// What a question about a step costs while a run is made: taking in a scrape of an API
+// server of 20,000 series, a third of which changed, and asking.
+func BenchmarkLive(b *testing.B) {
+	const query = `sum(rate(metric_006_bucket[hold]))`
+	f := asking(b, []string{query}, "kube-apiserver")
+	f.s.MaxSeries = 100_000
+	f.hold()
+	for i := range 3 {
+		f.pages["kube-apiserver"] = text(apiServer(20_000, i))
+		f.round(float64(6 + 5*i))
+	}
+	b.Run("scrape", func(b *testing.B) {
+		for b.Loop() {
+			f.live.frame(f.s.payload)
+		}
+	})
+	b.Run("ask", func(b *testing.B) {
+		for b.Loop() {
+			if got := f.below(query, 1e9, 16); got.Series != 1 || got.Why != "" {
+				b.Fatal(foundText(got))
+			}
+		}
+	})
+}
+
+// apiServer is what a program of so many series tells at its so many-th scrape.
+func apiServer(series, scrape int) string {
+	var text strings.Builder
+	for k := range series {
+		v := k
+		if k%3 == 0 {
+			v += scrape * (k%17 + 1)
+		}
+		fmt.Fprintf(&text, "metric_%03d_bucket{verb=\"V%d\",resource=\"resource-%d\",le=\"%d\"} %d\n", k/200, k/50%4, k/10%5, k%10, v)
+	}
+	return text.String()
 }
