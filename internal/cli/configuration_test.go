@@ -186,7 +186,7 @@ var workingJobs = map[string]string{
   - {kind: Deployment, apiVersion: apps/v1, labelSelector: {kube-burner.io/job: make}, objectTemplate: templates/merge.yml, patchType: application/strategic-merge-patch+json, inputVars: {to: y}}
 - {name: remove, jobType: delete, qps: 500, burst: 10, objects: [{kind: Deployment, apiVersion: apps/v1, labelSelector: {kube-burner.io/job: make}}, {kind: Pod, labelSelector: {kube-burner.io/job: make, kube-burner.io/index: "2"}}]}
 - {name: patched, jobType: read, qps: 500, burst: 10, objects: [{kind: ConfigMap, labelSelector: {patched: x-1}}]}
-- {name: again, qps: 500, burst: 10, namespace: again, objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}]}
+- {name: again, jobIterations: 2, qps: 500, burst: 10, namespace: again, churnConfig: {cycles: 2, percent: 50, mode: objects}, objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}, {objectTemplate: templates/cm.yml, churn: false}]}
 `,
 	"templates/merge.yml": "metadata: {labels: {patched: '{{.to}}-{{.Iteration}}'}}\n",
 	"templates/json.yml":  `[{"op": "add", "path": "/data/replica", "value": "{{.Replica}}"}]`,
@@ -216,7 +216,7 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 6 { // beside other tests
 		t.Fatalf("%+v", got)
 	}
-	for i, want := range []struct{ requests, pods int }{{12, 8}, {12, 8}, {40, 8}, {6, 0}, {6, 0}, {2, 2}} {
+	for i, want := range []struct{ requests, pods int }{{12, 8}, {12, 8}, {40, 8}, {6, 0}, {6, 0}, {8, 4}} {
 		s := r.Steps[i]
 		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
 			t.Errorf("job %d: %d requests, %d failed, %d of %d pods ready; want %+v: %s", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want, got.Stdout)
@@ -231,6 +231,42 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 	got = p.Run(t, "run", "others.yml", "--lab", p.Lab, "--out", "others")
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "others.yml:4:") || !strings.Contains(got.Stderr, "1 object of others matched before anything was made, such as Namespace default") {
 		t.Errorf("%+v", got)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Namespaces churn with all that is in them, and each pod is accounted for.
+func TestNamespacesThatChurn(t *testing.T) {
+	suite.Long(t, "it waits for the ends of namespaces")
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, map[string]string{"spaces.yml": `jobs:
+- name: spaces
+  jobIterations: 4
+  qps: 500
+  burst: 10
+  namespace: spaces
+  churnConfig: {cycles: 3, percent: 50, deleteDelay: 10ms, delay: 10ms}
+  objects:
+  - {objectTemplate: templates/cm.yml}
+  - {objectTemplate: templates/deployment.yml, inputVars: {pods: 2}, waitOptions: {forCondition: Available}}
+- {name: fewer, jobType: delete, qps: 500, burst: 10, objects: [{kind: Namespace, labelSelector: {kube-burner.io/job: spaces}}]}
+- {name: more, jobIterations: 4, qps: 500, burst: 10, namespace: more, objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]}
+`})
+	got := p.RunTo(t, "r", "run", "spaces.yml", "--lab", p.Lab)
+	r := p.Result(t, "r")
+	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	// 4 iterations of 2 requests, 3 cycles of 2 namespaces and 2 iterations, 4 namespaces.
+	for i, want := range []struct{ requests, pods int }{{8 + 3*(2+4), 8 + 3*4}, {4, 0}, {4, 4}} {
+		s := r.Steps[i]
+		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
+			t.Errorf("job %d: %d requests, %d failed, %d of %d pods ready; want %+v: %s", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want, got.Stdout)
+		}
 	}
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
@@ -432,10 +468,11 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, machinesAndDisks)
 	writeFiles(t, p.Dir, map[string]string{
-		"churn.yml":    "jobs:\n- name: a\n  churnConfig: {cycles: 1, percent: 50}\n  hooks: [{cmd: [touch, done], when: beforeJobExecution}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
+		"churn.yml":    "jobs:\n- name: a\n  watchers: [{kind: Pod, apiVersion: v1}]\n  hooks: [{cmd: [touch, done], when: beforeJobExecution}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",
 		"typo.yml":     "jobs:\n- name: a\n  jobIteration: 3\n",
 		"data.yml":     "ITERATIONS: [1\n",
+		"percent.yml":  "jobs:\n- name: a\n  churnConfig: {cycles: 1, percent: 0}\n  objects: [{objectTemplate: templates/cm.yml}]\n- name: b\n  churnConfig: {cycles: 1, percent: 200}\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"jq.yml":       "jobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml, waitOptions: {customStatusPaths: [{key: '.a |', value: x}]}}, {objectTemplate: templates/cm.yml, waitOptions: {kind: Widget}}]\n",
 		"away.yml":     "metricsEndpoints:\n- indexer: {type: local, metricsDirectory: ../away}\njobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"bare.yml":     "global: {measurements: [{name: vmiLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: templates/cm.yml}]}\n",
@@ -448,7 +485,8 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"a variable that is not set", "run mixed.yml", []string{`mixed.yml:11:`, `the template needs "ITERATIONS", which is not set`}},
 		{"a variable that it does not ask for", "run mixed.yml --set ITERATION=3", []string{`did you mean "ITERATIONS"?`}},
 		{"a text where a number is wanted", "run mixed.yml --set ITERATIONS=few", []string{"mixed.yml:11", "jobIterations"}},
-		{"what is not served, all of it", "run churn.yml", []string{"churn.yml:3:", "churnConfig: is not served yet", "churn.yml:4:", "hooks: is not served yet"}},
+		{"what is not served, all of it", "run churn.yml", []string{"churn.yml:3:", "watchers: is not served yet", "churn.yml:4:", "hooks: is not served yet"}},
+		{"churn of nothing, and of more than there is", "run percent.yml", []string{"percent.yml:3:37: jobs[0].churnConfig.percent: must be between 1 and 100", "percent.yml:6:37: jobs[1].churnConfig.percent: must be between 0 and 100, is 200"}},
 		{"waits that cannot be", "run jq.yml", []string{"jq.yml:3:", `the jq expression ".a |" is not valid`, "what being ready means for a Widget is not known"}},
 		{"a template elsewhere", "run outside.yml", []string{"outside.yml:3:", "lies outside the configuration's directory"}},
 		{"a key that is none", "run typo.yml", []string{`typo.yml:3:3:`, `did you mean "jobIterations"?`}},

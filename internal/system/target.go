@@ -62,9 +62,9 @@ type Batch struct {
 	// before it were. It is for closed loops.
 	Due func(i int) bool
 	// More, if not nil, is asked for further requests once all so far were made and
-	// answered, until there are none: those of what is known only then. It may wait
-	// for what they need. Units counts theirs, too.
-	More func(ctx context.Context) (requests int, err error)
+	// answered, until there are none: those of what is known only then, and objects
+	// beyond Units that they ask for. It may wait for what they need.
+	More func(ctx context.Context) (requests, units int, err error)
 	// AtOnce says that all requests are meant for one moment, the time zero of what
 	// they ask for: those that Due lets go together for the moment at which it did.
 	AtOnce bool

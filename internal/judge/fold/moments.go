@@ -270,7 +270,7 @@ func (f Moments) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (s
 		case took == unreached && f.outcomes[i] == unitLost:
 			lost++
 			continue
-		case took == unreached || late || u.object.gone && !f.head.Open:
+		case took == unreached || late || u.object.gone && !f.head.Open && !u.slot.released:
 		case m != f.there || f.outcomes[i] == unitReady:
 			continue
 		case f.outcomes[i] == unitLost:

@@ -361,8 +361,8 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	switch {
 	case o == nil && i == c.gone:
 		return // of something that was never in place, or is no more
-	case o == nil:
-		if s == nil {
+	case o == nil || i == c.created && s.released && o.gone:
+		if s == nil || s.released { // what was released is made again
 			// News can come before the request's own reply.
 			s = c.newSlot(cmp.Or(r.Slot, r.Object), e.Step)
 		}

@@ -109,7 +109,6 @@ func (u *served) job(path string, j *Job) {
 	u.refuses(j.ObjectWait, path+".objectWait", "objects are not waited for one by one", "podWait waits after each iteration")
 	u.refuses(len(j.Watchers) > 0, path+".watchers", "no extra watches are opened", "")
 	u.refuses(len(j.Hooks) > 0, path+".hooks", "no commands are run", "")
-	u.refuses(j.ChurnConfig.On(), path+".churnConfig", "nothing is deleted and created again", "")
 	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
 	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
 	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")
@@ -124,7 +123,7 @@ func (u *served) job(path string, j *Job) {
 	for i := range j.Objects {
 		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)
 		u.refuses(len(o.WaitOptions.LabelSelector) > 0 && o.WaitOptions.Kind == "", path+".waitOptions.labelSelector", "what is waited for without a kind are the objects themselves", "")
-		u.takes(!o.Churn, path+".churn", "nothing is deleted and created again")
+		u.takes(!o.Churn && !j.ChurnConfig.On(), path+".churn", "nothing is deleted and created again")
 		u.refuses(o.Group.GC, path+".group", "objects are not removed in groups", "")
 		for _, key := range []string{"kind", "apiVersion", "labelSelector", "patchType", "kubeVirtOp"} {
 			u.takes(creates && u.At.Has(path+"."+key), path+"."+key, "a create job makes what its object template says")

@@ -186,6 +186,9 @@ func (v *validator) churn(path string, j *Job) {
 	if c.Percent < 0 || c.Percent > 100 {
 		v.Fail(at+".percent", "must be between 0 and 100, is %d", c.Percent)
 	}
+	if c.On() && c.Percent == 0 {
+		v.Fail(at+".percent", "must be between 1 and 100, the share of what churns in each cycle, is 0")
+	}
 	if c.On() && !j.Creates() {
 		v.Fail(at, "only a create job can churn, this one is a %s job", j.JobType)
 	}

@@ -398,11 +398,11 @@ func (r *run) more(ctx context.Context, tick <-chan time.Time) bool {
 	if r.load.More == nil || ctx.Err() != nil {
 		return false
 	}
-	var n int
+	var n, units int
 	done := make(chan error, 1)
 	go func() (err error) {
 		defer func() { done <- err }()
-		n, err = r.load.More(ctx)
+		n, units, err = r.load.More(ctx)
 		return err
 	}()
 	for {
@@ -412,7 +412,9 @@ func (r *run) more(ctx context.Context, tick <-chan time.Time) bool {
 				r.failed = fmt.Errorf("make the load: %w", err)
 			}
 			r.load.Requests += n
+			r.Engine.units += units
 			r.status.Requests = r.load.Requests
+			r.status.Unasked += units
 			return err == nil && n > 0
 		case <-tick:
 			r.report(0, 0, 0)

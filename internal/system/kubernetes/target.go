@@ -303,7 +303,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
 	if t.Load.AsItIs {
-		batch = t.sender.Script(&t.population, &load, t.settled, t.watch.Namespaces.Has).Batch(load.Units, batch.Spread)
+		batch = t.sender.Script(&t.population, &load, t.settled, func() int { return t.watch.Followed.Progress().Left }, t.watch.Namespaces.Has).Batch(load.Units, batch.Spread)
 	}
 	t.population.Units += load.Units
 	t.watch.Followed.Expect(t.population.Units)

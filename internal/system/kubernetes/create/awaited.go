@@ -95,7 +95,7 @@ func selectorOf(labels map[string]string) string {
 func (a *awaited) follow(ctx context.Context, run *prepared.Run, within func(namespace string) bool, fail func(error)) error {
 	a.mu.Lock()
 	clear(a.unmet)
-	a.asked, a.err, a.within = 0, nil, within
+	a.err, a.within = nil, within
 	a.mu.Unlock()
 	return watch(ctx, run, a.resource, a.selector, a, func() bool { return !a.done() }, fail)
 }
@@ -153,6 +153,13 @@ func (a *awaited) Missing(_ record.Micros, gone []api.Identity) {
 	for _, o := range gone {
 		delete(a.unmet, api.ObjectName(o.Namespace, o.Name))
 	}
+}
+
+// none says that none of the own objects was made so far.
+func (a *awaited) none() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked = 0
 }
 
 // ask says that so many of the own objects are about to be made, or were not.
@@ -240,7 +247,11 @@ type Script struct {
 	slots   []PlannedSlot
 	within  func(namespace string) bool
 	present *part // that is being made, nil for none
-	unwatch context.CancelFunc
+	churn   *churning
+	// population has made so many objects, of which inPlace are there.
+	population *Population
+	inPlace    func() int
+	unwatch    context.CancelFunc
 }
 
 // part is a job of a level, or an entry of one: its iterations, and of one that creates
@@ -251,12 +262,14 @@ type part struct {
 	slots         []PlannedSlot
 	chooses       *Maker // nil for one that creates
 	chosen        *chosen
+	only          func(target) bool // of what is chosen; nil is all
+	again         bool              // it makes again what was deleted
 }
 
 // Script is that of a level that was planned. Settled is as of Pacing, and within says
-// which namespaces are the run's.
-func (s *Sender) Script(p *Population, load *Raising, settled func() int, within func(namespace string) bool) *Script {
-	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within}
+// which namespaces are the run's; inPlace is how many objects are there now.
+func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() int, within func(namespace string) bool) *Script {
+	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace}
 	for _, of := range load.parts {
 		if of.slots = load.Slots[of.first:of.last]; p.config.Jobs[of.job].Creates() {
 			x.parts = append(x.parts, of)
@@ -279,45 +292,87 @@ func (x *Script) Batch(units int, spread system.Spread) system.Batch {
 }
 
 // more ends the part that was made, and begins the next.
-func (x *Script) more(ctx context.Context) (int, error) {
+func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 	for {
-		if err := x.end(ctx); err != nil || len(x.parts) == 0 {
-			return 0, err
+		if err := x.end(ctx); err != nil {
+			return 0, 0, err
 		}
-		x.present, x.parts = &x.parts[0], x.parts[1:]
+		if x.present, err = x.next(ctx); err != nil || x.present == nil {
+			return 0, 0, err
+		}
 		if err := x.watch(ctx); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		if m := x.present.chooses; m != nil {
-			var err error
-			if x.present.slots, err = m.askings(x.present.chosen, x.present.from, x.present.to); err != nil {
-				return 0, err
+		if x.present.chooses != nil {
+			if x.present.slots, err = x.present.askings(); err != nil {
+				return 0, 0, err
 			}
+		}
+		if x.present.again {
+			for _, s := range x.present.slots {
+				units += s.maker.units
+			}
+			x.population.Units += units
 		}
 		if n := len(x.present.slots); n > 0 {
 			x.slots = append(x.slots, x.present.slots...)
 			x.pacing.slots = x.slots
-			return n, nil
+			return n, units, nil
 		}
 	}
 }
 
-// watch begins to follow what the present part waits for, before it is made.
-func (x *Script) watch(ctx context.Context) error {
-	// What is chosen is there once the jobs before it are done.
-	for x.present.chooses != nil && !x.pacing.done() {
+// next is the part to be made next, nil for none.
+func (x *Script) next(ctx context.Context) (*part, error) {
+	if x.churn != nil {
+		if p, err := x.churn.next(ctx, x); p != nil || err != nil {
+			return p, err
+		}
+		x.churn = nil
+	}
+	if len(x.parts) == 0 {
+		return nil, nil
+	}
+	p := &x.parts[0]
+	x.parts = x.parts[1:]
+	return p, nil
+}
+
+// awaitDone waits until all objects so far are there, or never will be.
+func (x *Script) awaitDone(ctx context.Context) error {
+	for !x.pacing.done() {
 		if !api.Sleep(ctx, settlePoll) {
 			return context.Cause(ctx)
 		}
 	}
+	return nil
+}
+
+// watch begins to follow what the present part waits for, before it is made.
+func (x *Script) watch(ctx context.Context) error {
+	if x.present.chooses != nil { // what is chosen is there once the jobs before it are done
+		if err := x.awaitDone(ctx); err != nil {
+			return err
+		}
+	}
 	ctx, x.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	if m := x.present.chooses; m != nil {
-		x.present.chosen = &chosen{there: make(map[string]target), leaving: make(map[string]bool)}
-		doubt := func() bool { n, _ := x.present.chosen.left(); return n > 0 }
-		return watch(ctx, x.sender.Run, m.chooses.resource, m.chooses.selector, x.present.chosen, doubt, x.sender.fail)
+		c := &chosen{there: make(map[string]target), leaving: make(map[string]bool)}
+		x.present.chosen = c
+		doubt := func() bool { n, _ := c.left(); return n > 0 }
+		return watch(ctx, x.sender.Run, m.chooses.resource, m.chooses.selector, c, doubt, x.sender.fail)
 	}
 	for _, m := range x.makers() {
 		for _, a := range m.waits {
+			if x.present.again {
+				for _, s := range x.present.slots {
+					if s.maker == m {
+						a.ask(-a.perSlot) // it was deleted
+					}
+				}
+			} else {
+				a.none()
+			}
 			if err := a.follow(ctx, x.sender.Run, x.within, x.sender.fail); err != nil {
 				return err
 			}
@@ -336,16 +391,32 @@ func (x *Script) end(ctx context.Context) error {
 	}
 	defer x.unwatch()
 	job := &x.pacing.config.Jobs[x.present.job]
-	if c := x.present.chosen; c != nil && job.WaitForDeletion {
-		if err := c.awaitGone(ctx, job.MaxWaitTimeout); err != nil && !x.unmet(job, x.present.chooses.chooses.kind, err) {
+	if m := x.present.chooses; m != nil {
+		chosen := x.present.chosen
+		x.present = nil
+		if !m.job.WaitForDeletion || m.job.JobType != kubeburner.Delete {
+			return nil
+		}
+		err := x.awaitGone(ctx, chosen, job.MaxWaitTimeout)
+		if err != nil && !x.unmet(job, m.chooses.kind, err) {
 			return err
 		}
+		if x.churn != nil && err != nil {
+			x.churn.over = true
+		}
+		return nil
 	}
 	for _, m := range x.makers() {
 		for _, a := range m.waits {
 			if err := a.await(ctx, job.MaxWaitTimeout); err != nil && !x.unmet(job, a.kind, err) {
 				return err
 			}
+		}
+	}
+	if job.ChurnConfig.On() && !x.present.again {
+		x.churn = &churning{of: *x.present, job: job}
+		if d := job.ChurnConfig.Duration; d > 0 {
+			x.churn.until = x.sender.Clock.Now() + record.MicrosOf(d)
 		}
 	}
 	x.present = nil
@@ -361,18 +432,21 @@ func (x *Script) unmet(job *kubeburner.Job, kind string, err error) bool {
 	}
 	now := x.sender.Clock.Now()
 	x.sender.Emit(&record.Slot{
-		Slot: "wait for " + kind + " of job " + job.Name, Resource: kind, Component: x.sender.componentOf(PlannedSlot{maker: x.makers()[0]}), Intended: now, Sent: now, Replied: now,
+		Slot: "wait for " + kind + " of job " + job.Name, Resource: kind, Component: job.Name, Intended: now, Sent: now, Replied: now,
 		Outcome: record.SlotFailed, Error: fmt.Sprintf("job %s: %v", job.Name, what),
 	})
 	return true
 }
 
-// awaitGone waits until what was asked to go is gone.
-func (c *chosen) awaitGone(ctx context.Context, patience time.Duration) error {
+// awaitGone waits until what was asked to go is gone, with what others made of it.
+func (x *Script) awaitGone(ctx context.Context, c *chosen, patience time.Duration) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		n, name := c.left()
+		if more := x.inPlace() - (x.pacing.before + x.pacing.asked - x.sender.holdings.Released()); n == 0 && more > 0 {
+			n, name = more, "pods"
+		}
 		switch {
 		case n == 0:
 			return nil

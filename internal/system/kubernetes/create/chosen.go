@@ -97,6 +97,7 @@ type chosen struct {
 type target struct {
 	uid, namespace, name string
 	slot                 string // that it fills, "" where it fills none or is made by another object
+	iteration            int    // of its job, below 0 for none
 }
 
 // Changed implements api.Handler.
@@ -107,6 +108,10 @@ func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
 		t.slot = t.namespace + "/" + label.Str
 	} else if !parts[3].Exists() {
 		t.slot = api.ObjectName(t.namespace, t.name)
+	}
+	t.iteration = -1
+	if label := gjson.GetBytes(object, "metadata.labels."+strings.ReplaceAll(kubeburner.LabelIteration, ".", `\.`)); label.Exists() {
+		t.iteration = int(label.Int())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,11 +167,14 @@ type asking struct {
 	about target
 }
 
-// askings are the requests of an entry to the objects that it has chosen, for some
-// iterations.
-func (m *Maker) askings(from *chosen, first, end int) (slots []PlannedSlot, err error) {
-	for i := first; i < end; i++ {
+// askings are the requests of a part's entry to the objects that it has chosen.
+func (p *part) askings() (slots []PlannedSlot, err error) {
+	m, from := p.chooses, p.chosen
+	for i := p.from; i < p.to; i++ {
 		for k, t := range from.list() {
+			if p.only != nil && !p.only(t) {
+				continue
+			}
 			a := &asking{of: from, about: t}
 			verb := string(m.job.JobType)
 			a.begins, a.kind, a.namespace, a.name = true, verb+" "+m.chooses.kind, t.namespace, t.name

@@ -58,12 +58,13 @@ type Maker struct {
 	template *kubeburner.Template
 	ids      prepared.Identity
 	mapper   meta.RESTMapper
-	objects  *described.Objects // what is followed, nil for pods
-	stage    int                // of the set-up, -1 for what is measured
-	later    bool               // asked for once an object has reached a milestone
-	all      *Rendering         // that it is part of
-	waits    []*awaited         // what is waited for besides pods
-	chooses  *choice            // what it works on instead of making it, nil for none
+	objects  *described.Objects        // what is followed, nil for pods
+	stage    int                       // of the set-up, -1 for what is measured
+	later    bool                      // asked for once an object has reached a milestone
+	all      *Rendering                // that it is part of
+	kinds    []schema.GroupVersionKind // that it makes, each once
+	waits    []*awaited                // what is waited for besides pods
+	chooses  *choice                   // what it works on instead of making it, nil for none
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
@@ -105,7 +106,10 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
-		kinds = append(kinds, (&unstructured.Unstructured{Object: doc}).GroupVersionKind())
+		gvk := (&unstructured.Unstructured{Object: doc}).GroupVersionKind()
+		if kinds = append(kinds, gvk); !slices.Contains(m.kinds, gvk) {
+			m.kinds = append(m.kinds, gvk)
+		}
 		made, err := m.manifest(doc, typed, i, first)
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)

@@ -33,6 +33,9 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 	}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
+		if err := churns(job); err != nil {
+			return nil, err
+		}
 		var makers []*Maker
 		for o := range job.Objects {
 			var m *Maker

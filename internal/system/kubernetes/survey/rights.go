@@ -127,6 +127,9 @@ func (r *rights) made() error {
 			waits := &job.Objects[o].WaitOptions
 			for _, doc := range docs {
 				r.document(doc, job.NamespaceOf(0))
+				if c := &job.ChurnConfig; c.On() && c.Mode == "objects" && job.Objects[o].Churn && doc.Mapping != nil {
+					r.need("deletes what churns", r.within(doc.Mapping), resourceOf(doc.Mapping), "list", "watch", "delete")
+				}
 				if waits.Asks() && waits.Kind == "" {
 					r.waited(doc.GetAPIVersion(), doc.GetKind())
 				}

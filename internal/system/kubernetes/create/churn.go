@@ -1,0 +1,132 @@
+package create
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// churning deletes a share of what a job has made and makes it again, cycle by cycle.
+type churning struct {
+	of    part // that made it
+	job   *kubeburner.Job
+	cycle int           // that is next, from 0
+	until record.Micros // no cycle begins after that; 0 is no bound
+	parts []part        // of the present cycle, still to be made
+	over  bool
+}
+
+// churns checks that what a job makes can churn.
+func churns(job *kubeburner.Job) error {
+	if c := &job.ChurnConfig; c.On() && c.Mode == "namespaces" && (job.Namespace == "" || !job.NamespacedIterations) {
+		return system.Mistakef("use mode: objects, or let the run make namespaces of its own, one for each iteration", "job %s: churnConfig.mode namespaces deletes namespaces of the job's iterations, and it has none", job.Name)
+	}
+	return nil
+}
+
+// next is the next part of the job's churn, nil for none: of each cycle what deletes,
+// and then what makes it again.
+func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
+	if len(c.parts) == 0 {
+		if err := x.awaitDone(ctx); err != nil {
+			return nil, err
+		}
+		config := &c.job.ChurnConfig
+		if c.cycle > 0 && !api.Sleep(ctx, config.Delay) {
+			return nil, context.Cause(ctx)
+		}
+		if c.over || config.Cycles > 0 && c.cycle >= config.Cycles || c.until > 0 && x.sender.Clock.Now() >= c.until {
+			return nil, nil
+		}
+		var err error
+		if c.parts, err = c.plan(x); err != nil {
+			return nil, err
+		}
+		c.cycle++
+	}
+	p := &c.parts[0]
+	c.parts = c.parts[1:]
+	if !p.again {
+		return p, nil
+	}
+	if c.over {
+		return nil, nil // what was deleted is not gone: it cannot be made again
+	}
+	if !api.Sleep(ctx, c.job.ChurnConfig.DeleteDelay) {
+		return nil, context.Cause(ctx)
+	}
+	return p, x.sender.holdings.MakeNamespaces(ctx, p.slots)
+}
+
+// window are the numbers, of n, that a cycle is about: a share of them, each cycle those
+// after the last one's, so that all come round.
+func window(n, percent, cycle int) []int {
+	share := min(max(n*percent/100, 1), n)
+	list := make([]int, share)
+	for i := range list {
+		list[i] = (cycle*share + i) % n
+	}
+	slices.Sort(list)
+	return list
+}
+
+// plan is what a cycle deletes and makes again.
+func (c *churning) plan(x *Script) (parts []part, err error) {
+	deleter := *c.job
+	deleter.JobType, deleter.WaitForDeletion = kubeburner.Delete, true
+	makers := x.pacing.makers[c.of.job]
+	chooser := func(of *Maker, gvk schema.GroupVersionKind, selector string, only func(target) bool) error {
+		mapping, err := of.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return err
+		}
+		m := &Maker{job: &deleter, jobIndex: of.jobIndex, index: of.index, ids: of.ids, mapper: of.mapper, all: of.all, onlyPods: true, stage: -1}
+		m.chooses = &choice{gvk.Kind, mapping, selector}
+		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only})
+		return nil
+	}
+	again := part{job: c.of.job, again: true}
+	iterations := make(map[int]bool)
+	all := api.LabelRun + "=" + makers[0].ids.Run
+	if c.job.ChurnConfig.Mode == "namespaces" {
+		spaces := c.job.Namespaces(0, c.of.to)
+		var chosen []string
+		for _, i := range window(len(spaces), c.job.ChurnConfig.Percent, c.cycle) {
+			chosen = append(chosen, spaces[i])
+		}
+		for i := range c.of.to {
+			iterations[i] = slices.Contains(chosen, c.job.NamespaceOf(i))
+		}
+		if err := chooser(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, func(t target) bool { return slices.Contains(chosen, t.name) }); err != nil {
+			return nil, err
+		}
+	} else {
+		for _, i := range window(c.of.to, c.job.ChurnConfig.Percent, c.cycle) {
+			iterations[i] = true
+		}
+		for _, m := range makers {
+			if !c.job.Objects[m.index].Churn {
+				continue
+			}
+			selector := all + "," + selectorOf(map[string]string{kubeburner.LabelJob: c.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)})
+			for _, gvk := range m.kinds {
+				if err := chooser(m, gvk, selector, func(t target) bool { return iterations[t.iteration] }); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, s := range c.of.slots {
+		if iterations[s.Iteration] && (c.job.ChurnConfig.Mode == "namespaces" || c.job.Objects[s.Object].Churn) {
+			again.slots = append(again.slots, s)
+		}
+	}
+	return append(parts, again), nil
+}
