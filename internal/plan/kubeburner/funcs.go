@@ -27,6 +27,8 @@ func functions(fsys fs.FS) template.FuncMap {
 	f["Binomial"] = binomial
 	f["IndexToCombination"] = indexToCombination
 	f["GetSubnet24"] = subnet24
+	f["GetSubnet16"] = func(index int) (string, error) { return within16(index, 0, 16) }
+	f["GetSubnet24In16"] = func(index, offset int) (string, error) { return within16(index, offset, 24) }
 	f["GetIPAddress"] = addresses
 	f["ReadFile"] = func(name string) (string, error) { return readFile(fsys, name) }
 	return f
@@ -146,7 +148,7 @@ func repeatable() map[string]bool {
 		delete(names, name)
 	}
 	for _, name := range []string{
-		"Binomial", "IndexToCombination", "GetSubnet24", "GetIPAddress", "ReadFile", "env", "expandenv",
+		"Binomial", "IndexToCombination", "GetSubnet24", "GetSubnet16", "GetSubnet24In16", "GetIPAddress", "ReadFile", "env", "expandenv",
 		// Of the template language itself.
 		"and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call",
 		"eq", "ne", "lt", "le", "gt", "ge",
@@ -220,6 +222,17 @@ func indexToCombination(into []int, index, n, k int) ([]int, error) {
 		next++
 	}
 	return into, nil
+}
+
+// within16 is a subnet of the /16 subnet with that index, from 0 (1.0.0.0/16, 1.1.0.0/16
+// and so on to 255.255.0.0/16): itself, or the /24 one with that offset in it. These
+// functions are those of kube-burner-ocp.
+func within16(index, offset, bits int) (string, error) {
+	if index < 0 || index >= 255<<8 || offset < 0 || offset > 255 {
+		return "", fmt.Errorf("there is no /%d subnet with the index %d and the offset %d", bits, index, offset)
+	}
+	address := netip.AddrFrom4([4]byte{byte(index>>8 + 1), byte(index), byte(offset), 0})
+	return netip.PrefixFrom(address, bits).String(), nil
 }
 
 // subnet24 is the /24 subnet with that index, from 0: 1.0.0.0/24, 1.0.1.0/24
