@@ -152,6 +152,8 @@ var burnerKeys = map[string]string{
 	"podLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
 	"vmiLatencyMeasurement":          "timestamp:time podCreatedLatency:whole podScheduledLatency:whole podInitializedLatency:whole podContainersReadyLatency:whole podReadyLatency:whole podReadyToStartContainersLatency:whole vmiCreatedLatency:whole vmiPendingLatency:whole vmiSchedulingLatency:whole vmiScheduledLatency:whole vmiRunningLatency:whole vmReadyLatency:whole metricName:text uuid:text namespace:text vmName:text vmiName:text nodeName:text jobName:text metadata:object jobIteration:whole replica:whole",
 	"vmiLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
+	"jobLatencyMeasurement":          "timestamp:time startTimeLatency:whole completionLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text k8sJobName:text metadata:object",
+	"jobLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
 	"dvLatencyMeasurement":           "timestamp:time dvBoundLatency:whole dvRunningLatency:whole dvReadyLatency:whole metricName:text uuid:text namespace:text dvName:text jobName:text jobIteration:whole replica:whole metadata:object",
 	"dvLatencyQuantilesMeasurement":  "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
 	"jobSummary":                     "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
@@ -401,30 +403,32 @@ func TestKubeBurnerInitThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// machinesAndDisks are configurations whose one measurement is of something else than
+// otherObjects are configurations whose one measurement is of something else than
 // pods.
-var machinesAndDisks = map[string]string{
+var otherObjects = map[string]string{
 	"machines.yml":     "global: {measurements: [{name: vmiLatency, thresholds: [{conditionType: VMIRunning, metric: P99, threshold: 5m}, {conditionType: PodPodScheduled, metric: Max, threshold: 5m}]}]}\njobs:\n- {name: m, qps: 20, burst: 20, jobIterations: 3, namespace: m, objects: [{objectTemplate: vm.yml, replicas: 2}]}\n",
 	"disks.yml":        "global: {measurements: [{name: dataVolumeLatency}]}\njobs:\n- {name: d, qps: 20, burst: 20, jobIterations: 2, namespace: d, objects: [{objectTemplate: dv.yml, replicas: 2}]}\n",
 	"machinespods.yml": "global: {measurements: [{name: vmiLatency}, {name: podLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: vm.yml}]}\n",
 	"vmityped.yml":     "global: {measurements: [{name: vmiLatency, thresholds: [{conditionType: VMIRuning, metric: P99, threshold: 5m}]}]}\njobs:\n- {name: m, objects: [{objectTemplate: vm.yml}]}\n",
+	"jobs.yml":         "global: {measurements: [{name: jobLatency, thresholds: [{conditionType: Complete, metric: P50, threshold: 5m}]}]}\njobs:\n- {name: j, qps: 20, burst: 20, jobIterations: 4, namespace: j, objects: [{objectTemplate: job.yml, replicas: 2}]}\n",
+	"job.yml":          "apiVersion: batch/v1\nkind: Job\nmetadata: {name: 'job-{{.Iteration}}-{{.Replica}}'}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}\n",
 	"vm.yml":           "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}-{{.Replica}}'}\nspec:\n  runStrategy: Always\n  template:\n    spec:\n      domain: {devices: {disks: [{name: d, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}\n      volumes: [{name: d, containerDisk: {image: fedora}}]\n",
 	"dv.yml":           "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: 'dv-{{.Iteration}}-{{.Replica}}'}\nspec: {source: {blank: {}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n",
 }
 
-// Of machines and disks a configuration's own measurement is made, on the APIs that a
-// lab plays.
-func TestKubeBurnerMeasuresMachinesAndDisks(t *testing.T) {
+// Of machines, disks and jobs a configuration's own measurement is made.
+func TestKubeBurnerMeasuresOtherObjects(t *testing.T) {
 	suite.Long(t, "it starts labs of its own")
 	t.Parallel()
 	p := suite.Program(t)
-	writeFiles(t, p.Dir, machinesAndDisks)
+	writeFiles(t, p.Dir, otherObjects)
 	for _, tt := range []struct {
 		config, metric, job, there string
 		objects, quantiles         int
 	}{
 		{"machines.yml", "vmiLatency", "m", "vmReadyLatency", 6, 11},
 		{"disks.yml", "dvLatency", "d", "dvReadyLatency", 4, 3},
+		{"jobs.yml", "jobLatency", "j", "completionLatency", 8, 2},
 	} {
 		out := tt.job + "-documents"
 		got := p.RunTo(t, tt.job, "kube-burner", "init", "-c", tt.config, "--lab-nodes", "3", "--lab-time-scale", "20", "--metrics-directory", out)
@@ -466,7 +470,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	writeFiles(t, p.Dir, kubeBurner)
-	writeFiles(t, p.Dir, machinesAndDisks)
+	writeFiles(t, p.Dir, otherObjects)
 	writeFiles(t, p.Dir, map[string]string{
 		"churn.yml":    "jobs:\n- name: a\n  watchers: [{kind: Pod, apiVersion: v1}]\n  hooks: [{cmd: [touch, done], when: beforeJobExecution}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",

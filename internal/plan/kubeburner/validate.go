@@ -255,6 +255,8 @@ func conditions(measurement string) []string {
 		return []string{"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"}
 	case "vmiLatency":
 		return []string{"VMICreated", "VMIPending", "VMIScheduling", "VMIScheduled", "VMIRunning", "VMReady", "PodCreated", "PodPodScheduled", "PodPodReadyToStartContainers", "PodInitialized", "PodContainersReady"}
+	case "jobLatency":
+		return []string{"StartTime", "Complete"}
 	case "dataVolumeLatency":
 		return []string{"Bound", "Running", "Ready"}
 	case "nodeLatency":

@@ -16,6 +16,16 @@ func Measured(measurement string, kinds []string) workload.Followed {
 		return machines(
 			Resource{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"},
 			Resource{Name: "instance", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance"})
+	case measurement == "jobLatency" && slices.Contains(kinds, "Job"):
+		return &Objects{
+			Noun: record.Noun{One: "job", Many: "jobs"}, There: "Complete",
+			Resources: []Resource{{Name: "job", APIVersion: "batch/v1", Kind: "Job"}},
+			Milestones: []ObjectMilestone{
+				{Name: "StartTime", By: "job controller", When: When{Path: "status.startTime"}},
+				{Name: "Complete", By: "kubelet", When: When{Condition: "Complete"}},
+			},
+			Troubles: []ObjectTrouble{{When: When{Condition: "Failed"}, Final: true, Class: "jobs", What: "jobs failed"}},
+		}
 	case measurement == "dataVolumeLatency" && slices.Contains(kinds, "DataVolume"):
 		reached := func(name, condition string) ObjectMilestone {
 			return ObjectMilestone{Name: name, By: "importer", When: When{Condition: condition}}

@@ -191,6 +191,8 @@ func tableOf(measurement string) table {
 			same("VMICreated", "vmiCreatedLatency"), same("VMIPending", "vmiPendingLatency"), same("VMIScheduling", "vmiSchedulingLatency"),
 			same("VMIScheduled", "vmiScheduledLatency"), same("VMIRunning", "vmiRunningLatency"), same("VMReady", "vmReadyLatency"),
 		}}
+	case "jobLatency":
+		return table{"jobLatency", []string{"k8sJobName"}, "", "Complete", []milestone{same("StartTime", "startTimeLatency"), same("Complete", "completionLatency")}}
 	case "dataVolumeLatency":
 		return table{"dvLatency", []string{"dvName"}, "", "Ready", []milestone{same("Bound", "dvBoundLatency"), same("Running", "dvRunningLatency"), same("Ready", "dvReadyLatency")}}
 	}

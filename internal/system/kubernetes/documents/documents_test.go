@@ -110,6 +110,24 @@ func TestPodsOfControllers(t *testing.T) {
 	}
 }
 
+// Churn makes objects of names that were deleted: each life counts from its own request,
+// also where the answer to the second is there before the news of the deletion.
+func TestNamesThatChurnMakesAgain(t *testing.T) {
+	t.Parallel()
+	made := told(t, Configuration{Jobs: []Job{{Name: "j"}}}, nil, slotOf("ns/a", 0, 1, false), news(10*ms, "ns/a", "", "Created"), news(40*ms, "ns/a", "", "Ready"),
+		slotOf("ns/a", 5000*ms, 1, false), news(5001*ms, "ns/a", "", "Deleted"), news(5002*ms, "ns/a", "", "Created"), news(5030*ms, "ns/a", "", "Ready"),
+		slotOf("ns/a", 9000*ms, 1, false))
+	pods := made["podLatencyMeasurement-j.json"]
+	if len(pods) != 2 || pods[0]["podReadyLatency"] != 40.0 || pods[1]["podReadyLatency"] != 30.0 {
+		t.Errorf("%v", pods)
+	}
+	for _, q := range made["podLatencyQuantilesMeasurement-j.json"] {
+		if q["quantileName"] == "Ready" && (q["P50"] != 40.0 || q["P99"] != nil) { // of three that were asked for
+			t.Errorf("%v", q)
+		}
+	}
+}
+
 // A target that was emptied begins anew: names come again.
 func TestNamesThatComeAgain(t *testing.T) {
 	t.Parallel()

@@ -36,11 +36,13 @@ type slot struct {
 	iteration, replica int
 	sent               record.Micros // time zero of what it names itself
 	grouped            bool          // its pods are named by a controller
+	before             *slot         // of the same name, whose objects were deleted
 }
 
 type pod struct {
 	name, of, node string
 	slot           *slot
+	first          record.Micros // when it was first known of
 	created, zero  record.Micros
 	at             map[string]record.Micros // by milestone
 }
@@ -106,21 +108,21 @@ func (f *fold) addSlot(step int, b *record.Slot) {
 	if b.Units == 0 {
 		return
 	}
-	s := &slot{job: b.Component, iteration: b.Iteration, replica: max(b.Replica, 1), sent: b.Sent, grouped: b.Grouped}
+	s := &slot{job: b.Component, iteration: b.Iteration, replica: max(b.Replica, 1), sent: b.Sent, grouped: b.Grouped, before: f.slots[b.Slot]}
 	if f.open {
 		s.sent = b.Intended
 	}
 	f.slots[b.Slot] = s
 	if !b.Grouped && b.Outcome != record.SlotFailed && b.Outcome != record.SlotDropped {
-		f.pod(b.Slot, b.Slot) // also if no news of it ever comes
+		f.pod(s.sent, b.Slot, b.Slot) // also if no news of it ever comes
 	}
 }
 
 // pod is the pod of a name, which fills a slot.
-func (f *fold) pod(name, of string) *pod {
+func (f *fold) pod(t record.Micros, name, of string) *pod {
 	p := f.pods[name]
 	if p == nil {
-		p = &pod{name: name, of: of, created: never, zero: never, at: make(map[string]record.Micros, 8)}
+		p = &pod{name: name, of: of, first: t, created: never, zero: never, at: make(map[string]record.Micros, 8)}
 		f.pods[name] = p
 		f.order = append(f.order, p)
 	}
@@ -128,7 +130,7 @@ func (f *fold) pod(name, of string) *pod {
 }
 
 func (f *fold) addObject(t record.Micros, b *record.Object) {
-	p := f.pod(b.Object, cmp.Or(b.Slot, b.Object))
+	p := f.pod(t, b.Object, cmp.Or(b.Slot, b.Object))
 	p.node = cmp.Or(b.Node, p.node)
 	switch b.Milestone {
 	case "Created":
@@ -145,6 +147,9 @@ func (f *fold) addObject(t record.Micros, b *record.Object) {
 func (f *fold) empty() {
 	for _, p := range f.order {
 		p.slot = f.slots[p.of]
+		for p.slot != nil && p.slot.before != nil && p.first < p.slot.sent {
+			p.slot = p.slot.before
+		}
 		if p.slot == nil {
 			continue // its request is not on record
 		}
