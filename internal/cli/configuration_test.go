@@ -194,6 +194,7 @@ var workingJobs = map[string]string{
 	"templates/json.yml":  `[{"op": "add", "path": "/data/replica", "value": "{{.Replica}}"}]`,
 	"templates/apply.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {applied: 'yes'}}\n",
 	"never.yml": `jobs:
+- {name: nothing, jobType: read, objects: [{kind: ConfigMap, labelSelector: {no: such}}]}
 - name: never
   qps: 500
   burst: 10
@@ -225,8 +226,12 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 		}
 	}
 	got = p.RunTo(t, "never", "run", "never.yml", "--lab", p.Lab)
-	for _, text := range []string{"job never: 1 object of Pod not ready after 200ms: never-0/p-0-1: .phase is Running, not Gone", `the jq expression ".observedGeneration | keys" fails`} {
-		if reasons := fmt.Sprint(p.Result(t, "never").Steps[0].Reasons); got.Code == process.ExitHeld || !strings.Contains(reasons, text) {
+	for _, text := range []string{"job nothing: its labels select no ConfigMap", "job never: 1 object of Pod not ready after 200ms: never-0/p-0-1: .phase is Running, not Gone", `the jq expression ".observedGeneration | keys" fails`} {
+		reasons := ""
+		for _, s := range p.Result(t, "never").Steps {
+			reasons += fmt.Sprint(s.Reasons)
+		}
+		if got.Code == process.ExitHeld || !strings.Contains(reasons, text) {
 			t.Errorf("%q is not in %s of %+v", text, reasons, got)
 		}
 	}
