@@ -95,4 +95,8 @@ func TestUpgrade(t *testing.T) {
 	if !strings.Contains(got.Stderr, "ClusterVersion version: Working towards 4.20.0: ") {
 		t.Errorf("no progress is shown:\n%s", got.Stderr)
 	}
+	// The cluster was upgraded before: what was there would undo this upgrade.
+	if want := `spec.desiredUpdate {"image":"simulated/4.19.0","version":"4.19.0"} -> {"version":"4.20.0"}`; !strings.Contains(got.Stderr+got.Stdout, want) {
+		t.Errorf("%q is not told:\n%s%s", want, got.Stdout, got.Stderr)
+	}
 }

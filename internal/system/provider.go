@@ -198,8 +198,9 @@ type Consent struct {
 	// Warnings are what should be known before the answer.
 	Warnings []string
 	// Reboots is how many nodes are rebooted, which takes an agreement of its
-	// own; 0 is none.
+	// own; 0 is none. Once says that it is done to them once, and not undone.
 	Reboots int
+	Once    bool
 }
 
 // Survey is what was found out about a system without loading it.

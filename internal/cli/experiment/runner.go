@@ -134,7 +134,7 @@ func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 	for _, w := range c.Warnings {
 		r.p.Logf("warning: %s\n", w)
 	}
-	if err := r.agreeToReboots(ctx, c.Reboots); err != nil {
+	if err := r.agreeToReboots(ctx, c.Reboots, c.Once); err != nil {
 		return err
 	}
 	if r.yes {
@@ -148,11 +148,14 @@ func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 
 // agreeToReboots asks for the number of nodes that will be rebooted, unless it was
 // given. That a cluster may be loaded does not answer it.
-func (r *runner) agreeToReboots(ctx context.Context, n int) error {
+func (r *runner) agreeToReboots(ctx context.Context, n int, once bool) error {
 	if n == 0 || r.reboots == n {
 		return nil
 	}
-	what := record.Noun{One: "node", Many: "nodes"}.Count(n) + " will be rebooted, twice"
+	what := record.Noun{One: "node", Many: "nodes"}.Count(n) + " will be rebooted"
+	if !once {
+		what += ", twice"
+	}
 	if r.reboots != 0 || !r.p.StdinTerminal {
 		return process.Usagef(fmt.Sprintf("check that these are the right ones, and give --reboots %d", n), "%s, and this was not confirmed", what)
 	}

@@ -37,6 +37,9 @@ func TestAgreementToReboots(t *testing.T) {
 		if (err != nil) != (tt.code != 0) {
 			t.Errorf("%s: %v", tt.why, err)
 		}
+		if once := r.agreeToReboots(context.Background(), 7, true); tt.given != 7 && (once == nil || strings.Contains(once.Error(), "twice")) && tt.code != 0 && !tt.terminal {
+			t.Errorf("%s: an upgrade reboots once: %v", tt.why, once)
+		}
 		if tt.answer != "" && tt.given == 0 && !slices.Contains(strings.Split(log.String(), " "), "rebooted,") {
 			t.Errorf("%s: asked %q", tt.why, log.String())
 		}

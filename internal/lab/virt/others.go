@@ -1,6 +1,7 @@
 package virt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -124,7 +125,30 @@ func operators() []string {
 // newVersion is the cluster's version as it is found.
 func newVersion() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
-		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": string(uuid.NewUUID())}}}
+		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": string(uuid.NewUUID()),
+			// It was upgraded before.
+			"desiredUpdate": map[string]any{"version": firstVersion, "image": imageOf(firstVersion)}}}}
+}
+
+// imageOf is the image of a version's release.
+func imageOf(version string) string { return "simulated/" + version }
+
+// unverified is the reason for which an update is refused.
+const unverified = "RetrievePayload"
+
+// refusal says why the operator does not take an update, "" if it does: an image that
+// is not the version's, and a version that nobody has signed, of another major number.
+func refusal(version, image string) string {
+	failure := ""
+	switch {
+	case image != "" && image != imageOf(version):
+		failure = "release image version does not match the expected upstream version"
+	case !strings.HasPrefix(version, "4."):
+		failure = "The update cannot be verified"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("Retrieving payload failed version=%q image=%q failure=%s", version, cmp.Or(image, imageOf(version)), failure)
 }
 
 func versionStatus(u *unstructured.Unstructured, version string, history []any, progressing bool, message string) map[string]any {
@@ -132,13 +156,14 @@ func versionStatus(u *unstructured.Unstructured, version string, history []any, 
 	condition := func(kind string, is bool, message string) any {
 		return map[string]any{"type": kind, "status": state[is], "reason": "AsExpected", "message": message, "lastTransitionTime": stamp()}
 	}
-	return map[string]any{"desired": map[string]any{"version": version, "image": "simulated/" + version}, "history": history, "observedGeneration": u.GetGeneration(),
+	return map[string]any{"desired": map[string]any{"version": version, "image": imageOf(version)}, "history": history, "observedGeneration": u.GetGeneration(),
 		"versionHash": version, "availableUpdates": nil,
-		"conditions": []any{condition("Available", true, "Done applying "+version), condition("Progressing", progressing, message), condition("Failing", false, "")}}
+		"conditions": []any{condition("Available", true, "Done applying "+version), condition("Progressing", progressing, message), condition("Failing", false, ""),
+			condition("ReleaseAccepted", true, "Payload loaded version="+version)}}
 }
 
 func historyOf(version, state string, completed any) map[string]any {
-	return map[string]any{"state": state, "version": version, "image": "simulated/" + version, "startedTime": stamp(), "completionTime": completed, "verified": true}
+	return map[string]any{"state": state, "version": version, "image": imageOf(version), "startedTime": stamp(), "completionTime": completed, "verified": true}
 }
 
 // syncVersion upgrades the cluster where another version is desired: the
@@ -154,10 +179,24 @@ func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) e
 	last, _ := history[0].(map[string]any)
 	current, _ := last["version"].(string)
 	desired, _, _ := unstructured.NestedString(u.Object, "spec", "desiredUpdate", "version")
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	image, _, _ := unstructured.NestedString(u.Object, "spec", "desiredUpdate", "image")
 	under := last["state"] == "Partial"
-	switch {
+	switch refused := refusal(desired, image); {
 	case !under && (desired == "" || desired == current):
+		if slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["reason"] == unverified }) {
+			return w.write(ctx, versionResource(), u, versionStatus(u, current, history, false, "Cluster version is "+current)) // nothing is asked for any more
+		}
 		return nil // one that is under way goes on
+	case !under && refused != "":
+		status := versionStatus(u, current, history, false, "Cluster version is "+current)
+		if said(conditions, refused) {
+			return nil
+		}
+		list := status["conditions"].([]any)
+		accepted := list[len(list)-1].(map[string]any)
+		accepted["status"], accepted["reason"], accepted["message"] = "False", unverified, refused
+		return w.write(ctx, versionResource(), u, status)
 	case !under:
 		w.since(u.GetUID(), "upgrade")
 		history = slices.Insert(history, 0, any(historyOf(desired, "Partial", nil)))
@@ -189,11 +228,15 @@ func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) e
 	if done == len(names)-1 {
 		message += ", waiting on machine-config"
 	}
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["message"] == message }) {
+	if said(conditions, message) {
 		return nil
 	}
 	return w.write(ctx, versionResource(), u, versionStatus(u, current, history, true, message))
+}
+
+// said reports whether a condition has a message.
+func said(conditions []any, message string) bool {
+	return slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["message"] == message })
 }
 
 // setOperators lets the first so many operators tell of a version.

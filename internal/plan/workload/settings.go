@@ -17,6 +17,9 @@ type Setting struct {
 	// Late says that it is changed only once all is set up: it is what begins the
 	// load.
 	Late bool `yaml:"late"`
+	// Clear says that it is taken away at the end, and not put back: what it was
+	// before would undo what the run has begun.
+	Clear bool `yaml:"clear"`
 }
 
 // SettingPlace is where in which object a setting stands.
@@ -28,6 +31,9 @@ type SettingPlace struct {
 	// the object is the only one of its kind.
 	NameParam string `yaml:"nameParam"`
 	Path      string `yaml:"path"` // such as spec.replicas
+	// As, if not "", is the only key of an object that is put there, and has the
+	// value: what else was there is replaced with it.
+	As string `yaml:"as"`
 	// Refuse, instead of a path, says what to do where there is such an object,
 	// since it overwrites the others and cannot hold the setting.
 	Refuse string `yaml:"refuse"`

@@ -33,6 +33,8 @@ type wanted struct {
 	param string
 	keys  []string
 	to    any // as JSON decodes it
+	// clear takes it away at the end, whatever was there before.
+	clear bool
 }
 
 // rewrite puts back what the run has changed of an object so far, and changes
@@ -84,6 +86,9 @@ func rewrite(object map[string]any, run string, want []wanted) (told, others []s
 		if reflect.DeepEqual(c.Was, w.to) {
 			continue
 		}
+		if w.clear {
+			c.Was = nil
+		}
 		now = append(now, c)
 	}
 	for _, c := range now {
@@ -115,6 +120,10 @@ func rewrite(object map[string]any, run string, want []wanted) (told, others []s
 func value(v any) string {
 	if v == nil {
 		return "not set"
+	}
+	if m, ok := v.(map[string]any); ok {
+		text, _ := json.Marshal(m) // it was decoded from JSON
+		return string(text)
 	}
 	return fmt.Sprint(v)
 }

@@ -38,6 +38,7 @@ import (
 type place struct {
 	path, what string // of the object, and how it is called
 	keys       []string
+	as         string // the only key of the object that is put there, "" for none
 }
 
 // setting is one that is to be changed in the cluster.
@@ -71,9 +72,12 @@ func findSettings(ctx context.Context, c *api.Client, values []workload.Value) (
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
 		}
-		s := setting{place: places[0], wanted: wanted{param: v.Param, keys: places[0].keys}, repeats: places[1:], late: v.Late}
+		s := setting{place: places[0], wanted: wanted{param: v.Param, keys: places[0].keys, clear: v.Clear}, repeats: places[1:], late: v.Late}
 		if err := json.Unmarshal(raw, &s.to); err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
+		}
+		if s.as != "" {
+			s.to = map[string]any{s.as: s.to}
 		}
 		object, err := readObject(ctx, c, s.path)
 		if err != nil {
@@ -118,7 +122,7 @@ func findPlace(ctx context.Context, c *api.Client, in workload.SettingPlace, nam
 		}
 		called := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
 		names = append(names, called)
-		places = append(places, place{api.Collection(mapping.Resource, o.Namespace) + "/" + o.Name, in.Kind + " " + called, in.Keys()})
+		places = append(places, place{api.Collection(mapping.Resource, o.Namespace) + "/" + o.Name, in.Kind + " " + called, in.Keys(), in.As})
 	}
 	switch len(places) {
 	case 0:

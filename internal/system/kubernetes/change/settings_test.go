@@ -30,8 +30,9 @@ func decodedJSON(t *testing.T, text string) (object map[string]any) {
 
 func asked(text string) (list []wanted) {
 	for one := range strings.FieldsSeq(text) {
+		one, clear := strings.CutPrefix(one, "-")
 		path, to, _ := strings.Cut(one, "=")
-		w := wanted{keys: strings.Split(path, ".")}
+		w := wanted{keys: strings.Split(path, "."), clear: clear}
 		if err := json.Unmarshal([]byte(to), &w.to); err != nil {
 			panic(err)
 		}
@@ -60,6 +61,8 @@ func TestRewrite(t *testing.T) {
 		{"what others changed since is left", `{"spec":{"a":5,"b":1}}`, []string{"spec.a=20 spec.b=2", "!spec.a=6"}, "spec.a 5 -> 20; spec.b 1 -> 2",
 			"spec.a was set to 20 by this program, and is 6 by now: it is left so, and not put back to 5", `{"spec":{"a":6,"b":1}}`},
 		{"others put it back", `{"spec":{"a":5}}`, []string{"spec.a=20", "!spec.a=5"}, "spec.a 5 -> 20", "", ""},
+		{"a whole object is replaced", `{"spec":{"u":{"version":"4.19.0","image":"x"}}}`, []string{`spec.u={"version":"4.20.0"}`}, `spec.u {"image":"x","version":"4.19.0"} -> {"version":"4.20.0"}`, "", ""},
+		{"what would be undone is taken away", `{"spec":{"u":{"version":"4.19.0","image":"x"},"a":1}}`, []string{`-spec.u={"version":"4.20.0"}`}, `spec.u {"image":"x","version":"4.19.0"} -> {"version":"4.20.0"}`, "", `{"spec":{"a":1}}`},
 		{"others put something beside it", `{"spec":{}}`, []string{"spec.m.a=20", "!spec.m.b=1"}, "spec.m.a not set -> 20", "", `{"spec":{"m":{"b":1}}}`},
 	}
 	for _, tt := range tests {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -44,7 +46,18 @@ func drainRights(spec *described.Drain) (list []ceiling.Right) {
 // cordon and drain at most; no others are.
 func (m *machines) Agree(ctx context.Context, c *api.Client, consent *system.Consent) error {
 	spec := drainOf(m.Workload)
-	if spec == nil || m.ToRead {
+	if m.ToRead {
+		return nil
+	}
+	if by := m.upgrades(); by != "" {
+		nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list the nodes that are rebooted: %w", err)
+		}
+		consent.Reboots, consent.Once = len(nodes.Items), true
+		consent.Warnings = append(consent.Warnings, fmt.Sprintf("the upgrade (%s) drains and reboots all nodes of the cluster, and is not undone", by))
+	}
+	if spec == nil {
 		return nil
 	}
 	nodes, text, err := drain.Agree(ctx, c, spec, mostNodes(&m.Plan.Axis))
@@ -77,7 +90,30 @@ func (m *machines) Outline() []system.Change {
 	} else if d != nil {
 		return []system.Change{{Action: system.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, described.Of(m.Workload).Noun.Many)}}
 	}
+	if by := m.upgrades(); by != "" {
+		return []system.Change{{Action: system.Reboot, What: fmt.Sprintf("all nodes of the cluster, once: the upgrade (%s) drains and reboots them, and is not undone", by)}}
+	}
 	return nil
+}
+
+// upgrades says by which parameter the run has an operator reboot all nodes, "" where it
+// does not: one of an upgrade that somebody else begins is only watched.
+func (m *machines) upgrades() string {
+	if o := described.Of(m.Workload); o == nil || o.Begin == nil || !o.Begin.Reboots {
+		return ""
+	}
+	all := []map[string]string{m.Plan.Params}
+	for _, a := range m.Plan.Arms {
+		all = append(all, a.Params)
+	}
+	for _, s := range m.Workload.Settings {
+		for _, params := range all {
+			if to := params[s.Param]; s.Clear && to != "" {
+				return s.Param + "=" + to
+			}
+		}
+	}
+	return ""
 }
 
 // Bounds implements kubernetes.Extension.
