@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,9 @@ func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the jq expression %q is not valid: %w", p.Key, err)
 		}
+		if what := beyondJQ(query); what != "" {
+			return nil, fmt.Errorf("the jq expression %q is not allowed: %s", p.Key, what)
+		}
 		code, err := gojq.Compile(query)
 		if err != nil {
 			return nil, fmt.Errorf("the jq expression %q is not valid: %w", p.Key, err)
@@ -58,6 +62,70 @@ func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
 
 func conditionPath(name string) StatusPath {
 	return StatusPath{Key: "(.conditions[]? | select(.type == " + strconv.Quote(name) + ")).status", Value: "True"}
+}
+
+// mostMade is how many parts of an expression may make a value that holds another one
+// twice: so often may what it takes double.
+const mostMade = 8
+
+// askingFunctions are those of jq that a condition needs: none makes much of little,
+// loops, or reads anything but the status.
+func askingFunctions() []string {
+	return []string{"all", "any", "add", "ascii_downcase", "contains", "empty", "endswith", "first", "flatten", "has", "in", "index", "inside", "isempty", "keys", "last", "length", "map", "max", "min", "not", "select",
+		"sort", "sort_by", "split", "startswith", "test", "to_entries", "tonumber", "tostring", "true", "false", "null", "type", "unique", "values"}
+}
+
+// beyondJQ says what of an expression could take memory without bound, or time that
+// nothing ends; "" for none. A plan is data, and may be somebody else's.
+func beyondJQ(query *gojq.Query) (what string) {
+	made := 0
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		switch {
+		case what != "" || v.Kind() == reflect.Pointer && v.IsNil():
+			return
+		case v.Kind() == reflect.Pointer:
+			switch node := v.Interface().(type) {
+			case *gojq.Func:
+				if node.Name == "$ENV" || !strings.HasPrefix(node.Name, "$") && !slices.Contains(askingFunctions(), node.Name) {
+					what = fmt.Sprintf("function %q; known are %s", node.Name, strings.Join(askingFunctions(), ", "))
+				}
+			case *gojq.FuncDef, *gojq.Reduce, *gojq.Foreach, *gojq.Label, *gojq.Import:
+				what = "it defines functions, loops or imports"
+			case *gojq.Query:
+				switch node.Op {
+				case gojq.OpAdd, gojq.OpComma:
+					made++
+				case gojq.OpMul, gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub, gojq.OpUpdateMul, gojq.OpUpdateDiv, gojq.OpUpdateMod, gojq.OpUpdateAlt:
+					what = "operator " + node.Op.String()
+				}
+			case *gojq.Array, *gojq.Object:
+				made++
+			case *gojq.String:
+				if len(node.Queries) > 0 {
+					made++
+				}
+			case *gojq.Term:
+				if node.Format != "" {
+					what = "format " + node.Format
+				}
+			}
+			if made > mostMade {
+				what = fmt.Sprintf("it makes more than %d values", mostMade)
+			}
+			walk(v.Elem())
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				walk(v.Field(i))
+			}
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				walk(v.Index(i))
+			}
+		}
+	}
+	walk(reflect.ValueOf(query))
+	return what
 }
 
 // readyOf is what being ready means for a kind.

@@ -33,9 +33,18 @@ func TestConditions(t *testing.T) {
 		{"no jq", path(".n |", "2"), "", available, "", `the jq expression ".n |" is not valid`},
 		{"a function that jq does not have", path("frob(.n)", "2"), "", available, "", "frob"},
 		{"jq that fails", path(".n | keys", "2"), "", available, "", `the jq expression ".n | keys" fails`},
-		{"jq that never ends", path("def f: f; f", "2"), "", available, "", "it gave nothing for 1s"},
-		{"jq without end that gives results", path("repeat(.n)", "3"), "", available, ".n", ""},
-		{"the environment, which jq could read", path(`env.HOME // "none"`, "none"), "", available, "", ""},
+		{"functions, lists and comparisons", path(`[.conditions[] | select(.status == "True" and (.type | test("^A")))] | length >= 1`, "true"), "", available, "", ""},
+		{"a sum", path(`.n + 1`, "3"), "", available, "", ""},
+		{"jq that never ends", path("def f: f; f", "2"), "", available, "", "it defines functions, loops or imports"},
+		{"jq without end that gives results", path("repeat(.n)", "3"), "", available, "", `function "repeat"`},
+		{"the environment, which jq could read", path(`env.HOME // "none"`, "none"), "", available, "", `function "env"`},
+		{"and by its variable", path(`$ENV.HOME`, "none"), "", available, "", `function "$ENV"`},
+		{"a list of 5e8", path(".[5e8] = 1", "2"), "", available, "", "operator ="},
+		{"a text that is repeated", path(`"x" * 1e9`, "2"), "", available, "", "operator *"},
+		{"a text that doubles", path(`"x"`+strings.Repeat(" | . + .", 40), "2"), "", available, "", "it makes more than 8 values"},
+		{"a list that doubles", path(`.list`+strings.Repeat(" | [.[], .]", 40), "2"), "", available, "", "it makes more than 8 values"},
+		{"a loop that doubles", path(`reduce range(64) as $i ("x"; . + .)`, "2"), "", available, "", "it defines functions, loops or imports"},
+		{"an escape that doubles", path(`"\""`+strings.Repeat(" | @json", 40), "2"), "", available, "", "format @json"},
 	} {
 		c, err := tt.options.Conditions(tt.kind)
 		unmet := ""
