@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -427,14 +428,22 @@ func ownSeries(list matchers) bool {
 	})
 }
 
-// gap says of which endpoint a question at a time cannot be answered, "" of none.
+// gap says of which endpoint a question at a time cannot be answered, "" of none: of
+// several the one that was missed first, and of those the first by its name.
 func (s *snapshot) gap(at time.Time) string {
-	for _, g := range s.gaps {
-		if g.from <= at.UnixMilli() && g.to > at.Add(-g.back).UnixMilli() {
-			return fmt.Sprintf("the metrics of %s could not be read at %s: %s", g.name, time.UnixMilli(g.from).UTC().Format(time.TimeOnly), g.why)
+	var first *sourceGap
+	for i, g := range s.gaps {
+		if g.from > at.UnixMilli() || g.to <= at.Add(-g.back).UnixMilli() {
+			continue
+		}
+		if first == nil || cmp.Or(cmp.Compare(g.from, first.from), strings.Compare(g.name, first.name)) < 0 {
+			first = &s.gaps[i]
 		}
 	}
-	return ""
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("the metrics of %s could not be read at %s: %s", first.name, time.UnixMilli(first.from).UTC().Format(time.TimeOnly), first.why)
 }
 
 // Querier implements storage.Queryable.
