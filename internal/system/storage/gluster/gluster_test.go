@@ -141,17 +141,22 @@ func TestAMountThatHangsIsAborted(t *testing.T) {
 	s := open(t, Settings{Replica: 1})
 	s.make(t, 1)
 	file := s.client.Path(s.Client().Mounted("v1") + "/file")
-	list, err := s.Processes(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range list {
-		if p.Part == Mounts {
-			if _, err := s.run(t.Context(), s.client.Machine, "kill", "-STOP", fmt.Sprint(p.PID)); err != nil {
-				t.Fatal(err)
+	// One that begins just now may have another name, or not tell of itself.
+	harness.Await(t, "the process of the mount to be stopped", func() (stopped bool) {
+		list, err := s.Processes(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list {
+			if p.Part == Mounts {
+				if _, err := s.run(t.Context(), s.client.Machine, "kill", "-STOP", fmt.Sprint(p.PID)); err != nil {
+					t.Fatal(err)
+				}
+				stopped = true
 			}
 		}
-	}
+		return stopped
+	})
 	done := make(chan error)
 	go func() { done <- os.WriteFile(file, []byte("text"), 0o600) }()
 	select {
