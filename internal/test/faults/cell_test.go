@@ -187,7 +187,10 @@ func (c *cell) analyzed(t *testing.T) {
 	before, _ := os.ReadFile(file)
 	again := c.p.Run(t, "analyze", c.out)
 	after, err := os.ReadFile(file)
-	if err != nil || !bytes.Equal(before, after) {
+	// One that a signal has ended in the middle of its removal may have put on record
+	// what that came to, and not yet judged it.
+	amid := strings.Contains(c.got.Stderr, "has ended before it was done")
+	if err != nil || !amid && !bytes.Equal(before, after) {
 		c.problem("analyze comes to another result.json: %v", err)
 	}
 	shown := func(text string) (lines []string) {
