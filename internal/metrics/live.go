@@ -170,11 +170,12 @@ func (l *Live) Ask(ctx context.Context, q Question) Found {
 		return Found{Why: s.why}
 	}
 	f, broken, err := l.ask(ctx, s, q, q.At)
+	gap := s.gap(q.At)
 	switch {
 	case err != nil:
 		f.Why = err.Error()
-	case s.gap(q.At) != "":
-		f = Found{Why: s.gap(q.At)}
+	case gap != "":
+		f = Found{Why: gap}
 	case f.Series == 0:
 		f.Why = "no series came back"
 	case f.NaN > 0 && f.Broken == 0:
