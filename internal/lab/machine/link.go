@@ -46,10 +46,14 @@ func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialle
 	return dialled, accepted, nil
 }
 
+// connectFor is how long a connection may take to be made: of one that loses packets
+// the first may be sent again after 1 s, and once more after 3 s.
+const connectFor = 10 * time.Second
+
 // Throughput is how many bytes a second one connection by TCP carries from one
 // machine, at its address, to another, as fast as it goes and for so long.
 func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
-	receiver, sender, err := Dial(to, from, address, long)
+	receiver, sender, err := Dial(to, from, address, connectFor)
 	if err != nil {
 		return 0, fmt.Errorf("measure a link: %w", err)
 	}

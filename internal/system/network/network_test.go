@@ -107,9 +107,8 @@ func TestLossIsCounted(t *testing.T) {
 	if err := n.lose(); err != nil {
 		t.Skipf("this kernel drops no packets at random: %v", err)
 	}
-	if after := carry(); after-before < 20 {
-		t.Errorf("%g segments were sent again with 2 %% of loss, %g before", after-before, before)
-	}
+	// How much is carried in that time is the machine's doing, and that of losses in a row.
+	harness.Await(t, "20 segments to be sent again", func() bool { return carry()-before >= 20 })
 }
 
 // MTUs are what a tunnel leaves.
