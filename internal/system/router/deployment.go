@@ -127,27 +127,28 @@ func (s *deployment) within(call func() error) error {
 	return s.tied.Do(call)
 }
 
-// free is a port of an address that nobody listens on.
-func (s *deployment) free(address string) (found string, err error) {
+// free are two ports of an address that nobody listens on. They differ: of one port
+// HAProxy would give half of the connections to each of two frontends.
+func (s *deployment) free(address string) (plain, secure string, err error) {
 	err = s.within(func() error {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-		if err != nil {
-			return fmt.Errorf("find a free port: %w", err)
+		for _, found := range []*string{&plain, &secure} {
+			l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+			if err != nil {
+				return fmt.Errorf("find a free port: %w", err)
+			}
+			defer l.Close() // until both are found
+			*found = l.Addr().String()
 		}
-		defer l.Close()
-		found = l.Addr().String()
 		return nil
 	})
-	return found, err
+	return plain, secure, err
 }
 
 // write chooses ports and writes the certificates.
 func (s *deployment) write() error {
 	var err error
-	for _, x := range []*string{&s.router.Plain, &s.router.Secure} {
-		if *x, err = s.free(s.address(routerHost)); err != nil {
-			return err
-		}
+	if s.router.Plain, s.router.Secure, err = s.free(s.address(routerHost)); err != nil {
+		return err
 	}
 	var hosts []string
 	for _, r := range s.router.Routes {
@@ -192,10 +193,8 @@ func (s *deployment) write() error {
 		x := &server{file: "server-" + strconv.Itoa(n) + ".json", spec: backend.Spec{
 			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2 || s.router.OfferHTTP2 && s.router.Termination == haproxy.Reencrypt,
 		}}
-		for _, a := range []*string{&x.spec.Plain, &x.spec.Secure} {
-			if *a, err = s.free(s.local(firstServer + n)); err != nil {
-				return err
-			}
+		if x.spec.Plain, x.spec.Secure, err = s.free(s.local(firstServer + n)); err != nil {
+			return err
 		}
 		if n < s.settings.servers {
 			s.router.Servers, s.router.Secured = append(s.router.Servers, x.spec.Plain), append(s.router.Secured, x.spec.Secure)
