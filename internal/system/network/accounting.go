@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
 // accounting is how this kernel accounts for its work in softirqs, in which packets
@@ -41,7 +43,7 @@ func readAccounting() (a accounting) {
 
 // kernelConfig is what the kernel was built with, nothing where it does not tell.
 func kernelConfig() []byte {
-	if text, err := os.ReadFile("/boot/config-" + kernel()); err == nil {
+	if text, err := os.ReadFile("/boot/config-" + telemetry.Host().Kernel); err == nil {
 		return text
 	}
 	file, err := os.Open("/proc/config.gz")

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -168,20 +167,11 @@ func (s *session) prepare(arm string, given map[string]string) error {
 
 // Survey implements system.Session.
 func (s *session) Survey(context.Context, bool) (system.Survey, error) {
-	return system.Survey{Target: naming(), Version: kernel(), Kind: requests(), Findings: []record.HealthFinding{}}, nil
+	return system.Survey{Target: naming(), Version: telemetry.Host().Kernel, Kind: requests(), Findings: []record.HealthFinding{}}, nil
 }
 
 func naming() record.TargetNaming {
 	return record.TargetNaming{Kind: name, Name: "namespaces", Private: true}
-}
-
-// kernel is the version of this machine's.
-func kernel() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return ""
-	}
-	return strings.TrimRight(string(u.Release[:]), "\x00")
 }
 
 // Bounds implements system.Session.
