@@ -1,0 +1,152 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"plimsoll.dev/plimsoll/docs"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+)
+
+// row holds a text that a rule finds, and a text close to it that the rule must
+// spare. A text is one file of the table's own name, or several in the form of
+// txtar. A further text to spare is a row without fires.
+type row struct {
+	why   string // what the fault costs
+	fires string
+	want  string // the findings and notes in fires, one per line, as lint prints them
+	but   string // why near is right
+	near  string // nothing is found in it
+}
+
+// table holds rows of texts of one kind.
+type table struct {
+	file string // name of the file that a text is
+	rows []row
+}
+
+// check runs each row of a table as a test.
+func (tab table) check(t *testing.T) {
+	known := report.NewTables()
+	for _, r := range tab.rows {
+		if (r.fires == "") != (r.want == "") || (r.fires == "") != (r.why == "") || r.near == "" || r.but == "" {
+			t.Errorf("%s %s: a row needs a text that fires with its findings, a text that must not, and both reasons", r.why, r.but)
+		}
+		for _, c := range []struct{ reason, text, want string }{{r.why, r.fires, r.want}, {"spared: " + r.but, r.near, ""}} {
+			if c.text == "" {
+				continue
+			}
+			t.Run(c.reason, func(t *testing.T) {
+				if got := strings.Join(tab.found(known, c.text, make(map[string]bool)), "\n"); got != strings.TrimSpace(c.want) {
+					t.Errorf("found:\n%s\nwant:\n%s\nin:\n%s", got, c.want, c.text)
+				}
+			})
+		}
+	}
+}
+
+// found returns the findings and notes of a text in the order in which the
+// rules make them. It adds the lines of this package that made them to places.
+func (tab table) found(known *report.Tables, text string, places map[string]bool) (lines []string) {
+	out := &report.Report{Tables: known, Look: func(*report.Report, *reading.Text) {}}
+	archive := txtar.Parse([]byte(text))
+	if len(archive.Files) == 0 {
+		archive.Files = []txtar.File{{Name: tab.file, Data: []byte(text)}}
+	}
+	for _, f := range archive.Files {
+		lookAt(out, traced(f.Name, string(f.Data), places))
+	}
+	lookAcross(out)
+	severities := make(map[string]string)
+	for _, rule := range docs.Rules() {
+		severities[rule[0]] = rule[1]
+	}
+	for _, f := range out.Findings {
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s: %s [%s]", f.File, f.Line, f.Column, cmp.Or(string(f.Severity), severities[f.Rule]), f.Found, f.Rule))
+	}
+	for _, n := range out.Notes {
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: note: %s [%s]", n.File, n.Line, n.Column, n.Text, n.Rule))
+	}
+	for _, p := range out.Problems {
+		lines = append(lines, fmt.Sprintf("%s:%d:%d: unreadable: %s", p.File, p.Line, p.Column, p.Text))
+	}
+	return lines
+}
+
+// traced is a file that adds the line of this package's source to places when a
+// finding or a note is made in it. Each asks its text for its place in the file:
+// above the functions of package report on the stack is the rule.
+func traced(name, data string, places map[string]bool) *reading.Text {
+	t := reading.NewText(reading.Input{Name: name, Data: []byte(data), Asked: true}).Part(0, len(data), name)
+	t.Role = path.Dir(name) // settings of one directory meet on one machine
+	t.Outer = func(line, column int) (int, int) {
+		callers := make([]uintptr, 64)
+		frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+		for reported, more := false, true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			if in := strings.Contains(frame.Function, "/lint/report."); in {
+				reported = true
+			} else if reported {
+				places[fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(frame.File)), path.Base(frame.File), frame.Line)] = true
+				break
+			}
+		}
+		return line, column
+	}
+	return t
+}
+
+// Each line of this package that makes a finding or a note has a row that
+// fires it.
+func TestEveryRuleHasARow(t *testing.T) {
+	fired, known := make(map[string]bool), report.NewTables()
+	for _, tab := range tables() {
+		for _, r := range tab.rows {
+			if r.fires != "" {
+				tab.found(known, r.fires, fired)
+			}
+		}
+	}
+	makes := regexp.MustCompile(`\.(Find|FindAs|Note)\(`)
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string]bool)
+	for _, name := range sources {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			if place := fmt.Sprintf("%s/%s:%d", filepath.Base(folder), name, i+1); !strings.HasSuffix(name, "_test.go") && makes.MatchString(line) {
+				declared[place] = true
+			}
+		}
+	}
+	if len(declared) == 0 {
+		t.Error("no line of this package makes a finding")
+	}
+	for _, place := range slices.Sorted(maps.Keys(declared)) {
+		if !fired[place] {
+			t.Errorf("no row fires the rule at %s: write one", place)
+		}
+	}
+}
