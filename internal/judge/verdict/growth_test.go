@@ -37,3 +37,29 @@ func TestTheWaitThatGrew(t *testing.T) {
 		}
 	}
 }
+
+// Where the limits are known and none was used up, the sentence says so and names no wait.
+// A closed loop says what its objects waited for longest, and from when on.
+func TestLimitsAndTheLongestWait(t *testing.T) {
+	waits := []result.Wait{{For: "nodes", From: "Scheduled", To: "Ready", Mean: 2, Share: 85}}
+	free := &result.Bottleneck{Waits: waits, Bounds: []result.BoundShare{{What: "the threads", Share: 0.2}}}
+	if got := growthOf(free, &Judged{}, nil); got != "nothing that is watched was used up" {
+		t.Errorf("%q", got)
+	}
+	const longest = "the longest wait was for the nodes (Scheduled to Ready: 2s on average, 85% of all waiting)"
+	slowed := &result.Bottleneck{Waits: waits, Slowdown: &result.Slowdown{}}
+	for _, tt := range []struct {
+		why  string
+		of   *result.Bottleneck
+		want string
+	}{
+		{"nothing is known", nil, ""},
+		{"nothing waited", &result.Bottleneck{}, ""},
+		{"they waited", free, longest},
+		{"they waited longer from some moment on", slowed, longest + "; " + slowed.Slowdown.String()},
+	} {
+		if got := longestOf(tt.of); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
