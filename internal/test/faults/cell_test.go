@@ -39,6 +39,10 @@ type cell struct {
 	plan  Plan
 	proxy *Proxy
 	out   string // its run directory
+	// moment is when its fault comes; without a name the fault has none. Before
+	// says that the run ended by itself before that.
+	moment moment
+	before bool
 
 	run      *harness.Started
 	begun    time.Time
@@ -77,17 +81,6 @@ func (c *cell) start(t *testing.T) {
 	}
 	c.begun = time.Now()
 	c.run = c.p.Start(t, args...)
-}
-
-// underWay waits until some of the load was asked for, or the run has ended.
-func (c *cell) underWay() {
-	for deadline := time.Now().Add(c.load.bound / 2); time.Now().Before(deadline) && !c.run.Ended(); time.Sleep(50 * time.Millisecond) {
-		if c.p.Count(c.out, func(e record.Event) bool {
-			return e.Body.Kind() == record.KindSlot || e.Body.Kind() == record.KindWindow
-		}) > 4 {
-			return
-		}
-	}
 }
 
 // end waits for the run's end, at most until its bound.
@@ -350,12 +343,22 @@ const (
 	named_    verdict = "named"
 	differs   verdict = "differs"
 	notJudged verdict = "not judged: the machine was busy"
+	// endedBefore is of a run that ended before the moment of its fault.
+	endedBefore verdict = "ended before"
 )
 
 // judged compares the run's end with its twin's, by what must hold of it.
 func (c *cell) judged(twin *cell) verdict {
 	names := func(text string) bool { return c.fault.says != nil && c.fault.says.MatchString(text) }
 	switch {
+	case c.before && (c.got.Code == process.ExitHeld || c.busy()):
+		return endedBefore
+	case c.before:
+		return differs
+	case c.fault.must == prompt && c.late:
+		return notJudged
+	case c.fault.must == prompt:
+		return same // its problems tell
 	case c.got.Code == process.ExitCouldNotRun && c.fault.must != healed && names(c.said()):
 		return named_
 	case c.got.Code == process.ExitBreached && names(c.first()):
@@ -395,7 +398,7 @@ func (c *cell) crowded() bool {
 // can heal is also judged over all of them.
 func (m must) holds(v verdict) bool {
 	switch {
-	case v == notJudged:
+	case v == notJudged, v == endedBefore:
 		return true
 	case v == differs:
 		return false
@@ -409,13 +412,21 @@ func (m must) holds(v verdict) bool {
 	return true
 }
 
-// killed kills the run at a random moment and resumes it.
+// killed kills the run at its moment and resumes it.
 func (c *cell) killed(t *testing.T, twin *cell) {
 	c.start(t)
-	moment := time.Duration(c.Float64() * float64(twin.took))
-	time.Sleep(moment) // the moment is the fault
+	if !c.await() {
+		c.end()
+		c.before = true
+		return
+	}
 	c.got = c.run.Kill()
-	t.Logf("killed after %v", moment.Round(time.Millisecond))
+	c.took = time.Since(c.begun)
+	if c.got.Code != -1 {
+		c.read()
+		c.before = true
+		return
+	}
 	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out, record.HistoryFile)); err != nil {
 		// It had not begun a record: there is nothing to resume, and what it made
 		// is removed by the next command.
@@ -430,26 +441,41 @@ func (c *cell) killed(t *testing.T, twin *cell) {
 	c.end()
 }
 
-// ended ends the run by SIGTERM at a random moment.
-func (c *cell) ended(t *testing.T, twin *cell) {
+// terminated is the exit code of a run that SIGTERM has ended.
+const terminated = 128 + int(syscall.SIGTERM)
+
+// ended ends the run by SIGTERM at its moment.
+func (c *cell) ended(t *testing.T) {
 	const bound = 2 * time.Second
 	c.start(t)
-	time.Sleep(time.Duration(c.Float64() * float64(twin.took))) // the moment is the fault
+	if !c.await() {
+		c.end()
+		c.before = true
+		return
+	}
 	c.run.Signal(syscall.SIGTERM)
 	asked := time.Now()
 	c.end()
 	took := time.Since(asked)
-	// Whose result is not there does not say whether the times are the machine's.
-	if most := map[bool]time.Duration{true: bound, false: 2 * bound}[c.result != nil]; took > most && !c.crowded() {
-		c.problem("it has ended %v after SIGTERM, more than %v", took.Round(10*time.Millisecond), most)
+	switch c.got.Code {
+	case terminated:
+		t.Logf("SIGTERM ended it in %v", took.Round(time.Millisecond))
+		if took > bound && c.quiet() {
+			c.problem("it has ended %v after SIGTERM, more than %v", took.Round(10*time.Millisecond), bound)
+		}
+	case process.ExitHeld, process.ExitBreached, process.ExitInconclusive, process.ExitInvalid:
+		c.before = true // it had come to its verdict when the signal came
+	default:
+		if !c.late { // else it was killed, and whole judges that
+			c.problem("after SIGTERM its exit code is %d", c.got.Code)
+		}
 	}
-	t.Logf("SIGTERM after %v ended it in %v", asked.Sub(c.begun).Round(time.Millisecond), took.Round(time.Millisecond))
-	if _, err := os.Stat(filepath.Join(c.p.Dir, c.out)); err != nil && c.got.Code == -1 {
-		c.got.Code = 143 // it had not begun, and the signal has ended it by itself
-	}
-	if c.got.Code != 143 && c.got.Code != twin.got.Code {
-		c.problem("after SIGTERM its exit code is %d", c.got.Code)
-	}
+}
+
+// quiet reports whether the run says that the machine did nothing else. A run that was
+// cut before it had a step does not know.
+func (c *cell) quiet() bool {
+	return c.result != nil && len(c.result.Steps) > 0 && !c.crowded()
 }
 
 // onTmpfs makes the run with its directory in a file system of its own.
@@ -479,7 +505,7 @@ func (c *cell) make(t *testing.T, twin *cell) {
 	case c.fault.must == resumed:
 		c.killed(t, twin)
 	case c.fault.must == prompt:
-		c.ended(t, twin)
+		c.ended(t)
 	case full:
 		c.onTmpfs(t, 0, "size="+strings.Fields(size)[0])
 	case c.fault.must == refused:
@@ -487,8 +513,11 @@ func (c *cell) make(t *testing.T, twin *cell) {
 	default:
 		c.start(t)
 		if c.fault.act != nil {
-			c.underWay()
-			defer c.fault.act(c)()
+			if c.await() {
+				defer c.fault.act(c)()
+			} else {
+				c.before = true
+			}
 		}
 		c.end()
 	}

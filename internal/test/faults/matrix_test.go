@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -50,11 +51,12 @@ type matrix struct {
 	twins map[string]*cell    // by load
 
 	mu      sync.Mutex
-	tallies map[string]*tally // by row and column
-	healed  tally             // of all faults that a client can heal
-	smaller int               // failures that were made smaller
-	until   time.Time         // when no cell is begun any more
-	unmade  int               // cells that were not begun for that
+	tallies map[string]*tally  // by row and column
+	healed  tally              // of all faults that a client can heal
+	awaited map[string]awaited // by row
+	smaller int                // failures that were made smaller
+	until   time.Time          // when no cell is begun any more
+	unmade  int                // cells that were not begun for that
 }
 
 // over skips a cell that would be begun when the matrix's time is over.
@@ -171,7 +173,19 @@ func (m *matrix) newCell(f fault, l load, n int) *cell {
 	if f.plan != nil {
 		c.plan = Plan{Seed: seed, Rules: f.plan(c.Rand)}
 	}
+	if f.at != nil {
+		c.moment = m.draw(f, l, n)
+	}
 	return c
+}
+
+// draw draws the moment of the nth cell of a fault and a load: the seed shuffles the
+// moments, and the cells take them in turn.
+func (m *matrix) draw(f fault, l load, n int) moment {
+	h := fnv.New64a()
+	fmt.Fprint(h, m.seed, f.name, l.name)
+	of := f.at(l)
+	return of[rand.New(rand.NewPCG(h.Sum64(), 2)).Perm(len(of))[n%len(of)]]
 }
 
 // take gives a cell its lab and nodes, or its own state on this machine, until the
@@ -194,10 +208,14 @@ func (m *matrix) take(t *testing.T, c *cell) {
 func (m *matrix) judge(t *testing.T, c *cell) {
 	c.whole(t)
 	v := c.judged(m.twins[c.load.name])
-	if c.fault.must == prompt {
-		v = same // its problems tell
-	}
 	m.mu.Lock()
+	if c.moment.name != "" {
+		a := m.awaited[c.fault.name]
+		if a.cells++; c.before {
+			a.before++
+		}
+		m.awaited[c.fault.name] = a
+	}
 	t2 := m.tallies[c.fault.name+"/"+c.load.name]
 	if t2 == nil {
 		t2 = &tally{verdicts: make(map[verdict]int)}
@@ -216,7 +234,11 @@ func (m *matrix) judge(t *testing.T, c *cell) {
 		t.Errorf("%s\nmade again: make faults SEED=%d FAULT='%s' LOAD='%s'", strings.Join(c.problems, "\n"), m.seed, c.fault.name, c.load.name)
 		m.shrink(t, c)
 	}
-	t.Logf("%s: exit code %d after %v; %s", v, c.got.Code, c.took.Round(10*time.Millisecond), c.first())
+	when := ""
+	if c.moment.name != "" {
+		when = " when " + c.moment.name
+	}
+	t.Logf("%s%s: %s, exit code %d after %v; %s", c.fault.name, when, v, c.got.Code, c.took.Round(10*time.Millisecond), c.first())
 	if c.proxy != nil {
 		t.Logf("faults %v", c.proxy.Counts().Faults)
 	}
@@ -316,7 +338,8 @@ func TestMatrix(t *testing.T) {
 	if size == "" {
 		t.Skip("make faults-core runs its short part, make faults the whole")
 	}
-	m := &matrix{whole: size == "whole", labs: make(map[bool]*sharedLab), twins: make(map[string]*cell), tallies: make(map[string]*tally), healed: tally{verdicts: make(map[verdict]int)}}
+	t.Setenv(harness.LongVariable, "1") // whoever asks for the matrix asks for its labs
+	m := &matrix{whole: size == "whole", labs: make(map[bool]*sharedLab), twins: make(map[string]*cell), tallies: make(map[string]*tally), awaited: make(map[string]awaited), healed: tally{verdicts: make(map[verdict]int)}}
 	var err error
 	if m.seed, err = strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err != nil {
 		t.Fatalf("%s: %v", seedVariable, err)
@@ -412,10 +435,17 @@ func (m *matrix) together(t *testing.T, f fault, on []load) {
 	var labs sync.WaitGroup
 	for _, of := range byLab {
 		labs.Go(func() {
+			undo := func() {}
 			for _, c := range of {
-				c.underWay()
+				c.before = !c.await()
 			}
-			undo := f.act(of[0])
+			// While another run came to its moment one may have ended.
+			for _, c := range of {
+				c.before = c.before || c.run.Ended()
+			}
+			if slices.ContainsFunc(of, func(c *cell) bool { return !c.before }) {
+				undo = f.act(of[0])
+			}
 			for _, c := range of {
 				c.end()
 			}
@@ -456,6 +486,24 @@ func (l *sharedLab) works(ctx context.Context) error {
 	}
 }
 
+// inTime judges how many runs ended before the moment of their fault, in each row and
+// in all rows.
+func (m *matrix) inTime(t *testing.T) {
+	var all awaited
+	for _, row := range slices.Sorted(maps.Keys(m.awaited)) {
+		a := m.awaited[row]
+		all.cells += a.cells
+		all.before += a.before
+		t.Logf("%s: %v", row, a)
+		if a.tooMany() {
+			t.Errorf("%s: %v, more than 1 in 4", row, a)
+		}
+	}
+	if all.tooMany() {
+		t.Errorf("of all rows %v, more than 1 in 4", all)
+	}
+}
+
 // summary judges what is judged over all cells, and writes the table.
 func (m *matrix) summary(t *testing.T) {
 	n, busy := 0, 0
@@ -472,6 +520,7 @@ func (m *matrix) summary(t *testing.T) {
 	}
 	other := judged - m.healed.verdicts[same]
 	t.Logf("seed %d: %d runs, %d not made because the time was over, %d not judged because the machine was busy; of %d whose fault a client can heal %d ended as the twin", m.seed, n, m.unmade, busy, judged, judged-other)
+	m.inTime(t)
 	if os.Getenv(faultVariable) != "" || os.Getenv(loadVariable) != "" {
 		return
 	}

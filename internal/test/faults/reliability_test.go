@@ -32,7 +32,7 @@ func (m *matrix) page() string {
 			return "not made"
 		}
 		var parts []string
-		for _, v := range []verdict{same, named_, unknown, differs, notJudged} {
+		for _, v := range []verdict{same, named_, unknown, differs, endedBefore, notJudged} {
 			if n := x.verdicts[v]; n > 0 {
 				text := string(v)
 				if v == same && f.must == prompt {
@@ -118,6 +118,13 @@ that makes the faults and counts what passes; a real control plane with
 simulated nodes is behind it. Rows that begin with a component stop or kill it
 while all loads of the lab are under way.
 
+A moment is chosen, not hit: a signal is sent, and a component, a server or a node is
+disturbed, when the run's own record shows an event. For a signal the seed draws the
+event: the run, the raise, the hold or the removal begins, the third object is created
+or the third window of a stream is over, the step ends, the result is written. Other
+disturbances come with the third object or window. A run that ends before its moment is
+no failure; more than 1 in 4 of a row of at least 8 are.
+
 Of every run, whatever the fault:
 
 - The record has created as many objects as the proxy has seen. A SIGKILL may
@@ -129,12 +136,13 @@ Of every run, whatever the fault:
 - A secret in the kubeconfig and in errors of the API server is in no file and in
   no output.
 - The run ends within its bound, and nothing panics. How soon it ends after SIGTERM
-  is not judged where it says that other programs took the processors.
+  is judged where the run says that no other program took the processors.
 - At least 19 of 20 runs whose fault a client can heal end as their twins.
 
 A cell says how often the runs ended how: "as the twin" with its verdict, "named"
 with an error, or a breach whose first sentence or known failure is the fault,
-"inconclusive", or "not judged" because other programs kept the processors busy.
+"inconclusive", "ended before" the moment of its fault, or "not judged" because other
+programs kept the processors busy.
 `
 
 const ending = `

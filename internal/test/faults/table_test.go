@@ -23,29 +23,48 @@ type load struct {
 	slow []string
 	// bound is within which any run of it must have ended, whatever happens.
 	bound time.Duration
+	// some is the moment when a part of the load is in place. Later are the moments
+	// after the hold has begun at which the run goes on for a while, and last those
+	// at which it ends by itself right away: SIGKILL alone comes at these.
+	some        moment
+	later, last []moment
 	// servers are the names of the processes that serve it, on this machine.
 	servers []string
 }
 
-// loads are the columns. A run of each takes a few seconds, so that kills at
-// random moments hit all of its parts.
+// moments are those at which a signal finds the run with something still to do.
+func (l load) moments() []moment {
+	return append([]moment{made(), begun(), raising(), l.some, holding()}, l.later...)
+}
+
+// Moments at which a fault comes: SIGKILL at any, SIGTERM where the run still has
+// something to do, and what is done to the target when a part of the load is there.
+func atAny(l load) []moment    { return append(l.moments(), l.last...) }
+func atWork(l load) []moment   { return l.moments() }
+func underWay(l load) []moment { return []moment{l.some} }
+
+// loads are the columns. A run of each takes a few seconds.
 func loads() []load {
+	// In a cluster the result is written before the target is emptied, which takes
+	// seconds; on this machine it is the last that a run does. A stream that is
+	// simulated has nothing to remove, and IO only a file.
+	cluster, local := []moment{held(), removing(), written()}, []moment{held(), removing()}
 	return []load{
-		{name: "pods by density", api: true, created: "pods", bound: 150 * time.Second, slow: []string{"--pace", "4"},
+		{name: "pods by density", api: true, created: "pods", bound: 150 * time.Second, some: created(3), later: cluster, slow: []string{"--pace", "4"},
 			args: []string{"node-density", "--levels", "20", "--pace", "25", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready"}},
-		{name: "pods by rate", api: true, created: "pods", bound: 150 * time.Second, slow: []string{"--hold", "9s", "--hold-max", "9s"},
+		{name: "pods by rate", api: true, created: "pods", bound: 150 * time.Second, some: created(3), later: cluster, slow: []string{"--hold", "9s", "--hold-max", "9s"},
 			args: []string{"node-density", "--axis", "rate", "--levels", "6", "--hold", "4s", "--hold-max", "4s", "--life", "1s", "--step-timeout", "20s", "--slo", "all Ready within 15s"}},
-		{name: "described objects", api: true, created: "deployments", bound: 150 * time.Second, slow: []string{"--pace", "1"},
+		{name: "described objects", api: true, created: "deployments", bound: 150 * time.Second, some: created(3), later: cluster, slow: []string{"--pace", "1"},
 			args: []string{"./deployments", "--levels", "10", "--pace", "10", "--hold", "500ms", "--step-timeout", "20s"}},
-		{name: "machines", api: true, virt: true, bound: 150 * time.Second,
+		{name: "machines", api: true, virt: true, bound: 150 * time.Second, some: created(3), later: cluster,
 			args: []string{"vm-boot-storm", "--levels", "4", "--hold", "500ms", "--step-timeout", "20s"}},
-		{name: "stream", bound: 30 * time.Second,
+		{name: "stream", bound: 30 * time.Second, some: windows(3), last: []moment{held(), written()},
 			args: []string{"simulated", "--axis", "requests", "--levels", "300", "--hold", "3s"}},
-		{name: "router", bound: 120 * time.Second, servers: []string{"haproxy"},
+		{name: "router", bound: 120 * time.Second, some: windows(3), later: local, last: []moment{written()}, servers: []string{"haproxy"},
 			args: []string{"router", "--axis", "rate", "--levels", "100", "--hold", "3s"}, slow: []string{"--hold", "9s", "--hold-max", "9s"}},
-		{name: "volumes", bound: 120 * time.Second, servers: []string{"glusterd", "glusterfsd"},
+		{name: "volumes", bound: 120 * time.Second, some: created(1), later: local, last: []moment{written()}, servers: []string{"glusterd", "glusterfsd"},
 			args: []string{"gluster-volumes", "--levels", "2", "--hold", "1s"}, slow: []string{"--hold", "9s"}},
-		{name: "IO", bound: 60 * time.Second, servers: []string{"fio"},
+		{name: "IO", bound: 60 * time.Second, some: windows(3), last: []moment{held(), removing(), written()}, servers: []string{"fio"},
 			args: []string{"io-volumes", "--axis", "rate", "--levels", "50", "--hold", "3s", "--set", "path=mount", "--set", "size=1MiB", "--set", "drive=false", "--slo", "errors <= 0%"}},
 	}
 }
@@ -74,6 +93,9 @@ type fault struct {
 	plan func(*rand.Rand) []Rule
 	// act is done to a run that is under way; it returns what takes it back.
 	act func(c *cell) (undo func())
+	// at are the moments of a run at which the fault comes, of which the seed draws
+	// one; nil where the proxy makes it.
+	at func(l load) []moment
 	// alone says that it meets all that a lab runs.
 	alone bool
 	// on are the loads that it is made on, in both sizes of the matrix; short are
@@ -171,21 +193,21 @@ func table() []fault {
 		elsewhere := map[string]string{stream_: noAPI, router: "its servers are stopped: TestAFreezeIsFoundInEveryLoad", volumes: "bricks and mounts: TestVolumesThatFail; glusterd: TestVolumesOfAGlusterdThatStalls",
 			io_: "TestAFreezeIsFoundInEveryLoad, TestIOOnGlusterThatBreaks"}
 		list = append(list,
-			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), alone: true, on: apis(), short: c.short, waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
-			fault{name: c.name + " killed for good", must: named, act: killed(c.name), alone: true, on: apis(), waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
-			fault{name: c.name + " killed and started again", must: told, act: restarted(c.name), alone: true, on: apis(), elsewhere: elsewhere, says: regexp.MustCompile(c.says)})
+			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), at: underWay, alone: true, on: apis(), short: c.short, waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
+			fault{name: c.name + " killed for good", must: named, act: killed(c.name), at: underWay, alone: true, on: apis(), waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
+			fault{name: c.name + " killed and started again", must: told, act: restarted(c.name), at: underWay, alone: true, on: apis(), elsewhere: elsewhere, says: regexp.MustCompile(c.says)})
 	}
 	elsewhere := map[string]string{density: inRows, rate: inRows, objects: inRows, machines: inRows, stream_: "cannot occur: it is simulated in the program"}
 	list = append(list,
-		fault{name: "all that serve it stopped until the end", must: told, act: serversGet(syscall.SIGSTOP), on: locals(), says: regexp.MustCompile(servers), elsewhere: elsewhere},
-		fault{name: "all that serve it killed", must: told, act: serversGet(syscall.SIGKILL), on: locals(), short: []string{router}, says: regexp.MustCompile(servers), elsewhere: elsewhere},
-		fault{name: "node deleted", must: told, act: nodeDeleted, on: []string{density, rate, objects}, short: []string{density},
+		fault{name: "all that serve it stopped until the end", must: told, act: serversGet(syscall.SIGSTOP), at: underWay, on: locals(), says: regexp.MustCompile(servers), elsewhere: elsewhere},
+		fault{name: "all that serve it killed", must: told, act: serversGet(syscall.SIGKILL), at: underWay, on: locals(), short: []string{router}, says: regexp.MustCompile(servers), elsewhere: elsewhere},
+		fault{name: "node deleted", must: told, act: nodeDeleted, at: underWay, on: []string{density, rate, objects}, short: []string{density},
 			says: regexp.MustCompile(`(?i)nodes?\b`), elsewhere: map[string]string{machines: "TestFaultsOfVirtualMachines", stream_: noPlaces, router: noPlaces,
 				volumes: "a storage server's bricks: TestVolumesThatFail", io_: "TestIOOnGlusterThatBreaks"}},
-		fault{name: "node cordoned", must: told, act: nodeCordoned, on: []string{density, rate, objects}, short: []string{density},
+		fault{name: "node cordoned", must: told, act: nodeCordoned, at: underWay, on: []string{density, rate, objects}, short: []string{density},
 			says: regexp.MustCompile(`(?i)nodes?\b`), elsewhere: map[string]string{machines: "as with pods", stream_: noPlaces, router: noPlaces, volumes: noPlaces, io_: noPlaces}},
-		fault{name: "SIGKILL of ours at a random moment", must: resumed, on: every(), short: []string{density, rate, stream_}, times: [2]int{2, 20}},
-		fault{name: "SIGTERM of ours at a random moment", must: prompt, on: every(), short: []string{density, stream_, router}, times: [2]int{1, 5}},
+		fault{name: "SIGKILL of ours", must: resumed, at: atAny, on: every(), short: []string{density, rate, stream_}, times: [2]int{3, 20}},
+		fault{name: "SIGTERM of ours", must: prompt, at: atWork, on: every(), short: []string{density, stream_, router}, times: [2]int{3, 5}},
 		fault{name: "the run directory is read-only", must: refused, says: regexp.MustCompile("read-only"), on: every(), short: []string{density, stream_}},
 	)
 	for _, size := range []string{"8k", "24k", "48k", "96k", "192k"} {
