@@ -412,6 +412,11 @@ func (m must) holds(v verdict) bool {
 	return true
 }
 
+// decided reports whether a run came to a verdict, whichever the machine let it have.
+func decided(code int) bool {
+	return slices.Contains([]int{process.ExitHeld, process.ExitBreached, process.ExitInconclusive, process.ExitInvalid}, code)
+}
+
 // killed kills the run at its moment and resumes it.
 func (c *cell) killed(t *testing.T, twin *cell) {
 	c.start(t)
@@ -435,6 +440,15 @@ func (c *cell) killed(t *testing.T, twin *cell) {
 		}
 		c.got.Code = twin.got.Code
 		return
+	}
+	emptied := func(e record.Event) bool {
+		cleanup, is := e.Body.(*record.Cleanup)
+		return is && cleanup.Done
+	}
+	if c.lab == nil && c.p.Count(c.out, emptied) > 0 && len(c.left(t)) > 0 {
+		// The record is whole, and to resume it finds nothing to do. The directory
+		// that the run had on this machine goes last: the next command removes it.
+		c.clean(t, nil)
 	}
 	c.begun = time.Now()
 	c.run = c.p.Start(t, "run", "--resume", c.out)
@@ -463,10 +477,9 @@ func (c *cell) ended(t *testing.T) {
 		if took > bound && c.quiet() {
 			c.problem("it has ended %v after SIGTERM, more than %v", took.Round(10*time.Millisecond), bound)
 		}
-	case process.ExitHeld, process.ExitBreached, process.ExitInconclusive, process.ExitInvalid:
-		c.before = true // it had come to its verdict when the signal came
 	default:
-		if !c.late { // else it was killed, and whole judges that
+		c.before = decided(c.got.Code) // the signal came when it had its verdict
+		if !c.before && !c.late {      // what is late was killed, and whole judges that
 			c.problem("after SIGTERM its exit code is %d", c.got.Code)
 		}
 	}

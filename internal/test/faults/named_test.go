@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,19 +74,15 @@ func TestWhatTakesNodesOrTheNetworkIsNamed(t *testing.T) {
 			if tt.args[0] == "--axis" {
 				ready = 40 // the warm-up is over
 			}
-			seen := func(is func(e record.Event) bool, want int) func() bool {
-				return func() bool { return p.Count(out, is) >= want }
-			}
-			harness.Await(t, "some that are ready", seen(func(e record.Event) bool {
+			dir := record.Dir(filepath.Join(p.Dir, out))
+			some := recorded("objects are ready", ready, func(e record.Event) bool {
 				o, ok := e.Body.(*record.Object)
 				return ok && o.Milestone == "Ready"
-			}, ready))
+			})
+			harness.Await(t, some.name, func() bool { return s.Ended() || some.happened(dir) })
 			node := list.Items[i].Name
 			end := tt.disturb(t, node, proxy)
-			harness.Await(t, "the end of the step", seen(func(e record.Event) bool {
-				s, ok := e.Body.(*record.StepEvent)
-				return ok && s.Phase == record.PhaseEnd
-			}, 1))
+			harness.Await(t, held().name, func() bool { return s.Ended() || held().happened(dir) })
 			end()
 			got := s.Wait()
 			r, says := p.Result(t, out), strings.ReplaceAll(tt.says, "NODE", node)

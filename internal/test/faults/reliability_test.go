@@ -131,7 +131,8 @@ Of every run, whatever the fault:
   cost it those of its latest 100 ms.
 - Where a result says that cleanup is done, nothing is left, by a list past the
   proxy. Where something is left, the run names the command that removes it, and
-  that command does.
+  that command does. A SIGKILL after that, on this machine, can leave the run's own
+  directory: the next command removes it.
 - 'analyze' prints what the run has printed, and comes to the same result.json.
 - A secret in the kubeconfig and in errors of the API server is in no file and in
   no output.

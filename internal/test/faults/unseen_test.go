@@ -49,6 +49,7 @@ func as(t *testing.T, p *harness.Program, user string, rules ...rbacv1.PolicyRul
 // the axis needs none of them; and is told what is missing where it does.
 func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 	t.Parallel()
+	suite.Long(t, "it makes runs in a lab, and the warm-up of a rate takes half a minute")
 	p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
 	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, Verbs: verbs}
@@ -68,9 +69,6 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 		{"few", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--axis", "rate", "--levels", "5", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not list nodes, events, namespaces: what becomes of them, and what they tell, is not seen", "leases of the scheduler, the controller manager or nodes cannot be read"}},
 	} {
 		t.Run(tt.user, func(t *testing.T) {
-			if slices.Contains(tt.args, "rate") && tt.code == process.ExitHeld {
-				suite.Long(t, "the warm-up of a rate takes half a minute")
-			}
 			got := p.RunTo(t, tt.user, append([]string{"sweep", "node-density", "--kubeconfig", as(t, p, tt.user, tt.rules...), "--yes"}, tt.args...)...)
 			text := got.Stdout + got.Stderr
 			if got.Code != tt.code && !(tt.code == process.ExitHeld && got.Code == process.ExitInvalid) { // a machine that is busy
@@ -116,15 +114,7 @@ func TestARightToWatchThatIsTakenAway(t *testing.T) {
 			p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
 			proxy := Start(t, p.Kubeconfig, Plan{Seed: 7})
 			s := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "5", "--hold", "25s", "--slo", "all Ready", "--out", tt.resource)
-			harness.Await(t, "the level is held", func() bool {
-				held := false
-				record.ReadHistory(record.Dir(filepath.Join(p.Dir, tt.resource)), func(e record.Event) error {
-					step, is := e.Body.(*record.StepEvent)
-					held = held || is && step.Phase == record.PhaseReached
-					return nil
-				})
-				return held || s.Ended()
-			})
+			harness.Await(t, "the hold", func() bool { return s.Ended() || holding().happened(record.Dir(filepath.Join(p.Dir, tt.resource))) })
 			proxy.Use(Plan{Seed: 7, Rules: []Rule{{On: Watches(tt.resource), Do: Status(403)}}})
 			proxy.Sever()
 			got := s.Wait()

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ func leftOf(t *testing.T, p *harness.Program) (left []string) {
 // becomes a breach, and nothing is left.
 func TestWatchesAreGuarded(t *testing.T) {
 	t.Parallel()
+	suite.Long(t, "a run with a watch that is late or hangs takes half a minute")
 	lost := []Rule{{On: Match{Verb: "watch", Resource: "pods", Event: "MODIFIED"}, Do: Drop(), Share: 0.05}, {On: Match{Verb: "watch", Resource: "pods", Event: "DELETED"}, Do: Drop(), Share: 0.05}}
 	for _, tt := range []struct {
 		why   string
@@ -75,10 +77,8 @@ func TestWatchesAreGuarded(t *testing.T) {
 		{"events hang", []Rule{{On: Watches("events"), Do: Hang(), Nth: 2}}, []string{"--slo", "all Ready"}, saysLate("events")},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			suite.Long(t, "a run with a watch that is late or hangs takes half a minute; make faults-core has some")
 			p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
 			proxy := Start(t, p.Kubeconfig, Plan{Seed: 7, Rules: tt.rules})
-			begun := time.Now()
 			got := p.RunTo(t, "r", append([]string{"sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "50", "--pace", "max", "--hold", "8s"}, tt.args...)...)
 			r := p.Result(t, "r")
 			tt.check(t, got, r)
@@ -88,11 +88,8 @@ func TestWatchesAreGuarded(t *testing.T) {
 			if left := leftOf(t, p); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
-			if took := time.Since(begun); took > 3*time.Minute {
-				t.Errorf("it took %v", took)
-			}
 			if t.Failed() {
-				t.Logf("exit code %d after %v, faults %v\n%s", got.Code, time.Since(begun), proxy.Counts().Faults, warnings(r))
+				t.Logf("exit code %d, faults %v\n%s", got.Code, proxy.Counts().Faults, warnings(r))
 			}
 		})
 	}
@@ -121,12 +118,7 @@ func TestAWatchOfNodesThatHangsIsToldOf(t *testing.T) {
 	p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")
 	proxy := Start(t, p.Kubeconfig, Plan{Seed: 7, Rules: []Rule{{On: Watches("nodes"), Do: Hang()}}})
 	s := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "20", "--slo", "all Ready", "--hold", "30s", "--out", "nodes")
-	harness.Await(t, "the hold", func() bool {
-		return p.Count("nodes", func(e record.Event) bool {
-			s, is := e.Body.(*record.StepEvent)
-			return is && s.Phase == record.PhaseReached
-		}) > 0
-	})
+	harness.Await(t, "the hold", func() bool { return s.Ended() || holding().happened(record.Dir(filepath.Join(p.Dir, "nodes"))) })
 	nodes := client(t, p.Kubeconfig, nil).CoreV1().Nodes()
 	list, err := nodes.List(t.Context(), metav1.ListOptions{})
 	if err != nil {
