@@ -61,7 +61,7 @@ func TestTheOrderOfBreaches(t *testing.T) {
 	s.at(31).asked("c d e", throttled)
 	s.news("c d: Created Scheduled Ready")
 	s.at(32).put(&record.State{Object: "ns/c", Reason: "NotReady", Message: "a probe failed", Lost: "Ready"})
-	s.at(33).put(&record.Actor{Actor: "scheduler", Says: "the scheduler did nothing", Since: 31e6, Waiting: 1, Of: record.Noun{One: "pod", Many: "pods"}, Message: "its lease is old"})
+	s.at(35).put(&record.Actor{Actor: "scheduler", Says: "the scheduler did nothing", Since: 33e6, Waiting: 1, Of: record.Noun{One: "pod", Many: "pods"}, Message: "its lease is old"})
 	second := s.at(50).end(record.EndTimeout)
 	var kinds []result.BreachKind
 	for _, b := range second.Breaches {

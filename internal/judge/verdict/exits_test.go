@@ -158,6 +158,11 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("b", refused(403, "forbidden"))
 			s.busyNeighbours()
 		}, want: slo.Breached, says: "errors <= 10%: it was 50%"},
+		{why: "neighbours explain the slow objects and not the refused request", goal: "Ready p50 <= 5s; errors <= 10%", tell: func(s *story) {
+			s.made("a b c", 9)
+			s.asked("d", refused(403, "forbidden"))
+			s.busyNeighbours()
+		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s; errors <= 10%: it was 25%"},
 		{why: "neighbours explain requests whose time was over", goal: "errors <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(504, "timeout"))
@@ -442,8 +447,8 @@ func windowed(change func(second int, w *plant)) func(*story) {
 
 func open(b *record.StepEvent) { b.Open, b.Level, b.Reached = true, 100, 100 }
 
-// Every exit of the judgement of a step of a stream of requests has a row.
-func TestEveryExitForStreams(t *testing.T) {
+// Every exit that the generator of a stream of requests is the reason for has a row.
+func TestEveryExitForGenerators(t *testing.T) {
 	generator := func(spec *result.Spec) {
 		spec.Kind.Bounds = []record.Bound{{Name: "clients", What: "the generator's clients", Source: "gen", Value: "used", Full: 0.9, Generator: true}}
 	}
@@ -453,9 +458,6 @@ func TestEveryExitForStreams(t *testing.T) {
 	// held says that most arrivals waited for a place among ten under way.
 	held := func(_ int, w *plant) { w.Late, w.InFlight, w.took = 60, 10, micros(0.1) }
 	for _, r := range []row{
-		{why: "nothing is wrong", goal: "Complete p99 <= 50ms", tell: windowed(nil), want: slo.Pass, says: "every objective held"},
-
-		// What the generator itself did.
 		{why: "the generator was late, and it held all the same", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.own = 5e3 }), want: slo.Pass},
 		{why: "the generator was late by more than a tenth, and it broke", goal: "Complete p99 <= 5ms", tell: windowed(func(_ int, w *plant) { w.own = 2e3 }),
 			want: slo.Invalid, says: "plimsoll itself was late: its own delay, p99 of 2000 arrivals, was 2ms, more than 1.001ms, a tenth of Complete p99"},
@@ -471,6 +473,8 @@ func TestEveryExitForStreams(t *testing.T) {
 			s.windows(func(_ int, w *plant) { w.took, w.own = 1e6, 20e3 })
 			s.wakes(1000, 1)
 		}, want: slo.Invalid, says: "plimsoll itself was late"},
+		{why: "a generator that gives requests up may have been late by anything", goal: "Complete p50 <= 50ms", tell: windowed(func(_ int, w *plant) { w.took, w.own, w.Dropped, w.Late = 1e6, 20e3, 1, 1 }),
+			want: slo.Invalid, says: "plimsoll itself was late"},
 		{why: "the generator was late, and requests were refused", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.own, w.Failed = 20e3, map[string]int{"status 503": 10} }),
 			want: slo.Breached, says: "errors <= 1%: it was 9.091%"},
 		{why: "the generator was late, and gave requests up unsent", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.own, w.Dropped, w.Late = 20e3, 10, 10 }),
@@ -490,8 +494,19 @@ func TestEveryExitForStreams(t *testing.T) {
 		}, want: slo.Breached, says: "achievedRate: 1200 of 2000 arrivals waited", binds: "the router's threads (95% of it used); achievedRate"},
 		{why: "few arrivals waited: the target was slow", goal: "Complete p99 <= 1s", tell: windowed(func(_ int, w *plant) { w.Late, w.InFlight = 5, 10 }),
 			want: slo.Breached, says: "achievedRate: 100 of 2000 arrivals waited"},
+	} {
+		t.Run(r.why, func(t *testing.T) {
+			r.step = open
+			r.check(t, requestKind())
+		})
+	}
+}
 
+// Every exit of the judgement of a step of a stream of requests has a row.
+func TestEveryExitForStreams(t *testing.T) {
+	for _, r := range []row{
 		// Objectives.
+		{why: "nothing is wrong", goal: "Complete p99 <= 50ms", tell: windowed(nil), want: slo.Pass, says: "every objective held"},
 		{why: "requests were slow", goal: "Complete p99 <= 5ms", tell: windowed(nil), want: slo.Breached, says: "Complete p99 <= 5ms: it was 10"},
 		{why: "requests that failed never came", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 3} }),
 			want: slo.Breached, says: "Complete p99 <= 50ms: it was never reached"},
