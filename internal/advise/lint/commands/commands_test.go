@@ -9,12 +9,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-func lookAt(out *report.Report, t *reading.Text) { ShellText(out, t) }
+// lookAt looks at a script, or at a block of a text for people.
+func lookAt(out *report.Report, t *reading.Text) {
+	t.Snippet = t.Name == "block"
+	ShellText(out, t)
+}
 
 func lookAcross(out *report.Report) { AcrossCephPools(out) }
 
 func tables() []table {
-	return []table{cephPools(), cephConfig(), kubectl(), patches(), volumes(), settings(), pipes()}
+	return []table{cephPools(), cephConfig(), kubectl(), patches(), volumes(), settings(), pipes(), blocks()}
 }
 
 func TestCephPools(t *testing.T)  { cephPools().check(t) }
@@ -24,6 +28,7 @@ func TestPatches(t *testing.T)    { patches().check(t) }
 func TestVolumes(t *testing.T)    { volumes().check(t) }
 func TestSettings(t *testing.T)   { settings().check(t) }
 func TestPipes(t *testing.T)      { pipes().check(t) }
+func TestBlocks(t *testing.T)     { blocks().check(t) }
 
 // cephPools hold commands that make pools or set something of them.
 func cephPools() table {
@@ -112,7 +117,7 @@ func cephConfig() table {
 			want: `a.sh:1:52: error: scrape_interval cannot be "60s" [ceph-value]
 a.sh:2:69: error: rbd_stats_pools_refresh_interval cannot be "0" [ceph-value]`,
 			but:  "half a second is an interval, and other settings hold texts",
-			near: "ceph config set mgr mgr/prometheus/scrape_interval 0.5\nceph config set mgr mgr/prometheus/log_level 60s\n",
+			near: "ceph config set mgr mgr/prometheus/scrape_interval 0.5\nceph config set mgr mgr/prometheus/scrape_interval $EVERY\nceph config set mgr mgr/prometheus/log_level 60s\n",
 		},
 	}}
 }
@@ -122,11 +127,13 @@ func kubectl() table {
 	return table{"a.sh", []row{
 		{
 			why:   "the change is for the whole cluster",
-			fires: "oc label -n team-a nodes/n1 a=b\nkubectl delete crd x --namespace=team-a\n",
+			fires: "oc label -n team-a nodes/n1 a=b\nkubectl delete crd x --namespace=team-a\noc delete crds x -nteam-a\noc delete storageclasses x -n team-a\n",
 			want: `a.sh:1:13: warning: a Node has no namespace [cluster-scoped]
-a.sh:2:22: warning: a CustomResourceDefinition has no namespace [cluster-scoped]`,
+a.sh:2:22: warning: a CustomResourceDefinition has no namespace [cluster-scoped]
+a.sh:3:18: warning: a CustomResourceDefinition has no namespace [cluster-scoped]
+a.sh:4:31: warning: a StorageClass has no namespace [cluster-scoped]`,
 			but:  "a Deployment has a namespace, and reading with one harms nothing",
-			near: "oc label -n team-a deploy/n1 a=b\nkubectl get crd x --namespace=team-a\noc label nodes/n1 a=b\n",
+			near: "oc --help\noc label\noc label -n team-a deploy/n1 a=b\nkubectl get crd x --namespace=team-a\noc label nodes/n1 a=b\n",
 		},
 	}}
 }
@@ -150,9 +157,11 @@ func patches() table {
 		},
 		{
 			why:   "the patch on the next line is read, too",
-			fires: "oc patch mcp worker --type merge -p\n'{\"spec\": {\"paused\": true}'\n",
+			fires: "oc patch mcp worker --type merge -p\n'{\"spec\": {\"paused\": true}'\noc patch mcp worker --type json -p\n'[{\"op\": \"add\"}'\n",
 			want: `a.sh:1:34: error: -p stands at the end of its line, without a patch [patch-syntax]
-a.sh:2:2: error: the patch cannot be read: could not find flow mapping end token '}' [patch-syntax]`,
+a.sh:2:2: error: the patch cannot be read: could not find flow mapping end token '}' [patch-syntax]
+a.sh:3:33: error: -p stands at the end of its line, without a patch [patch-syntax]
+a.sh:4:2: error: the patch cannot be read: sequence end token ']' not found [patch-syntax]`,
 			but:  "without a patch before it a word in brackets is something else",
 			near: "oc get mcp worker\n'{\"spec\": {\"paused\": true}'\n",
 		},
@@ -166,10 +175,11 @@ a.sh:1:82: error: b wants text, found the number 1 [annotation-type]`,
 		},
 		{
 			why:   "the operator reads a list of operations from the annotation",
-			fires: jsonPatched(`{\"op\": \"add\"}`),
-			want:  `a.sh:1:84: error: the annotation kubevirt.kubevirt.io/jsonpatch holds no JSON patch [patch-syntax]`,
-			but:   "it is a list",
-			near:  jsonPatched(`[{\"op\": \"add\", \"path\": \"/spec/x\", \"value\": 1}]`),
+			fires: jsonPatched(`{\"op\": \"add\"}`) + jsonPatched(`[{`),
+			want: `a.sh:1:84: error: the annotation kubevirt.kubevirt.io/jsonpatch holds no JSON patch [patch-syntax]
+a.sh:2:84: error: the annotation kubevirt.kubevirt.io/jsonpatch holds no JSON patch [patch-syntax]`,
+			but:  "it is a list",
+			near: jsonPatched(`[{\"op\": \"add\", \"path\": \"/spec/x\", \"value\": 1}]`),
 		},
 		{
 			why:   "JSON patches have six operations",
@@ -215,7 +225,7 @@ func volumes() table {
 			fires: "gluster volume set all cluster.brick-multiplex off\n",
 			want:  `a.sh:1:48: warning: cluster.brick-multiplex is turned off [gluster-multiplex-off]`,
 			but:   "on is the advice, and other options may be off",
-			near:  "gluster volume set all cluster.brick-multiplex on\ngluster volume set v performance.io-cache off\ngluster volume get all cluster.brick-multiplex\n",
+			near:  "gluster volume set all cluster.brick-multiplex on\ngluster volume set v performance.io-cache off\ngluster volume get all cluster.brick-multiplex\ngluster volume reset all cluster.brick-multiplex off\ngluster snapshot set all cluster.brick-multiplex off\ngluster peer status\n",
 		},
 	}}
 }
@@ -233,10 +243,11 @@ func settings() table {
 		},
 		{
 			why:   "echo writes a setting to a sysctl file",
-			fires: "echo 'vm.swapiness = 10' >> /etc/sysctl.d/99-a.conf\n",
-			want:  `a.sh:1:6: error: the kernel has no key vm.swapiness [sysctl-key]`,
-			but:   "another file is not the kernel's, and errors are no settings",
-			near:  "echo 'vm.swapiness = 10' >> /etc/app.conf\necho 'vm.swapiness = 10' 2>> /etc/sysctl.d/99-a.conf\n",
+			fires: "echo 'vm.swapiness = 10' >> /etc/sysctl.d/99-a.conf\necho vm.swapiness=10 1> /etc/sysctl.d/99-b.conf\n",
+			want: `a.sh:1:6: error: the kernel has no key vm.swapiness [sysctl-key]
+a.sh:2:6: error: the kernel has no key vm.swapiness [sysctl-key]`,
+			but:  "another file is not the kernel's, and errors are no settings",
+			near: "echo 'vm.swapiness = 10' >> /etc/app.conf\necho 'vm.swapiness = 10' 2>> /etc/sysctl.d/99-a.conf\necho nett.core >> /etc/sysctl.d/99-a.conf\n",
 		},
 	}}
 }
@@ -260,10 +271,11 @@ func pipes() table {
 		},
 		{
 			why:   "the header of lvs is counted as a volume",
-			fires: "sudo lvs -o lv_name | wc -l\n",
-			want:  `a.sh:1:6: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
-			but:   "the header is left out, or words are counted",
-			near:  "lvs --noheadings | wc -l\nlvs -o name --reportformat json | wc -l\nlvs | wc -w\nlvdisplay | wc -l\n",
+			fires: "sudo lvs -o lv_name | wc -l\nnohup lvs |& wc -l\n",
+			want: `a.sh:1:6: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]
+a.sh:2:7: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
+			but:  "the header is left out, or words are counted",
+			near: "lvs --noheadings | wc -l\nlvs -o name --reportformat json | wc -l\nlvs | wc -w\nlvs | wc\nlvdisplay | wc -l\n",
 		},
 		{
 			why:   "the header of oc get is counted as an object",
@@ -271,7 +283,44 @@ func pipes() table {
 			want: `a.sh:1:1: warning: oc get prints a header [counts-header]
 a.sh:2:1: warning: kubectl get prints a header [counts-header]`,
 			but:  "the header is left out, the form has none, or a filter stands between",
-			near: "oc get pods -A --no-headers | wc -l\nkubectl get pods -o name | wc -l\noc get pods | grep Running | wc -l\noc logs pod | wc -l\n",
+			near: "oc get pods -A --no-headers | wc -l\nkubectl get pods -o name | wc -l\noc get pods | grep Running | wc -l\noc logs pod | wc -l\noc | wc -l\n",
+		},
+	}}
+}
+
+// blocks hold commands as texts for people show them.
+func blocks() table {
+	return table{"block", []row{
+		{
+			why:   "what stands behind a prompt was typed",
+			fires: "$ lvs | wc -l\n12\n[root@a ~]# lvs | wc -l\n12\n",
+			want: `block:1:3: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]
+block:3:13: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
+			but:  "output and comments were not typed",
+			near: "$ history\nlvs | wc -l\n# count with lvs | wc -l\n",
+		},
+		{
+			why:   "a command goes on behind a backslash, and in quotes",
+			fires: "$ oc patch mcp worker \\\n  -p '{\"spec\": {\"pausd\": true}}'\n$ oc patch mcp worker -p '\n# a comment\nspec: {pausd: true}'\n",
+			want: `block:2:17: error: spec has no field "pausd" [unknown-field]
+block:5:8: error: spec has no field "pausd" [unknown-field]`,
+			but:  "the pool has this field",
+			near: "$ oc patch mcp worker \\\n  -p '{\"spec\": {\"paused\": true}}'\n$ oc patch mcp worker -p '\n# a comment\nspec: {paused: true}'\n",
+		},
+		{
+			why:   "behind a here document the next prompt begins a command",
+			fires: "$ cat > notes <<EOF\n# lvs | wc -l\nEOF\n$ lvs | wc -l\n",
+			want:  `block:4:3: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
+			but:   "what stands in a here document is not typed as a command",
+			near:  "$ cat > notes <<EOF\n# lvs | wc -l\n$ lvs | wc -l\nEOF\n",
+		},
+		{
+			why:   "commands stand between lines that no shell reads",
+			fires: "lvs \\\n| wc -l\nerror: (no such volume\nlvs | wc -l\n",
+			want: `block:1:1: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]
+block:4:1: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
+			but:  "lines that begin with another word are output",
+			near: "error: (no such volume\nrun lvs | wc -l\n",
 		},
 	}}
 }

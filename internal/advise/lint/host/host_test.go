@@ -39,15 +39,16 @@ func settings() table {
 			why:   "sysctl skips a line without a value",
 			fires: "  vm.swappiness 10\n",
 			want:  `sysctl.conf:1:3: error: the line is no setting: "vm.swappiness 10" [sysctl-value]`,
-			but:   "a dash excludes the key from a pattern; comments and empty lines set nothing",
-			near:  "-vm.swappiness\n# vm.swappiness 10\n; vm.swappiness 10\n\n",
+			but:   "a dash excludes the key from a pattern; comments and empty lines set nothing; a template fills in a line",
+			near:  "-vm.swappiness\n# vm.swappiness 10\n; vm.swappiness 10\n\n${SETTINGS}\n",
 		},
 		{
 			why:   "the kernel gets the comment as a part of the value",
-			fires: "vm.swappiness = 10 # default 60\n",
-			want:  `sysctl.conf:1:20: warning: the value is "10 # default 60", comment and all [sysctl-comment]`,
-			but:   "a mark without a space before it is a part of a value",
-			near:  "kernel.core_pattern = |/bin/handler;%p#%u\n",
+			fires: "vm.swappiness = 10 # default 60\nvm.dirty_ratio = 20\t; percent\n",
+			want: `sysctl.conf:1:20: warning: the value is "10 # default 60", comment and all [sysctl-comment]
+sysctl.conf:2:21: warning: the value is "20\t; percent", comment and all [sysctl-comment]`,
+			but:  "a mark without a space before it is a part of a value",
+			near: "kernel.core_pattern = |/bin/handler;%p#%u\n",
 		},
 		{
 			why:   "Linux removed the key: loading the file fails",
@@ -120,6 +121,17 @@ func settings() table {
 			near:  "net/core/somaxconn = 1024\nnet.ipv4.conf.*.rp_filtre = 1\n",
 		},
 		{
+			why:   "slashes may stand for dots: the kernel does not read units there, too",
+			fires: "net/core/somaxconn = 4k\n",
+			want:  `sysctl.conf:1:22: error: net/core/somaxconn is "4k", which is no whole number [sysctl-value]`,
+			but:   "the number has no unit; a word without a dot is no key",
+			near:  "net/core/somaxconn = 4096\nwords = 4k\n",
+		},
+		{
+			but:  "a family of keys has no key of its own name, and any may be meant",
+			near: "vm.overcommit = 1\n",
+		},
+		{
 			why:   "an interface has no such setting",
 			fires: "net.ipv4.conf.eth0.rp_filtr = 1\n",
 			want:  `sysctl.conf:1:1: error: the kernel has no key net.ipv4.conf.eth0.rp_filtr [sysctl-key]`,
@@ -161,8 +173,8 @@ func together() table {
 			why:   "background writing never begins",
 			fires: "vm.dirty_ratio = 5\nvm.dirty_background_ratio = 10\n",
 			want:  `sysctl.conf:2:29: error: vm.dirty_background_ratio is 10, above vm.dirty_ratio, which is 5 [sysctl-order]`,
-			but:   "what is not set has a default that is not judged",
-			near:  "vm.dirty_background_ratio = 10\n",
+			but:   "what is not set has a default that is not judged, and a script fills in a number",
+			near:  "-- a/sysctl.conf --\nvm.dirty_background_ratio = 10\n-- b/sysctl.conf --\nvm.dirty_background_ratio = 10\nvm.dirty_ratio = $1\n",
 		},
 		{
 			why:   "TCP has a bound of its own, which stays at 6 MiB",
@@ -209,8 +221,8 @@ func profiles() table {
 			why:   "the section sysctl of a profile is written to the kernel",
 			fires: "[main]\nsummary=x\n[sysctl]\nvm.swapiness=10\n",
 			want:  `a.tuned:4:1: error: the kernel has no key vm.swapiness [sysctl-key]`,
-			but:   "another section has keys of its own",
-			near:  "[main]\nsummary=x\n[variables]\nvm.swapiness=10\n",
+			but:   "another section has keys of its own; a comment sets nothing",
+			near:  "[main]\nsummary=x\n[variables]\nvm.swapiness=10\n[sysctl]\n# vm.swapiness=10\n; vm.swapiness=10\n",
 		},
 		{
 			why:   "type tells the plug-in, whatever the section is called",
@@ -223,15 +235,15 @@ func profiles() table {
 			why:   "a value of a profile has the bounds of the kernel",
 			fires: "[sysctl]\nvm.dirty_ratio=>101 # percent\n",
 			want:  `a.tuned:2:16: error: vm.dirty_ratio is 101 [sysctl-value]`,
-			but:   "tuned cuts the comment, the quotes and the comparison off",
-			near:  "[sysctl]\nvm.dirty_ratio=>\"40\" # percent\n",
+			but:   "tuned cuts the comment, the quotes and the comparison off, and fills in variables",
+			near:  "[sysctl]\nvm.dirty_ratio=>\"40\" # percent\nvm.dirty_background_ratio=${ratio}\nvm.swapines${s}=10\n",
 		},
 		{
 			why:   "no profile has that name: the node keeps its profile",
 			fires: "-- tuned.yaml --\nspec:\n  profile:\n  - name: custom-ceph\n  recommend:\n  - profile: custom-cephs\n",
 			want:  `tuned.yaml:5:14: error: there is no profile custom-cephs here [bad-value]`,
 			but:   "the operator brings profiles of its own, another object may have others, and a template fills in names",
-			near:  "-- tuned.yaml --\nspec:\n  profile:\n  - name: custom-ceph\n  recommend:\n  - profile: custom-ceph\n  - profile: openshift-node\n  - profile: gpu\n  - profile: custom-cep${X}\n",
+			near:  "-- tuned.yaml --\nspec:\n  profile:\n  - name: custom-ceph\n  - name: openshift-nodes\n  recommend:\n  - profile: custom-ceph\n  - profile: openshift-node\n  - profile: gpu\n  - profile: custom-cep${X}\n",
 		},
 	}}
 }

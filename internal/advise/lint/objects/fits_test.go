@@ -66,10 +66,13 @@ a.shape:3:9: error: number wants a number, found the text "1.5" [wrong-type]`,
 		},
 		{
 			why:   "a number does not fit into its type",
-			fires: "whole: 2147483648\nunsigned: -1\nlist: [1.5]\n",
+			fires: "whole: 2147483648\nunsigned: -1\nlist: [1.5, 1e300, 9223372036854775808]\n---\nunsigned: 256\n",
 			want: `a.shape:1:8: error: whole wants a whole number, found the number 2147483648 [wrong-type]
 a.shape:2:11: error: unsigned wants a whole number that is not negative, found the number -1 [wrong-type]
-a.shape:3:8: error: list[0] wants a whole number, found the number 1.5 [wrong-type]`,
+a.shape:3:8: error: list[0] wants a whole number, found the number 1.5 [wrong-type]
+a.shape:3:13: error: list[1] wants a whole number, found the number 1e300 [wrong-type]
+a.shape:3:20: error: list[2] wants a whole number, found the number 9223372036854775808 [wrong-type]
+a.shape:5:11: error: unsigned wants a whole number that is not negative, found the number 256 [wrong-type]`,
 			but:  "these are the largest that fit, and 2.0 is a whole number",
 			near: "whole: 2147483647\nunsigned: 255\nlist: [2.0]\n",
 		},
@@ -143,6 +146,21 @@ a.shape:2:9: error: inner has no field "dept" [unknown-field]`,
 a.shape:4:3: error: inner has no field "flag": it is a field of the top [wrong-level]`,
 			but:  "both stand where they belong",
 			near: "flag: true\ninner:\n  depth: 1\n  deeper: {bottom: true}\n",
+		},
+		{
+			why:   "a value tells whether its key stands at the wrong level",
+			fires: "inner:\n  size: 1Gi\n  map: {a: b}\n  list: [1]\n  deeper: {depth: 1}\n---\ninner:\n  size: [1]\n  map: [a]\n  list: 5\n  flag: 3\n  deeper: {depth: a}\n",
+			want: `a.shape:2:3: error: inner has no field "size": it is a field of the top [wrong-level]
+a.shape:3:3: error: inner has no field "map": it is a field of the top [wrong-level]
+a.shape:4:3: error: inner has no field "list": it is a field of the top [wrong-level]
+a.shape:5:12: error: inner.deeper has no field "depth": it is a field of inner [wrong-level]
+a.shape:8:3: error: inner has no field "size" [unknown-field]
+a.shape:9:3: error: inner has no field "map" [unknown-field]
+a.shape:10:3: error: inner has no field "list" [unknown-field]
+a.shape:11:3: error: inner has no field "flag" [unknown-field]
+a.shape:12:12: error: inner.deeper has no field "depth" [unknown-field]`,
+			but:  "at their level they fit",
+			near: "size: 1Gi\nmap: {a: b}\nlist: [1]\ninner: {depth: 1}\n",
 		},
 		{
 			why:   "a value at the wrong level is looked at as if it stood where it belongs",

@@ -66,8 +66,8 @@ func ignitions() table {
 			why:   "octal digits stand there as a decimal number",
 			fires: head + "storage: {files: [{path: /a, mode: 644}]}\n",
 			want:  `a.ign:2:36: error: mode 644 is a decimal number: it means 01204 [file-mode]`,
-			but:   "420 is 0644, and YAML reads 0644 as octal",
-			near:  head + "storage: {files: [{path: /a, mode: 420}, {path: /b, mode: 0644}]}\n",
+			but:   "420 is 0644, YAML reads 0644 as octal, and a user may have the number 644",
+			near:  head + "storage: {files: [{path: /a, mode: 420}, {path: /b, mode: 0644, user: {id: 644}}]}\n",
 		},
 		{
 			why:   "Ignition 3 has no filesystem of a file",
@@ -91,11 +91,12 @@ func ignitions() table {
 			near:  "-- a.ign --\nignition: {version: 3.3.0}\nkernelArguments: {shouldExist: [quiet]}\n-- b.ign --\nignition: {version: 3.4.0}\nstorage: {luks: [{name: a, device: /a, discard: true}]}\n",
 		},
 		{
-			why:   "cex came with 3.5.0",
-			fires: "ignition: {version: 3.4.0}\nstorage: {luks: [{name: a, device: /a, cex: {enabled: true}}]}\n",
-			want:  `a.ign:2:40: error: storage.luks[0] has no field "cex" [unknown-field]`,
-			but:   "3.5.0 has it",
-			near:  "ignition: {version: 3.5.0}\nstorage: {luks: [{name: a, device: /a, cex: {enabled: true}}]}\n",
+			why:   "cex came with 3.5.0, and discard is of luks alone",
+			fires: "ignition: {version: 3.4.0}\nstorage: {luks: [{name: a, device: /a, cex: {enabled: true}}], files: [{path: /a, discard: true}]}\n",
+			want: `a.ign:2:40: error: storage.luks[0] has no field "cex" [unknown-field]
+a.ign:2:83: error: storage.files[0] has no field "discard" [unknown-field]`,
+			but:  "3.5.0 has it",
+			near: "ignition: {version: 3.5.0}\nstorage: {luks: [{name: a, device: /a, cex: {enabled: true}}]}\n",
 		},
 		{
 			why:   "Ignition refuses a path that is not absolute",

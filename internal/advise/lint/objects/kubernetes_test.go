@@ -80,6 +80,14 @@ func objects() table {
 			near:  "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n",
 		},
 		{
+			why:   "a list of a kind and a template hold objects, too",
+			fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfileList\nitems:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n---\napiVersion: template.openshift.io/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n",
+			want: `a.yaml:4:3: error: a StorageProfile without a name [missing-name]
+a.yaml:11:3: error: a StorageProfile without a name [missing-name]`,
+			but:  "an item that is no mapping is left to the API server, and a Template of another group is something else",
+			near: "apiVersion: v1\nkind: List\nitems: [a]\n---\napiVersion: example.com/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n",
+		},
+		{
 			why:   "a StorageProfile is for the whole cluster",
 			fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata:\n  name: a\n  namespace: b\nspec: {}\n",
 			want:  `a.yaml:5:3: warning: a StorageProfile has no namespace [cluster-scoped]`,

@@ -60,6 +60,13 @@ a.yaml:9:24: error: there is no disk "rot" for this volume [vm-volume]`,
 			near: machine("domain: {devices: {disks: [{name: root}], filesystems: [{name: shared, virtiofs: {}}]}}\nvolumes: [{name: root, containerDisk: {image: a}}, {name: shared, configMap: {name: a}}]"),
 		},
 		{
+			why:   "the name of a disk stands a level too deep: that is the one fault",
+			fires: machine("domain: {devices: {disks: [{disk: {name: root}}]}}\nvolumes: [{name: root, containerDisk: {image: a}}]"),
+			want:  `a.yaml:8:42: error: spec.template.spec.domain.devices.disks[0].disk has no field "name": it is a field of spec.template.spec.domain.devices.disks[0] [wrong-level]`,
+			but:   "it stands at its level",
+			near:  machine("domain: {devices: {disks: [{name: root, disk: {}}]}}\nvolumes: [{name: root, containerDisk: {image: a}}]"),
+		},
+		{
 			but:  "a name that a template fills in may be any",
 			near: machine("domain: {devices: {disks: [{name: root}]}}\nvolumes: [{name: \"${NAME}\", containerDisk: {image: a}}]"),
 		},
@@ -128,6 +135,10 @@ func migrations() table {
 			near:  machineWith("runStrategy: Always\n  dataVolumeTemplates: [{metadata: {name: root-a}, spec: {pvc: {accessModes: [ReadWriteMany]}, storage: {}}}]", "evictionStrategy: LiveMigrate\n"+oneDiskOf),
 		},
 		{
+			but:  "a template fills in the mode",
+			near: machineWith("runStrategy: Always\n  dataVolumeTemplates: [{metadata: {name: root-a}, spec: {pvc: {accessModes: [\"${MODE}\"]}}}]", "evictionStrategy: LiveMigrate\n"+oneDiskOf),
+		},
+		{
 			why:   "a bridge to the pod network does not migrate",
 			fires: machine("evictionStrategy: LiveMigrate\ndomain: {devices: {interfaces: [{name: a, bridge: {}}]}}\nnetworks: [{name: a, pod: {}}]"),
 			want:  `a.yaml:9:49: warning: evictionStrategy is LiveMigrate (line 8), and a bridge to the pod network does not migrate [not-migratable]`,
@@ -153,6 +164,10 @@ func dataVolumes() table {
 		{
 			but:  "a name that a template fills in may be any",
 			near: machineWith(templates("{name: \"root-${N}\"}"), oneDiskOf),
+		},
+		{
+			but:  "a volume that a template names may mount it",
+			near: machineWith(templates("{name: root-a}"), oneDisk+"volumes: [{name: root, dataVolume: {name: \"${NAME}\"}}]"),
 		},
 		{
 			why:   "a template without a name makes nothing",
@@ -188,6 +203,13 @@ func clones() table {
 			near:  made("golden", "5Gi") + "---\n" + clone("{name: golden, namespace: a}", "5Gi"),
 		},
 		{
+			why:   "the one name that has all parts of this one was meant",
+			fires: made("rhel.clone-dv", "5Gi") + "---\n" + made("fedora-clone-dv", "5Gi") + "---\n" + clone("{name: rhel-dv, namespace: a}", "5Gi"),
+			want:  `a.yaml:15:24: error: it clones rhel-dv, and nothing here makes that [clone-source]`,
+			but:   "it clones what is made here",
+			near:  made("rhel-clone-dv", "5Gi") + "---\n" + clone("{name: rhel-clone-dv, namespace: a}", "5Gi"),
+		},
+		{
 			why:   "nothing here is named like it: it may be in the cluster",
 			fires: made("golden", "5Gi") + "---\n" + clone("{name: windows, namespace: a}", "5Gi"),
 			want:  `a.yaml:10:24: warning: it clones windows, and nothing here makes that [clone-source]`,
@@ -207,6 +229,10 @@ func clones() table {
 			want:  `a.yaml:11:41: error: it asks for 4Gi, and golden, which it clones, has 5Gi (on line 4) [clone-source]`,
 			but:   "5120Mi are as much as 5Gi",
 			near:  made("golden", "5Gi") + "---\n" + clone("{name: golden, namespace: a}", "5120Mi"),
+		},
+		{
+			but:  "without a namespace it may be another of the same name that is larger",
+			near: strings.Replace(made("golden", "5Gi"), ", namespace: a", "", 1) + "---\n" + clone("{name: golden, namespace: a}", "4Gi"),
 		},
 		{
 			why:   "a machine's template clones, too",
@@ -237,6 +263,13 @@ func cloudInits() table {
 			want:  `a.yaml:13:11: error: runCmd stands beside the user data, and is written runcmd [cloud-init-level]`,
 			but:   "it stands in the user data",
 			near:  with("userData: |\n  #cloud-config\n  runcmd: [a]"),
+		},
+		{
+			why:   "elsewhere in a machine a key of cloud-init is not known at all",
+			fires: machine(bareMachine + "\nruncmd: [a]"),
+			want:  `a.yaml:9:7: error: spec.template.spec has no field "runcmd" [unknown-field]`,
+			but:   "the machine has a hostname, as cloud-init has",
+			near:  machine(bareMachine + "\nhostname: a"),
 		},
 		{
 			why:   "the key stands beside the user data of a config drive",
@@ -314,11 +347,11 @@ a.userdata:3:1: error: cloud-init knows no key "ssh-pwauth": it is written ssh_p
 		},
 		{
 			why:   "cloud-init leaves a module out that wants a list",
-			fires: "#cloud-config\nruncmd: reboot\nusers: root\n",
-			want: `a.userdata:2:1: error: runcmd wants a list, found the text "reboot" [cloud-init-value]
+			fires: "#cloud-config\nruncmd: default\nusers: root\n",
+			want: `a.userdata:2:1: error: runcmd wants a list, found the text "default" [cloud-init-value]
 a.userdata:3:1: error: users wants a list, found the text "root" [cloud-init-value]`,
-			but:  "default is the one text that users may be",
-			near: "#cloud-config\nruncmd: [reboot]\nusers: default\n",
+			but:  "default is the one text that users may be, and a template may fill in a list",
+			near: "#cloud-config\nruncmd: [reboot]\nusers: default\nbootcmd: ${COMMANDS}\n",
 		},
 	}}
 }

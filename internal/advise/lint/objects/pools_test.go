@@ -1,6 +1,9 @@
 package objects
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestPools(t *testing.T)          { pools().check(t) }
 func TestPoolLabels(t *testing.T)     { poolLabelsOf().check(t) }
@@ -27,10 +30,10 @@ func pools() table {
 	return table{"a.yaml", []row{
 		{
 			why:   "the pool selects the configuration of another",
-			fires: poolOf("zone-0", "worker, zone-2"),
-			want:  `a.yaml:7:84: error: the pool zone-0 selects the configuration of worker and zone-2, and none for zone-0 [pool-selects-other]`,
-			but:   "its own name is among the roles; a template fills in a role",
-			near:  poolOf("zone-0", "worker, zone-2, zone-0") + "---\n" + poolOf("zone-1", "worker, \"${ZONE}\""),
+			fires: poolOf("zone-0", "zone-2, worker"),
+			want:  `a.yaml:7:76: error: the pool zone-0 selects the configuration of zone-2 and worker, and none for zone-0 [pool-selects-other]`,
+			but:   "its own name is among the roles; a template fills in a role or the name",
+			near:  poolOf("zone-0", "worker, zone-2, zone-0") + "---\n" + poolOf("zone-1", "worker, \"${ZONE}\"") + "---\n" + poolOf("\"${ZONE}\"", "worker, zone-2"),
 		},
 		{
 			why:   "a selector of one label selects one role",
@@ -50,8 +53,8 @@ func pools() table {
 			why:   "the pool selects the nodes of another",
 			fires: pool("zone-0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone-1: \"\"}}"),
 			want:  `a.yaml:5:32: error: the pool zone-0 selects the nodes of zone-1 [pool-selects-other]`,
-			but:   "nodes may be its own, any worker, or chosen by another label",
-			near:  pool("zone-0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone-0: \"\", node-role.kubernetes.io/worker: \"\", zone: zone-1}}"),
+			but:   "nodes may be its own, any worker, chosen by another label or by a template",
+			near:  pool("zone-0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone-0: \"\", node-role.kubernetes.io/worker: \"\", zone: zone-1, \"node-role.kubernetes.io/${ZONE}\": \"\"}}"),
 		},
 		{
 			why:   "the commands give nodes a role that is written almost like it",
@@ -61,8 +64,8 @@ func pools() table {
 			near:  "-- a.yaml --\n" + pool("zone0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone0: \"\"}}") + "-- b.labels --\nNode n1 node-role.kubernetes.io/zone-0=\nNode n2 node-role.kubernetes.io/zone0=\n",
 		},
 		{
-			but:  "a role that is nothing like it is another pool's",
-			near: "-- a.yaml --\n" + pool("zone0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone0: \"\"}}") + "-- b.labels --\nNode n1 node-role.kubernetes.io/infra=\nMachineConfigPool zone0 node-role.kubernetes.io/zone-0=\n",
+			but:  "a role that is nothing like it is another pool's; the installer gives nodes the role worker",
+			near: "-- a.yaml --\n" + pool("zone0", "nodeSelector: {matchLabels: {node-role.kubernetes.io/zone0: \"\"}}") + "-- c.yaml --\n" + pool("zone1", "nodeSelector: {matchLabels: {node-role.kubernetes.io/worker: \"\"}}") + "-- b.labels --\nNode n1 node-role.kubernetes.io/infra=\nNode n1 node-role.kubernetes.io/workers=\nMachineConfigPool zone0 node-role.kubernetes.io/zone-0=\n",
 		},
 	}}
 }
@@ -102,6 +105,13 @@ func poolLabelsOf() table {
 			near:  kubeletConfig("a", "machineconfiguration.openshift.io/mco-built-in: \"\"", "maxPods: 250") + "---\n" + kubeletConfig("b", "kubelet: \"${VALUE}\"", "maxPods: 250"),
 		},
 		{
+			why:   "a label of a node, or another label of the pool, is not the one",
+			fires: "-- a.yaml --\n" + kubeletConfig("a", "kubelet: enabled", "maxPods: 250") + "-- b.labels --\nNode n1 kubelet=enable\nMachineConfigPool worker other=enable\n",
+			want:  `a.yaml:5:54: error: the selector of KubeletConfig a wants kubelet=enabled, and no pool here has that label [kubeletconfig-selector]`,
+			but:   "expressions may select any pool",
+			near:  "-- a.yaml --\n" + strings.Replace(kubeletConfig("a", "kubelet: enabled", "maxPods: 250"), "{matchLabels:", "{matchExpressions: [{key: a, operator: Exists}], matchLabels:", 1) + "-- b.labels --\nMachineConfigPool worker other=enable\n",
+		},
+		{
 			why:   "no pool is given: a note says that nothing was checked",
 			fires: kubeletConfig("a", "kubelet: enabled", "maxPods: 250"),
 			want:  `a.yaml:5:54: note: no MachineConfigPool and no command that labels one is among the files: whether the selector of KubeletConfig a matches was not checked [kubeletconfig-selector]`,
@@ -125,6 +135,7 @@ func poolLabelsOf() table {
 // kubelets hold settings of kubelets.
 func kubelets() table {
 	const worker = "pools.operator.machineconfiguration.openshift.io/worker: \"\""
+	const other = "pools.operator.machineconfiguration.openshift.io/master: \"\""
 	set := func(lines string) string {
 		return "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + lines
 	}
@@ -141,8 +152,8 @@ a.yaml:6:19: error: failSwapOn belongs to the operator [kubeletconfig-field]`,
 			why:   "systemReserved and autoSizingReserved exclude each other",
 			fires: kubeletConfig("a", worker, "systemReserved: {cpu: 500m}") + "  autoSizingReserved: true\n",
 			want:  `a.yaml:6:19: error: systemReserved beside autoSizingReserved: true [kubeletconfig-field]`,
-			but:   "sizing is off",
-			near:  kubeletConfig("a", worker, "systemReserved: {cpu: 500m}") + "  autoSizingReserved: false\n",
+			but:   "sizing is off, or nothing is reserved",
+			near:  kubeletConfig("a", worker, "systemReserved: {cpu: 500m}") + "  autoSizingReserved: false\n---\n" + kubeletConfig("b", other, "systemReserved: {}") + "  autoSizingReserved: true\n",
 		},
 		{
 			why:   "the kubelet does not start with a number out of its range",
@@ -213,8 +224,8 @@ func machineConfigs() table {
 			near:  config("machineconfiguration.openshift.io/role: zone-1") + "---\n" + poolOf("zone-0", "worker, zone-0, zone-1") + "---\n" + config("machineconfiguration.openshift.io/role: \"${ROLE}\""),
 		},
 		{
-			why:   "no pool is given: a note says that nothing was checked",
-			fires: config("machineconfiguration.openshift.io/role: zone-1"),
+			why:   "no pool is given, and a label of a node makes none: a note says that nothing was checked",
+			fires: "-- a.yaml --\n" + config("machineconfiguration.openshift.io/role: zone-1") + "-- b.labels --\nNode zone-1 a=b\n",
 			want:  `a.yaml:3:70: note: no MachineConfigPool is among the files: whether a pool has the role zone-1 was not checked [machineconfig-role]`,
 			but:   "the pool of the role is known by a command that labels it",
 			near:  "-- a.yaml --\n" + config("machineconfiguration.openshift.io/role: zone-1") + "-- b.labels --\nMachineConfigPool zone-1 a=b\n",

@@ -55,11 +55,19 @@ func networks() table {
 			near:  "networking:\n  clusterNetwork: [{cidr: 10.128.0.0/14}]\n  serviceNetwork: [10.132.0.0/24]\n",
 		},
 		{
+			why:   "the range that stands later is the one to move",
+			fires: "networking:\n  serviceNetwork: [10.131.255.0/24]\n  clusterNetwork: [{cidr: 10.128.0.0/14}]\n",
+			want:  `a.install:3:27: error: clusterNetwork 10.128.0.0/14 overlaps with serviceNetwork 10.131.255.0/24 on line 2 [subnet-overlap]`,
+			but:   "two configurations are two clusters",
+			near:  "-- a.install --\nnetworking:\n  serviceNetwork: [10.131.255.0/24]\n-- b.install --\nnetworking:\n  clusterNetwork: [{cidr: 10.128.0.0/14}]\n",
+		},
+		{
 			why:   "the object Network of a cluster has the same networks",
-			fires: "-- a.yaml --\napiVersion: config.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec:\n  serviceNetwork: [172.30.0.1/16]\n",
-			want:  `a.yaml:5:20: error: serviceNetwork 172.30.0.1/16 has bits set behind its /16 [subnet]`,
-			but:   "a Network of another group is something else",
-			near:  "-- a.yaml --\napiVersion: example.com/v1\nkind: Network\nmetadata: {name: cluster}\nspec:\n  serviceNetwork: [172.30.0.1/16]\n",
+			fires: "-- b.yaml --\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec:\n  serviceNetwork: [172.31.0.1/16]\n-- a.yaml --\napiVersion: config.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec:\n  serviceNetwork: [172.30.0.1/16]\n",
+			want: `b.yaml:5:20: error: serviceNetwork 172.31.0.1/16 has bits set behind its /16 [subnet]
+a.yaml:5:20: error: serviceNetwork 172.30.0.1/16 has bits set behind its /16 [subnet]`,
+			but:  "a Network of another group is something else",
+			near: "-- a.yaml --\napiVersion: example.com/v1\nkind: Network\nmetadata: {name: cluster}\nspec:\n  serviceNetwork: [172.30.0.1/16]\n",
 		},
 	}}
 }
