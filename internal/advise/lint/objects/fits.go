@@ -205,7 +205,7 @@ func holds(t reflect.Type, v any) (ok bool) {
 // OneOf holds a text against the values that there are.
 func (c *Fit) OneOf(v reading.Value, allowed []string) {
 	text := v.Node.Text
-	if slices.Contains(allowed, text) || text == "" || c.Doc.Templated && reading.HasHole(text) {
+	if slices.Contains(allowed, text) || text == "" || reading.HasHole(text) {
 		return
 	}
 	fix := "write one of " + strings.Join(allowed, ", ")

@@ -114,8 +114,8 @@ a.shape:3:7: error: port wants a whole number or a text, found true [wrong-type]
 			why:   "the text is not among those that the server takes",
 			fires: "mode: always\n",
 			want:  `a.shape:1:7: error: mode cannot be "always" [bad-value]`,
-			but:   "it is written so; an empty text is the default",
-			near:  "-- a.shape --\nmode: Always\n-- b.shape --\nmode: \"\"\n",
+			but:   "it is written so; an empty text is the default; a template fills in a text",
+			near:  "-- a.shape --\nmode: Always\n-- b.shape --\nmode: \"\"\n-- c.shape --\nmode: ${MODE}\n-- d.shape --\nmode: __MODE__\n",
 		},
 		{
 			why:   "the number lies between two ranges",
