@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -184,7 +185,7 @@ func (c *cell) analyzed(t *testing.T) {
 		before, after = withoutRemoval(before), withoutRemoval(after)
 	}
 	if err != nil || !bytes.Equal(before, after) {
-		c.problem("analyze comes to another result.json: %v", err)
+		c.problem("analyze comes to another result.json: %v\n%s", err, different(before, after))
 	}
 	shown := func(text string) (lines []string) {
 		for line := range strings.Lines(text) {
@@ -200,6 +201,33 @@ func (c *cell) analyzed(t *testing.T) {
 	}
 }
 
+// different lists what one of two results has and the other has not, at most some.
+func different(before, after []byte) string {
+	const most = 12
+	var list []string
+	var walk func(path string, a, b any)
+	walk = func(path string, a, b any) {
+		if of, is := a.(map[string]any); is {
+			if other, is := b.(map[string]any); is {
+				keys := maps.Clone(of)
+				maps.Copy(keys, other)
+				for _, key := range slices.Sorted(maps.Keys(keys)) {
+					walk(path+"."+key, of[key], other[key])
+				}
+				return
+			}
+		}
+		if x, y := fmt.Sprint(a), fmt.Sprint(b); x != y {
+			list = append(list, fmt.Sprintf("%s: %.300s | %.300s", path, x, y))
+		}
+	}
+	var a, b any
+	json.Unmarshal(before, &a)
+	json.Unmarshal(after, &b)
+	walk("", a, b)
+	return strings.Join(list[:min(len(list), most)], "\n")
+}
+
 // withoutRemoval is a result without what the removal came to: a run that a signal has
 // ended in the middle of it may have put that on record, and not yet judged it.
 func withoutRemoval(text []byte) []byte {
@@ -208,6 +236,7 @@ func withoutRemoval(text []byte) []byte {
 		return text
 	}
 	delete(r, "cleanup")
+	delete(r, "sha256") // of the rest
 	if list, is := r["warnings"].([]any); is {
 		r["warnings"] = slices.DeleteFunc(list, func(w any) bool {
 			of, _ := w.(map[string]any)
@@ -251,6 +280,15 @@ func (c *cell) clean(t *testing.T, command []string) {
 		}
 	}
 	got := c.p.Run(t, command[1:]...)
+	if c.fault.must == resumed {
+		// For a minute nobody but us knows that a run that was killed is dead: the
+		// command says how to remove what it left all the same.
+		for _, run := range c.ids() {
+			if again := regexp.MustCompile(`plimsoll (clean\b.* --run ` + run + ` --force)`).FindStringSubmatch(got.Stdout + got.Stderr); again != nil {
+				got = c.p.Run(t, strings.Fields(again[1])...)
+			}
+		}
+	}
 	var left []string
 	for deadline := time.Now().Add(removalPatience); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if left = c.left(t); len(left) == 0 {
@@ -258,6 +296,17 @@ func (c *cell) clean(t *testing.T, command []string) {
 		}
 	}
 	c.problem("after '%s', exit code %d, these are left: %q\n%s%s", strings.Join(command, " "), got.Code, left, got.Stdout, got.Stderr)
+}
+
+// ids lists the names under which the run has changed its target.
+func (c *cell) ids() (list []string) {
+	c.p.Count(c.out, func(e record.Event) bool {
+		if r, is := e.Body.(*record.RunEvent); is && r.ID != "" {
+			list = append(list, r.ID)
+		}
+		return false
+	})
+	return list
 }
 
 // isThere asks the API server itself for an object, until it answers that.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -289,5 +290,22 @@ func TestRunsThatEndBeforeTheirMomentAreBounded(t *testing.T) {
 		if got := c.judged(&cell{}); got != differs {
 			t.Errorf("%q: a run that failed without its fault is judged %q", must, got)
 		}
+	}
+}
+
+// What a removal came to may differ between two results, and the seal that covers it;
+// nothing else may.
+func TestResultsAreComparedWithoutTheirRemoval(t *testing.T) {
+	text := func(rest string) []byte {
+		return fmt.Appendf(nil, `{"verdict":"pass","cleanup":%s}`, rest)
+	}
+	before := text(`{"done":false,"left":3},"warnings":[],"sha256":"a"`)
+	after := text(`{"done":false,"left":2},"warnings":[{"kind":"cleanup","text":"clean up: it was interrupted"}],"sha256":"b"`)
+	if a, b := withoutRemoval(before), withoutRemoval(after); !bytes.Equal(a, b) {
+		t.Errorf("these differ: %s", different(a, b))
+	}
+	other := bytes.Replace(after, []byte("pass"), []byte("fail"), 1)
+	if a, b := withoutRemoval(before), withoutRemoval(other); bytes.Equal(a, b) || different(a, b) != ".verdict: pass | fail" {
+		t.Errorf("the verdicts differ, and this is said: %s", different(a, b))
 	}
 }
