@@ -145,24 +145,16 @@ func CheckKubelet(out *report.Report, config reading.Value) {
 	}
 }
 
-// poolLabels are those of a MachineConfigPool.
-type poolLabels struct {
-	o      *report.Object // nil for one that is known by a command alone
-	labels map[string]string
-}
-
 // AcrossPools holds selectors against pools, over all files.
 func AcrossPools(out *report.Report) {
-	pools := make(map[string]*poolLabels)
+	pools := make(map[string]map[string]string) // labels, by the pool's name
 	var names []string
-	ensure := func(name string) *poolLabels {
-		p := pools[name]
-		if p == nil {
-			p = &poolLabels{labels: map[string]string{poolLabel + name: ""}}
-			pools[name] = p
+	ensure := func(name string) map[string]string {
+		if pools[name] == nil {
+			pools[name] = map[string]string{poolLabel + name: ""}
 			names = append(names, name)
 		}
-		return p
+		return pools[name]
 	}
 	var configs []*report.Object
 	wanted := make(map[string][]string) // values that selectors want, by key
@@ -170,9 +162,7 @@ func AcrossPools(out *report.Report) {
 		switch o.Kind {
 		case "MachineConfigPool":
 			if o.Name != "" {
-				p := ensure(o.Name)
-				p.o = o
-				maps.Copy(p.labels, reading.StringMap(o.Get("metadata", "labels")))
+				maps.Copy(ensure(o.Name), reading.StringMap(o.Get("metadata", "labels")))
 			}
 		case "KubeletConfig":
 			configs = append(configs, o)
@@ -188,18 +178,18 @@ func AcrossPools(out *report.Report) {
 	for _, label := range out.Labels {
 		if label.Kind == "MachineConfigPool" {
 			given = true
-			ensure(label.Name).labels[label.Key] = label.Value
+			ensure(label.Name)[label.Key] = label.Value
 		}
 	}
-	// Every cluster has these two.
-	ensure("master")
-	if worker := ensure("worker"); worker.o == nil {
-		worker.labels["machineconfiguration.openshift.io/mco-built-in"] = ""
+	// Every cluster has these two. The operator gives them this label again
+	// when a manifest lacks it.
+	for _, name := range []string{"master", "worker"} {
+		ensure(name)["machineconfiguration.openshift.io/mco-built-in"] = ""
 	}
 	for _, o := range configs {
 		selector := o.Get("spec", "machineConfigPoolSelector")
 		if want, known := wantedLabels(o); len(want) > 0 && known && selector.Get("matchExpressions").Node == nil &&
-			!slices.ContainsFunc(names, func(name string) bool { return matchesAll(want, pools[name].labels) }) {
+			!slices.ContainsFunc(names, func(name string) bool { return matchesAll(want, pools[name]) }) {
 			unmatched(out, o, want, selector.Get("matchLabels").Entries()[0].At(), given, wanted)
 		}
 	}
@@ -209,7 +199,7 @@ func AcrossPools(out *report.Report) {
 }
 
 // shadowedConfigs finds KubeletConfigs that another is for the same pool as.
-func shadowedConfigs(out *report.Report, configs []*report.Object, names []string, pools map[string]*poolLabels) {
+func shadowedConfigs(out *report.Report, configs []*report.Object, names []string, pools map[string]map[string]string) {
 	first := make(map[string]*report.Object) // of a pool, or of a selector
 	for _, o := range configs {
 		want, known := wantedLabels(o)
@@ -226,7 +216,7 @@ func shadowedConfigs(out *report.Report, configs []*report.Object, names []strin
 			}
 		}
 		for _, name := range names {
-			if known && matchesAll(want, pools[name].labels) {
+			if known && matchesAll(want, pools[name]) {
 				meets("pool "+name, "the pool "+name)
 			}
 		}

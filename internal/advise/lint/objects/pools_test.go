@@ -112,6 +112,13 @@ func poolLabelsOf() table {
 			near:  "-- a.yaml --\n" + strings.Replace(kubeletConfig("a", "kubelet: enabled", "maxPods: 250"), "{matchLabels:", "{matchExpressions: [{key: a, operator: Exists}], matchLabels:", 1) + "-- b.labels --\nMachineConfigPool worker other=enable\n",
 		},
 		{
+			why:   "the pools master and worker both have the operator's label: one KubeletConfig takes settings from the other",
+			fires: kubeletConfig("a", "machineconfiguration.openshift.io/mco-built-in: \"\"", "maxPods: 250") + "---\n" + kubeletConfig("b", "pools.operator.machineconfiguration.openshift.io/master: \"\"", "podPidsLimit: 9"),
+			want:  `a.yaml:10:18: error: KubeletConfig b is for the pool master, and so is KubeletConfig a on line 3: made later, this one takes away maxPods [kubeletconfig-shadowed]`,
+			but:   "a manifest of the pool need not write the operator's label",
+			near:  "-- a.yaml --\n" + kubeletConfig("a", "machineconfiguration.openshift.io/mco-built-in: \"\"", "maxPods: 250") + labelled("a: b"),
+		},
+		{
 			why:   "no pool is given: a note says that nothing was checked",
 			fires: kubeletConfig("a", "kubelet: enabled", "maxPods: 250"),
 			want:  `a.yaml:5:54: note: no MachineConfigPool and no command that labels one is among the files: whether the selector of KubeletConfig a matches was not checked [kubeletconfig-selector]`,
