@@ -106,16 +106,10 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 	verb := words[0].value
 	rest := words[1:]
 	// The resource is KIND NAME... or KIND/NAME.
-	kind, cluster, name := "", false, ""
+	kind, cluster := "", false
 	if len(rest) > 0 {
-		k, n, slash := strings.Cut(rest[0].value, "/")
+		k, _, _ := strings.Cut(rest[0].value, "/")
 		kind, cluster = resourceKind(k)
-		switch {
-		case slash:
-			name = n
-		case len(rest) > 1:
-			name = rest[1].value
-		}
 		for _, f := range []string{"-n", "--namespace"} {
 			if ns, ok := flags[f]; ok && cluster && slices.Contains([]string{"edit", "patch", "label", "annotate", "delete", "apply"}, verb) {
 				out.Find("cluster-scoped", c.at(ns), "leave the namespace out", fmt.Sprintf("a %s has no namespace", kind))
@@ -124,15 +118,11 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 	}
 	switch verb {
 	case "label":
-		if len(rest) == 0 {
-			return
-		}
-		labels := rest[1:]
-		if !strings.Contains(rest[0].value, "/") && len(labels) > 0 && name != "" && !strings.ContainsAny(name, "=") {
-			labels = labels[1:]
-		}
-		for _, w := range labels {
-			labelWord(out, c, kind, name, w)
+		names, labels := labelled(rest, flags)
+		for _, name := range names {
+			for _, w := range labels {
+				labelWord(out, c, kind, name, w)
+			}
 		}
 	case "patch":
 		for _, f := range []string{"-p", "--patch"} {
@@ -152,10 +142,33 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 	return broken
 }
 
+// labelled splits the arguments of a label command into the names that get the
+// labels and the labels. The name "" stands for all that a flag selects.
+func labelled(args []word, flags map[string]word) (names []string, labels []word) {
+	for i, w := range args {
+		_, name, slash := strings.Cut(w.value, "/")
+		switch {
+		case strings.Contains(w.value, "="):
+			labels = append(labels, w)
+		case strings.HasSuffix(w.value, "-"): // takes a label away
+		case slash:
+			names = append(names, name)
+		case i > 0:
+			names = append(names, w.value)
+		}
+	}
+	for _, f := range []string{"--all", "-l", "--selector"} {
+		if _, ok := flags[f]; ok && len(names) == 0 {
+			names = []string{""}
+		}
+	}
+	return names, labels
+}
+
 // labelWord reads KEY=VALUE of a label command.
 func labelWord(out *report.Report, c call, kind, name string, w word) {
 	key, value, ok := strings.Cut(w.value, "=")
-	if !ok || kind == "" || name == "" || reading.HasHole(w.value) || reading.HasHole(name) {
+	if !ok || kind == "" || reading.HasHole(w.value) || reading.HasHole(name) {
 		return
 	}
 	out.Labels = append(out.Labels, report.Labelled{

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -367,14 +366,26 @@ func TestHereDocuments(t *testing.T) {
 // Labels that a command gives to pools and nodes are kept for the rules of
 // objects.
 func TestLabelsOfCommands(t *testing.T) {
-	const text = "oc label machineconfigpool worker custom=enabled\nkubectl label no/n1 a=b c- --overwrite\noc label pod p a=b\noc label mcp $POOL a=b\noc label node n1 a=$B\n"
-	out := report.Report{Tables: report.NewTables()}
-	ShellText(&out, reading.NewText(reading.Input{Name: "a.sh", Data: []byte(text)}))
-	var got []string
-	for _, l := range out.Labels {
-		got = append(got, strings.Join([]string{l.Kind, l.Name, l.Key, l.Value}, " "))
-	}
-	if want := []string{"MachineConfigPool worker custom enabled", "Node n1 a b"}; !slices.Equal(got, want) {
-		t.Errorf("labels %q, want %q", got, want)
+	for _, c := range []struct{ why, text, want string }{
+		{"a name behind the kind", "oc label machineconfigpool worker custom=enabled", "MachineConfigPool worker custom=enabled"},
+		{"KIND/NAME, and a label that is taken away", "kubectl label no/n1 a=b c- --overwrite", "Node n1 a=b"},
+		{"several names and labels", "oc label node n1 n2 a=b c=d", "Node n1 a=b, Node n1 c=d, Node n2 a=b, Node n2 c=d"},
+		{"several of KIND/NAME", "oc label no/n1 no/n2 a=b", "Node n1 a=b, Node n2 a=b"},
+		{"all of a kind", "oc label mcp --all a=b", "MachineConfigPool  a=b"},
+		{"all that a selector matches", "oc label nodes -l x=y a=b", "Node  a=b"},
+		{"no name at all: the command fails", "oc label mcp a=b", ""},
+		{"a kind whose labels no rule needs", "oc label pod p a=b", ""},
+		{"a name that the script fills in", "oc label mcp $POOL a=b", ""},
+		{"a value that the script fills in", "oc label node n1 a=$B", ""},
+	} {
+		out := report.Report{Tables: report.NewTables()}
+		ShellText(&out, reading.NewText(reading.Input{Name: "a.sh", Data: []byte(c.text + "\n")}))
+		var got []string
+		for _, l := range out.Labels {
+			got = append(got, l.Kind+" "+l.Name+" "+l.Key+"="+l.Value)
+		}
+		if strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %s: labels %q, want %q", c.why, c.text, got, c.want)
+		}
 	}
 }

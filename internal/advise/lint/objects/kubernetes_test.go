@@ -12,7 +12,8 @@ import (
 
 // lookAt looks at a file as package lint does: at user data, an installation's
 // configuration, an Ignition configuration, or objects. Each line of a file
-// named labels is a label that a command gives: KIND NAME KEY=VALUE. A file that
+// that ends in .labels is a label that a command gives: KIND NAME KEY=VALUE, with
+// * for all of the kind. A file that
 // ends in .shape is held against shape.
 func lookAt(out *report.Report, t *reading.Text) {
 	switch path.Ext(t.Name) {
@@ -24,7 +25,7 @@ func lookAt(out *report.Report, t *reading.Text) {
 			words := strings.Fields(t.Line(n))
 			key, value, _ := strings.Cut(words[2], "=")
 			out.Labels = append(out.Labels, report.Labelled{
-				Kind: words[0], Name: words[1], Key: key, Value: value, At: t.Place(n, 1),
+				Kind: words[0], Name: strings.Trim(words[1], "*"), Key: key, Value: value, At: t.Place(n, 1),
 				Replace: func(string) []reading.Edit { return nil },
 			})
 		}

@@ -175,16 +175,23 @@ func AcrossPools(out *report.Report) {
 		}
 	}
 	given := len(names) > 0
-	for _, label := range out.Labels {
-		if label.Kind == "MachineConfigPool" {
-			given = true
-			ensure(label.Name)[label.Key] = label.Value
-		}
-	}
 	// Every cluster has these two. The operator gives them this label again
 	// when a manifest lacks it.
 	for _, name := range []string{"master", "worker"} {
 		ensure(name)["machineconfiguration.openshift.io/mco-built-in"] = ""
+	}
+	for _, label := range out.Labels {
+		if label.Kind != "MachineConfigPool" {
+			continue
+		}
+		given = true
+		if label.Name != "" {
+			ensure(label.Name)[label.Key] = label.Value
+			continue
+		}
+		for _, labels := range pools {
+			labels[label.Key] = label.Value
+		}
 	}
 	for _, o := range configs {
 		selector := o.Get("spec", "machineConfigPoolSelector")
@@ -307,7 +314,11 @@ func unmatched(out *report.Report, o *report.Object, want map[string]string, at 
 				fix = fmt.Sprintf("label the pool with %s=%s: all KubeletConfigs here want that", k, v)
 				edits = label.Replace(v)
 			}
-			out.Find("kubeletconfig-selector", at, fix, fmt.Sprintf("%sa command %s labels the pool %s with %s=%s", found, reading.Seen(at, label.At), label.Name, k, label.Value), edits...)
+			which := "the pool " + label.Name
+			if label.Name == "" {
+				which = "all pools"
+			}
+			out.Find("kubeletconfig-selector", at, fix, fmt.Sprintf("%sa command %s labels %s with %s=%s", found, reading.Seen(at, label.At), which, k, label.Value), edits...)
 			return
 		}
 		for _, p := range out.Objects {

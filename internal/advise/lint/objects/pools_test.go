@@ -91,6 +91,13 @@ func poolLabelsOf() table {
 			near:  "-- a.yaml --\n" + kubeletConfig("a", "kubelet: enabled", "maxPods: 250") + "-- b.labels --\nMachineConfigPool worker kubelet=enabled\n",
 		},
 		{
+			why:   "a command labels all pools with another value",
+			fires: "-- a.yaml --\n" + kubeletConfig("a", "kubelet: enabled", "maxPods: 250") + "-- b.labels --\nMachineConfigPool * kubelet=enable\n",
+			want:  `a.yaml:5:54: error: the selector of KubeletConfig a wants kubelet=enabled, and a command in b.labels:1 labels all pools with kubelet=enable [kubeletconfig-selector]`,
+			but:   "the pool master is one of all, and gets the label, too",
+			near:  "-- a.yaml --\n" + kubeletConfig("a", "kubelet: enabled, pools.operator.machineconfiguration.openshift.io/master: \"\"", "maxPods: 250") + "-- b.labels --\nMachineConfigPool * kubelet=enabled\n",
+		},
+		{
 			why:   "the pool has another value of the label",
 			fires: "-- a.yaml --\n" + kubeletConfig("a", "kubelet: enabled", "maxPods: 250") + labelled("kubelet: enable"),
 			want:  `a.yaml:5:54: error: the selector of KubeletConfig a wants kubelet=enabled, and the pool worker has kubelet=enable [kubeletconfig-selector]`,

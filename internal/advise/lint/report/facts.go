@@ -68,7 +68,7 @@ func Article(kind string) string {
 // Labelled is a label that a command gives to something.
 type Labelled struct {
 	Kind       string // MachineConfigPool or Node
-	Name       string
+	Name       string // "" for all of its kind that the command selects
 	Key, Value string
 	At         reading.Place
 	Replace    func(value string) []reading.Edit
