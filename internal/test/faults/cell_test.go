@@ -248,7 +248,7 @@ func withoutRemoval(text []byte) []byte {
 }
 
 // removalPatience is how long what removes the rest may take.
-const removalPatience = 45 * time.Second
+const removalPatience = 2 * time.Minute
 
 // removed checks, past the proxy and the program, that nothing is left, or that
 // what is left is said with the command that removes it, and that this does.
