@@ -274,7 +274,7 @@ func pipes() table {
 			want: `a.sh:1:6: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]
 a.sh:2:7: warning: lvs prints a header, and every volume of the host, such as its root [counts-header]`,
 			but:  "the header is left out, or words are counted",
-			near: "lvs --noheadings | wc -l\nlvs -o name --reportformat json | wc -l\nlvs | wc -w\nlvs | wc\nlvdisplay | wc -l\n",
+			near: "lvs --noheadings | wc -l\nlvs -o name --reportformat json | wc -l\nlvs | wc -w\nlvs | wc\nlvs | grep brick | wc -l\nlvdisplay | wc -l\n",
 		},
 		{
 			why:   "the header of oc get is counted as an object",

@@ -256,7 +256,7 @@ func proxies() table {
 			fires: "global\n    cpu-map 1 0\n",
 			want:  `haproxy.cfg:2:13: warning: cpu-map 1 0: HAProxy has a thread for each CPU by default, and all of them are put on CPU 0 [haproxy-cpu-map]`,
 			but:   "each thread gets a CPU, or the process gets several",
-			near:  "global\n    cpu-map auto:1/1-4 0-3\n    cpu-map 1 0-3\n    # cpu-map 1 0\n",
+			near:  "global\n    cpu-map auto:1/1-4 0-3\n    cpu-map 1/1 0\n    cpu-map 1 0-3\n    # cpu-map 1 0\n",
 		},
 		{
 			why:   "four threads run on one CPU",
