@@ -1,7 +1,9 @@
 package view
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
@@ -147,6 +149,12 @@ func TestCompared(t *testing.T) {
 	if err != nil || p.Headline != "pods: crun is better than runc" || p.Mark != "-40\u00a0%" || p.MarkUnit != "p50" || !p.Recorded || p.Fidelity != nil {
 		t.Errorf("%v: %q, %q %q, %+v", err, p.Headline, p.Mark, p.MarkUnit, p.Fidelity)
 	}
+	placed := operand("placed", record.Real)
+	placed.Environment = &record.Environment{Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Facts: []record.Fact{{Name: "isolation", Value: "cgroups"}},
+		Places: &record.Places{Place: record.Noun{One: "Node", Many: "Nodes"}, Facts: []record.Fact{{What: "kubelet"}}, Rows: []record.PlaceRow{{Count: 2, Values: []string{"v1.35"}}}}}
+	if list := operandFacts(placed); len(list) != 8 || list[5] != (fact{"Start", "2030-01-02 03:04:05 UTC", ""}) || list[6] != (fact{"Kinds of nodes", "2 of v1.35", ""}) || list[7] != (fact{"CPU split", "cgroups", ""}) {
+		t.Errorf("%+v", list)
+	}
 	want := []fact{{"Experiment", "e", ""}, {"Workload", "pods", "run"}, {"Own verdict", "held", "1 level"}, {"Version", "v1", "of plimsoll"}, {"Record", "runs/old", ""}, {"Start", "2030-01-02 03:04:05.000000 UTC", ""}}
 	got := operandFacts(in.Operands[0])
 	if len(got) != len(want) {
@@ -206,6 +214,46 @@ func TestArmsOnThePage(t *testing.T) {
 		if got := eachOf(c.m, runs(1, 3)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.m.Metric, got, c.want)
 		}
+	}
+}
+
+// What a comparison does not know leaves no empty row, and milestones that were reached at
+// the same moments are shown once.
+func TestLittleIsKnownOfArms(t *testing.T) {
+	c := armsResult().Comparison
+	c.Paired = false
+	l := &c.Levels[0]
+	l.Primary.Baseline, l.Primary.Arm, l.Primary.Lo, l.Distance = nil, nil, nil, nil
+	l.Series = l.Series[:1]
+	same := l.Series[0]
+	same.Milestone = "ContainersReady"
+	l.Series = append(l.Series, same)
+	list := seriesOf(c, *l)
+	if len(list) != 1 || list[0].Milestones != "Ready, ContainersReady" || len(list[0].Effects) != 3 {
+		t.Errorf("%+v", list)
+	}
+	if got := list[0].Effects[2].Note; got != "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance." {
+		t.Errorf("runs that were made apart: %q", got)
+	}
+	for _, g := range groupsOf(c, *l) {
+		for _, row := range g.Rows {
+			if row.Decides {
+				t.Errorf("a metric without runs has a row: %s", row.name())
+			}
+		}
+	}
+	if got := factsOfArms(result.Result{Comparison: c}); len(got) != 3 || got[0].Name != "Margin" {
+		t.Errorf("a change without an interval: %+v", got)
+	}
+	if got := shown(comparison(c)...); strings.Contains(got, "largest distance of the distributions") || strings.Contains(got, "block 1") {
+		t.Errorf("%s", got)
+	}
+	if decidingLevel(result.Result{}) != nil || decidingLevel(result.Result{Comparison: &compare.Comparison{}}) != nil {
+		t.Error("nothing is compared at a level")
+	}
+	lined := &compare.Comparison{Baseline: "old", Arms: map[string]map[string]string{"new": nil, "old": nil}, Lines: []compare.LineComparison{{Verdict: stats.Better}}, Levels: []compare.LevelComparison{{Arm: "new", Level: 60, Verdict: stats.Worse}}}
+	if got := verdictOfArms(result.Result{Verdict: slo.Verdict(stats.Better), Comparison: lined}); got != "new is better than old" {
+		t.Errorf("load lines decide: %q", got)
 	}
 }
 

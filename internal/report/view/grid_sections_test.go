@@ -62,6 +62,7 @@ func sweepGrid() judge.Grid {
 func TestGrid(t *testing.T) {
 	lines3 := Grid(lineGrid(), "runs/g")
 	checkSections(t, []section{
+		{"no pairs", one(pairs(judge.Grid{})), ""},
 		{"the lines", lines3[:1], lines("cpus|fs|load line|lowest failing|confirmed|verdict|bound by",
 			"2|xfs|100|110|3 of 3|pass|the CPUs", "4|xfs|180|-|3 of 3|pass|the CPUs", "8|xfs|-|-|-|not run|the lab did not start")},
 		{"the pairs", lines3[1:2], lines("Change of load line, by the brackets, margin 5 %:",
@@ -84,10 +85,13 @@ func TestGrid(t *testing.T) {
 	several := sweepGrid()
 	several.Cells[0].Levels = append(several.Cells[0].Levels, judge.CellLevel{Level: 2000, Runs: 1})
 	several.Cells[1].Failed, several.Cells[1].Levels = "the lab did not start", nil
-	several.Metric, several.Pairs = "", nil
+	several.Metric, several.Cells[1].Name = "", "2-ext4"
 	checkSections(t, []section{{"several levels", Grid(several, "runs/g")[:1], lines(
 		"  cpus=2, fs=xfs: pass", "level|held|per second|p50|p99|Gbit/s", "1000|3 of 3|990 ± 10|20.0 ± 2.0 ms|never|2.5", "2000|0 of 1|-|never|never|-",
 		"  cpus=2, fs=ext4: not run, the lab did not start")}})
+	if got := shown(pairs(several)); got != lines("Change of memory of the router, margin 10 %:", "  fs ext4 against xfs", "cpus=2 at 1000|worse|+20.0% (+15.0% to +25.0%)") {
+		t.Errorf("a pair at one of several levels:\n%s", got)
+	}
 
 	unrun := sweepGrid()
 	unrun.Cells[1].Failed, unrun.Cells[1].Levels = "the lab did not start", nil

@@ -74,6 +74,7 @@ func TestLawSentences(t *testing.T) {
 		{"refused", result.Law{Refused: "a fit needs 6 levels", Points: points, XUnit: "pods/node", YUnit: "s"}, "no fit: a fit needs 6 levels; 500 ms at 10, 2.00 s at 100 pods/node"},
 		{"refused with one measurement", result.Law{Refused: "a fit needs 6 levels", Points: points[:1], XUnit: "pods/node", YUnit: "s"}, "no fit: a fit needs 6 levels; 2.00 s at 100 pods/node"},
 		{"refused without any", result.Law{Refused: "a fit needs 6 levels", LeftOut: []result.LeftOut{{Step: 1, Why: "the CPUs were busy"}, {Step: 3, Why: "the CPUs were busy"}, {Step: 2, Why: "others used it"}}}, "no fit: without steps 1 and 3: the CPUs were busy; step 2: others used it"},
+		{"refused, and nothing was measured", result.Law{Refused: "it is not known"}, "no fit: it is not known"},
 		{"nothing was fitted", result.Law{}, "no fit"},
 	} {
 		if got := lawSentence(c.of); got != c.want {

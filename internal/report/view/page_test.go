@@ -98,6 +98,11 @@ func TestFacts(t *testing.T) {
 	if got, want := factsOf(sweep, data), []fact{{"Steps", "2", "1 held; 2 min 10 s in all"}, {"Ready p99", "1.50 s", "at 100 pods/node, p50 250 ms; 1m30s as it would be"}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+	one := sweep
+	one.Steps = sweep.Steps[:1]
+	if got, want := factsOf(one, data)[0], (fact{"Steps", "1", "1 held; 2 min 10 s in all"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 	sweep.Verdict = slo.Breached
 	if p, err := RunPage(Input{Recorded: chart.Recorded{Result: sweep}}); err != nil || p.Mark != "110" || !slices.Contains(p.Lead, "All Ready: 20 of 220 did not reach it.") {
 		t.Errorf("%v: %q, %q", err, p.Mark, p.Lead)

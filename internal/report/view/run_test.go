@@ -125,6 +125,9 @@ func TestSentence(t *testing.T) {
 		{"a sweep that held by the headline alone", sweep(func(r *result.Result) {
 			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Breached}, result.GoalResult{Name: "slow", Verdict: slo.Inconclusive})
 		}), "pods held at every level by goal ready, but not by startup (breach) and slow (inconclusive): 2 levels."},
+		{"a sweep that held by all goals but one", sweep(func(r *result.Result) {
+			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Breached})
+		}), "pods held at every level by goal ready, but not by startup (breach): 2 levels."},
 		{"a sweep that failed", sweep(func(r *result.Result) { r.Verdict = slo.Breached }), "pods did not hold at 110: all Ready: 20 of 220 did not reach it."},
 		{"a sweep that decides nothing", sweep(func(r *result.Result) { r.Verdict = slo.Invalid }), "pods: invalid: 2 levels."},
 		{"requests failed at one level", sweep(func(r *result.Result) { r.Steps[1].APIRequests = result.APIRequests{N: 220, Failed: 3} }),

@@ -235,7 +235,7 @@ func TestOverhead(t *testing.T) {
 	unknown := result.Slope{Unknown: "the hold was too short"}
 	r := result.Result{ObjectKind: pods(), Overhead: &result.Overhead{Steps: 3, Objects: 1200, Costs: []result.ObjectCost{
 		{Source: "kubelet", Memory: slope(1<<20, 1<<19, 3<<19, result.FromLevels), Start: slope(0.02, 0.01, 0.03, result.FromPhases), Stand: unknown},
-		{Source: "runtime", Memory: slope(4<<20, 3<<20, 5<<20, result.FromSteps), Start: result.Slope{}, Stand: slope(0.0005, 0, 0.001, result.FromPhases)},
+		{Source: "runtime", Memory: slope(4<<20, 3<<20, 5<<20, result.FromSteps), Start: result.Slope{}, Stand: result.Slope{Interval: result.Interval{Value: new(0.0005), Lo: new(0.0)}, From: result.FromPhases}},
 	}}}
 	none := result.Result{ObjectKind: pods(), Overhead: &result.Overhead{Costs: []result.ObjectCost{{Source: "kubelet", Memory: unknown, Start: unknown, Stand: unknown}}}}
 	checkSections(t, []section{
@@ -243,7 +243,7 @@ func TestOverhead(t *testing.T) {
 		{"two processes", one(overheadSection(r)), lines("Cost of one more pod, from 1\u202f200 starts in 3 steps:",
 			"process|memory|CPU time to start|thousandths of a CPU while it runs",
 			"kubelet|1 MiB [512 KiB, 1.5 MiB]|20 ms [10 ms, 30 ms]|unknown",
-			"runtime|4 MiB [3 MiB, 5 MiB]|unknown|0.5 [0, 1]",
+			"runtime|4 MiB [3 MiB, 5 MiB]|unknown|0.5 [0, ?]",
 			"  CPU while it runs of kubelet is not known: the hold was too short",
 			"  a pod is the average of those that the workload makes",
 			"  in brackets 95 % intervals; one that includes 0 shows no cost",
