@@ -248,6 +248,11 @@ func TestLittleIsKnownOfArms(t *testing.T) {
 	if got := shown(comparison(c)...); strings.Contains(got, "largest distance of the distributions") || strings.Contains(got, "block 1") {
 		t.Errorf("%s", got)
 	}
+	apart := armsResult().Comparison
+	apart.Paired = false
+	if got := shown(comparison(apart)...); !strings.Contains(got, "(permutation test: p = 0.5)\n") {
+		t.Errorf("runs that were made apart have no least p:\n%s", got)
+	}
 	if decidingLevel(result.Result{}) != nil || decidingLevel(result.Result{Comparison: &compare.Comparison{}}) != nil {
 		t.Error("nothing is compared at a level")
 	}
@@ -255,6 +260,56 @@ func TestLittleIsKnownOfArms(t *testing.T) {
 	if got := verdictOfArms(result.Result{Verdict: slo.Verdict(stats.Better), Comparison: lined}); got != "new is better than old" {
 		t.Errorf("load lines decide: %q", got)
 	}
+}
+
+// A metric that does not decide is worth a line where its interval leaves out 0, and the
+// rate of false discoveries is small.
+func TestDiffersClearly(t *testing.T) {
+	for _, c := range []struct {
+		why            string
+		rate           *float64
+		change, lo, hi *float64
+		want           bool
+	}{
+		{"more", new(0.1), new(0.5), new(0.3), new(0.7), true},
+		{"less", new(0.01), new(-0.5), new(-0.7), new(-0.3), true},
+		{"chance", new(0.11), new(0.5), new(0.3), new(0.7), false},
+		{"no rate is known", nil, new(0.5), new(0.3), new(0.7), false},
+		{"no change is known", new(0.01), nil, new(0.3), new(0.7), false},
+		{"it has no lower end", new(0.01), new(0.5), nil, new(0.7), false},
+		{"it has no upper end", new(0.01), new(0.5), new(0.3), nil, false},
+		{"0 is in the interval", new(0.01), new(0.5), new(0.0), new(0.7), false},
+	} {
+		if got := differsClearly(compare.Compared{FalseDiscovery: c.rate, Change: c.change, Lo: c.lo, Hi: c.hi}); got != c.want {
+			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+	}
+}
+
+// Distributions are the same where component, number and curve are, in both arms.
+func TestSameSeries(t *testing.T) {
+	form := func(n, censored int) compare.Form { return compare.Form{N: n, Censored: censored} }
+	a := compare.SeriesComparison{Milestone: "Ready", Baseline: form(10, 1), Arm: form(10, 0)}
+	for _, c := range []struct {
+		why  string
+		b    compare.SeriesComparison
+		want bool
+	}{
+		{"another milestone at the same moments", compare.SeriesComparison{Milestone: "Bound", Baseline: form(10, 1), Arm: form(10, 0)}, true},
+		{"another component", compare.SeriesComparison{Component: "web", Baseline: form(10, 1), Arm: form(10, 0)}, false},
+		{"others in the baseline", compare.SeriesComparison{Baseline: form(10, 0), Arm: form(10, 0)}, false},
+		{"others in the arm", compare.SeriesComparison{Baseline: form(10, 1), Arm: form(9, 0)}, false},
+	} {
+		if got := sameSeries(a, c.b); got != c.want {
+			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+	}
+}
+
+// Arms that were made apart can have different numbers of runs: each run has a row.
+func TestRunTableOfUnequalArms(t *testing.T) {
+	got := runTable(&compare.Comparison{Baseline: "old"}, compare.LevelComparison{Arm: "new"}, compare.Compared{Metric: "Ready p50", Unit: "s", Kind: compare.KindLatency, Baseline: runs(1, 2), Arm: runs(3)})
+	checkSections(t, []section{{"two runs and one", []Section{{Parts: []Part{{Table: got}}}}, lines("Ready p50|old|new", "run 1|1.00 s|3.00 s", "run 2|2.00 s|")}})
 }
 
 // The facts and the mark of a comparison are those that its verdict stands on.

@@ -151,6 +151,12 @@ func TestGridPage(t *testing.T) {
 			t.Errorf("%+v, want %+v", p.Facts[i], want[i])
 		}
 	}
+	none, same := lineGrid(), lineGrid()
+	none.Cells, none.Pairs = none.Cells[2:], nil
+	same.Cells[1].LoadLine.Level, same.Pairs = new(100.0), nil
+	if a, b := gridFacts(none), gridFacts(same); a != nil || b != nil {
+		t.Errorf("no line and equal lines: %+v, %+v", a, b)
+	}
 	g.Cells[0].Fidelity.Nodes = record.Simulated
 	if p, err := GridPage(Input{}, g); err != nil || len(p.Lead) != 3 || p.Lead[2] != "What was real and what was simulated is not the same in all cells: the page of each says it." {
 		t.Errorf("%v: %q", err, p.Lead)
