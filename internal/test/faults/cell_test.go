@@ -119,6 +119,19 @@ func (c *cell) first() string {
 	return text
 }
 
+// reasons says why requests and objects of the run failed.
+func (c *cell) reasons() string {
+	var list []string
+	if c.result != nil {
+		for _, s := range c.result.Steps {
+			for _, r := range s.Reasons {
+				list = append(list, r.Reason+": "+r.Message)
+			}
+		}
+	}
+	return strings.Join(list, "\n")
+}
+
 // whole checks what holds of each run, whatever the fault.
 func (c *cell) whole(t *testing.T) {
 	if c.late && !c.swamped() {
@@ -410,7 +423,7 @@ func (c *cell) judged(twin *cell) verdict {
 		return same // its problems tell
 	case c.got.Code == process.ExitCouldNotRun && c.fault.must != healed && names(c.said()):
 		return named_
-	case c.got.Code == process.ExitBreached && names(c.first()):
+	case c.got.Code == process.ExitBreached && (names(c.first()) || c.fault.mustOn(c.load) == told && names(c.reasons())):
 		return named_
 	case c.got.Code == process.ExitHeld: // as every twin that the machine had room for
 		return same

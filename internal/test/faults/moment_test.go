@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -307,5 +310,19 @@ func TestResultsAreComparedWithoutTheirRemoval(t *testing.T) {
 	other := bytes.Replace(after, []byte("pass"), []byte("fail"), 1)
 	if a, b := withoutRemoval(before), withoutRemoval(other); bytes.Equal(a, b) || different(a, b) != ".verdict: pass | fail" {
 		t.Errorf("the verdicts differ, and this is said: %s", different(a, b))
+	}
+}
+
+// A server that is killed is named by the reason why requests failed. Where the first
+// sentence must name the fault, that is not enough.
+func TestAReasonNamesAFault(t *testing.T) {
+	says := regexp.MustCompile("HAProxy")
+	for must, want := range map[must]verdict{told: named_, named: differs} {
+		c := &cell{fault: fault{must: must, says: says, waits: []string{router}}, load: load{name: router}}
+		c.got.Code = process.ExitBreached
+		c.result = &result.Result{Steps: []result.Step{{Reasons: []result.Reason{{Reason: "HAProxy ended by signal 9", Count: 3}}}}}
+		if got := c.judged(&cell{}); got != want {
+			t.Errorf("%q: judged %q, want %q", must, got, want)
+		}
 	}
 }

@@ -141,8 +141,8 @@ Of every run, whatever the fault:
 - At least 19 of 20 runs whose fault a client can heal end as their twins.
 
 A cell says how often the runs ended how: "as the twin" with its verdict, "named"
-with an error, or a breach whose first sentence or known failure is the fault,
-"inconclusive", "ended before" the moment of its fault, or "not judged" because other
+with an error, or a breach whose first sentence or known failure is the fault, or, where
+that is enough, the reason why requests failed, "inconclusive", "ended before" the moment of its fault, or "not judged" because other
 programs kept the processors busy.
 `
 
