@@ -1,13 +1,12 @@
 # make         builds bin/plimsoll
 # make demo    finds a load line on an embedded control plane
 # make demo-real  finds a load line with real containers (root; see make deps)
-# make test    runs the tests, but for those that take long
-# make test-long  runs those, with the rest of their packages
+# make test    runs the tests, with one smoke test for each real part (CI)
+# make test-long  real parts in depth, faults by fixed seeds, races, measurements
 # make truth   finds what was planted, and prints the table of it
 # make faults  plants every fault in every load, with a new seed (an hour)
-# make faults-core  the short part of it, with a fixed seed (CI)
+# make faults-core  the short part of it, with a fixed seed
 # make fuzz    runs every fuzz target for a minute (half an hour)
-# make race-core  the race detector over what shares data (CI)
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
 # make bench-scale  150,000 pods on 5000 simulated nodes (22 GiB of memory)
@@ -30,10 +29,8 @@ export GOFLAGS := -trimpath -buildvcs=false
 STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
-# Packages that share data between goroutines and do not link Kubernetes.
-CONCURRENT := ./internal/run ./internal/run/engine ./internal/record ./internal/judge/objects ./internal/judge/compare ./internal/proc ./internal/cli/screen ./internal/system/simulated ./internal/system/kubernetes/observe ./internal/system/local/load
 
-.PHONY: build ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race race-core bench bench-scale clean
+.PHONY: build ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -108,36 +105,37 @@ deps:
 		echo "raising fs.inotify.max_user_instances to 1024 for labs side by side"; \
 		sysctl -qw fs.inotify.max_user_instances=1024 || echo "that failed: tests of real nodes may, too"; fi
 
-# Tests that need the program find it by PLIMSOLL_BINARY. Most of them wait for
-# labs and loads, so that more of them run at once than there are processors.
-# The loads of a real HAProxy, which fill the processors, run by themselves, and
-# those that measure one at a time after all. No test is run again when it
-# fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
+# Tests that need the program find it by PLIMSOLL_BINARY. No test is run again when
+# it fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
 # command that runs it again.
 GO_TEST := GOGC=400 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
-MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+LONG_TEST := PLIMSOLL_LONG=1 $(GO_TEST) -timeout 60m
+# $(call packages_of,PATTERN) lists the packages whose tests hold a pattern.
+packages_of = $$(grep -rlE '$(1)' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build
-	$(GO_TEST) -p 2 -parallel 6 $$(go list ./... | grep -v /internal/system/router$$)
-	$(GO_TEST) -parallel 2 ./internal/system/router
-	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
+	$(GO_TEST) -p 2 -parallel 4 ./...
 
-# The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests
-# and searches fill the processors: fewer tests run at once.
+# The tests that skip themselves without PLIMSOLL_LONG, with the rest of their
+# packages. The loads of a real HAProxy, which fill the processors, run by
+# themselves, and those that measure one at a time after all.
 test-long: deps deps-paths build
-	PLIMSOLL_LONG=1 $(GO_TEST) -timeout 60m -p 2 -parallel 4 $$(grep -rlE 'suite\.(Long|Size)\(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
-	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 $(GO_TEST) -timeout 60m -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
+	$(LONG_TEST) -p 2 -parallel 4 $(call packages_of,suite\.|harness\.)
+	$(MAKE) faults-core SEED=1
+	$(MAKE) faults-core SEED=2
+	PLIMSOLL_MEASURE=1 $(LONG_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(call packages_of,suite\.Measures)
+	$(MAKE) race
 
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
-	PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
+	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
 
 # The matrix of faults by loads: what each run does beside the same run without the
 # fault. SEED=N draws again what a run has drawn, FAULT='503' and LOAD='density' are
 # parts of the names of what is made alone, WITHIN=20m is when nothing is begun any
 # more. docs/reliability.md has its table.
-FAULTS = $(GO_TEST) -timeout 70m -count=1 -v -parallel 6 -run '^TestMatrix$$' ./internal/test/faults
+FAULTS = $(LONG_TEST) -timeout 70m -count=1 -v -parallel 6 -run '^TestMatrix$$' ./internal/test/faults
 FAULTS_CHOSEN = PLIMSOLL_FAULTS_FAULT='$(FAULT)' PLIMSOLL_FAULTS_LOAD='$(LOAD)'
 
 faults: deps build
@@ -162,11 +160,7 @@ fuzz:
 		done; \
 	done
 
-# The packages that share data between goroutines, under the race detector.
-race-core:
-	@if command -v gcc >/dev/null; then CGO_ENABLED=1 go test -short -race $(CONCURRENT); \
-		else echo "no C compiler: the race detector is left out (apt-get install gcc)"; fi
-
+# The race detector over everything but the control plane.
 race: build
 	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 

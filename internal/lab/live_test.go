@@ -730,6 +730,7 @@ func kill(t *testing.T, l *Lab, components ...string) error {
 // Whenever it is interrupted, a lab that does not come up leaves
 // nothing.
 func TestInterruptedUp(t *testing.T) {
+	suite.Long(t, "it brings labs up")
 	t.Parallel()
 	s := liveStore(t)
 	for _, at := range []string{"starting etcd", "starting kube-apiserver", "starting simulated-nodes"} {
@@ -753,6 +754,7 @@ func TestInterruptedUp(t *testing.T) {
 // A program that cannot be the component is said to be none, with its last
 // words, and leaves nothing.
 func TestFailedUp(t *testing.T) {
+	suite.Long(t, "it brings labs up")
 	t.Parallel()
 	dir := t.TempDir()
 	script := func(name, text string) string {
@@ -791,6 +793,7 @@ func TestFailedUp(t *testing.T) {
 // A private lab dies with its owner, even by SIGKILL, and the next
 // command removes what is left of it.
 func TestPrivateLabs(t *testing.T) {
+	suite.Long(t, "it brings labs up")
 	t.Parallel()
 	s := liveStore(t)
 	self, err := os.Executable()
@@ -849,6 +852,7 @@ func TestPrivateLabs(t *testing.T) {
 // processors, each of its processes is in the group, and the group goes with the
 // lab.
 func TestAConfinedControlPlane(t *testing.T) {
+	suite.Long(t, "it brings labs up")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}

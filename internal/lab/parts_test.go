@@ -433,6 +433,7 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 // is looked for in vain would be left behind. In one of ten starts the kernel has
 // not put the command line down yet.
 func TestAStartedComponentIsFound(t *testing.T) {
+	suite.Long(t, "it starts a component")
 	t.Parallel()
 	forever, err := exec.LookPath("yes")
 	if err != nil {

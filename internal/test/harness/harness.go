@@ -10,7 +10,10 @@
 //
 // A test then takes the program with a state directory of its own
 // (Suite.Program), for what labs do, or one with a lab that tests share
-// (Suite.Lab), for what is done to a lab. Tests that mostly wait are parallel.
+// (Suite.Lab), for what is done to a lab. Such a test runs in make test-long
+// alone: the program with its real parts needs time that a busy machine may not
+// have. The smoke test of a real part (Suite.Smoke) runs in make test too. Tests
+// that mostly wait are parallel.
 // Those whose verdict depends on how long something takes begin with
 // Suite.Measures, and have the machine for themselves. No test runs anything
 // again because it failed.
@@ -45,17 +48,42 @@ type Suite struct {
 	getenv func(string) string
 	mu     sync.Mutex
 	shapes map[string]*shape // by the arguments that make their labs
+	smoke  map[string]bool   // names of the tests that make test runs
 }
 
 // New makes a suite. It asks for its variables when a test needs them, so that
 // a cached result of the test ends with their values.
 func New(getenv func(string) string) *Suite {
-	return &Suite{getenv: getenv, shapes: make(map[string]*shape)}
+	return &Suite{getenv: getenv, shapes: make(map[string]*shape), smoke: make(map[string]bool)}
 }
 
-// Binary is the path of the built program. It skips the test without one.
+// Smoke lets a test take the program in make test. There is one such test for each
+// real part: it starts the part, loads it a little, holds the shape of the result,
+// and that nothing is left. It asserts no time, no rate, no order among things that
+// run at once, and nothing that a busy machine changes.
+func (s *Suite) Smoke(t testing.TB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.smoke[t.Name()] = true
+}
+
+// real skips a test that takes the program, unless it is a smoke test or make
+// test-long runs. Benchmarks run where they are asked for.
+func (s *Suite) real(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	smoke := s.smoke[t.Name()]
+	s.mu.Unlock()
+	if _, test := t.(*testing.T); test && !smoke {
+		s.Long(t, "it runs the program with real parts")
+	}
+}
+
+// Binary returns the path of the built program. It skips the test without one, and
+// in make test every test that is not a smoke test.
 func (s *Suite) Binary(t testing.TB) string {
 	t.Helper()
+	s.real(t)
 	binary := s.getenv(BinaryVariable)
 	if binary == "" {
 		t.Skipf("needs the program: make build, and %s=$PWD/bin/plimsoll", BinaryVariable)
@@ -67,8 +95,8 @@ func (s *Suite) Binary(t testing.TB) string {
 	return binary
 }
 
-// Long skips the test unless tests that take long are asked for. What says why
-// it does.
+// Long skips the test unless make test-long runs. What says why the test belongs
+// there.
 func (s *Suite) Long(t testing.TB, what string) {
 	t.Helper()
 	if s.getenv(LongVariable) == "" {

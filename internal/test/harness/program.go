@@ -194,6 +194,50 @@ func (p *Program) LeavesNoLab(t testing.TB) {
 	}
 }
 
+// LeavesNothing fails the test if a process, a mount or a directory of a run is left
+// ten seconds from now.
+func (p *Program) LeavesNothing(t testing.TB) {
+	t.Helper()
+	left := p.traces()
+	for range 100 {
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+		left = p.traces()
+	}
+	t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+}
+
+// traces lists the processes that name the program's directories in their command
+// line, environment or working directory, the mounts below these, and the
+// directories that runs work in.
+func (p *Program) traces() (list []string) {
+	of := func(text string) bool {
+		return strings.Contains(text, p.State+"/") || strings.Contains(text, p.Dir+"/")
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range processes {
+		line, _ := os.ReadFile(process + "/cmdline") // a process may just have ended
+		environment, _ := os.ReadFile(process + "/environ")
+		dir, _ := os.Readlink(process + "/cwd")
+		if of(string(line)) || of(string(environment)) || of(dir+"/") {
+			list = append(list, fmt.Sprintf("process %s: %s", filepath.Base(process), bytes.ReplaceAll(line[:min(len(line), 100)], []byte{0}, []byte(" "))))
+		}
+	}
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		if of(line) {
+			list = append(list, "mount "+strings.TrimSpace(line))
+		}
+	}
+	for _, kind := range []string{"labs", "routers", "volumes", "io", "networks"} {
+		rooms, _ := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*"))
+		list = append(list, rooms...)
+	}
+	return list
+}
+
 // processes are the processes of this program's labs.
 func (p *Program) processes() (list []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

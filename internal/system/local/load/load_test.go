@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,7 +15,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
+
+var suite = harness.New(os.Getenv)
 
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(16) // more than threads that make requests, of all tests at once
@@ -130,6 +134,7 @@ func TestOpenLoop(t *testing.T) {
 // A server that answers one request after the other, 100 a second, is asked for
 // 400 a second: latencies count from when requests were due.
 func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	p := plan(pages(t, backend.Spec{PageSize: 1024, Service: "constant:10ms", Workers: 1}))
 	sum, _ := run(t, p, system.Schedule{Open: true, Value: 400, Hold: span, MaxInFlight: 8})
 	if sum.Intended != 160 || sum.Done != 160 {
@@ -230,6 +235,7 @@ func TestKeptConnectionsThatAreClosedAreRetried(t *testing.T) {
 // The end of the load's context ends it within a bound, and what was under way
 // is lost, not failed.
 func TestALoadThatIsCut(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	for _, open := range []bool{false, true} {
 		clock := record.StartClock(time.Now)
 		g := load.New(plan(pages(t, backend.Spec{PageSize: 1024, Service: "constant:1m"})), clock.Now, 1)

@@ -162,6 +162,7 @@ func TestEndsOfConnections(t *testing.T) {
 // Who answers with a byte now and then does not keep a request beyond its time,
 // nor does one that does not read it.
 func TestTimeouts(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	t.Parallel()
 	for why, serve := range map[string]func(c *net.TCPConn, n int) bool{
 		"bytes now and then": func(c *net.TCPConn, _ int) bool {
@@ -218,6 +219,7 @@ func files(t *testing.T) int {
 
 // Many connections, from several threads, as the schedule says, and none is left.
 func TestManyConnections(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	address := pages(t, backend.Spec{PageSize: 1024})
 	run(t, plan(address), system.Schedule{Value: 1, Hold: time.Millisecond})
 	before := files(t)
@@ -257,6 +259,7 @@ func TestLongBodies(t *testing.T) {
 
 // By TLS and by HTTP/2 the same things hold.
 func TestSecureConnections(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	t.Parallel()
 	page := strings.Repeat("page", 100_000)
 	var stalled atomic.Bool
@@ -362,6 +365,7 @@ func TestOneRequest(t *testing.T) {
 
 // A load that is cut while it has more to send than it may, ends.
 func TestACutWithABacklog(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	t.Parallel()
 	clock := record.StartClock(time.Now)
 	g := load.New(plan(pages(t, backend.Spec{PageSize: 1024, Service: "constant:800ms"})), clock.Now, 1)
@@ -377,6 +381,7 @@ func TestACutWithABacklog(t *testing.T) {
 // Quick answers leave few connections in use: the hosts get their shares even then,
 // though one of TLS serves the host that it was opened for.
 func TestHostsGetTheirSharesBySchedule(t *testing.T) {
+	suite.Long(t, "what it counts depends on when answers come")
 	t.Parallel()
 	var few, all atomic.Int64
 	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -250,6 +250,7 @@ func before(list []record.Micros, t record.Micros) int {
 // was due until then less that. The latencies are those of the log but for as long
 // as the machine took to bring an answer and the next request.
 func TestAPlantedServersLogIsTheWitness(t *testing.T) {
+	suite.Long(t, "loads by a schedule, beside the log of a server")
 	t.Parallel()
 	const service, workers, connections = 5 * time.Millisecond, 10, 40
 	const capacity = float64(workers) / 0.005
@@ -343,6 +344,7 @@ func witness(t *testing.T, p *planted, s system.Schedule, sum *total) {
 // log says, and whatever was sent anew is counted: the log has each request that
 // was sent, and each that was sent anew.
 func TestPlantedFaultsAreCounted(t *testing.T) {
+	suite.Long(t, "loads by a schedule, beside the log of a server")
 	t.Parallel()
 	for protocol, planFor := range protocols(t) {
 		for _, c := range []struct {

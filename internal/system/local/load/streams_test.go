@@ -20,6 +20,7 @@ import (
 // Several requests at once on a connection of HTTP/2, against Go's own server, whose
 // own counts are the witness.
 func TestManyStreams(t *testing.T) {
+	suite.Long(t, "a load of many streams")
 	for _, tt := range []struct {
 		why         string
 		most        uint32 // streams that the server takes

@@ -13,14 +13,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
+var suite = harness.New(os.Getenv)
+
 // open starts a GlusterFS that is closed with the test.
 func open(t *testing.T, s Settings) *System {
 	t.Helper()
 	harness.Able(t, Check(s.XFS))
-	s.Executable = os.Getenv("PLIMSOLL_BINARY")
-	if s.Executable == "" {
-		t.Skip("PLIMSOLL_BINARY does not name the program")
-	}
+	s.Executable = suite.Binary(t)
 	s.Dir, s.Tied = t.TempDir(), proc.NewTie()
 	t.Cleanup(s.Tied.Close)
 	sys, err := Open(t.Context(), s)
