@@ -140,6 +140,10 @@ func poolLabelsOf() table {
 			near:  kubeletConfig("a", "pools.operator.machineconfiguration.openshift.io/master: \"\"", "maxPods: 250, podPidsLimit: 9") + "---\n" + kubeletConfig("b", "pools.operator.machineconfiguration.openshift.io/worker: \"\"", "maxPods: 300"),
 		},
 		{
+			but:  "an expression may take the other away from the pool",
+			near: kubeletConfig("a", "pools.operator.machineconfiguration.openshift.io/worker: \"\"", "maxPods: 250") + "---\n" + strings.Replace(kubeletConfig("b", "pools.operator.machineconfiguration.openshift.io/worker: \"\"", "maxPods: 300"), "{matchLabels:", "{matchExpressions: [{key: a, operator: Exists}], matchLabels:", 1),
+		},
+		{
 			but:  "the same KubeletConfig stands there in two states",
 			near: "-- a.yaml --\n" + kubeletConfig("a", "pools.operator.machineconfiguration.openshift.io/worker: \"\"", "maxPods: 250") + "-- b.yaml --\n" + kubeletConfig("a", "pools.operator.machineconfiguration.openshift.io/worker: \"\"", "maxPods: 300"),
 		},
