@@ -142,8 +142,8 @@ Of every run, whatever the fault:
 
 A cell says how often the runs ended how: "as the twin" with its verdict, "named"
 with an error, or a breach whose first sentence or known failure is the fault, or, where
-that is enough, the reason why requests failed, "inconclusive", "ended before" the moment of its fault, or "not judged" because other
-programs kept the processors busy.
+that is enough, the reason why requests failed, "inconclusive", "ended before" the
+moment of its fault, or "not judged" because other programs kept the processors busy.
 `
 
 const ending = `
