@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -24,6 +25,8 @@ type row struct {
 	// binds is a part of what the goal broke on, as the load line names it; "" is
 	// not looked at.
 	binds string
+	// never is part of neither; "" is not looked at.
+	never string
 }
 
 // check judges the row's step, which lasts 20 s.
@@ -44,6 +47,9 @@ func (r row) check(t *testing.T, kind record.ObjectKind) {
 	step := s.at(20).end(r.end)
 	if step.Verdict != r.want || !strings.Contains(step.VerdictWhy, r.says) {
 		t.Errorf("%s: %s: %s\nwant %s: %s", r.why, step.Verdict, step.VerdictWhy, r.want, r.says)
+	}
+	if r.never != "" && strings.Contains(step.VerdictWhy+"\n"+step.Binding["g"], r.never) {
+		t.Errorf("%s: %q, or what it broke on, %q, has %q", r.why, step.VerdictWhy, step.Binding["g"], r.never)
 	}
 	if step.Goals["g"] != step.Verdict {
 		t.Errorf("%s: the headline is %s and its goal %s", r.why, step.Verdict, step.Goals["g"])
@@ -141,6 +147,12 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a b", 9)
 			s.busyNeighbours()
 		}, want: slo.Invalid, says: "other programs used 90% of this machine's processors (2), of which 95% were wanted in all: this says nothing of the target: Ready p99 <= 5s: it was 9s"},
+		{why: "neighbours explain an object whose time was over", goal: "all Ready", tell: func(s *story) {
+			s.made("a", 1)
+			s.asked("b")
+			s.news("b: Created")
+			s.busyNeighbours()
+		}, end: record.EndTimeout, want: slo.Invalid, says: "this says nothing of the target: all Ready: 1 of 2 did not reach it"},
 		{why: "neighbours do not explain a pod that ended", goal: "all Ready", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -271,7 +283,17 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a", 1)
 			s.asked("b")
 			s.news("b: Created")
-		}, end: record.EndTimeout, want: slo.Breached, says: "Ready p99 <= 5s: it was never reached", binds: "NotReady: no reason given"},
+		}, end: record.EndTimeout, want: slo.Breached, says: "Ready p99 <= 5s: it was never reached", binds: "NotReady: no reason given", never: "; "},
+		{why: "objects were slow, and a request was refused besides", goal: "Ready p50 <= 5s", tell: func(s *story) {
+			s.made("a b c", 9)
+			s.asked("d", refused(403, "forbidden"))
+		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s", binds: "Ready p50 <= 5s: it was 9s; the longest wait", never: "forbidden"},
+		{why: "arrivals were slow: what bound is told by the CPUs", goal: "Ready p50 <= 1s", step: byRate, tell: func(s *story) {
+			s.arrivals(0, func(int) float64 { return 2 })
+			for second := range 21 {
+				s.reading(float64(second), usage.SourceMachine, map[string]float64{"cpuSeconds": float64(second), "cpus": 2})
+			}
+		}, want: slo.Breached, says: "Ready p50 <= 1s: it was 2s", binds: "the 2 CPUs were 50% busy, others 50%", never: "the longest wait"},
 		{why: "the quantile depends on a lost object", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -305,7 +327,11 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("b")
 			s.news("b: Created")
 			s.at(12).put(&record.Object{Object: "ns/b", Milestone: "Ready", Late: true})
-		}, want: slo.Inconclusive, says: "all Ready within 5s: 1 of 2 did not reach it; the news of objects was late"},
+		}, want: slo.Inconclusive, says: "all Ready within 5s: 1 of 2 did not reach it; the news of objects was late", never: "it was between"},
+		{why: "late news explains objects that came after the timeout", goal: "Ready p99 <= 4s", step: func(b *record.StepEvent) { b.Timeout = 5e6 }, tell: func(s *story) {
+			s.made("a b", 9)
+			s.canary(1.5, 8.2)
+		}, want: slo.Inconclusive, says: "Ready p99 <= 4s: it was never reached; the news of objects was late, by 8.195s at most", never: "it was between"},
 		{why: "late news explains a mean", goal: "Ready mean <= 5s", tell: func(s *story) {
 			s.made("a b", 9)
 			s.canary(1.5, 8.2)
@@ -333,6 +359,13 @@ func TestEveryExitForObjects(t *testing.T) {
 
 		// Requests.
 		{why: "no request failed", goal: "errors <= 0%", tell: func(s *story) { s.made("a b", 1) }, want: slo.Pass},
+		{why: "requests failed, and an object ended besides", goal: "errors <= 10%", tell: func(s *story) {
+			s.made("a", 1)
+			s.asked("b", refused(500, "no leader"))
+			s.asked("c")
+			s.news("c: Created")
+			s.fails("c")
+		}, want: slo.Breached, says: "errors <= 10%: it was 33.33%", never: "never will"},
 		{why: "requests failed", goal: "errors <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(500, "no leader"))
