@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 func TestChangePoints(t *testing.T) {
@@ -115,6 +117,7 @@ func changeNoise() map[string]func(*rand.Rand) float64 {
 // In series without a change one is found in no more than alpha of them: over
 // 200 at 0.05 that is more than 18 with a probability of 0.5 %.
 func TestFalseAlarmsOfChangePoints(t *testing.T) {
+	ring.Long(t, "it draws hundreds of samples")
 	t.Parallel()
 	for name, noise := range changeNoise() {
 		for _, n := range []int{10, 30} {
@@ -144,6 +147,7 @@ func TestFalseAlarmsOfChangePoints(t *testing.T) {
 // A change that is there is found, where it is.
 func TestPlantedChangesAreFound(t *testing.T) {
 	t.Parallel()
+	samples := ring.Size(50, 200)
 	for _, tt := range []struct {
 		n, at  int
 		factor float64 // the spread from run to run is 10 %
@@ -152,7 +156,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 	}{{20, 10, 1.3, 175, 1}, {40, 30, 1.2, 155, 3}, {12, 8, 1.5, 180, 1}} {
 		rng := rand.New(rand.NewPCG(13, uint64(tt.n)))
 		found, extra := 0, 0
-		for i := range 200 {
+		for i := range samples {
 			x := make([]float64, tt.n)
 			for k := range x {
 				x[k] = math.Exp(0.1 * rng.NormFloat64())
@@ -177,9 +181,9 @@ func TestPlantedChangesAreFound(t *testing.T) {
 				extra++
 			}
 		}
-		t.Logf("%+v: found %d of 200, and more than it in %d", tt, found, extra)
-		if found < tt.least || extra > 18 {
-			t.Errorf("%+v: found in %d of 200, and more than that in %d", tt, found, extra)
+		t.Logf("%+v: found in %d of %d, and more than it in %d", tt, found, samples, extra)
+		if 200*found < tt.least*samples || 200*extra > 18*samples {
+			t.Errorf("%+v: found in %d of %d, and more than it in %d", tt, found, samples, extra)
 		}
 	}
 }

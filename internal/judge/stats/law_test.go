@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
 	"gonum.org/v1/gonum/stat/combin"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // sdm91 is the SPEC SDM91 benchmark of a Sun SPARCcenter 2000 (October 1994):
@@ -178,6 +180,7 @@ func TestUSLAgainstASearch(t *testing.T) {
 // what was planted as often as they say, and where throughput only saturates
 // no peak may be seen in more than 18 of 200.
 func TestUSLCovers(t *testing.T) {
+	ring.Long(t, "it draws hundreds of samples")
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(9, 10))
 	n := []float64{1, 5, 10, 20, 40, 60, 80, 120, 180}
@@ -454,6 +457,7 @@ func lawNoises() map[string]func(*rand.Rand) float64 {
 // have a knee, on few levels and many, on one decade and several, straight on
 // either kind of axes.
 func TestKneeFalseAlarms(t *testing.T) {
+	ring.Long(t, "it draws hundreds of samples")
 	t.Parallel()
 	const rounds = 200
 	for _, x := range [][]float64{

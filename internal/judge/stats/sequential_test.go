@@ -79,6 +79,7 @@ func TestSequentialJudge(t *testing.T) {
 	small := []float64{0.001, -0.002, 0.002, -0.001}
 	far := []float64{0.30, 0.31, 0.29, 0.30, 0.32, 0.30}
 	wild := slices.Repeat([]float64{0.10, 0, 0.11, 0.01, 0.055}, 4)
+	s := Sequential{Least: 4, Most: 30, Alpha: 0.05, Margin: 0.05} // one, so that its bounds are computed once
 	for _, c := range []struct {
 		why    string
 		d      []float64
@@ -98,14 +99,14 @@ func TestSequentialJudge(t *testing.T) {
 		{"faster, or equal: it is not worse", []float64{-0.05, -0.07, -0.045, -0.055, -0.04, -0.06}, Scheduled, false, 6, NotWorse, false},
 		{"the same, which is enough", []float64{-0.05, -0.07, -0.045, -0.055, -0.04, -0.06}, Scheduled, true, 4, NotWorse, true},
 	} {
-		s := Sequential{Least: 4, Most: 30, Alpha: 0.05, Margin: 0.05, NotWorse: c.alone}
+		s.NotWorse = c.alone
 		a, b := figures(c.d...)
 		got, err := s.Judge(a, b, false, c.end)
 		if err != nil || got.Blocks != c.blocks || got.Verdict != c.want || got.Done != c.done {
 			t.Errorf("%s: %+v, %v", c.why, got, err)
 		}
 	}
-	s := Sequential{Least: 4, Most: 30, Alpha: 0.05, Margin: 0.05}
+	s.NotWorse = false
 	if _, err := s.Judge([]float64{1}, []float64{2}, false, OutOfBudget); err == nil {
 		t.Error("one block has an interval")
 	}

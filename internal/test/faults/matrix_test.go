@@ -24,6 +24,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/harness"
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // Environment variables of the matrix: its size, short or whole, without which it
@@ -338,7 +339,7 @@ func TestMatrix(t *testing.T) {
 	if size == "" {
 		t.Skip("make faults-core runs its short part, make faults the whole")
 	}
-	t.Setenv(harness.LongVariable, "1") // whoever asks for the matrix asks for its labs
+	t.Setenv(ring.Variable, "1") // whoever asks for the matrix asks for its labs
 	m := &matrix{whole: size == "whole", labs: make(map[bool]*sharedLab), twins: make(map[string]*cell), tallies: make(map[string]*tally), awaited: make(map[string]awaited), healed: tally{verdicts: make(map[verdict]int)}}
 	var err error
 	if m.seed, err = strconv.ParseUint(os.Getenv(seedVariable), 10, 64); err != nil {

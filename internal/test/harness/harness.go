@@ -32,15 +32,12 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
-// BinaryVariable names the environment variable that holds the path of the
-// built program, and LongVariable the one that asks for the tests that take
-// long.
-const (
-	BinaryVariable = "PLIMSOLL_BINARY"
-	LongVariable   = "PLIMSOLL_LONG"
-)
+// BinaryVariable names the environment variable that holds the path of the built
+// program.
+const BinaryVariable = "PLIMSOLL_BINARY"
 
 // Suite is the whole-program tests of one test binary, with the labs that they
 // share. Its methods may be called by several tests at once.
@@ -95,13 +92,10 @@ func (s *Suite) Binary(t testing.TB) string {
 	return binary
 }
 
-// Long skips the test unless make test-long runs. What says why the test belongs
-// there.
-func (s *Suite) Long(t testing.TB, what string) {
+// Long skips the test unless make test-long runs; see ring.Long.
+func (s *Suite) Long(t testing.TB, why string) {
 	t.Helper()
-	if s.getenv(LongVariable) == "" {
-		t.Skipf("%s: make test-long runs it", what)
-	}
+	ring.Long(t, why)
 }
 
 // Able skips the test where this machine lacks something that it needs, and says
@@ -116,14 +110,8 @@ func Able(t testing.TB, err error) {
 	}
 }
 
-// Size is how much a test does of what it could do at length: short, or long
-// where the tests that take long are asked for.
-func (s *Suite) Size(short, long int) int {
-	if s.getenv(LongVariable) == "" {
-		return short
-	}
-	return long
-}
+// Size returns short in make test, and long in make test-long; see ring.Size.
+func (s *Suite) Size(short, long int) int { return ring.Size(short, long) }
 
 // Program is the program with a state directory of the test's own, in which at
 // the end of the test no lab's process may be alive; labs are taken down.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // KeepVariable names the environment variable that holds the directory in which
@@ -71,7 +73,7 @@ func (s *Suite) again(t testing.TB) string {
 		pkg = "." + pkg[at:]
 	}
 	line := ""
-	for _, name := range []string{LongVariable, MeasureVariable} {
+	for _, name := range []string{ring.Variable, MeasureVariable} {
 		if s.getenv(name) != "" {
 			line += name + "=1 "
 		}
