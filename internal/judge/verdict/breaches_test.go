@@ -58,7 +58,8 @@ func TestTheOrderOfBreaches(t *testing.T) {
 		t.Fatalf("the first step: %s, %+v", first.VerdictWhy, first.Breaches)
 	}
 	s.at(30).begin(nil)
-	s.at(31).asked("c d e", throttled)
+	// Twice as often for each object is still usual.
+	s.at(31).asked("c d e", throttled, func(b *record.Slot) { b.Throttled = 2 })
 	s.news("c d: Created Scheduled Ready")
 	s.at(32).put(&record.State{Object: "ns/c", Reason: "NotReady", Message: "a probe failed", Lost: "Ready"})
 	s.at(35).put(&record.Actor{Actor: "scheduler", Says: "the scheduler did nothing", Since: 33e6, Waiting: 1, Of: record.Noun{One: "pod", Many: "pods"}, Message: "its lease is old"})

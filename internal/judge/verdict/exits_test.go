@@ -248,7 +248,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		}, want: slo.Breached, says: "1 were dropped; all Ready: 1 of 101 did not reach it"},
 		{why: "the backlog grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
-		}, want: slo.Breached, says: "notSteady: the backlog grew throughout the hold", binds: "notSteady"},
+		}, want: slo.Breached, says: "notSteady: the backlog grew throughout the hold", binds: "notSteady", never: "; "},
 		{why: "neighbours explain a backlog that grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
 			s.busyNeighbours()
@@ -310,6 +310,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
 		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s"},
 		{why: "nothing has the milestone", goal: "Bound p99 <= 5s", tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "Bound p99 <= 5s: nothing of the step could be judged"},
+		{why: "nothing was asked for that has the milestone", goal: "Ready p99 <= 5s", want: slo.Inconclusive, says: "Ready p99 <= 5s: nothing of the step could be judged"},
 		{why: "what was made has no milestones", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.asked("service", func(b *record.Slot) { b.Units, b.Resource = 0, "Service" })
 		}, want: slo.Pass},
@@ -579,6 +580,12 @@ func TestEveryExitForStreams(t *testing.T) {
 		{why: "a place is dead, and no objective names places", goal: "errors <= 50%", tell: windowed(dead("b1")), want: slo.Breached, says: "backends failed <= 0: 1 failed: b1", binds: "backends failed <= 0: 1 failed: b1"},
 		{why: "the goal allows a dead place", goal: "errors <= 50%; backends failed <= 1", tell: windowed(dead("b1")), want: slo.Pass},
 		{why: "more places are dead than a sentence names", goal: "errors <= 50%", tell: windowed(dead("b1", "b2", "b3", "b4", "b5")), want: slo.Breached, says: "backends failed <= 0: 5 failed: b1, b2, b3 and 2 more"},
+		{why: "neighbours explain a place whose time was over", goal: "errors <= 50%", tell: func(s *story) {
+			s.windows(func(_ int, w *plant) {
+				w.ByPlace, w.FailedByPlace, w.Failed = map[string]int{"b0": 100}, map[string]int{"b1": 1}, map[string]int{record.FailedTimeout: 1}
+			})
+			s.busyNeighbours()
+		}, want: slo.Invalid, says: "this says nothing of the target: backends failed <= 0: 1 failed: b1"},
 		{why: "neighbours do not explain a place that refuses", goal: "errors <= 50%", tell: func(s *story) {
 			s.windows(dead("b1"))
 			s.busyNeighbours()
