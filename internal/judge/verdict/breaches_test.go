@@ -57,6 +57,7 @@ func TestTheOrderOfBreaches(t *testing.T) {
 	if first.Verdict != slo.Pass || len(first.Breaches) != 1 || first.Breaches[0].Usual || first.Conditions == nil || first.Conditions.NormalStep != 0 {
 		t.Fatalf("the first step: %s, %+v", first.VerdictWhy, first.Breaches)
 	}
+	s.at(25).put(&record.StepEvent{Phase: record.PhaseReset})
 	s.at(30).begin(nil)
 	// Twice as often for each object is still usual.
 	s.at(31).asked("c d e", throttled, func(b *record.Slot) { b.Throttled = 2 })
