@@ -18,6 +18,7 @@ const neighbourVariable = "PLIMSOLL_TEST_NEIGHBOUR"
 
 // TestBusyNeighbour is no test: it is what other programs on the machine do.
 func TestBusyNeighbour(t *testing.T) {
+	suite.Long(t, "it keeps the processors busy")
 	if os.Getenv(neighbourVariable) == "" {
 		t.Skip("it keeps a processor busy for another test")
 	}

@@ -30,7 +30,8 @@ type outcome struct {
 // not exist, so that no lab comes up. Of its clock it uses a twentieth.
 func inMemory(t *testing.T, env map[string]string, args ...string) process.Process {
 	t.Helper()
-	state, began := t.TempDir(), time.Now()
+	state, now := t.TempDir(), time.Now
+	began := now()
 	return process.Process{
 		Args:       args,
 		Executable: filepath.Join(state, "no-such-program"),
@@ -48,7 +49,7 @@ func inMemory(t *testing.T, env map[string]string, args ...string) process.Proce
 		Signals: make(chan os.Signal),
 		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
 		Used: func() (record.Reading, error) {
-			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
+			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": now().Sub(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
 		},
 		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
 	}

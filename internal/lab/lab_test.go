@@ -305,6 +305,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestDownWaitsItsTurn(t *testing.T) {
+	suite.Long(t, "it waits for another process")
 	for _, tt := range []struct {
 		private bool
 		why     string

@@ -215,6 +215,7 @@ func TestParseCmdline(t *testing.T) {
 }
 
 func TestProcessesEnd(t *testing.T) {
+	suite.Long(t, "it waits for processes to end")
 	self := process{pid: os.Getpid()}
 	if !self.ended() {
 		t.Error("a process that started at another time is not this one")

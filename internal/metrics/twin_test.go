@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // varied is a run directory whose scrapes hold values of every kind, gaps, and series
@@ -87,6 +89,7 @@ func TestPromtoolSeesTheSameSamples(t *testing.T) {
 // left out: a range does not hold a sample at its very begin any more, and a regular
 // expression's dot matches a line break.
 func TestPrometheusAnswersTheSame(t *testing.T) {
+	ring.Long(t, "it runs a Prometheus")
 	prometheus := program(t, "prometheus")
 	f := varied(t)
 	s := f.open()

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // sh starts a shell that dies with the test.
@@ -118,6 +120,7 @@ func TestATieIsDeadly(t *testing.T) {
 }
 
 func TestKillAllTakesWhatItStarted(t *testing.T) {
+	ring.Long(t, "it waits for processes to end")
 	lines := make(chan string, 2)
 	p := sh(t, How{Name: "it", Output: func(out io.Reader) {
 		text, _ := io.ReadAll(out)
@@ -141,6 +144,7 @@ func TestKillAllTakesWhatItStarted(t *testing.T) {
 
 // Where it runs and what it used is what was asked for.
 func TestPlaceAndUsage(t *testing.T) {
+	ring.Long(t, "it waits for processes to end")
 	p := sh(t, How{Name: "it", CPUs: []int{0}}, "while :; do :; done")
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if list := regexp.MustCompile(`Cpus_allowed_list:\s*(\S+)`).FindStringSubmatch(string(status)); err != nil || list == nil || list[1] != "0" {

@@ -5,9 +5,12 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 func TestUsageOfOurselves(t *testing.T) {
+	ring.Long(t, "it measures processor time")
 	before, err := Read(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +37,7 @@ func TestUsageOfOurselves(t *testing.T) {
 }
 
 func TestUsageOfAnother(t *testing.T) {
+	ring.Long(t, "it measures processor time")
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
 		t.Skip("no shell: ", err)

@@ -26,6 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/test/ring"
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
@@ -163,7 +164,17 @@ const wide = `(() => {
 	return [over > 0 ? 'page by ' + over : '', ...out.map(e => e.tagName + '.' + e.className)].filter(Boolean)
 })()`
 
+// A page draws its charts in Chromium, on a desk and on a phone: the smoke test of
+// that part.
+func TestAPageInABrowser(t *testing.T) {
+	ctx := newBrowser(t)
+	dirs := map[string]record.Dir{"goals": pages(t)["goals"]}
+	must(t, WriteFile(dirs["goals"], observe.Pods()))
+	everyChartIsDrawn(newTab(t, ctx), dirs)
+}
+
 func TestInABrowser(t *testing.T) {
+	ring.Long(t, "it draws and operates every kind of page")
 	ctx := newBrowser(t)
 	dirs := pages(t)
 	for _, dir := range dirs {

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // A file system that is frozen keeps no removal waiting, and the removal is made
 // once it answers.
 func TestAFrozenFileSystemIsLeft(t *testing.T) {
+	ring.Long(t, "it freezes a file system")
 	dir := t.TempDir()
 	image, at := filepath.Join(dir, "image"), filepath.Join(dir, "mounted")
 	if err := os.Mkdir(at, 0o700); err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // share is a type that reads itself from text, such as "5%".
@@ -200,6 +202,7 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 func TestHostileFilesEndSoon(t *testing.T) {
+	ring.Long(t, "it measures how long hostile files take")
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c <= 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))

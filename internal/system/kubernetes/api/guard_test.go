@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"plimsoll.dev/plimsoll/internal/record"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // heard is a Handler that notes what it takes in.
@@ -129,6 +131,7 @@ func (tr *guardTrial) reconcile(t *testing.T) {
 // News that is told twice, out of order, or that a list has told of, is taken in once,
 // and what a list shows beyond it is corrected and counted.
 func TestWhatAWatchHasBroughtIsHeldAgainstAList(t *testing.T) {
+	ring.Long(t, "it waits for late watches")
 	t.Parallel()
 	for _, tt := range []struct {
 		why         string

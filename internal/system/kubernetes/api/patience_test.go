@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // failsFirst is a server whose first answers are fail's, and the following ones
@@ -66,6 +68,7 @@ func answers(code int, after string) http.HandlerFunc {
 // What passes is waited out, whoever asks: the API's own types as well as requests
 // that are made here.
 func TestWhatPassesIsWaitedOut(t *testing.T) {
+	ring.Long(t, "it waits for pauses of seconds")
 	t.Parallel()
 	for _, tt := range []struct {
 		why   string
@@ -156,6 +159,7 @@ func TestACreationThatWasOvertakenIsMadeAgain(t *testing.T) {
 // Patience ends: by its bound, with the caller, and at once where nothing changes
 // by waiting.
 func TestPatienceEnds(t *testing.T) {
+	ring.Long(t, "it waits for pauses of seconds")
 	t.Parallel()
 	silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	c, _ := failsFirst(t, 1<<40, silent)

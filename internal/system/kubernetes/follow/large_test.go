@@ -21,12 +21,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
 	"plimsoll.dev/plimsoll/internal/test/harness"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // Objects of a megabyte each take what is kept of each, and not what they are: when
 // they are listed, when a watch tells of them, and when a list shows what no watch has
 // told of.
 func TestLargeObjectsAreNotKept(t *testing.T) {
+	ring.Long(t, "it measures memory")
 	// Fewer objects show what is kept of them; what a garbage collector has not taken
 	// away yet may be as much as they are.
 	const size, most, bound = 1 << 20, 1000, 256 << 20

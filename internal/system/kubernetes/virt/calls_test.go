@@ -17,6 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // callsTo is what calls servers, through the API server at an address if there is one.
@@ -101,6 +103,7 @@ func TestCalls(t *testing.T) {
 
 // From this machine, what cannot be reached says what would.
 func TestCallsFromHere(t *testing.T) {
+	ring.Long(t, "it waits for calls that time out")
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -18,6 +18,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 func binary(t *testing.T) Binary {
@@ -201,6 +203,7 @@ func run(t *testing.T, b Binary, job string, reports int) (*Process, Report) {
 
 // Quantiles of merged bins are those that fio itself tells of one client.
 func TestRealFioAgrees(t *testing.T) {
+	ring.Long(t, "it runs fio in depth")
 	t.Parallel()
 	b := binary(t)
 	dir := t.TempDir()
@@ -255,6 +258,7 @@ func TestRealFioAgrees(t *testing.T) {
 
 // What goes wrong under fio is told by its kind.
 func TestFailuresAreTold(t *testing.T) {
+	ring.Long(t, "it runs fio in depth")
 	t.Parallel()
 	b := binary(t)
 	dir := t.TempDir()

@@ -54,6 +54,7 @@ func short(address string) load.Plan {
 
 // An answer may come in pieces cut anywhere.
 func TestAnswersInPieces(t *testing.T) {
+	suite.Long(t, "its servers pause")
 	t.Parallel()
 	address := each(t, func(c *net.TCPConn, n int) bool {
 		at := n % len(answer)
@@ -82,6 +83,7 @@ const (
 
 // What ends a connection, and what is then counted.
 func TestEndsOfConnections(t *testing.T) {
+	suite.Long(t, "its servers pause")
 	t.Parallel()
 	reset := func(c *net.TCPConn) bool {
 		_ = c.SetLinger(0)
@@ -314,6 +316,7 @@ func TestSecureConnections(t *testing.T) {
 
 // The slowest requests and those that failed are told by themselves.
 func TestSingleRequests(t *testing.T) {
+	suite.Long(t, "its servers pause")
 	t.Parallel()
 	var asked atomic.Int64
 	p := short(each(t, func(c *net.TCPConn, _ int) bool {
