@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
@@ -421,9 +422,11 @@ func (t *describedTarget) Close(done context.Context) error {
 	show, end := t.progress()
 	defer end()
 	show("removing what the run has made")
+	var shower sync.WaitGroup
+	defer shower.Wait() // else it could show a removal that is over
 	over := make(chan struct{})
 	defer close(over)
-	go func() {
+	shower.Go(func() {
 		tick := time.NewTicker(removalShown)
 		defer tick.Stop()
 		for {
@@ -436,7 +439,7 @@ func (t *describedTarget) Close(done context.Context) error {
 				return
 			}
 		}
-	}()
+	})
 	return t.Instance.Close(done)
 }
 
