@@ -18,7 +18,7 @@ type slowRemoval struct {
 func (slowRemoval) Progress() system.Progress { return system.Progress{Left: 1} }
 
 func (s slowRemoval) Close(context.Context) error {
-	time.Sleep(s.takes)
+	<-time.After(s.takes)
 	return nil
 }
 
