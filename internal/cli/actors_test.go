@@ -1,7 +1,6 @@
-package cli
+package cli_test
 
 import (
-	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,29 +9,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
-
-// componentOf is the process of a component of a lab.
-func componentOf(t *testing.T, p *harness.Program, lab, component string) int {
-	t.Helper()
-	var status struct {
-		Components []struct {
-			Name string
-			PID  int
-		}
-	}
-	if err := json.Unmarshal([]byte(p.Run(t, "lab", "status", lab, "-o", "json").Stdout), &status); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range status.Components {
-		if c.Name == component && c.PID > 0 {
-			return c.PID
-		}
-	}
-	t.Fatalf("lab %s has no process of %s", lab, component)
-	return 0
-}
 
 // Whoever the load waits for is stopped or killed while it is made: that is the first
 // sentence of what broke, and ends the waiting within half a minute.
@@ -83,7 +62,7 @@ func TestWhoeverDoesNothingIsNamed(t *testing.T) {
 			if suite.Size(0, 1) == 0 { // it is named before the time of the step is over
 				timeout, args, ready = "10s", []string{"--levels", "8", "--pace", "4"}, 20
 			}
-			pid := componentOf(t, p, "dead", tt.component)
+			pid := e2e.ComponentOf(t, p, "dead", tt.component)
 			workload := "node-density"
 			if tt.component == "kube-controller-manager" {
 				workload = writeWorkload(t, p.Dir, "deployed", "", nil, deployment)
@@ -157,7 +136,7 @@ func TestCleanNamesADeadControllerManager(t *testing.T) {
 	if got := p.Run(t, "lab", "up", "dead", "--nodes", "2"); got.Code != process.ExitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	pid := componentOf(t, p, "dead", "kube-controller-manager")
+	pid := e2e.ComponentOf(t, p, "dead", "kube-controller-manager")
 	s := p.Start(t, "sweep", "node-density", "--lab", "dead", "--levels", "10", "--hold", "1m", "--out", "out")
 	harness.Await(t, "some that are ready", func() bool {
 		return p.Count("out", func(e record.Event) bool {

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -17,16 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -78,7 +76,7 @@ func TestCheckPredictsTheDemo(t *testing.T) {
 // What is predicted is what a run then finds, in the same words.
 func TestPredictionAndRunAgree(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	withQuota(t, p, "twenty", 20)
 	tests := []struct {
 		args   []string
@@ -130,7 +128,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 func withQuota(t *testing.T, p *harness.Program, name string, pods int64) {
 	t.Helper()
 	ctx := context.Background()
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -163,30 +161,11 @@ func withQuota(t *testing.T, p *harness.Program, name string, pods int64) {
 	}
 }
 
-// labClient is a client with all rights on a lab.
-func labClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *dynamic.DynamicClient) {
-	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	typed, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return typed, untyped
-}
-
 // inventory is every object of a cluster with its version, but for what changes
 // by itself.
 func inventory(t *testing.T, kubeconfig string) map[string]string {
 	t.Helper()
-	typed, untyped := labClient(t, kubeconfig)
+	typed, untyped := e2e.LabClient(t, kubeconfig)
 	_, lists, err := typed.Discovery().ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +200,7 @@ func inventory(t *testing.T, kubeconfig string) map[string]string {
 func asUser(t *testing.T, p *harness.Program, name string, rules ...rbacv1.PolicyRule) string {
 	t.Helper()
 	ctx := context.Background()
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := typed.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -260,7 +239,7 @@ func asUser(t *testing.T, p *harness.Program, name string, rules ...rbacv1.Polic
 // what it may not read is unknown.
 func TestCheckOnlyReads(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	reader := asUser(t, p, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
 	nobody := asUser(t, p, "nobody")
 	before := inventory(t, p.Kubeconfig)
@@ -308,8 +287,8 @@ func TestCheckOnlyReads(t *testing.T) {
 // What an earlier run has left is told, with the command that removes it.
 func TestCheckTellsOfLeftovers(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
-	typed, _ := labClient(t, p.Kubeconfig)
+	p := suite.Lab(t, e2e.WideLab()...)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "node-density-x-0", Labels: map[string]string{"app.kubernetes.io/managed-by": "plimsoll", "plimsoll.dev/run": "0badcafe"}}}
 	if _, err := typed.CoreV1().Namespaces().Create(context.Background(), left, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -338,7 +317,7 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 	if got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "these nodes are simulated, and fetch no images") {
 		t.Errorf("a goal that simulated nodes cannot reach: %d\n%s", got.Code, got.Stderr)
 	}
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	ctx := context.Background()
 	// A node without a kubelet, real or simulated, is never ready.
 	if err := typed.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -380,21 +359,12 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	}
 }
 
-// onRealNode is the program with a lab of one real node that has 5 addresses
-// for pods. It skips the test on a machine that cannot have a real node.
-func onRealNode(t *testing.T) *harness.Program {
-	t.Helper()
-	_, err := realnode.Check()
-	harness.Able(t, err)
-	return suite.Lab(t, "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29")
-}
-
 // On a real node, whose network plug-in keeps to the node's range of addresses,
 // the run ends where the range does, in the plug-in's own words.
 func TestPodAddressesOfARealNode(t *testing.T) {
 	suite.Long(t, "a real node is brought up and filled")
 	t.Parallel()
-	p := onRealNode(t)
+	p := e2e.OnRealNode(t, suite)
 	// What its node cannot run is said before anything is made.
 	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
 		t.Errorf("a lab made without PostgreSQL: %d\n%s", got.Code, got.Stderr)

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -9,22 +9,25 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // offered is what a shell offers next, without descriptions.
 func offered(t *testing.T, env map[string]string, line ...string) (words []string) {
 	t.Helper()
-	got := command(t, env, append([]string{"__complete"}, line...)...)
-	for word := range strings.Lines(got.stdout) {
+	got := e2e.Command(t, env, append([]string{"__complete"}, line...)...)
+	for word := range strings.Lines(got.Stdout) {
 		if word = strings.TrimSuffix(word, "\n"); strings.HasPrefix(word, ":") {
 			return words
 		}
 		word, _, _ = strings.Cut(word, "\t")
 		words = append(words, word)
 	}
-	t.Errorf("%q ends without a directive:\n%s%s", line, got.stdout, got.stderr)
+	t.Errorf("%q ends without a directive:\n%s%s", line, got.Stdout, got.Stderr)
 	return nil
 }
 
@@ -87,51 +90,51 @@ func TestCompletion(t *testing.T) {
 // What prints JSON prints its errors as JSON too, and nothing else on standard
 // output.
 func TestJSONEverywhere(t *testing.T) {
-	onVirtualClock(t, func(t *testing.T) {
-		dir, ran := measured(t, "sweep", "simulated", "--levels", "3", "-o", "json")
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		dir, ran := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "3", "-o", "json")
 		for _, c := range []struct {
 			why  string
-			got  outcome
+			got  harness.Outcome
 			code int
 			want func(v any) bool
 		}{
 			{"a result, with where its record is", ran, process.ExitHeld, func(v any) bool {
 				return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass"
 			}},
-			{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
-			{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), process.ExitHeld, func(v any) bool {
+			{"a result that is judged again", e2e.Command(t, nil, "analyze", dir, "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
+			{"the workloads", e2e.Command(t, nil, "workloads", "list", "-o", "json"), process.ExitHeld, func(v any) bool {
 				return slices.ContainsFunc(v.([]any), func(w any) bool { return w.(map[string]any)["name"] == "node-density" })
 			}},
-			{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), process.ExitHeld, func(v any) bool {
+			{"a workload", e2e.Command(t, nil, "workloads", "show", "simulated", "-o", "json"), process.ExitHeld, func(v any) bool {
 				axis := v.(map[string]any)["axes"].([]any)[0].(map[string]any)
 				return axis["name"] == "objects" && axis["from"] == 10.0 && axis["hold"] == 0.05
 			}},
-			{"the signatures", command(t, nil, "signatures", "list", "-o", "json"), process.ExitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
-			{"a signature", command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), process.ExitHeld, func(v any) bool {
+			{"the signatures", e2e.Command(t, nil, "signatures", "list", "-o", "json"), process.ExitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
+			{"a signature", e2e.Command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), process.ExitHeld, func(v any) bool {
 				return v.(map[string]any)["signatures"].([]any)[0].(map[string]any)["name"] == "too-many-pods"
 			}},
-			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), process.ExitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
-			{"no cluster to be cleaned", command(t, nil, "clean", "--force", "-o", "json"), process.ExitUsage, failed("which cluster?", "give --kubeconfig")},
-			{"nothing to be cleaned", command(t, nil, "clean", "--dry-run", "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
-			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("a lab without nodes", "")},
-			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), process.ExitUsage, failed(`no signature "x"`, "")},
-			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), process.ExitUsage, failed("unknown flag", "--from")},
-			{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from 0", "")},
-			{"a lab that cannot come up", command(t, nil, "limit", "node-density", "-o", "json"), process.ExitCouldNotRun, failed("private lab", "")},
+			{"a workload that there is not", e2e.Command(t, nil, "workloads", "show", "simulatd", "-o", "json"), process.ExitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
+			{"no cluster to be cleaned", e2e.Command(t, nil, "clean", "--force", "-o", "json"), process.ExitUsage, failed("which cluster?", "give --kubeconfig")},
+			{"nothing to be cleaned", e2e.Command(t, nil, "clean", "--dry-run", "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
+			{"a lab without nodes", e2e.Command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("a lab without nodes", "")},
+			{"a signature that there is not", e2e.Command(t, nil, "signatures", "show", "x", "--output=json"), process.ExitUsage, failed(`no signature "x"`, "")},
+			{"a flag that there is not", e2e.Command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), process.ExitUsage, failed("unknown flag", "--from")},
+			{"a plan with a mistake", e2e.Command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from 0", "")},
+			{"a lab that cannot come up", e2e.Command(t, nil, "limit", "node-density", "-o", "json"), process.ExitCouldNotRun, failed("private lab", "")},
 		} {
 			var v any
-			if err := json.Unmarshal([]byte(c.got.stdout), &v); err != nil || c.got.code != c.code {
-				t.Errorf("%s: exit code %d, want %d, %v:\n%s%s", c.why, c.got.code, c.code, err, c.got.stdout, c.got.stderr)
+			if err := json.Unmarshal([]byte(c.got.Stdout), &v); err != nil || c.got.Code != c.code {
+				t.Errorf("%s: exit code %d, want %d, %v:\n%s%s", c.why, c.got.Code, c.code, err, c.got.Stdout, c.got.Stderr)
 				continue
 			}
 			document, _ := v.(map[string]any)
 			if e, ok := document["exitCode"]; ok && e != float64(c.code) || !c.want(v) {
-				t.Errorf("%s: %s", c.why, c.got.stdout)
+				t.Errorf("%s: %s", c.why, c.got.Stdout)
 			}
 		}
 		// Where nobody asked for it there is none.
-		if got := command(t, nil, "workloads", "show", "simulatd"); got.stdout != "" {
-			t.Errorf("an error on standard output: %s", got.stdout)
+		if got := e2e.Command(t, nil, "workloads", "show", "simulatd"); got.Stdout != "" {
+			t.Errorf("an error on standard output: %s", got.Stdout)
 		}
 	})
 }
@@ -141,16 +144,16 @@ func failed(what, hint string) func(any) bool {
 		m := v.(map[string]any)
 		text, _ := m["error"].(string)
 		said, _ := m["hint"].(string)
-		return m["schema"] == failureSchema && strings.Contains(text, what) && strings.Contains(said, hint)
+		return m["schema"] == cli.FailureSchema && strings.Contains(text, what) && strings.Contains(said, hint)
 	}
 }
 
 // The defaults of each axis are shown with it.
 func TestWorkloadsShowTheDefaultsOfAxes(t *testing.T) {
-	got := command(t, nil, "workloads", "show", "simulated")
+	got := e2e.Command(t, nil, "workloads", "show", "simulated")
 	for _, want := range []string{"by default --from 10 --step 10 --max 1000 --resolution 1 --hold 50ms", "by default --from 50 --step 50 --max 1000 --resolution 10 --hold 2s", "goals, the headline first:"} {
-		if !strings.Contains(got.stdout, want) {
-			t.Errorf("%q is not shown:\n%s", want, got.stdout)
+		if !strings.Contains(got.Stdout, want) {
+			t.Errorf("%q is not shown:\n%s", want, got.Stdout)
 		}
 	}
 }

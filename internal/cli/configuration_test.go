@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // kubeBurner is a configuration in kube-burner's format with three jobs, of which the
@@ -85,7 +86,7 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 // for, its thresholds as objectives, and nothing left.
 func TestAConfigurationRunsAsItStands(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	writeFiles(t, p.Dir, kubeBurner)
 	p.Env = append(p.Env, "TEAM=x", "ITERATIONS=99")
 	writeFiles(t, p.Dir, map[string]string{"data.yml": "ITERATIONS: 3\nUNUSED: {a: b}\n"})
@@ -211,7 +212,7 @@ var workingJobs = map[string]string{
 // it is accounted for, what is deleted is not missed, and nothing of others is touched.
 func TestJobsThatWorkOnObjects(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, workingJobs)
 	got := p.RunTo(t, "r", "sweep", "./work.yml", "--axis", "jobs", "--levels", "1,2,3,4,5,6", "--set", "TEAM=x", "--lab", p.Lab, "--hold", "50ms")
@@ -248,7 +249,7 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 func TestNamespacesThatChurn(t *testing.T) {
 	suite.Long(t, "it waits for the ends of namespaces")
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, map[string]string{"spaces.yml": `jobs:
 - name: spaces
@@ -345,7 +346,7 @@ func isOf(typ string, value any) bool {
 // kube-burner's own command has its flags, its documents and its exit codes.
 func TestKubeBurnerInit(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, map[string]string{
 		"bound.yml":    "global:\n  measurements:\n  - {name: podLatency, thresholds: [{conditionType: Ready, metric: P99, threshold: 1us}]}\njobs:\n- {name: more, qps: 100, burst: 9, namespace: 'b-{{ .SUFFIX }}', objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}]}\n",
@@ -387,7 +388,7 @@ func TestKubeBurnerInit(t *testing.T) {
 func TestKubeBurnerInitThatTakesTooLong(t *testing.T) {
 	suite.Long(t, "it waits for a timeout")
 	t.Parallel()
-	p := suite.Lab(t, smallLab...) // 45 places
+	p := suite.Lab(t, e2e.SmallLab()...) // 45 places
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, map[string]string{"full.yml": "global: {measurements: [{name: podLatency}]}\njobs:\n- {name: more, qps: 500, burst: 99, namespace: full, objects: [{objectTemplate: templates/pod.yml, replicas: 60, inputVars: {n: 1}}]}\n"})
 	got := p.RunTo(t, "r", "kube-burner", "init", "-c", "full.yml", "--lab", p.Lab, "--local-indexing", "--metrics-directory", "m", "--timeout", "4s", "--allow-missing")
@@ -460,7 +461,7 @@ func TestKubeBurnerMeasuresOtherObjects(t *testing.T) {
 // Its iterations are an axis: a level says how many fit, and why no more do.
 func TestIterationsOfAConfiguration(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...) // 45 places
+	p := suite.Lab(t, e2e.SmallLab()...) // 45 places
 	writeFiles(t, p.Dir, kubeBurner)
 	got := p.RunTo(t, "r", "sweep", "./mixed.yml", "--axis", "iterations", "--levels", "20,21", "--set", "ITERATIONS=2", "--set", "TEAM=x", "--lab", p.Lab, "--hold", "200ms")
 	// The job before it makes 2 iterations of 2 pods; an iteration of the last has 2.

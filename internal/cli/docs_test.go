@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -81,9 +83,9 @@ func TestDocumentedSimulations(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(line, func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
-				if _, got := measured(t, strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")...); got.code != code {
-					t.Errorf("exit code %d, want %d\n%s%s", got.code, code, got.stdout, got.stderr)
+			e2e.OnVirtualClock(t, func(t *testing.T) {
+				if _, got := e2e.Measured(t, suite, strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")...); got.Code != code {
+					t.Errorf("exit code %d, want %d\n%s%s", got.Code, code, got.Stdout, got.Stderr)
 				}
 			})
 		})
@@ -140,7 +142,7 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 	}
 
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	t.Cleanup(func() { p.Run(t, "lab", "down") })
 	// What the commands name: the program, a cluster, a host that was saved,
 	// files.
@@ -190,7 +192,7 @@ func TestDocumentedCommands(t *testing.T) {
 	// Commands that are only parsed find a cluster and a lab that do not answer,
 	// and no place for a lab of their own.
 	withDefault := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default")})
-	parsed := func(line string, further ...string) outcome {
+	parsed := func(line string, further ...string) harness.Outcome {
 		args, _, _ := shell(strings.Replace(line, "bin/plimsoll", "./arguments", 1))
 		args = bytes.ReplaceAll(args, []byte(".kube/config\x00"), []byte("away\x00"))
 		args = bytes.ReplaceAll(args, []byte("\x00examples/"), []byte("\x00../../examples/"))
@@ -199,7 +201,7 @@ func TestDocumentedCommands(t *testing.T) {
 		if strings.Contains(line, "--lab default") {
 			env["XDG_STATE_HOME"] = withDefault
 		}
-		return command(t, env, append(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00"), further...)...)
+		return e2e.Command(t, env, append(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00"), further...)...)
 	}
 	for _, row := range table {
 		if !slices.Contains(lines, row.line) {
@@ -217,8 +219,8 @@ func TestDocumentedCommands(t *testing.T) {
 		if strings.Contains(row.line, " kube-burner ") {
 			want = 1 // as kube-burner has it
 		}
-		if got := parsed(row.line); got.code != want {
-			t.Errorf("%s (not run: %s): exit code %d, want %d where there is no lab\n%s", row.line, row.notRun, got.code, want, got.stderr)
+		if got := parsed(row.line); got.Code != want {
+			t.Errorf("%s (not run: %s): exit code %d, want %d where there is no lab\n%s", row.line, row.notRun, got.Code, want, got.Stderr)
 		}
 	}
 	for _, line := range lines {
@@ -230,8 +232,8 @@ func TestDocumentedCommands(t *testing.T) {
 		if of[1] != "" {
 			further = []string{"--dry-run"}
 		}
-		if got := parsed(line, further...); got.code != process.ExitHeld {
-			t.Errorf("%s %s: exit code %d\n%s", line, strings.Join(further, " "), got.code, got.stderr)
+		if got := parsed(line, further...); got.Code != process.ExitHeld {
+			t.Errorf("%s %s: exit code %d\n%s", line, strings.Join(further, " "), got.Code, got.Stderr)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"os"
@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // haproxies are the processes of a program's HAProxy.
 func haproxies(t *testing.T, p *harness.Program) (pids []int) {
 	t.Helper()
-	processes, _ := inRooms(t, p, "routers")
+	processes, _ := e2e.InRooms(t, p, "routers")
 	for _, line := range processes {
 		dir := filepath.Dir(strings.Fields(line)[0])
 		if text, err := os.ReadFile(filepath.Join(dir, "comm")); err == nil && strings.TrimSpace(string(text)) == "haproxy" {
@@ -30,7 +31,7 @@ func haproxies(t *testing.T, p *harness.Program) (pids []int) {
 }
 
 // bricks are the processes that serve a program's volumes.
-func bricks(_ *testing.T, p *harness.Program) []int { return glusters(p, "glusterfsd") }
+func bricks(_ *testing.T, p *harness.Program) []int { return e2e.Glusters(p, "glusterfsd") }
 
 // What is loaded stands still for 3 s of a hold of 8 s. Each load of requests finds it,
 // by a schedule and in a closed loop.
@@ -39,16 +40,16 @@ func TestAFreezeIsFoundInEveryLoad(t *testing.T) {
 	small := []string{"--set", "volumes=1", "--set", "size=16MiB", "--set", "drive=false"}
 	for _, tt := range []struct {
 		workload     string
-		program      func(*testing.T) *harness.Program
+		program      func(*testing.T, *harness.Suite) *harness.Program
 		servers      func(*testing.T, *harness.Program) []int
 		open, closed []string
 	}{
-		{"router", routerProgram, haproxies, []string{"--axis", "rate", "--levels", "200"}, []string{"--levels", "4"}},
-		{"io-volumes", glusterProgram, bricks, append([]string{"--axis", "rate", "--levels", "200"}, small...), append([]string{"--levels", "1"}, small[2:]...)},
-		{"small-files", glusterProgram, bricks, []string{"--axis", "rate", "--levels", "200"}, []string{"--axis", "workers", "--levels", "2"}},
+		{"router", e2e.RouterProgram, haproxies, []string{"--axis", "rate", "--levels", "200"}, []string{"--levels", "4"}},
+		{"io-volumes", e2e.GlusterProgram, bricks, append([]string{"--axis", "rate", "--levels", "200"}, small...), append([]string{"--levels", "1"}, small[2:]...)},
+		{"small-files", e2e.GlusterProgram, bricks, []string{"--axis", "rate", "--levels", "200"}, []string{"--axis", "workers", "--levels", "2"}},
 	} {
 		t.Run(tt.workload, func(t *testing.T) {
-			p := tt.program(t)
+			p := tt.program(t, suite)
 			for _, loop := range []string{"open", "closed"} {
 				args := tt.open
 				if loop == "closed" {
@@ -56,7 +57,7 @@ func TestAFreezeIsFoundInEveryLoad(t *testing.T) {
 				}
 				out := tt.workload + "-" + loop
 				s := p.Start(t, append([]string{"sweep", tt.workload, "--repeat", "1", "--hold", "8s", "--out", out}, args...)...)
-				harness.Await(t, "a window on record", func() bool { return windows(p, out) >= 4 })
+				harness.Await(t, "a window on record", func() bool { return e2e.Windows(p, out) >= 4 })
 				pids := tt.servers(t, p)
 				if len(pids) == 0 {
 					t.Fatalf("%s: nothing serves", out)

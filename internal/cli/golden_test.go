@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -13,12 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
@@ -33,11 +35,11 @@ func TestGoldenHelp(t *testing.T) {
 	t.Parallel()
 	stop := process.NewInterrupts(nil, func(string, ...any) {})
 	defer stop.Close()
-	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
+	root := cli.NewRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	var text strings.Builder
 	var visit func(c *cobra.Command, path ...string)
 	visit = func(c *cobra.Command, path ...string) {
-		text.WriteString(transcript(t, "", append(path, "--help")...) + "\n")
+		text.WriteString(e2e.Transcript(t, "", append(path, "--help")...) + "\n")
 		for _, sub := range c.Commands() {
 			visit(sub, append(path[:len(path):len(path)], sub.Name())...)
 		}
@@ -45,7 +47,7 @@ func TestGoldenHelp(t *testing.T) {
 	visit(root)
 	// A workload's name shows the flags of its own target.
 	for _, name := range []string{"node-density", "gluster-volumes", "router"} {
-		text.WriteString(transcript(t, "", "limit", name, "--help") + "\n")
+		text.WriteString(e2e.Transcript(t, "", "limit", name, "--help") + "\n")
 	}
 	// The facts that targets declare are theirs: another target changes nothing here.
 	help := text.String()
@@ -84,21 +86,21 @@ func TestGoldenWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := strings.Split(command(t, nil, "workloads", "list").stdout, "\n")
+	list := strings.Split(e2e.Command(t, nil, "workloads", "list").Stdout, "\n")
 	for _, w := range builtIn(t) {
 		if !slices.ContainsFunc(list, func(line string) bool { return strings.Join(strings.Fields(line), " ") == w.Name+" "+w.Help }) {
 			t.Errorf("%s is not listed with its help:\n%s", w.Name, strings.Join(list, "\n"))
 		}
-		text := transcript(t, "", "workloads", "show", w.Name) + "\n"
+		text := e2e.Transcript(t, "", "workloads", "show", w.Name) + "\n"
 		for _, a := range w.Axes {
-			text += transcript(t, "", "limit", w.Name, "--axis", a.Name, "--dry-run") + "\n"
+			text += e2e.Transcript(t, "", "limit", w.Name, "--axis", a.Name, "--dry-run") + "\n"
 		}
-		text += transcript(t, "", "sweep", w.Name, "--levels", "1,2", "--dry-run") + "\n" +
-			transcript(t, "", "ab", w.Name, "--level", "2", "--arm", "a:", "--arm", "b:", "--dry-run") + "\n"
+		text += e2e.Transcript(t, "", "sweep", w.Name, "--levels", "1,2", "--dry-run") + "\n" +
+			e2e.Transcript(t, "", "ab", w.Name, "--level", "2", "--arm", "a:", "--arm", "b:", "--dry-run") + "\n"
 		// What a cluster, or volumes, are found to be differs; see below. A path runs
 		// in this machine's kernel, whose version a check prints.
 		if !slices.Contains([]string{"kubernetes", "kubevirt", "volumes"}, w.Target.Name) {
-			text += strings.ReplaceAll(transcript(t, "", "check", w.Name), telemetry.Host().Kernel, "KERNEL") + "\n"
+			text += strings.ReplaceAll(e2e.Transcript(t, "", "check", w.Name), telemetry.Host().Kernel, "KERNEL") + "\n"
 		}
 		golden.Check(t, *update, dir+"/"+w.Name+".txt", []byte(text))
 		files = slices.DeleteFunc(files, func(file string) bool { return filepath.Base(file) == w.Name+".txt" })
@@ -117,7 +119,7 @@ func TestGoldenDryRuns(t *testing.T) {
 		"limit node-density --kubeconfig kubeconfig --context prod --guard nodesNotReady=1 --guard apiErrors=5%",
 		"sweep vm-zones --levels 1 --lab vms -o json",
 	} {
-		text.WriteString(transcript(t, "", append(strings.Fields(line), "--dry-run")...) + "\n")
+		text.WriteString(e2e.Transcript(t, "", append(strings.Fields(line), "--dry-run")...) + "\n")
 	}
 	golden.Check(t, *update, "dry-run.txt", []byte(text.String()))
 }
@@ -136,7 +138,7 @@ func TestGoldenChecks(t *testing.T) {
 		if w.Target.Name == "kubernetes" || w.Target.Name == "kubevirt" {
 			args := []string{"check", w.Name, "--lab", "l"}
 			got := p.Run(t, args...)
-			lab.WriteString(shown("", args, outcome{got.Code, got.Stdout, got.Stderr}) + "\n")
+			lab.WriteString(e2e.Shown("", args, got) + "\n")
 		}
 	}
 	text := lab.String()
@@ -158,9 +160,9 @@ func TestGoldenChecksOfVolumes(t *testing.T) {
 	var list []ceiling.Check
 	for _, name := range []string{"gluster-restart", "gluster-volumes"} {
 		var found ceiling.Check
-		got := command(t, nil, "check", name, "--set", "memory=4GiB", "-o", "json")
-		if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
-			t.Fatalf("%v\n%s%s", err, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, "check", name, "--set", "memory=4GiB", "-o", "json")
+		if err := json.Unmarshal([]byte(got.Stdout), &found); err != nil {
+			t.Fatalf("%v\n%s%s", err, got.Stdout, got.Stderr)
 		}
 		found.Target.Version, found.Binding = "", nil
 		ceilings := found.Table.Ceilings

@@ -1,8 +1,7 @@
-package cli
+package cli_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
@@ -151,7 +151,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		{"a lab that is a way up", of("workload: node-density\ntarget: {labName: ../../own}\naxis: {levels: [1]}\n"), `lab name: "../../own" has '.'`},
 		{"a registry that is a way up", of("workload: node-density-cni\ntarget: {images: registry.example/../x}\naxis: {levels: [1]}\n"), `no part of a name is ".."`},
 		{"a registry with a password", func() []string {
-			return []string{"sweep", "node-density-cni", "--levels", "1", "--dry-run", "--images", "http://user:" + planted + "@registry.example/x"}
+			return []string{"sweep", "node-density-cni", "--levels", "1", "--dry-run", "--images", "http://user:" + e2e.Planted + "@registry.example/x"}
 		}, `image "registry.example/x/plimsoll-agent:latest": it has no scheme, no user`},
 		{"a plan whose aliases are a billion values", of("workload: simulated\nparams:\n  a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n  b: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n  c: &c [*b, *b, *b, *b, *b, *b, *b, *b]\n  d: &d [*c, *c, *c, *c, *c, *c, *c, *c]\n  e: &e [*d, *d, *d, *d, *d, *d, *d, *d]\n  f: &f [*e, *e, *e, *e, *e, *e, *e, *e]\n  g: [*f, *f, *f, *f, *f, *f, *f, *f]\n"), "aliases blow this up"},
 		{"a plan that nests without end", of("workload: simulated\nparams: " + strings.Repeat("[", 100_000) + "\n"), "values nest more than 500 deep"},
@@ -178,7 +178,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		if _, err := os.Stat(ran); err == nil {
 			t.Fatalf("%s: ran a program", c.why)
 		}
-		if strings.Contains(got.Stdout+got.Stderr, planted) {
+		if strings.Contains(got.Stdout+got.Stderr, e2e.Planted) {
 			t.Errorf("%s: it shows the password: %s", c.why, got.Stderr)
 		}
 	}
@@ -206,111 +206,6 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 	}
 }
 
-// A record of somebody else's is read; what its links lead to is left as it is.
-func TestARecordIsData(t *testing.T) {
-	t.Parallel()
-	p := suite.Program(t)
-	got := p.Run(t, "sweep", "simulated", "--levels", "2", "--hold", "1ms", "--out", "run")
-	if got.Code != process.ExitHeld {
-		t.Fatal(got.Stderr)
-	}
-	for i, name := range []string{record.ResultFile, record.ObjectsFile, "." + record.ObjectsFile + ".part", "." + record.WindowsFile + ".part", "." + record.HistoryFile + ".part", "report.html"} {
-		precious, link := filepath.Join(p.Dir, fmt.Sprint("precious", i)), filepath.Join(p.Dir, "run", name)
-		if err := os.WriteFile(precious, []byte("kept"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(precious, link); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range [][]string{{"analyze", "run"}, {"report", "run"}, {"run", "--resume", "run"}} {
-			got := p.Run(t, args...)
-			if text, err := os.ReadFile(precious); err != nil || string(text) != "kept" {
-				t.Errorf("%v overwrote what %s leads to: %v\n%s", args, name, err, got.Stderr)
-			}
-		}
-		if err := os.Remove(link); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-	}
-	// What has no end is not read, and a link is not followed to another's cells.
-	for name, lead := range map[string]string{record.HistoryFile: "", record.ExperimentFile: "", record.EnvironmentFile: "/dev/zero", record.ResultFile: "/dev/zero", "scrapes.zst": ""} {
-		at := filepath.Join(p.Dir, "run", name)
-		if err := os.Rename(at, at+".kept"); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		end := func() error { return unix.Mkfifo(at, 0o600) }
-		if lead != "" {
-			end = func() error { return os.Symlink(lead, at) }
-		}
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
-		for _, args := range [][]string{{"analyze", "run"}, {"report", "run"}, {"run", "--resume", "run"}, {"compare", "run", "run"}, {"query", "run", "up"}} {
-			if got := p.Run(t, args...); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, name+" is no file that can be read whole") {
-				t.Errorf("%v, where %s has no end: exit code %d\n%s", args, name, got.Code, got.Stderr)
-			}
-		}
-		if err := os.Remove(at); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(at+".kept", at); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-	}
-	if got := p.Run(t, "sweep", "simulated", "--levels", "2", "--hold", "1ms", "--vary", "limit=5,6", "--out", "grid"); got.Code != process.ExitHeld {
-		t.Fatal(got.Stderr)
-	}
-	cell := filepath.Join(p.Dir, "grid", record.CellsDir, "limit=5")
-	before, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ResultFile))
-	if err := errors.Join(err, os.RemoveAll(cell), os.Symlink(filepath.Join(p.Dir, "run"), cell)); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"analyze", "grid"}, {"report", "grid"}, {"run", "--resume", "grid"}} {
-		got := p.Run(t, args...)
-		after, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ResultFile))
-		if _, page := os.Stat(filepath.Join(p.Dir, "run", record.ReportFile)); err != nil || string(after) != string(before) || page == nil {
-			t.Errorf("%v wrote to another record: exit code %d, %v, %v\n%s", args, got.Code, err, page, got.Stderr)
-		}
-	}
-	// Nor is a program run that a record names.
-	ran, evil := filepath.Join(p.Dir, "ran"), filepath.Join(p.Dir, "evil")
-	if err := os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+ran+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	made, err := os.ReadFile(filepath.Join(p.Dir, "run", record.ExperimentFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, asRun, _ := strings.Cut(string(made), "asRun:")
-	plan := "schema: plimsoll/experiment/v1\nworkload: io-volumes\nparams: {path: ., fio: " + evil + "}\naxis: {levels: [1]}\ngoals: {g: ['errors <= 5%']}\nasRun:" + asRun
-	if err := os.WriteFile(filepath.Join(p.Dir, "run", record.ExperimentFile), []byte(plan), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"run", "--resume", "run"}, {"run", "run/" + record.ExperimentFile}, {"analyze", "run"}, {"report", "run"}} {
-		got := p.Run(t, args...)
-		if _, err := os.Stat(ran); err == nil {
-			t.Fatalf("%v ran a program\n%s", args, got.Stderr)
-		}
-	}
-	if got := p.Run(t, "run", "--resume", "run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "names the program "+evil) {
-		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
-	}
-}
-
-// environOf is the environment of a process by its directory in /proc, "" of one that is
-// still a copy of this program, about to become another.
-func environOf(dir string) string {
-	command, _ := os.ReadFile(dir + "/cmdline") // it may just have ended
-	if strings.Contains(string(command), "\x00sweep\x00") {
-		return ""
-	}
-	environ, _ := os.ReadFile(dir + "/environ")
-	return string(environ)
-}
-
 // loadHere is a load of this machine, and the facts that say whom its programs run as.
 type loadHere struct {
 	kind  string
@@ -326,10 +221,10 @@ func TestLoadsHereRunWithoutRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("who is not root runs all as itself")
 	}
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	_, err := haproxy.Find(context.Background(), "")
 	harness.Able(t, err)
-	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+planted)
+	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+e2e.Planted)
 	rows := []loadHere{
 		{"routers", []string{"router", "--levels", "2", "--repeat", "1", "--slo", "Response p50 <= 1h"}, map[string]string{"haproxy": "user:haproxy", "plimsoll": "user:the-servers"}},
 		{"io", []string{"io-volumes", "--levels", "1", "--slo", "Complete p50 <= 1h", "--set", "path=.", "--set", "size=1MiB", "--set", "drive=false"}, map[string]string{"fio": "user:fio"}},
@@ -342,12 +237,12 @@ func TestLoadsHereRunWithoutRights(t *testing.T) {
 		s := p.Start(t, append([]string{"sweep", "--hold", "1s", "--out", out}, c.load...)...)
 		seen := make(map[string]string) // status by the name of a process
 		harness.Await(t, "processes of "+c.kind, func() bool {
-			processes, _ := inRooms(t, p, c.kind)
+			processes, _ := e2e.InRooms(t, p, c.kind)
 			for _, process := range processes {
 				dir, _, _ := strings.Cut(process, "/cwd in ")
 				status, _ := os.ReadFile(dir + "/status") // it may just have ended
-				environ := environOf(dir)
-				if strings.Contains(environ, planted) {
+				environ := e2e.EnvironOf(dir)
+				if strings.Contains(environ, e2e.Planted) {
 					t.Errorf("%s: the environment of %s is %q", out, dir, environ)
 				}
 				// One that is about to become another has the name of neither.

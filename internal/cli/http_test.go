@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/pem"
@@ -16,6 +16,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // seen is what a server was asked for, by its own count.
@@ -104,7 +105,7 @@ func TestAServerOfOnesOwn(t *testing.T) {
 		}
 		counts, sum := handler.all()
 		done, warm, failed, intended := 0, 0, 0, 0
-		for _, step := range resultIn(t, filepath.Join(p.Dir, out)).Steps { // a hold that does not tell is made again
+		for _, step := range e2e.ResultIn(t, filepath.Join(p.Dir, out)).Steps { // a hold that does not tell is made again
 			done, warm, intended = done+step.Requests.Done, warm+step.Arrivals.WarmUp, intended+step.Requests.Intended
 			if tt.why == "TLS" {
 				failed += step.Requests.FailedAll()
@@ -170,7 +171,7 @@ func TestAServersBounds(t *testing.T) {
 	got := p.Run(t, "sweep", "http", "--out", "paced", "--levels", "8", "--hold", "2s", "--set", at, "--set", "maxRate=50", "--yes")
 	var step result.Step
 	if got.Code == process.ExitHeld {
-		step = resultIn(t, filepath.Join(p.Dir, "paced")).Steps[0]
+		step = e2e.ResultIn(t, filepath.Join(p.Dir, "paced")).Steps[0]
 	}
 	if step.Requests == nil || step.Requests.Done < 80 || step.Requests.Done > 108 || !strings.Contains(got.Stdout+got.Stderr, "bound by maxRate") {
 		t.Errorf("at 50 requests a second: %+v %+v", step.Requests, got)

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -27,6 +27,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -34,7 +35,7 @@ import (
 // how to select it, and what gives it images.
 func theirNode(t *testing.T, p *harness.Program) (selector string, have func(images ...string)) {
 	t.Helper()
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	nodes, ctx := typed.CoreV1().Nodes(), t.Context()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Labels: map[string]string{"node": "theirs"}}}, metav1.CreateOptions{})
 	if err != nil {
@@ -77,10 +78,10 @@ func theirNode(t *testing.T, p *harness.Program) (selector string, have func(ima
 // the commands that end it.
 func TestImagesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	user := asUser(t, p, "images", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	selector, have := theirNode(t, p)
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	spaces := func() (names []string) {
 		list, err := typed.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 		if err != nil {
@@ -158,7 +159,7 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 	cut := slices.Clone(args)
 	cut[5] = "20s" // it is held when it is interrupted, and when it is once more
 	s := p.Start(t, append(cut, "--out", "cut")...)
-	harness.Await(t, "a step", func() bool { return s.Ended() || steps(p, "cut") > 0 })
+	harness.Await(t, "a step", func() bool { return s.Ended() || e2e.Steps(p, "cut") > 0 })
 	s.Signal(os.Interrupt)
 	if got := s.Wait(); got.Code != process.ExitInterrupted {
 		t.Fatalf("interrupted: exit code %d\n%s", got.Code, got.Stderr)

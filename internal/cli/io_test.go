@@ -1,8 +1,7 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -19,21 +18,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
-
-// ioProgram is the built program, where there is a fio.
-func ioProgram(t *testing.T) *harness.Program {
-	t.Helper()
-	_, err := fio.Find(context.Background(), "")
-	harness.Able(t, err)
-	return suite.Program(t)
-}
 
 // leavesNoIO fails if there is an fio, a directory or a volume left.
 func leavesNoIO(t *testing.T, p *harness.Program, how string) {
 	t.Helper()
-	processes, files := inRooms(t, p, "io")
+	processes, files := e2e.InRooms(t, p, "io")
 	volumes, err := filepath.Glob(filepath.Join(p.Dir, "*", "plimsoll-io-*"))
 	if err != nil || len(processes)+len(files)+len(volumes) > 0 {
 		t.Errorf("%s has left: %v %v %v %v", how, processes, files, volumes, err)
@@ -42,7 +34,7 @@ func leavesNoIO(t *testing.T, p *harness.Program, how string) {
 
 func TestIORefusesBadInput(t *testing.T) {
 	t.Parallel()
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	for name, text := range map[string]string{"none.fio": "[global]\nbs=4k\n", "escape.fio": "[a]\nrw=read\nfilename=/dev/vda\n", "bad.fio": "[a]\nrw=reed\n", "good.fio": "[a]\nrw=read\nsize=1m\n"} {
 		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -109,7 +101,7 @@ func TestIOWithoutFio(t *testing.T) {
 // A short run has what every run has, and its parts add up.
 func TestMeasuredIO(t *testing.T) {
 	quiet := suite.Measures(t)
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	got := p.Run(t, "sweep", "io-volumes", "--out", "one", "--axis", "rate", "--levels", "400", "--hold", "2s", "--set", "volumes=2", "--set", "rw=randrw",
 		"--set", "size=4MiB", "--set", "verify=crc", "--set", "path=.", "--slo", "Complete p99 <= 1s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	// What takes less than a millisecond may owe a tenth of it to our own delay.
@@ -188,7 +180,7 @@ func TestMeasuredSmallFiles(t *testing.T) {
 // What goes wrong is a breach that says what it was.
 func TestIOBreaches(t *testing.T) {
 	t.Parallel()
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	small := filepath.Join(p.Dir, "small")
 	if err := os.Mkdir(small, 0o700); err != nil {
 		t.Fatal(err)
@@ -212,7 +204,7 @@ func TestIOBreaches(t *testing.T) {
 	}{
 		{"a disk that is full", fio.FailedFull, full, nil},
 		{"an fio that is killed", fio.FailedKilled, []string{"--set", "path=.", "--set", "rate=100", "--set", "size=1MiB"}, func(t *testing.T) {
-			processes, _ := inRooms(t, p, "io")
+			processes, _ := e2e.InRooms(t, p, "io")
 			for _, link := range processes {
 				if text, err := os.ReadFile(filepath.Join(filepath.Dir(strings.Fields(link)[0]), "comm")); err == nil && strings.TrimSpace(string(text)) == "fio" {
 					if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(strings.Fields(link)[0]))); err == nil {
@@ -233,7 +225,7 @@ func TestIOBreaches(t *testing.T) {
 		out := strings.ReplaceAll(c.kind, " ", "-")
 		s := p.Start(t, append([]string{"sweep", "io-volumes", "--levels", "1", "--hold", strconv.Itoa(suite.Size(1, 2)) + "s", "--set", "drive=false", "--out", out}, c.args...)...)
 		if c.under != nil {
-			harness.Await(t, "IO on record", func() bool { return windows(p, out) > 0 })
+			harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, out) > 0 })
 			c.under(t)
 		}
 		got := s.Wait()
@@ -252,7 +244,7 @@ func TestIOBreaches(t *testing.T) {
 // is left.
 func TestIOLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	if err := os.Mkdir(filepath.Join(p.Dir, "mount"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +253,8 @@ func TestIOLeavesNothing(t *testing.T) {
 	}
 	under := func(out string) *harness.Started {
 		s := p.Start(t, args(out)...)
-		harness.Await(t, "IO on record", func() bool { return windows(p, out) > 0 })
-		if processes, files := inRooms(t, p, "io"); len(processes) < 2 || len(files) != 1 {
+		harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, out) > 0 })
+		if processes, files := e2e.InRooms(t, p, "io"); len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
 		}
 		return s
@@ -277,16 +269,9 @@ func TestIOLeavesNothing(t *testing.T) {
 	}
 	s := under("killed")
 	s.Kill()
-	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes) == 0 })
-	cleans(t, p, "run [0-9a-z]+ of target io, on this machine: .*/mount/plimsoll-io-.*/io/")
+	harness.Await(t, "no process", func() bool { processes, _ := e2e.InRooms(t, p, "io"); return len(processes) == 0 })
+	e2e.Cleans(t, p, "run [0-9a-z]+ of target io, on this machine: .*/mount/plimsoll-io-.*/io/")
 	leavesNoIO(t, p, "SIGKILL and the next command")
-}
-
-// glusterProgram is the built program, where there is a GlusterFS and a fio.
-func glusterProgram(t *testing.T) *harness.Program {
-	t.Helper()
-	harness.Able(t, gluster.Check(false))
-	return ioProgram(t)
 }
 
 // glusterLeft are the processes of GlusterFS and of machines that work below the
@@ -305,7 +290,7 @@ func glusterLeft(p *harness.Program) (list []string) {
 func TestIOOnGluster(t *testing.T) {
 	suite.Long(t, "GlusterFS is brought up three times")
 	t.Parallel()
-	p := glusterProgram(t)
+	p := e2e.GlusterProgram(t, suite)
 	args := func(hold, out string, more ...string) []string {
 		return append([]string{"sweep", "io-volumes", "--axis", "rate", "--levels", "100", "--hold", hold, "--set", "volumes=2", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "verify=crc",
 			"--slo", "errors <= 20%", "--out", out}, more...) // a busy machine drops some
@@ -324,7 +309,7 @@ func TestIOOnGluster(t *testing.T) {
 	}
 	leavesNoIO(t, p, "the run")
 	s := p.Start(t, args("1m", "interrupted", "--set", "drive=false")...)
-	harness.Await(t, "IO on record", func() bool { return windows(p, "interrupted") > 0 })
+	harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, "interrupted") > 0 })
 	s.Signal(os.Interrupt)
 	if got := s.Wait(); got.Code != 130 {
 		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
@@ -334,7 +319,7 @@ func TestIOOnGluster(t *testing.T) {
 	}
 	leavesNoIO(t, p, "Ctrl-C")
 	s = p.Start(t, args("1m", "killed", "--set", "drive=false")...)
-	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
+	harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, "killed") > 0 })
 	s.Kill()
 	harness.Await(t, "no process", func() bool { return len(glusterLeft(p)) == 0 })
 	if got := p.Run(t, "lab", "down", "--all"); got.Code != process.ExitHeld {
@@ -347,7 +332,7 @@ func TestIOOnGluster(t *testing.T) {
 func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 	suite.Long(t, "fifty volumes are made and mounted")
 	quiet := suite.Measures(t)
-	p := glusterProgram(t)
+	p := e2e.GlusterProgram(t, suite)
 	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
@@ -361,7 +346,7 @@ func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 // A mount that hangs is a breach and ends, and so is a brick that dies.
 func TestIOOnGlusterThatBreaks(t *testing.T) {
 	suite.Long(t, "a mount that hangs is waited for")
-	p := glusterProgram(t)
+	p := e2e.GlusterProgram(t, suite)
 	for _, c := range []struct {
 		why, kind string
 		comm      string // of the process
@@ -371,7 +356,7 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 		{"a brick that dies", "ENOTCONN", "glusterfsd", unix.SIGKILL},
 	} {
 		s := p.Start(t, "sweep", "io-volumes", "--levels", "1", "--hold", "8s", "--set", "rate=50", "--set", "size=1MiB", "--set", "drive=false", "--out", c.comm)
-		harness.Await(t, "IO on record", func() bool { return windows(p, c.comm) > 0 })
+		harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, c.comm) > 0 })
 		for _, file := range glusterLeft(p) {
 			text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
 			pid, convErr := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -398,7 +383,7 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 func TestMeasuredDepthIsFios(t *testing.T) {
 	suite.Long(t, "two searches are made")
 	quiet := suite.Measures(t)
-	p := glusterProgram(t)
+	p := e2e.GlusterProgram(t, suite)
 	tied := proc.NewTie()
 	t.Cleanup(tied.Close)
 	sys, err := gluster.Open(t.Context(), gluster.Settings{Dir: t.TempDir(), Executable: suite.Binary(t), Tied: tied, Replica: 1})
@@ -451,7 +436,7 @@ func TestMeasuredDepthIsFios(t *testing.T) {
 // A second load of PostgreSQL's pgbench is told beside the IO, and goes with it.
 func TestIOBesidePgbench(t *testing.T) {
 	suite.Long(t, "a database is made first")
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	args := func(hold, out string) []string {
 		return []string{"sweep", "io-volumes", "--axis", "rate", "--levels", "50", "--hold", hold, "--set", "path=.", "--set", "beside=pgbench", "--set", "size=1MiB", "--set", "drive=false",
 			"--slo", "errors <= 0%", "--out", out}
@@ -475,9 +460,9 @@ func TestIOBesidePgbench(t *testing.T) {
 	}
 	leavesNoIO(t, p, "the run")
 	s := p.Start(t, args("1m", "killed")...)
-	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
+	harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, "killed") > 0 })
 	s.Kill()
-	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes)+len(databases()) == 0 })
+	harness.Await(t, "no process", func() bool { processes, _ := e2e.InRooms(t, p, "io"); return len(processes)+len(databases()) == 0 })
 	p.Run(t, "lab", "down", "--all")
 	leavesNoIO(t, p, "SIGKILL")
 }

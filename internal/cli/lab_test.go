@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -102,13 +103,13 @@ func TestLabMistakesAreExplained(t *testing.T) {
 	} {
 		env := map[string]string{"XDG_STATE_HOME": state}
 		maps.Copy(env, tt.env)
-		got := command(t, env, strings.Fields(tt.args)...)
-		if got.code != process.ExitUsage || got.stdout != "" {
-			t.Errorf("%s (%s): exit code %d, want 2; standard output %q\n%s", tt.args, tt.why, got.code, got.stdout, got.stderr)
+		got := e2e.Command(t, env, strings.Fields(tt.args)...)
+		if got.Code != process.ExitUsage || got.Stdout != "" {
+			t.Errorf("%s (%s): exit code %d, want 2; standard output %q\n%s", tt.args, tt.why, got.Code, got.Stdout, got.Stderr)
 		}
 		for _, part := range tt.want {
-			if !strings.Contains(got.stderr, part) {
-				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.stderr)
+			if !strings.Contains(got.Stderr, part) {
+				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.Stderr)
 			}
 		}
 	}
@@ -130,63 +131,63 @@ func TestARegistryThatCannotBe(t *testing.T) {
 	if !image.HasAgent() {
 		t.Skip("needs the agent in the tests: make build")
 	}
-	if got := command(t, nil, "image", "push", "not/A/Registry"); got.code != process.ExitUsage || got.stdout != "" || !strings.Contains(got.stderr, "image") {
-		t.Errorf("exit code %d, want 2; standard output %q\n%s", got.code, got.stdout, got.stderr)
+	if got := e2e.Command(t, nil, "image", "push", "not/A/Registry"); got.Code != process.ExitUsage || got.Stdout != "" || !strings.Contains(got.Stderr, "image") {
+		t.Errorf("exit code %d, want 2; standard output %q\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
 // What is wrong with a lab is no mistake of the user's.
 func TestLabFailuresAreNoMistakes(t *testing.T) {
-	got := command(t, nil, "lab", "up")
-	if got.code != process.ExitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up lab "default"`) {
-		t.Errorf("a lab that does not come up: %d\n%s", got.code, got.stderr)
+	got := e2e.Command(t, nil, "lab", "up")
+	if got.Code != process.ExitCouldNotRun || got.Stdout != "" || !strings.Contains(got.Stderr, `bring up lab "default"`) {
+		t.Errorf("a lab that does not come up: %d\n%s", got.Code, got.Stderr)
 	}
 	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
 	env := map[string]string{"XDG_STATE_HOME": state}
-	if got := command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "read the log of etcd") {
-		t.Errorf("a log that is lost: %d\n%s", got.code, got.stderr)
+	if got := e2e.Command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "read the log of etcd") {
+		t.Errorf("a log that is lost: %d\n%s", got.Code, got.Stderr)
 	}
-	if got := command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "lab.json") {
-		t.Errorf("a restart in a damaged lab: %d\n%s", got.code, got.stderr)
+	if got := e2e.Command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "lab.json") {
+		t.Errorf("a restart in a damaged lab: %d\n%s", got.Code, got.Stderr)
 	}
-	got = command(t, env, "lab", "status", "torn")
-	if got.code != 0 || !strings.Contains(got.stdout, "lab torn: broken, unknown nodes") || !strings.Contains(got.stderr, "lab.json") || !strings.Contains(got.stderr, "lab down torn") {
-		t.Errorf("the status of a damaged lab: %d\n%s%s", got.code, got.stdout, got.stderr)
+	got = e2e.Command(t, env, "lab", "status", "torn")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "lab torn: broken, unknown nodes") || !strings.Contains(got.Stderr, "lab.json") || !strings.Contains(got.Stderr, "lab down torn") {
+		t.Errorf("the status of a damaged lab: %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	got = command(t, env, "lab", "list")
-	if got.code != 0 || !strings.Contains(got.stdout, "torn") || strings.Count(got.stdout, "broken") != 2 {
-		t.Errorf("a damaged lab in the list: %d\n%s%s", got.code, got.stdout, got.stderr)
+	got = e2e.Command(t, env, "lab", "list")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "torn") || strings.Count(got.Stdout, "broken") != 2 {
+		t.Errorf("a damaged lab in the list: %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
-		t.Errorf("down of a damaged lab: %d\n%s", got.code, got.stderr)
+	if got := e2e.Command(t, env, "lab", "down", "--all"); got.Code != 0 {
+		t.Errorf("down of a damaged lab: %d\n%s", got.Code, got.Stderr)
 	}
-	if got := command(t, env, "lab", "list"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "there are no labs") {
-		t.Errorf("the list when there is none: %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := e2e.Command(t, env, "lab", "list"); got.Code != 0 || got.Stdout != "" || !strings.Contains(got.Stderr, "there are no labs") {
+		t.Errorf("the list when there is none: %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := command(t, env, "lab", "list", "-o", "json"); strings.TrimSpace(got.stdout) != "[]" {
-		t.Errorf("the list when there is none, for programs: %q", got.stdout)
+	if got := e2e.Command(t, env, "lab", "list", "-o", "json"); strings.TrimSpace(got.Stdout) != "[]" {
+		t.Errorf("the list when there is none, for programs: %q", got.Stdout)
 	}
-	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
-		t.Errorf("down of none at all: %d\n%s", got.code, got.stderr)
+	if got := e2e.Command(t, env, "lab", "down", "--all"); got.Code != 0 {
+		t.Errorf("down of none at all: %d\n%s", got.Code, got.Stderr)
 	}
 }
 
 func TestDoctorHelps(t *testing.T) {
-	text, structured := command(t, nil, "lab", "doctor"), command(t, nil, "lab", "doctor", "-o", "json")
+	text, structured := e2e.Command(t, nil, "lab", "doctor"), e2e.Command(t, nil, "lab", "doctor", "-o", "json")
 	var findings []lab.Requirement
-	if err := json.Unmarshal([]byte(structured.stdout), &findings); err != nil || len(findings) == 0 {
-		t.Fatalf("%v in %q", err, structured.stdout)
+	if err := json.Unmarshal([]byte(structured.Stdout), &findings); err != nil || len(findings) == 0 {
+		t.Fatalf("%v in %q", err, structured.Stdout)
 	}
 	want := process.ExitHeld
 	if !lab.Healthy(findings) {
 		want = process.ExitBreached
 	}
-	if text.code != want || structured.code != want {
-		t.Errorf("exit codes %d and %d, want %d", text.code, structured.code, want)
+	if text.Code != want || structured.Code != want {
+		t.Errorf("exit codes %d and %d, want %d", text.Code, structured.Code, want)
 	}
-	lines := strings.Split(strings.TrimSpace(text.stdout), "\n")
+	lines := strings.Split(strings.TrimSpace(text.Stdout), "\n")
 	if len(lines) != len(findings)+1 {
-		t.Errorf("%d lines of %d findings:\n%s", len(lines), len(findings), text.stdout)
+		t.Errorf("%d lines of %d findings:\n%s", len(lines), len(findings), text.Stdout)
 	}
 	for _, f := range findings {
 		i := slices.IndexFunc(lines, func(line string) bool {
@@ -330,8 +331,8 @@ func TestLabUpIsInterrupted(t *testing.T) {
 // What kubectl asks of a simulated pod is answered in words, by the API server.
 func TestASimulatedPodSaysWhatItIs(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
-	typed, _ := labClient(t, p.Kubeconfig)
+	p := suite.Lab(t, e2e.WideLab()...)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	pods := typed.CoreV1().Pods("default")
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "asked"},

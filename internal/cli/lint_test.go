@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // configurations are files to look at, by their names.
@@ -89,18 +90,18 @@ func TestLint(t *testing.T) {
 				args[i] = "xml"
 			}
 		}
-		out := command(t, nil, append([]string{"lint"}, args...)...)
-		if out.code != c.code {
-			t.Errorf("%s: exit code %d, want %d: %s%s", c.why, out.code, c.code, out.stdout, out.stderr)
+		out := e2e.Command(t, nil, append([]string{"lint"}, args...)...)
+		if out.Code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s%s", c.why, out.Code, c.code, out.Stdout, out.Stderr)
 		}
 		for _, want := range c.stdout {
-			if !strings.Contains(out.stdout, want) {
-				t.Errorf("%s: printed %q, which lacks %q", c.why, out.stdout, want)
+			if !strings.Contains(out.Stdout, want) {
+				t.Errorf("%s: printed %q, which lacks %q", c.why, out.Stdout, want)
 			}
 		}
 		for _, want := range c.stderr {
-			if !strings.Contains(out.stderr, want) {
-				t.Errorf("%s: said %q, which lacks %q", c.why, out.stderr, want)
+			if !strings.Contains(out.Stderr, want) {
+				t.Errorf("%s: said %q, which lacks %q", c.why, out.Stderr, want)
 			}
 		}
 	}
@@ -108,17 +109,17 @@ func TestLint(t *testing.T) {
 
 func TestLintAsJSON(t *testing.T) {
 	dir := configurations(t, map[string]string{"kubelet.yaml": kubeletConfigText, "label.sh": labelText})
-	out := command(t, nil, "lint", "-o", "json", filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "label.sh"))
+	out := e2e.Command(t, nil, "lint", "-o", "json", filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "label.sh"))
 	var r lint.Result
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != process.ExitBreached {
-		t.Fatalf("exit code %d, %v: %s", out.code, err, out.stdout)
+	if err := json.Unmarshal([]byte(out.Stdout), &r); err != nil || out.Code != process.ExitBreached {
+		t.Fatalf("exit code %d, %v: %s", out.Code, err, out.Stdout)
 	}
 	if r.Schema != "plimsoll/lint/v1" || len(r.Findings) != 1 || !r.Findings[0].Fixable || r.Findings[0].Line != 8 || r.Findings[0].Path == "" || r.Notes == nil || r.Problems == nil || r.Recognised != 2 {
 		t.Errorf("%+v", r)
 	}
 	var rules []lint.Rule
-	if out := command(t, nil, "lint", "--list", "-o", "json"); json.Unmarshal([]byte(out.stdout), &rules) != nil || len(rules) != len(lint.Rules()) {
-		t.Errorf("the list of rules: %s", out.stdout)
+	if out := e2e.Command(t, nil, "lint", "--list", "-o", "json"); json.Unmarshal([]byte(out.Stdout), &rules) != nil || len(rules) != len(lint.Rules()) {
+		t.Errorf("the list of rules: %s", out.Stdout)
 	}
 }
 
@@ -133,20 +134,20 @@ func TestLintFix(t *testing.T) {
 		return string(data)
 	}
 	for _, args := range [][]string{{"--fix", "--dry-run"}, {"--diff"}} {
-		out := command(t, nil, slices.Concat([]string{"lint"}, args, []string{kubelet, label})...)
-		if out.code != process.ExitBreached || !strings.Contains(out.stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.stderr, "would be fixed") {
-			t.Errorf("%v: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
+		out := e2e.Command(t, nil, slices.Concat([]string{"lint"}, args, []string{kubelet, label})...)
+		if out.Code != process.ExitBreached || !strings.Contains(out.Stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.Stderr, "would be fixed") {
+			t.Errorf("%v: exit code %d: %s%s", args, out.Code, out.Stdout, out.Stderr)
 		}
 		if read(label) != labelText {
 			t.Fatalf("%v wrote", args)
 		}
 	}
-	out := command(t, nil, "lint", "--fix", kubelet, label, left)
-	if out.code != process.ExitBreached || !strings.Contains(out.stdout, "fixed: ") || !strings.Contains(out.stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
-		t.Errorf("exit code %d: %s%s", out.code, out.stdout, out.stderr)
+	out := e2e.Command(t, nil, "lint", "--fix", kubelet, label, left)
+	if out.Code != process.ExitBreached || !strings.Contains(out.Stdout, "fixed: ") || !strings.Contains(out.Stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
+		t.Errorf("exit code %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
-	if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != process.ExitHeld || strings.Contains(out.stdout, "fixed") {
-		t.Errorf("a second time: exit code %d: %s", out.code, out.stdout)
+	if out := e2e.Command(t, nil, "lint", "--fix", kubelet, label); out.Code != process.ExitHeld || strings.Contains(out.Stdout, "fixed") {
+		t.Errorf("a second time: exit code %d: %s", out.Code, out.Stdout)
 	}
 	// A file that cannot be written keeps all as they are.
 	if os.Getuid() != 0 {
@@ -157,8 +158,8 @@ func TestLintFix(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.Chmod(dir, 0o755) })
-		if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != process.ExitCouldNotRun || read(label) != labelText {
-			t.Errorf("a directory that cannot be written: exit code %d: %s", out.code, out.stderr)
+		if out := e2e.Command(t, nil, "lint", "--fix", kubelet, label); out.Code != process.ExitCouldNotRun || read(label) != labelText {
+			t.Errorf("a directory that cannot be written: exit code %d: %s", out.Code, out.Stderr)
 		}
 	}
 }
@@ -172,12 +173,12 @@ func TestLintOfWhatTuneWrites(t *testing.T) {
 		{"kubelet", "--max-pods", "500"},
 	} {
 		dir := filepath.Join(t.TempDir(), "files")
-		if out := command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.code != process.ExitHeld {
-			t.Errorf("tune %v: exit code %d: %s", args, out.code, out.stderr)
+		if out := e2e.Command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.Code != process.ExitHeld {
+			t.Errorf("tune %v: exit code %d: %s", args, out.Code, out.Stderr)
 			continue
 		}
-		if out := command(t, nil, "lint", "-R", dir); out.code != process.ExitHeld {
-			t.Errorf("lint of what tune %v wrote: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
+		if out := e2e.Command(t, nil, "lint", "-R", dir); out.Code != process.ExitHeld {
+			t.Errorf("lint of what tune %v wrote: exit code %d: %s%s", args, out.Code, out.Stdout, out.Stderr)
 		}
 	}
 }
@@ -231,12 +232,12 @@ func TestLintOfANamedPipeEndsOnASignal(t *testing.T) {
 // A workload's templates are read as a run reads them.
 func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
-	if got := command(t, nil, "workloads", "export", "node-density-cni", dir); got.code != process.ExitHeld {
-		t.Fatal(got.stderr)
+	if got := e2e.Command(t, nil, "workloads", "export", "node-density-cni", dir); got.Code != process.ExitHeld {
+		t.Fatal(got.Stderr)
 	}
 	description := filepath.Join(dir, "workload.yaml")
-	if got := command(t, nil, "lint", description); got.code != process.ExitHeld {
-		t.Errorf("as it was exported: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := e2e.Command(t, nil, "lint", description); got.Code != process.ExitHeld {
+		t.Errorf("as it was exported: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	client := filepath.Join(dir, "client.yml")
 	text, err := os.ReadFile(client)
@@ -246,13 +247,13 @@ func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	if err := os.WriteFile(client, []byte(strings.Replace(string(text), "name: client-{{.Iteration}}", "name: client-{{.Iteraton}}", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	linted, ran := command(t, nil, "lint", description), command(t, nil, "limit", dir+"/", "--dry-run")
+	linted, ran := e2e.Command(t, nil, "lint", description), e2e.Command(t, nil, "limit", dir+"/", "--dry-run")
 	const found = `client.yml:8:18: `
 	const what = `the template needs "Iteraton", which is not set`
-	if linted.code != process.ExitBreached || !strings.Contains(linted.stdout, found+"error: "+what) || !strings.Contains(linted.stdout, `did you mean "Iteration"?`) {
-		t.Errorf("exit code %d:\n%s%s", linted.code, linted.stdout, linted.stderr)
+	if linted.Code != process.ExitBreached || !strings.Contains(linted.Stdout, found+"error: "+what) || !strings.Contains(linted.Stdout, `did you mean "Iteration"?`) {
+		t.Errorf("exit code %d:\n%s%s", linted.Code, linted.Stdout, linted.Stderr)
 	}
-	if ran.code != process.ExitUsage || !strings.Contains(ran.stderr, found+what) {
-		t.Errorf("run says something else: exit code %d\n%s", ran.code, ran.stderr)
+	if ran.Code != process.ExitUsage || !strings.Contains(ran.Stderr, found+what) {
+		t.Errorf("run says something else: exit code %d\n%s", ran.Code, ran.Stderr)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"regexp"
@@ -11,12 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/yaml"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -27,7 +27,7 @@ import (
 func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string {
 	t.Helper()
 	ctx := t.Context()
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	made := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -116,10 +116,10 @@ func lockedWorkloads() []string {
 func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "three searches in a namespace of a lab")
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	const name = "locked-down"
 	user := lockDown(t, p, name, 13)
-	typed, _ := labClient(t, p.Kubeconfig)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	there := func() (list []string) {
 		for object := range inventory(t, p.Kubeconfig) {
 			kind, _, _ := strings.Cut(object, " ")

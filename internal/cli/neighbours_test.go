@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -58,7 +59,7 @@ func TestBusyNeighboursAreNoLimit(t *testing.T) {
 			harness.Able(t, tt.needs)
 			p := suite.Program(t)
 			if strings.HasPrefix(tt.why, "io") {
-				p = ioProgram(t)
+				p = e2e.IOProgram(t, suite)
 			}
 			got := p.Run(t, append([]string{"sweep", "--repeat", "1", "--hold", "3s", "--out", "r"}, tt.args...)...)
 			if got.Code != tt.code || !strings.Contains(got.Stdout, "other programs used ") || !strings.Contains(got.Stdout, tt.says) {

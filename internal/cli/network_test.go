@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -53,7 +54,7 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 			t.Errorf("%s: the CPU time of the parts is not within that of all: %v", path, m)
 		}
 	}
-	if left, _ := inRooms(t, p, "networks"); len(left) > 0 {
+	if left, _ := e2e.InRooms(t, p, "networks"); len(left) > 0 {
 		t.Errorf("what still runs: %v", left)
 	}
 }
@@ -236,8 +237,8 @@ func TestANetworkRunThatIsKilled(t *testing.T) {
 		t.Fatalf("it ended before: %+v", got)
 	}
 	p.LeavesNoProcess(t)
-	cleans(t, p, "run [0-9a-z]+ of target network, on this machine: .*/networks/")
-	if _, files := inRooms(t, p, "networks"); len(files) > 0 {
+	e2e.Cleans(t, p, "run [0-9a-z]+ of target network, on this machine: .*/networks/")
+	if _, files := e2e.InRooms(t, p, "networks"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // Objects of any kind are followed as a workload describes them: created in
@@ -14,7 +15,7 @@ import (
 func TestObjectsOfAnyKind(t *testing.T) {
 	suite.Long(t, "each run takes ten seconds to remove its namespaces")
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	if err := os.CopyFS(p.Dir, os.DirFS("testdata/workloads")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -20,25 +20,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
-)
-
-// suite is the tests of this package that run the built program.
-var suite = harness.New(os.Getenv)
-
-func TestMain(m *testing.M) {
-	// What reads written files is there, where no user's path leads.
-	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin"); err != nil {
-		panic(err)
-	}
-	os.Exit(suite.Run(m, os.Stderr))
-}
-
-// smallLab and wideLab are the shapes of the labs that tests of this package
-// share: one whose nodes are soon full, and one with room.
-var (
-	smallLab = []string{"--nodes", "3", "--max-pods", "15"}
-	wideLab  = []string{"--nodes", "2"}
 )
 
 // The whole way without a cluster: a private lab, whatever KUBECONFIG names, the
@@ -99,7 +82,7 @@ func TestLimitFindsThePlantedLimit(t *testing.T) {
 
 func TestARunThatIsKilled(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "100", "--pace", "60", "--set", "startLatency=constant:3s", "--out", "r")
 	harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 60) })
 	w.Kill()
@@ -156,7 +139,7 @@ func TestInterrupts(t *testing.T) {
 	t.Parallel()
 	t.Run("one Ctrl-C ends the load, writes the result and cleans up", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "100", "--pace", "50", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 40) })
 		w.Signal(os.Interrupt)
@@ -171,7 +154,7 @@ func TestInterrupts(t *testing.T) {
 	})
 	t.Run("two do not wait, and leave nothing", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "100", "--pace", "100", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 100) })
 		w.Signal(os.Interrupt)
@@ -194,7 +177,7 @@ func TestInterrupts(t *testing.T) {
 	} {
 		t.Run(closed.why+": it cleans up", func(t *testing.T) {
 			t.Parallel()
-			p := suite.Lab(t, wideLab...)
+			p := suite.Lab(t, e2e.WideLab()...)
 			cmd := p.Command("sweep", "node-density", "--lab", p.Lab, "--levels", "2,100,101,102", "--pace", "50", "--out", "r")
 			read, write, err := os.Pipe()
 			if err != nil {
@@ -258,7 +241,7 @@ func TestInterrupts(t *testing.T) {
 // loaded with care.
 func TestAClusterThatIsNoLab(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +307,7 @@ func TestAFullDisk(t *testing.T) {
 		t.Skip("needs root, to mount a small file system")
 	}
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	small := filepath.Join(p.Dir, "small")
 	if err := os.Mkdir(small, 0o755); err != nil {
 		t.Fatal(err)
@@ -379,7 +362,7 @@ func TestPlanFiles(t *testing.T) {
 // and with its place in the file; nothing stays of the attempt.
 func TestAMistakeInATemplate(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	if got := p.Run(t, "workloads", "export", "node-density", "w"); got.Code != 0 {
 		t.Fatalf("export: %d %s", got.Code, got.Stderr)
 	}

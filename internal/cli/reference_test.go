@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
@@ -200,7 +201,7 @@ func TestReferenceNamesTheFlagsOfSettings(t *testing.T) {
 func TestReferenceNamesFlagsThatThereAre(t *testing.T) {
 	stop := process.NewInterrupts(nil, func(string, ...any) {})
 	defer stop.Close()
-	root := newRootCommand(&process.Process{}, stop)
+	root := cli.NewRootCommand(&process.Process{}, stop)
 	for _, row := range tableRows(t, "experiment.md") {
 		for _, m := range ticks.FindAllStringSubmatch(row[1], -1) {
 			there := slices.ContainsFunc([]string{"limit", "sweep", "ab"}, func(name string) bool {

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -41,65 +42,19 @@ func files(t *testing.T, dir string) map[string]string {
 	return held
 }
 
-// steps counts the starts of steps on record.
-func steps(p *harness.Program, dir string) int {
-	return p.Count(dir, func(e record.Event) bool {
-		s, ok := e.Body.(*record.StepEvent)
-		return ok && s.Phase == record.PhaseStart
-	})
-}
-
-// A plan that was edited since the run began is refused, with the file and what to do;
-// undone, the run goes on.
-func TestAnEditedPlanIsNotResumed(t *testing.T) {
-	onVirtualClock(t, func(t *testing.T) {
-		dir := filepath.Join(t.TempDir(), "run")
-		if got := command(t, nil, "sweep", "simulated", "--levels", "10,20", "--hold", "2s", "--budget", "3s", "--out", dir); got.code != process.ExitInconclusive {
-			t.Fatalf("exit code %d: %s", got.code, got.stderr)
-		}
-		file := record.Dir(dir).Path(record.ExperimentFile)
-		plan, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		edit := func(from, to string) {
-			if err := os.WriteFile(file, []byte(strings.Replace(string(plan), from, to, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, tt := range []struct{ from, to, says string }{
-			{"- 20.0", "- 30.0", "step 2 is on record at 20 (sweep), but by the plan it is at 30"},
-			{"schema:", "# faster\nschema:", "experiment.yaml is not as the run has written it"},
-			{"hold: 2s", "hold: 1s", "its parameters, target, pace, hold, timeout, guards or seed changed"},
-			{"hold: 2s", "hold: 2 weeks", `is not a duration`},
-		} {
-			edit(tt.from, tt.to)
-			got := command(t, nil, "run", "--resume", dir)
-			hint := "undo what was changed in " + file + ", or start again: plimsoll run " + file
-			if got.code != process.ExitUsage || !strings.Contains(got.stderr, tt.says) || !strings.Contains(got.stderr, file) || !strings.Contains(tt.to, "weeks") && !strings.Contains(got.stderr, hint) {
-				t.Errorf("%q: exit code %d, want %q and %q:\n%s", tt.to, got.code, tt.says, hint, got.stderr)
-			}
-		}
-		edit("", "")
-		if got := command(t, nil, "run", "--resume", dir); got.code == process.ExitUsage {
-			t.Errorf("undone: exit code %d: %s", got.code, got.stderr)
-		}
-	})
-}
-
 // A run on a private lab is killed, and its lab with it, goes on, is interrupted,
 // goes on again, and comes to the planted limit.
 func TestAKilledRunIsResumed(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	w := p.Start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
-	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
+	harness.Await(t, "the second step", func() bool { return e2e.Steps(p, "r") == 2 })
 	if got := p.Run(t, "run", "--resume", "r"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "in use by a running experiment") {
 		t.Errorf("a run that is going on: exit code %d, %s", got.Code, got.Stderr)
 	}
 	w.Kill()
 	p.LeavesNoLab(t) // a private one dies with its run, and lab list removes what is left of it
-	made := steps(p, "r")
+	made := e2e.Steps(p, "r")
 
 	plan := filepath.Join(p.Dir, "r", record.ExperimentFile)
 	text, err := os.ReadFile(plan)
@@ -135,7 +90,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	}
 
 	w = p.Start(t, "run", "--resume", "r")
-	harness.Await(t, "a step of the second part", func() bool { return steps(p, "r") > made })
+	harness.Await(t, "a step of the second part", func() bool { return e2e.Steps(p, "r") > made })
 	w.Signal(os.Interrupt)
 	got := w.Wait()
 	if got.Code != process.ExitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' continues it") {
@@ -192,9 +147,9 @@ func TestAKilledRunIsResumed(t *testing.T) {
 func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 	suite.Long(t, "as in a private lab, which is always tested")
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "4,8,11", "--hold", "1s", "--out", "r")
-	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
+	harness.Await(t, "the second step", func() bool { return e2e.Steps(p, "r") == 2 })
 	w.Kill()
 	left := p.Leftovers(t)
 	if len(left) != 1 || left[0].Alive {

@@ -1,7 +1,6 @@
-package cli
+package cli_test
 
 import (
-	"context"
 	"crypto/rand"
 	"math"
 	"net"
@@ -17,41 +16,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
-
-// routerProgram is the built program, where there is an HAProxy.
-func routerProgram(t *testing.T) *harness.Program {
-	t.Helper()
-	_, err := haproxy.Find(context.Background(), "")
-	harness.Able(t, err)
-	return suite.Program(t)
-}
-
-// inRooms are the processes of a program's runs that work below its state
-// directory, and their directories of a kind.
-func inRooms(t *testing.T, p *harness.Program, kind string) (processes, files []string) {
-	t.Helper()
-	// Where they work may lie elsewhere, as the rooms tell.
-	in := []string{p.State, p.Dir}
-	lists, _ := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*", "made"))
-	for _, file := range lists {
-		text, _ := os.ReadFile(file) // the run may just have ended
-		in = append(in, strings.Fields(string(text))...)
-	}
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
-	for _, link := range links {
-		dir, err := os.Readlink(link)
-		if err == nil && slices.ContainsFunc(in, func(of string) bool { return strings.HasPrefix(dir+"/", of+"/") && dir != p.Dir }) {
-			processes = append(processes, link+" in "+dir)
-		}
-	}
-	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return processes, files
-}
 
 // routerLinks are the links to routers that this machine has.
 func routerLinks(t *testing.T) (names []string) {
@@ -68,13 +35,9 @@ func routerLinks(t *testing.T) (names []string) {
 	return names
 }
 
-func windows(p *harness.Program, dir string) int {
-	return p.Count(dir, func(e record.Event) bool { _, ok := e.Body.(*record.Window); return ok })
-}
-
 func TestRouterRefusesBadInput(t *testing.T) {
 	t.Parallel()
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	other, err := haproxy.MakeCertificate([]string{"www.example.com"}, rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +104,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
 		t.Error("a run directory was made")
 	}
-	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
+	if processes, files := e2e.InRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -150,7 +113,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 // one by a reload, and tells once how long it took until it answered.
 func TestRoutesAreAnAxis(t *testing.T) {
 	t.Parallel()
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	got := p.RunTo(t, "r", "sweep", "router", "--axis", "routes", "--levels", "5,20", "--hold", "4s", "--set", "clients=1", "--set", "termination=none+edge+reencrypt", "--set", "certificates=each", "--set", "retry=browser",
 		"--slo", "Changed max <= 1h", "--slo", "errors <= 0%")
 	r := p.Result(t, "r")
@@ -168,7 +131,7 @@ func TestRoutesAreAnAxis(t *testing.T) {
 // What bound a stream is told, for each thing that can and is planted.
 func TestMeasuredRouterBounds(t *testing.T) {
 	quiet := suite.Measures(t)
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	for i, c := range []struct {
 		bound string
 		args  []string
@@ -213,7 +176,7 @@ func TestMeasuredRouterBounds(t *testing.T) {
 func TestMeasuredRouterLine(t *testing.T) {
 	suite.Long(t, "a search takes a minute")
 	quiet := suite.Measures(t)
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	// Ten workers, each busy for 10 ms: a little less than 1000 requests a second.
 	got := p.RunTo(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
 		"--set", "service=constant:10ms", "--set", "workers=10")
@@ -227,7 +190,7 @@ func TestMeasuredRouterLine(t *testing.T) {
 // A short run has what every run has.
 func TestMeasuredRouter(t *testing.T) {
 	quiet := suite.Measures(t)
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	got := p.RunTo(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
 	if got.Code != process.ExitHeld {
 		quiet.Needed(t)
@@ -256,7 +219,7 @@ func TestMeasuredRouter(t *testing.T) {
 	if figures == 0 {
 		t.Error("what HAProxy tells of itself is not on record")
 	}
-	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
+	if processes, files := e2e.InRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -265,7 +228,7 @@ func TestMeasuredRouter(t *testing.T) {
 // is left.
 func TestRouterLeavesNothing(t *testing.T) {
 	t.Parallel()
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	args := []string{"sweep", "router", "--levels", "4", "--hold", "1m"}
 	if os.Getuid() == 0 {
 		args = append(args, "--set", "link=1Gbit")
@@ -274,8 +237,8 @@ func TestRouterLeavesNothing(t *testing.T) {
 	var work []string // directories of HAProxy's elsewhere
 	under := func(out string) *harness.Started {
 		s := p.Start(t, append(args, "--out", out)...)
-		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
-		processes, files := inRooms(t, p, "routers")
+		harness.Await(t, "requests on record", func() bool { return e2e.Windows(p, out) > 0 })
+		processes, files := e2e.InRooms(t, p, "routers")
 		if len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
 		}
@@ -292,25 +255,25 @@ func TestRouterLeavesNothing(t *testing.T) {
 	if got := s.Wait(); got.Code != 130 {
 		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
+	if processes, files := e2e.InRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("Ctrl-C has left: %v %v", processes, files)
 	}
 	s = under("killed")
 	made := routerLinks(t)
-	sparesAlive(t, p, "routers", router.Name)
+	e2e.SparesAlive(t, p, "routers", router.Name)
 	s.Kill()
 	harness.Await(t, "no link", func() bool {
 		return !slices.ContainsFunc(routerLinks(t), func(l string) bool { return slices.Contains(made, l) && !slices.Contains(before, l) })
 	})
-	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "routers"); return len(processes) == 0 })
-	cleans(t, p, "run [0-9a-z]+ of target router, on this machine: .*/routers/")
-	if _, files := inRooms(t, p, "routers"); len(files) > 0 {
+	harness.Await(t, "no process", func() bool { processes, _ := e2e.InRooms(t, p, "routers"); return len(processes) == 0 })
+	e2e.Cleans(t, p, "run [0-9a-z]+ of target router, on this machine: .*/routers/")
+	if _, files := e2e.InRooms(t, p, "routers"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}
 	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
+	if processes, files := e2e.InRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v %v", processes, files)
 	}
 	for _, dir := range work {

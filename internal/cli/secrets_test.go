@@ -1,11 +1,9 @@
-package cli
+package cli_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,17 +13,11 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-	"github.com/parquet-go/parquet-go"
-
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
-
-// planted is a part of every secret that a test plants.
-const planted = "s3cr3tly-planted"
 
 // secretWorkload makes pods that hold secrets, one of which the API refuses and
 // quotes.
@@ -52,13 +44,13 @@ const secretPod = `apiVersion: v1
 kind: Pod
 metadata:
   name: secretive-{{.Iteration}}-{{.Replica}}
-  labels: {color: "{{ if and (gt .Iteration 2) (eq .color ` + "`bad`" + `) }}token=` + planted + ` \e[31m\u202e{{ else }}red{{ end }}"}
-  annotations: {dsn: "postgres://me:` + planted + `@db/x", pin: {{ .pin | quote }}}
+  labels: {color: "{{ if and (gt .Iteration 2) (eq .color ` + "`bad`" + `) }}token=` + e2e.Planted + ` \e[31m\u202e{{ else }}red{{ end }}"}
+  annotations: {dsn: "postgres://me:` + e2e.Planted + `@db/x", pin: {{ .pin | quote }}}
 spec:
   containers:
   - name: main
     image: registry.k8s.io/pause:3.10.1
-    args: ["--token={{ .password }}", "-----BEGIN EC PRIVATE KEY-----` + planted + `"]
+    args: ["--token={{ .password }}", "-----BEGIN EC PRIVATE KEY-----` + e2e.Planted + `"]
     env: [{name: PGPASSWORD, value: {{ .password | quote }}}, {name: ENDPOINT, value: {{ .endpoint | quote }}}]
 `
 
@@ -66,19 +58,19 @@ spec:
 // of pods leaves, whose API refuses them and says why, and not in what it prints.
 func TestNoSecretIsOnRecord(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	if err := os.CopyFS(filepath.Join(p.Dir, "secretive"), fstest.MapFS{
 		"workload.yaml": {Data: []byte(secretWorkload)}, "pod.yml": {Data: []byte(secretPod)},
 		"config.yml": {Data: []byte("jobs:\n- name: secretive\n  jobType: create\n  jobIterations: 1\n  namespace: secretive-{{ .UUID | trunc 8 }}\n  namespacedIterations: true\n  iterationsPerNamespace: 100\n  objects:\n  - objectTemplate: pod.yml\n    replicas: 1\n    inputVars: {password: {{ .password | quote }}, pin: {{ .pin | quote }}, endpoint: {{ .endpoint | quote }}, color: {{ .color | quote }}}\n")},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	given := []string{"--set", "password=a b/" + planted, "--set", "pin=" + planted + "-4711", "--set", "endpoint=https://me:" + planted + "-2@h/?token=x" + planted}
+	given := []string{"--set", "password=a b/" + e2e.Planted, "--set", "pin=" + e2e.Planted + "-4711", "--set", "endpoint=https://me:" + e2e.Planted + "-2@h/?token=x" + e2e.Planted}
 	sweep := func(more ...string) []string {
 		return append(append([]string{"sweep", "./secretive", "--levels", "3", "--lab", p.Lab}, given...), more...)
 	}
 	refused := []string{"--set", "color=bad"}
-	run := saysNothing(t, p)
+	run := e2e.SaysNothing(t, p)
 	run(process.ExitHeld, "dry run", sweep("--dry-run")...)
 	run(process.ExitHeld, "outline", sweep("--dry-run", "-o", "json")...)
 	run(process.ExitHeld, "Report: ", sweep("--out", "held")...)
@@ -88,18 +80,18 @@ func TestNoSecretIsOnRecord(t *testing.T) {
 		run(code, "", "analyze", dir, "-o", "junit")
 		run(code, "", "analyze", dir, "-o", "json")
 		run(process.ExitHeld, "", "report", dir)
-		holdsNothing(t, filepath.Join(p.Dir, dir))
+		e2e.HoldsNothing(t, filepath.Join(p.Dir, dir))
 	}
 	// What a later run needs is told, and the hash knows another value.
 	run(process.ExitUsage, "--set password=VALUE", "run", "--resume", "held")
-	run(process.ExitUsage, "is not the one", "run", "--resume", "held", "--set", "password="+planted)
+	run(process.ExitUsage, "is not the one", "run", "--resume", "held", "--set", "password="+e2e.Planted)
 	run(process.ExitUsage, "--set password=VALUE", "run", "held/experiment.yaml", "--dry-run")
 	run(process.ExitHeld, "finished", append([]string{"run", "--resume", "held"}, given...)...)
 	run(process.ExitHeld, "dry run", append([]string{"run", "held/experiment.yaml", "--dry-run"}, given...)...)
 	run(process.ExitUsage, "only the value of a secret parameter", "run", "held/experiment.yaml", "--set", "color=red")
-	run(process.ExitUsage, "is secret", append(sweep("--dry-run"), "--vary", "password="+planted+",other-value")[:len(sweep("--dry-run"))+2]...)
+	run(process.ExitUsage, "is secret", append(sweep("--dry-run"), "--vary", "password="+e2e.Planted+",other-value")[:len(sweep("--dry-run"))+2]...)
 	// A template reads no file outside, whatever a link says.
-	if err := os.WriteFile(filepath.Join(p.Dir, "outside"), []byte(planted), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.Dir, "outside"), []byte(e2e.Planted), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(p.Dir, "secretive", "link")
@@ -150,10 +142,10 @@ const secretMachine = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
   name: secret-{{ .Iteration }}{{ if eq .color "named" }}-token={{ .pin }}{{ end }}
-  labels: {color: "{{ if eq .color ` + "`bad`" + ` }}token=` + planted + ` \e[31m\u202e{{ else }}red{{ end }}"}
+  labels: {color: "{{ if eq .color ` + "`bad`" + ` }}token=` + e2e.Planted + ` \e[31m\u202e{{ else }}red{{ end }}"}
   annotations:
-    says: "login with password=` + planted + ` or {{ .pin }}"
-    dsn: "postgres://me:` + planted + `@db/x"
+    says: "login with password=` + e2e.Planted + ` or {{ .pin }}"
+    dsn: "postgres://me:` + e2e.Planted + `@db/x"
     fails: {{ if eq .color "fails" }}"yes"{{ else }}"no"{{ end }}
 spec:
   runStrategy: Always
@@ -175,7 +167,7 @@ spec:
             chpasswd: {expire: false, users: [{name: root, password: {{ .password | quote }}, type: text}]}
             ssh_keys: {ed25519_private: {{ .hostKey | quote }}}
             write_files: [{path: /etc/token, content: "token={{ .pin }}"}]
-            runcmd: [[sh, -c, "curl -u me:{{ .password }} https://me:` + planted + `@host/"]]
+            runcmd: [[sh, -c, "curl -u me:{{ .password }} https://me:` + e2e.Planted + `@host/"]]
           networkDataBase64: {{ printf "password: %s" .password | b64enc }}
 `
 
@@ -188,29 +180,29 @@ func TestNoSecretOfAMachineIsOnRecord(t *testing.T) {
 	if long {
 		p = suite.Lab(t, "--virt", "--nodes", "4", "--time-scale", "20")
 	}
-	key := "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA" + planted + "\n-----END OPENSSH PRIVATE KEY-----\n"
+	key := "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA" + e2e.Planted + "\n-----END OPENSSH PRIVATE KEY-----\n"
 	if err := os.CopyFS(filepath.Join(p.Dir, "machines"), fstest.MapFS{
 		"workload.yaml": {Data: []byte(secretMachines)}, "machine.yml": {Data: []byte(secretMachine)},
 		"config.yml": {Data: []byte("jobs:\n- name: machines\n  jobType: create\n  jobIterations: {{ get . \"jobIterations\" | default 1 }}\n  namespace: secret-machines-{{ .UUID | trunc 8 }}\n  objects:\n  - objectTemplate: machine.yml\n    replicas: 1\n    inputVars: {password: {{ .password | quote }}, pin: {{ .pin | quote }}, hostKey: {{ .hostKey | quote }}, color: {{ .color | quote }}}\n")},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	sweep := []string{"sweep", "./machines", "--levels", "2", "--set", "password=a b/" + planted, "--set", "pin=" + planted + "-4711", "--set", "hostKey=" + key}
-	run := saysNothing(t, p)
+	sweep := []string{"sweep", "./machines", "--levels", "2", "--set", "password=a b/" + e2e.Planted, "--set", "pin=" + e2e.Planted + "-4711", "--set", "hostKey=" + key}
+	run := e2e.SaysNothing(t, p)
 	run(process.ExitHeld, "dry run", append(sweep, "--dry-run")...)
 	run(process.ExitHeld, "outline", append(sweep, "--dry-run", "-o", "json")...)
-	run(process.ExitUsage, "there is no parameter", append(sweep, "--dry-run", "--set", "token="+planted)...)
+	run(process.ExitUsage, "there is no parameter", append(sweep, "--dry-run", "--set", "token="+e2e.Planted)...)
 	if !long {
 		return
 	}
 	sweep = append(sweep, "--lab", p.Lab)
-	run(process.ExitHeld, "", "check", "./machines", "--lab", p.Lab, "--set", "password="+planted, "--set", "pin="+planted, "--set", "hostKey="+key)
+	run(process.ExitHeld, "", "check", "./machines", "--lab", p.Lab, "--set", "password="+e2e.Planted, "--set", "pin="+e2e.Planted, "--set", "hostKey="+key)
 	for _, c := range []struct {
 		color, says string
 		code        int
 	}{
 		{"red", "Report: ", process.ExitHeld},
-		{"fails", "(masked)", anyCode},
+		{"fails", "(masked)", e2e.AnyCode},
 		{"bad", "Invalid value", process.ExitUsage},
 		{"named", "Invalid value", process.ExitUsage},
 	} {
@@ -223,7 +215,7 @@ func TestNoSecretOfAMachineIsOnRecord(t *testing.T) {
 		}
 		run(c.code, "", "analyze", c.color, "-o", "json")
 		run(process.ExitHeld, "", "report", c.color)
-		holdsNothing(t, filepath.Join(p.Dir, c.color), "b3BlbnNzaC1rZXktdjEA")
+		e2e.HoldsNothing(t, filepath.Join(p.Dir, c.color), "b3BlbnNzaC1rZXktdjEA")
 	}
 }
 
@@ -232,36 +224,36 @@ func TestNoSecretOfAServerIsOnRecord(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Set-Cookie", "session="+planted)
+		w.Header().Set("Set-Cookie", "session="+e2e.Planted)
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprintf(w, "password=%s %s", planted, r.URL)
+		fmt.Fprintf(w, "password=%s %s", e2e.Planted, r.URL)
 	}))
 	defer server.Close()
-	list := "requests:\n- {path: '/a?token=" + planted + "', headers: {Authorization: Bearer " + planted + "}, status: 403}\n- {path: '/b?password=" + planted + "', status: 403, method: POST, body: " + planted + "}\n"
+	list := "requests:\n- {path: '/a?token=" + e2e.Planted + "', headers: {Authorization: Bearer " + e2e.Planted + "}, status: 403}\n- {path: '/b?password=" + e2e.Planted + "', status: 403, method: POST, body: " + e2e.Planted + "}\n"
 	if err := os.WriteFile(filepath.Join(p.Dir, "urls.yaml"), []byte(list), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
 		{"--set", "server=" + server.URL, "--set", "urls=urls.yaml", "--out", "run"}, {"--set", "server=" + server.URL, "--set", "urls=urls.yaml", "--dry-run"},
-		{"--set", "server=http://me:" + planted + "@127.0.0.1:1"}, {"--set", "server=http://127.0.0.1:1/?token=" + planted},
+		{"--set", "server=http://me:" + e2e.Planted + "@127.0.0.1:1"}, {"--set", "server=http://127.0.0.1:1/?token=" + e2e.Planted},
 	} {
 		got := p.Run(t, append([]string{"sweep", "http", "--axis", "rate", "--levels", "20", "--hold", "1s", "--yes"}, args...)...)
-		if strings.Contains(got.Stdout+got.Stderr, planted) {
+		if strings.Contains(got.Stdout+got.Stderr, e2e.Planted) {
 			t.Errorf("%v prints %s%s", args, got.Stdout, got.Stderr)
 		}
 	}
-	holdsNothing(t, filepath.Join(p.Dir, "run"))
+	e2e.HoldsNothing(t, filepath.Join(p.Dir, "run"))
 }
 
 // Nor does anything of what loads on this machine are given, of their environment,
 // or of what HAProxy and fio say of it.
 func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 	t.Parallel()
-	p := ioProgram(t)
+	p := e2e.IOProgram(t, suite)
 	_, err := haproxy.Find(context.Background(), "")
 	harness.Able(t, err)
-	const named = "token=" + planted
-	p.Env = []string{"PLIMSOLL_PASSWORD=" + planted, "FIO_TOKEN=" + planted, "HTTPS_PROXY=http://me:" + planted + "@127.0.0.1:1"}
+	const named = "token=" + e2e.Planted
+	p.Env = []string{"PLIMSOLL_PASSWORD=" + e2e.Planted, "FIO_TOKEN=" + e2e.Planted, "HTTPS_PROXY=http://me:" + e2e.Planted + "@127.0.0.1:1"}
 	pair, err := haproxy.MakeCertificate([]string{"route-0.router.plimsoll.test"}, rand.Reader, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -271,12 +263,12 @@ func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	template := func(lines string) string {
-		return "# password: " + planted + "\n{{/* " + named + " */}}" + strings.Replace(string(ours), "    http-request del-header Proxy\n", lines+"    http-request del-header Proxy\n", 1)
+		return "# password: " + e2e.Planted + "\n{{/* " + named + " */}}" + strings.Replace(string(ours), "    http-request del-header Proxy\n", lines+"    http-request del-header Proxy\n", 1)
 	}
 	// The key without its marks, of which any line is one too many.
 	_, key, _ := strings.Cut(string(pair.PEM), "-----BEGIN PRIVATE KEY-----")
 	key, _, _ = strings.Cut(key, "-----END")
-	secrets := append(strings.Fields(key), planted)
+	secrets := append(strings.Fields(key), e2e.Planted)
 	write := func(name, text string, mode os.FileMode) {
 		t.Helper()
 		if !filepath.IsAbs(name) {
@@ -289,14 +281,14 @@ func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(p.Dir, named), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(named+".pem", "password="+planted+"\n"+string(pair.PEM), 0o600)
+	write(named+".pem", "password="+e2e.Planted+"\n"+string(pair.PEM), 0o600)
 	write("key.pem", key, 0o600)
-	write("good.cfg", template("    http-request set-header Authorization \"Bearer "+planted+"\"\n"), 0o600)
-	write("refused.cfg", template("    http-request set-header Authorization Bearer\\ "+planted+" and more\n"), 0o600)
-	write("forbidden.cfg", template("    stats auth admin:password="+planted+"\n"), 0o600)
-	write("broken.cfg", template("    {{ printf `password="+planted+"` .Nothing }}\n"), 0o600)
+	write("good.cfg", template("    http-request set-header Authorization \"Bearer "+e2e.Planted+"\"\n"), 0o600)
+	write("refused.cfg", template("    http-request set-header Authorization Bearer\\ "+e2e.Planted+" and more\n"), 0o600)
+	write("forbidden.cfg", template("    stats auth admin:password="+e2e.Planted+"\n"), 0o600)
+	write("broken.cfg", template("    {{ printf `password="+e2e.Planted+"` .Nothing }}\n"), 0o600)
 	write("hosts", "www.example.com\nwww.example.com/?"+named+"\n", 0o600)
-	write("good.fio", "# password="+planted+"\n[reader]\nrw=read\nsize=64k\ntime_based=1\nruntime=1m ; "+named+"\n", 0o600)
+	write("good.fio", "# password="+e2e.Planted+"\n[reader]\nrw=read\nsize=64k\ntime_based=1\nruntime=1m ; "+named+"\n", 0o600)
 	write("value.fio", "[reader]\nrw=read\ndescription="+named+"\n", 0o600)
 	write("option.fio", "[reader]\nrw=read\n"+named+"\n", 0o600)
 	write("section.fio", "["+named+"]\nrw=read\n", 0o600)
@@ -311,7 +303,7 @@ func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 	}
 	for _, of := range []string{"fio", "haproxy"} {
 		// It says its version, and what it knows when it is to do anything.
-		write(filepath.Join(programs, "says-"+of), "#!/bin/sh\ncase \"$*\" in *--version*|-v*) exec "+of+" \"$@\";; esac\necho \"password="+planted+" "+named+" http://me:"+planted+"@h token=$FIO_TOKEN\" >&2\nexit 1\n", 0o755)
+		write(filepath.Join(programs, "says-"+of), "#!/bin/sh\ncase \"$*\" in *--version*|-v*) exec "+of+" \"$@\";; esac\necho \"password="+e2e.Planted+" "+named+" http://me:"+e2e.Planted+"@h token=$FIO_TOKEN\" >&2\nexit 1\n", 0o755)
 	}
 	routers := []string{"sweep", "router", "--levels", "2", "--repeat", "1", "--hold", "1s", "--slo", "Response p50 <= 1h", "--set", "termination=edge"}
 	jobs := []string{"sweep", "io-volumes", "--levels", "1", "--hold", "1s", "--slo", "Complete p50 <= 1h", "--set", "drive=false"}
@@ -358,82 +350,10 @@ func TestNoSecretOfALoadHereIsOnRecord(t *testing.T) {
 			says("dry run", append(args, "--dry-run")...)
 			says("Report: ", append(args, "--out", out)...)
 			says("", "analyze", out, "-o", "json")
-			holdsNothing(t, filepath.Join(p.Dir, out), secrets...)
+			e2e.HoldsNothing(t, filepath.Join(p.Dir, out), secrets...)
 		}
 		if _, err := os.Stat(filepath.Join(p.Dir, out)); err == nil && c.says != "" {
-			holdsNothing(t, filepath.Join(p.Dir, out), secrets...)
+			e2e.HoldsNothing(t, filepath.Join(p.Dir, out), secrets...)
 		}
-	}
-}
-
-// saysNothing gives what runs a command, which prints nothing that was planted, and
-// asks for its exit code, unless that is anyCode, and for a word that it says.
-func saysNothing(t *testing.T, p *harness.Program) func(code int, says string, args ...string) {
-	return func(code int, says string, args ...string) {
-		t.Helper()
-		got := p.Run(t, args...)
-		for _, text := range []string{got.Stdout, got.Stderr} {
-			if strings.Contains(text, planted) || strings.ContainsAny(text, "\x1b\u202e") {
-				t.Errorf("%v prints %q", args[:2], text)
-			}
-		}
-		if code != anyCode && got.Code != code || !strings.Contains(got.Stdout+got.Stderr, says) {
-			t.Errorf("%v: exit code %d, want %d and %q\n%s%s", args[:2], got.Code, code, says, got.Stdout, got.Stderr)
-		}
-	}
-}
-
-// anyCode is of a command whose code tells how busy the machine is.
-const anyCode = -1
-
-// holdsNothing looks through all files of a run directory for what was planted, and
-// at who may read them.
-func holdsNothing(t *testing.T, dir string, secrets ...string) {
-	t.Helper()
-	files := 0
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s is open to others: %v", path, info.Mode())
-		}
-		if d.IsDir() {
-			return nil
-		}
-		files++
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if unzip, _ := zstd.NewReader(bytes.NewReader(data)); strings.HasSuffix(path, ".zst") {
-			var text bytes.Buffer
-			if _, err := unzip.WriteTo(&text); err != nil {
-				return err
-			}
-			data = text.Bytes()
-		}
-		for _, secret := range append(secrets, planted) {
-			if i := bytes.Index(data, []byte(secret)); i >= 0 {
-				t.Errorf("%s holds a secret: %q", path, data[max(i-80, 0):min(i+80, len(data))])
-			}
-		}
-		return nil
-	})
-	if err != nil || files < 4 {
-		t.Errorf("%s has %d files: %v", dir, files, err)
-	}
-	type row struct {
-		Slot    string `parquet:"slot"`
-		Error   string `parquet:"error"`
-		Message string `parquet:"message"`
-	}
-	rows, err := parquet.ReadFile[row](filepath.Join(dir, record.ObjectsFile))
-	if text := fmt.Sprint(rows); err != nil || strings.Contains(text, planted) {
-		t.Errorf("%s: %v %s", record.ObjectsFile, err, text)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -29,7 +29,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "migrates virtual machines for a minute")
 	p := suite.Lab(t, "--virt", "--nodes", "4", "--time-scale", "20")
-	_, client := labClient(t, p.Kubeconfig)
+	_, client := e2e.LabClient(t, p.Kubeconfig)
 	ctx := context.Background()
 	kubevirt := func() *unstructured.Unstructured {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestSettingsOfHyperConverged(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "migrates virtual machines three times")
 	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "20", "--virt-figures", "hyperconverged=true")
-	_, client := labClient(t, p.Kubeconfig)
+	_, client := e2e.LabClient(t, p.Kubeconfig)
 	limits := func() (in [2]int64) {
 		t.Helper()
 		for i, at := range [][]string{{"hco.kubevirt.io", "v1beta1", "hyperconvergeds", "kubevirt-hyperconverged", "spec", "liveMigrationConfig"},

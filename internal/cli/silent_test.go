@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/faults"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -28,7 +29,7 @@ func TestSetUpOutlastsWhatPasses(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			t.Parallel()
-			p := suite.Lab(t, wideLab...)
+			p := suite.Lab(t, e2e.WideLab()...)
 			proxy := faults.Start(t, p.Kubeconfig, faults.Plan{Seed: 7, Rules: []faults.Rule{{On: faults.All(), Do: tt.do, Share: 0.2}}})
 			got := p.Run(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "2", "--hold", "100ms", "--out", "r")
 			if _, err := os.Stat(p.Dir + "/r/result.json"); err != nil || got.Code == process.ExitCouldNotRun {
@@ -69,7 +70,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 	}
 	t.Run("a removal, which says what it waits for", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		proxy := faults.Start(t, p.Kubeconfig, faults.Plan{})
 		proxy.Cut()
 		w := p.Start(t, "clean", "--kubeconfig", proxy.Kubeconfig)
@@ -82,7 +83,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 	})
 	t.Run("a set-up", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		proxy := faults.Start(t, p.Kubeconfig, faults.Plan{Rules: []faults.Rule{{On: faults.Creates("pods"), Do: faults.BlackHole()}}})
 		w := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "2", "--out", "r")
 		harness.Await(t, "the canary to be asked for", func() bool { return proxy.Counts().Faults["black hole"] > 0 })
@@ -93,7 +94,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 	})
 	t.Run("a load that is answered", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		w := p.Start(t, "sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--levels", "40", "--pace", "50", "--out", "answered")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("answered", 20) })
 		names(t, ends(t, w), "plimsoll clean --kubeconfig "+p.Kubeconfig)
@@ -106,7 +107,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 	})
 	t.Run("a load", func(t *testing.T) {
 		t.Parallel()
-		p := suite.Lab(t, wideLab...)
+		p := suite.Lab(t, e2e.WideLab()...)
 		proxy := faults.Start(t, p.Kubeconfig, faults.Plan{})
 		w := p.Start(t, "sweep", "node-density", "--kubeconfig", proxy.Kubeconfig, "--levels", "100", "--pace", "50", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 20) })
@@ -127,7 +128,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 func TestARemovalThatIsNeverAnsweredEnds(t *testing.T) {
 	suite.Long(t, "it waits for a minute")
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	proxy := faults.Start(t, p.Kubeconfig, faults.Plan{})
 	proxy.Cut()
 	begin := time.Now()

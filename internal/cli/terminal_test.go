@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"fmt"
@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/test/terminal"
 )
@@ -108,15 +110,15 @@ func TestARunOnATerminal(t *testing.T) {
 		{"one that cannot be drawn on", map[string]string{"TERM": "dumb"}, false, false},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
-				written := &trigger{}
-				p := inMemory(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
+			e2e.OnVirtualClock(t, func(t *testing.T) {
+				written := &e2e.Trigger{}
+				p := e2e.InMemory(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
 				p.Stdout, p.Stderr, p.StdoutTerminal, p.StderrTerminal = written, written, true, true
 				p.Width, p.Height = func() int { return 80 }, func() int { return 24 }
-				if code := Main(p); code != process.ExitHeld {
+				if code := cli.Main(p); code != process.ExitHeld {
 					t.Errorf("exit code %d", code)
 				}
-				shown, raw := &terminal.Emulator{}, written.text.String()
+				shown, raw := &terminal.Emulator{}, written.String()
 				if _, err := io.WriteString(shown, raw); err != nil {
 					t.Fatalf("%v in\n%q", err, raw)
 				}

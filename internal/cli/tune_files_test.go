@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"fmt"
@@ -21,6 +21,7 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // variedParameters are the parameters of each calculator that decide on files:
@@ -80,15 +81,15 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 	try := func(args []string) (wrote bool) {
 		line := "tune " + strings.Join(args, " ")
 		dir := filepath.Join(t.TempDir(), "written")
-		got := command(t, nil, append(append([]string{"tune"}, args...), "--write", dir)...)
-		if got.code != process.ExitHeld && got.code != process.ExitBreached && (got.code != process.ExitUsage || !strings.Contains(got.stderr, "plimsoll: --")) {
-			t.Errorf("%s: exit code %d\n%s", line, got.code, got.stderr)
+		got := e2e.Command(t, nil, append(append([]string{"tune"}, args...), "--write", dir)...)
+		if got.Code != process.ExitHeld && got.Code != process.ExitBreached && (got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "plimsoll: --")) {
+			t.Errorf("%s: exit code %d\n%s", line, got.Code, got.Stderr)
 		}
 		if _, err := os.Stat(dir); err != nil {
 			return false // what cannot be is refused, and there may be nothing to write
 		}
-		if got := command(t, nil, "lint", "-R", dir); got.code != process.ExitHeld && !strings.Contains(got.stderr, "no file was checked") {
-			t.Errorf("%s: lint ends with %d\n%s%s", line, got.code, got.stdout, got.stderr)
+		if got := e2e.Command(t, nil, "lint", "-R", dir); got.Code != process.ExitHeld && !strings.Contains(got.Stderr, "no file was checked") {
+			t.Errorf("%s: lint ends with %d\n%s%s", line, got.Code, got.Stdout, got.Stderr)
 		}
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // The kubelet itself reads what is written for it: the one in the program, up
@@ -113,7 +114,7 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 func TestTuneReadsANode(t *testing.T) {
 	suite.Long(t, "a real node is brought up")
 	t.Parallel()
-	p := onRealNode(t)
+	p := e2e.OnRealNode(t, suite)
 	got := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "200ms", "-o", "json")
 	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != process.ExitHeld {
@@ -167,7 +168,7 @@ func TestTuneReadsANode(t *testing.T) {
 // A simulated node has no host to read.
 func TestTuneReadsNoSimulatedNode(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	got := p.Run(t, "tune", "host", "--node", "node-0000", "--lab", p.Lab)
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "simulated") {
 		t.Errorf("%d %s", got.Code, got.Stderr)

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"encoding/json"
@@ -14,19 +14,21 @@ import (
 	"mvdan.cc/sh/v3/shell"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // tuned runs a calculator with -o json and returns its answer.
 func tuned(t *testing.T, code int, args ...string) answer.Answer {
 	t.Helper()
-	got := command(t, nil, append(append([]string{"tune"}, args...), "-o", "json")...)
-	if got.code != code {
-		t.Fatalf("tune %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.code, code, got.stderr)
+	got := e2e.Command(t, nil, append(append([]string{"tune"}, args...), "-o", "json")...)
+	if got.Code != code {
+		t.Fatalf("tune %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.Code, code, got.Stderr)
 	}
 	var a answer.Answer
-	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil {
-		t.Fatalf("tune %s: %v\n%s", strings.Join(args, " "), err, got.stdout)
+	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil {
+		t.Fatalf("tune %s: %v\n%s", strings.Join(args, " "), err, got.Stdout)
 	}
 	if a.Schema != answer.Schema {
 		t.Errorf("schema %q", a.Schema)
@@ -70,15 +72,15 @@ func TestTuneFigures(t *testing.T) {
 		}
 		// As YAML it is the same.
 		var fromYAML, fromJSON any
-		asYAML := command(t, nil, append(append([]string{"tune"}, strings.Fields(tt.args)...), "-o", "yaml")...)
-		if data, err := k8syaml.ToJSON([]byte(asYAML.stdout)); err != nil || json.Unmarshal(data, &fromYAML) != nil {
+		asYAML := e2e.Command(t, nil, append(append([]string{"tune"}, strings.Fields(tt.args)...), "-o", "yaml")...)
+		if data, err := k8syaml.ToJSON([]byte(asYAML.Stdout)); err != nil || json.Unmarshal(data, &fromYAML) != nil {
 			t.Errorf("tune %s -o yaml: %v", tt.args, err)
 		}
 		if data, err := json.Marshal(a); err != nil || json.Unmarshal(data, &fromJSON) != nil || !reflect.DeepEqual(fromYAML, fromJSON) {
 			t.Errorf("tune %s: YAML and JSON differ", tt.args)
 		}
-		if got := command(t, nil, append([]string{"tune"}, strings.Fields(tt.args)...)...); got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Sources") {
-			t.Errorf("tune %s: exit code %d\n%s", tt.args, got.code, got.stderr)
+		if got := e2e.Command(t, nil, append([]string{"tune"}, strings.Fields(tt.args)...)...); got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, "Sources") {
+			t.Errorf("tune %s: exit code %d\n%s", tt.args, got.Code, got.Stderr)
 		}
 	}
 }
@@ -99,9 +101,9 @@ func TestTuneOfWhatCannotBeHad(t *testing.T) {
 func TestTuneWritesFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plan")
 	args := []string{"tune", "plan", "--pods-per-node", "2500", "--nodes", "26", "--write", dir}
-	got := command(t, nil, args...)
-	if got.code != 0 || !strings.Contains(got.stderr, "wrote "+filepath.Join(dir, "PLAN.md")) {
-		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
+	got := e2e.Command(t, nil, args...)
+	if got.Code != 0 || !strings.Contains(got.Stderr, "wrote "+filepath.Join(dir, "PLAN.md")) {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	for _, name := range []string{"PLAN.md", "1-installation/install-config-networking.yaml", "2-nodes/kubeletconfig-worker.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -112,19 +114,19 @@ func TestTuneWritesFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "PLAN.md")); err != nil {
 		t.Fatal(err)
 	}
-	got = command(t, nil, args...)
-	if got.code != process.ExitUsage || !strings.Contains(got.stderr, "exists") || !strings.Contains(got.stderr, "hint: --force") {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	got = e2e.Command(t, nil, args...)
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "exists") || !strings.Contains(got.Stderr, "hint: --force") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "PLAN.md")); err == nil {
 		t.Error("half of it was written")
 	}
-	if got = command(t, nil, append(args, "--force")...); got.code != 0 {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	if got = e2e.Command(t, nil, append(args, "--force")...); got.Code != 0 {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	got = command(t, nil, "tune", "ceph", "--osds", "3", "--write", filepath.Join(dir, "PLAN.md"))
-	if got.code != process.ExitCouldNotRun {
-		t.Errorf("a directory that is a file: exit code %d\n%s", got.code, got.stderr)
+	got = e2e.Command(t, nil, "tune", "ceph", "--osds", "3", "--write", filepath.Join(dir, "PLAN.md"))
+	if got.Code != process.ExitCouldNotRun {
+		t.Errorf("a directory that is a file: exit code %d\n%s", got.Code, got.Stderr)
 	}
 }
 
@@ -168,14 +170,14 @@ func TestTuneHostFromABundle(t *testing.T) {
 		"--bundle " + dir + "/proc/sys/net/core/netdev_budget": "it is no tar archive",
 		"--interval 3s": "without a host to read",
 	} {
-		got := command(t, nil, append([]string{"tune", "host"}, strings.Fields(args)...)...)
-		if got.code != process.ExitUsage || !strings.Contains(got.stderr, want) {
-			t.Errorf("tune host %s: %d %s", args, got.code, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"tune", "host"}, strings.Fields(args)...)...)
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, want) {
+			t.Errorf("tune host %s: %d %s", args, got.Code, got.Stderr)
 		}
 	}
-	got := command(t, nil, "tune", "host", "--collect-script")
-	if got.code != 0 || !strings.HasPrefix(got.stdout, "#!/bin/sh") {
-		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+	got := e2e.Command(t, nil, "tune", "host", "--collect-script")
+	if got.Code != 0 || !strings.HasPrefix(got.Stdout, "#!/bin/sh") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stdout)
 	}
 }
 
@@ -197,16 +199,16 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"steps": [{"id": 1, "seconds": 10, "perNode": {"nodes": 10, "max": 5}, "resources": {"etcd": {"cpuSeconds": 4}}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := command(t, nil, "tune", "kubelet", "--max-pods", "400", "--run", dir)
-	if got.code != process.ExitUsage || !strings.Contains(got.stderr, "simulated") {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	got := e2e.Command(t, nil, "tune", "kubelet", "--max-pods", "400", "--run", dir)
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "simulated") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 }
 
 // A lab's nodes are read, and nothing of it is changed.
 func TestTuneReadsALab(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	got := p.Run(t, "tune", "kubelet", "--max-pods", "200", "--lab", p.Lab, "-o", "json")
 	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != 0 {
@@ -232,7 +234,7 @@ func tuneCommandTree(t *testing.T) *cobra.Command {
 	t.Helper()
 	stop := process.NewInterrupts(nil, nil)
 	t.Cleanup(stop.Close)
-	tune, _, err := newRootCommand(&process.Process{}, stop).Find([]string{"tune"})
+	tune, _, err := cli.NewRootCommand(&process.Process{}, stop).Find([]string{"tune"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,12 +282,12 @@ func TestExamplesOfTuneWork(t *testing.T) {
 			if strings.Contains(line, "--live") && strings.Contains(line, "tune host") {
 				args = append(args, "--interval", "10ms")
 			}
-			got := command(t, nil, args[1:]...)
+			got := e2e.Command(t, nil, args[1:]...)
 			ran++
 			// One of them is about what cannot be had.
 			cannot := strings.Contains(line, "--dataset 300x8x20Mi --disk 40Gi")
-			if got.code != process.ExitHeld && !(cannot && got.code == process.ExitBreached) {
-				t.Errorf("%s: %d\n%s", strings.TrimSpace(line), got.code, got.stderr)
+			if got.Code != process.ExitHeld && !(cannot && got.Code == process.ExitBreached) {
+				t.Errorf("%s: %d\n%s", strings.TrimSpace(line), got.Code, got.Stderr)
 			}
 		}
 	}
@@ -324,18 +326,18 @@ func TestTuneRouterFromARecord(t *testing.T) {
 		{"the generator was short", "", `"verdict": "invalid", "steps": [{"id": 1, "verdict": "invalid", "achievedRate": 9000, "atLeast": true, "bottleneck": {"bounds": [{"name": "generator", "what": "the processor of the generator", "share": 0.95, "held": true}]}}]`, process.ExitUsage, []string{"no confirmed load line"}},
 	} {
 		record(c.params, c.result)
-		got := command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")
-		if got.code != c.code {
-			t.Errorf("%s: %d\n%s%s", c.why, got.code, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")
+		if got.Code != c.code {
+			t.Errorf("%s: %d\n%s%s", c.why, got.Code, got.Stdout, got.Stderr)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(got.stdout+got.stderr, want) {
-				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.stdout, got.stderr)
+			if !strings.Contains(got.Stdout+got.Stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.Stdout, got.Stderr)
 			}
 		}
 	}
-	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != process.ExitUsage || !strings.Contains(got.stderr, "nowhere") {
-		t.Errorf("%d %s", got.code, got.stderr)
+	if got := e2e.Command(t, nil, "tune", "router", "--run", "nowhere"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "nowhere") {
+		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }
 
@@ -382,13 +384,13 @@ func TestTuneNetworkFromARecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := command(t, nil, "tune", "network", "--run", "run", "--link", "10Gbit")
-		if got.code != c.code {
-			t.Errorf("%s: %d\n%s%s", c.why, got.code, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, "tune", "network", "--run", "run", "--link", "10Gbit")
+		if got.Code != c.code {
+			t.Errorf("%s: %d\n%s%s", c.why, got.Code, got.Stdout, got.Stderr)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(got.stdout+got.stderr, want) {
-				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.stdout, got.stderr)
+			if !strings.Contains(got.Stdout+got.Stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.Stdout, got.Stderr)
 			}
 		}
 	}
@@ -419,9 +421,9 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 				}
 				tried++
 				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
-				got := command(t, nil, append(args, "--"+f.Name+"="+value)...)
-				if got.code != process.ExitUsage || !strings.Contains(got.stderr, "--"+f.Name) || strings.Contains(got.stderr, "panic") || strings.Contains(got.stderr, "%!") {
-					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
+				got := e2e.Command(t, nil, append(args, "--"+f.Name+"="+value)...)
+				if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--"+f.Name) || strings.Contains(got.Stderr, "panic") || strings.Contains(got.Stderr, "%!") {
+					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.Code, got.Stderr)
 				}
 			}
 			// The largest and the smallest that can be read do not end in a panic.
@@ -431,12 +433,12 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 				}
 				tried++
 				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
-				got := command(t, nil, append(args, "--"+f.Name+"="+value, "-o", "json")...)
-				if got.code != process.ExitUsage && got.code != process.ExitHeld && got.code != process.ExitBreached {
-					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
+				got := e2e.Command(t, nil, append(args, "--"+f.Name+"="+value, "-o", "json")...)
+				if got.Code != process.ExitUsage && got.Code != process.ExitHeld && got.Code != process.ExitBreached {
+					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.Code, got.Stderr)
 				}
-				if got.code != process.ExitUsage && !json.Valid([]byte(got.stdout)) {
-					t.Errorf("tune %s --%s=%q: no JSON:\n%.300s", c.Name(), f.Name, value, got.stdout)
+				if got.Code != process.ExitUsage && !json.Valid([]byte(got.Stdout)) {
+					t.Errorf("tune %s --%s=%q: no JSON:\n%.300s", c.Name(), f.Name, value, got.Stdout)
 				}
 			}
 		})

@@ -1,7 +1,7 @@
-package cli
+package cli_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,61 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/cli/screen"
-	"plimsoll.dev/plimsoll/internal/judge/usage"
-	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
-
-// outcome is what a user sees of a command.
-type outcome struct {
-	code           int
-	stdout, stderr string
-}
-
-// inMemory is a process in memory. It can talk to no cluster: its executable does
-// not exist, so that no lab comes up. Of its clock it uses a twentieth.
-func inMemory(t *testing.T, env map[string]string, args ...string) process.Process {
-	t.Helper()
-	state, now := t.TempDir(), time.Now
-	began := now()
-	return process.Process{
-		Args:       args,
-		Executable: filepath.Join(state, "no-such-program"),
-		Env: func(key string) string {
-			if v, ok := env[key]; ok {
-				return v
-			}
-			if key == "XDG_STATE_HOME" {
-				return state
-			}
-			return ""
-		},
-		Stdin: strings.NewReader(""), Stdout: io.Discard,
-		Console: screen.Console{Stderr: io.Discard, Width: func() int { return 0 }, Now: time.Now},
-		Signals: make(chan os.Signal),
-		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
-		Used: func() (record.Reading, error) {
-			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": now().Sub(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
-		},
-		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
-	}
-}
-
-// command runs a whole command in this process.
-func command(t *testing.T, env map[string]string, args ...string) outcome {
-	t.Helper()
-	p := inMemory(t, env, args...)
-	var stdout, stderr bytes.Buffer
-	p.Stdout, p.Stderr = &stdout, &stderr
-	code := Main(p)
-	return outcome{code, stdout.String(), stderr.String()}
-}
 
 func TestMistakesAreExplained(t *testing.T) {
 	dir := t.TempDir()
@@ -234,16 +187,16 @@ func TestMistakesAreExplained(t *testing.T) {
 			args[i] = strings.ReplaceAll(args[i], "_", " ")
 		}
 		// KUBECONFIG must not matter to any of them.
-		got := command(t, map[string]string{"KUBECONFIG": noContext}, args...)
-		if got.code != process.ExitUsage {
-			t.Errorf("%s (%s): exit code %d, want 2\n%s", tt.args, tt.why, got.code, got.stderr)
+		got := e2e.Command(t, map[string]string{"KUBECONFIG": noContext}, args...)
+		if got.Code != process.ExitUsage {
+			t.Errorf("%s (%s): exit code %d, want 2\n%s", tt.args, tt.why, got.Code, got.Stderr)
 		}
-		if got.stdout != "" {
-			t.Errorf("%s (%s): standard output is not for mistakes: %q", tt.args, tt.why, got.stdout)
+		if got.Stdout != "" {
+			t.Errorf("%s (%s): standard output is not for mistakes: %q", tt.args, tt.why, got.Stdout)
 		}
 		for _, part := range tt.want {
-			if !strings.Contains(got.stderr, part) {
-				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.stderr)
+			if !strings.Contains(got.Stderr, part) {
+				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.Stderr)
 			}
 		}
 	}
@@ -253,18 +206,18 @@ func TestMistakesAreExplained(t *testing.T) {
 func TestNoForeignFlags(t *testing.T) {
 	pflag.CommandLine.Bool("stray", false, "a flag of a package")
 	for _, args := range [][]string{{"lab", "up", "--help"}, {"limit", "--help"}, {"lab", "up", "--stray"}} {
-		got := command(t, nil, args...)
-		if strings.Contains(got.stdout, "stray") || strings.Contains(got.stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.code != process.ExitUsage {
-			t.Errorf("%v: exit code %d\n%s", args, got.code, got.stdout)
+		got := e2e.Command(t, nil, args...)
+		if strings.Contains(got.Stdout, "stray") || strings.Contains(got.Stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.Code != process.ExitUsage {
+			t.Errorf("%v: exit code %d\n%s", args, got.Code, got.Stdout)
 		}
 	}
 }
 
 func TestHelpGoesToStandardOutput(t *testing.T) {
 	for _, args := range [][]string{nil, {"--help"}, {"limit", "--help"}, {"lab"}, {"workloads"}, {"completion", "bash"}, {"version"}, {"workloads", "list"}, {"workloads", "show", "node-density"}} {
-		got := command(t, nil, args...)
-		if got.code != 0 || got.stdout == "" || got.stderr != "" {
-			t.Errorf("%v: exit code %d, %d bytes on standard output, standard error %q", args, got.code, len(got.stdout), got.stderr)
+		got := e2e.Command(t, nil, args...)
+		if got.Code != 0 || got.Stdout == "" || got.Stderr != "" {
+			t.Errorf("%v: exit code %d, %d bytes on standard output, standard error %q", args, got.Code, len(got.Stdout), got.Stderr)
 		}
 	}
 }
@@ -272,9 +225,9 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 // A lab that cannot come up is no mistake of the user's.
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
 	t.Chdir(t.TempDir())
-	got := command(t, nil, "limit", "node-density")
-	if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "private lab") {
-		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
+	got := e2e.Command(t, nil, "limit", "node-density")
+	if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "private lab") {
+		t.Errorf("exit code %d, want 5: %s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat("plimsoll-runs"); err == nil {
 		t.Error("a run that never began left a directory")
@@ -288,11 +241,11 @@ func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"limit", "node-density", "--yes"}, {"check", "node-density"}, {"check"}} {
-		got := command(t, nil, append(args, "--kubeconfig", kubeconfig)...)
-		if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
-			t.Errorf("%v: exit code %d, want 5: %s", args, got.code, got.stderr)
+		got := e2e.Command(t, nil, append(args, "--kubeconfig", kubeconfig)...)
+		if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "cannot be reached") {
+			t.Errorf("%v: exit code %d, want 5: %s", args, got.Code, got.Stderr)
 		}
-		if strings.Contains(got.stdout+got.stderr, "hunter2") {
+		if strings.Contains(got.Stdout+got.Stderr, "hunter2") {
 			t.Errorf("%v: the token is in the output", args)
 		}
 	}
@@ -300,11 +253,11 @@ func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
 
 func TestExportedWorkloadCanBeUsed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
-	if got := command(t, nil, "workloads", "export", "node-density", dir); got.code != 0 {
-		t.Fatalf("export: %d %s", got.code, got.stderr)
+	if got := e2e.Command(t, nil, "workloads", "export", "node-density", dir); got.Code != 0 {
+		t.Fatalf("export: %d %s", got.Code, got.Stderr)
 	}
-	if got := command(t, nil, "workloads", "show", dir); got.code != 0 || !strings.Contains(got.stdout, "pods-per-node") {
-		t.Errorf("show: %d %s%s", got.code, got.stdout, got.stderr)
+	if got := e2e.Command(t, nil, "workloads", "show", dir); got.Code != 0 || !strings.Contains(got.Stdout, "pods-per-node") {
+		t.Errorf("show: %d %s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
@@ -312,7 +265,7 @@ func TestExportedWorkloadCanBeUsed(t *testing.T) {
 func TestCommandsStandOnce(t *testing.T) {
 	stop := process.NewInterrupts(nil, nil)
 	defer stop.Close()
-	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
+	root := cli.NewRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	seen := make(map[string]bool)
 	for _, c := range root.Commands() {
 		if seen[c.Name()] {
@@ -330,7 +283,7 @@ func TestCommandsStandOnce(t *testing.T) {
 func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
 	stop := process.NewInterrupts(nil, func(string, ...any) {})
 	defer stop.Close()
-	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
+	root := cli.NewRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
 	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
 	others := map[string]bool{ // flags that the text says belong to another command
@@ -367,5 +320,51 @@ func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
 	visit(root)
 	if seen < 20 {
 		t.Errorf("only %d flags are spoken of", seen)
+	}
+}
+
+func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
+	for _, args := range [][]string{
+		{"limit", "simulated", "--lab", "x"}, {"limit", "simulated", "--lab-nodes", "3"}, {"limit", "simulated", "--kubeconfig", "k"},
+		{"limit", "simulated", "--fresh", "lab"}, {"limit", "simulated", "--normal-events"}, {"limit", "simulated", "--axis", "pods-per-node"},
+		{"limit", "simulated", "--guard", "nodesNotReady=1"}, {"limit", "node-density", "--axis", "objects"},
+		{"ab", "simulated", "--arm", "a:", "--arm", "b:limit=3", "--metric", "kubeletCPU"},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		got := e2e.Command(t, nil, append(args, "--out", dir)...)
+		if _, err := os.Stat(dir); got.Code != process.ExitUsage || !os.IsNotExist(err) || !strings.Contains(got.Stderr, "hint: ") {
+			t.Errorf("%v: exit code %d: %s", args, got.Code, got.Stderr)
+		}
+	}
+}
+
+func TestADryRunDoesNothing(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: from a quarter of the predicted line, where one is known, or else 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5 % (failed requests of the latest 200)", "nothing was done"}},
+		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
+			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
+		{[]string{"sweep", "node-density", "--levels", "10", "--lab-nodes", "1", "--lab-max-pods", "1", "--set", "namespacesPer=1"}, []string{"1 simulated node of 1 pod;", "namespace node-density-RUN-0 for each iteration"}},
+		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 4..30 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		got := e2e.Command(t, nil, append(c.args, "--dry-run", "--out", dir)...)
+		if got.Code != 0 {
+			t.Errorf("%v: exit code %d: %s", c.args, got.Code, got.Stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.Stdout, want) {
+				t.Errorf("%v: %q is not in\n%s", c.args, want, got.Stdout)
+			}
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%v: a run directory was made", c.args)
+		}
+		if got := e2e.Command(t, nil, append(c.args, "--dry-run", "-o", "json")...); got.Code != 0 || !json.Valid([]byte(got.Stdout)) {
+			t.Errorf("%v: -o json: exit code %d: %s", c.args, got.Code, got.Stdout)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -144,7 +145,7 @@ func TestWaysToMachines(t *testing.T) {
 // What cannot be there says so before any load.
 func TestClusterWithoutVirtualMachines(t *testing.T) {
 	t.Parallel()
-	p := suite.Lab(t, wideLab...)
+	p := suite.Lab(t, e2e.WideLab()...)
 	got := p.Run(t, "sweep", "vm-boot-storm", "--lab", p.Lab, "--levels", "5")
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
@@ -158,7 +159,7 @@ func TestRealGuests(t *testing.T) {
 	suite.Long(t, "guests boot by emulation")
 	p := suite.Program(t)
 	needQEMU(t)
-	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+planted)
+	p.Env = append(p.Env, "PLIMSOLL_PASSWORD="+e2e.Planted)
 	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
 	got := p.RunTo(t, "boot", append(args, "--hold", "6s")...)
 	r := p.Result(t, "boot")
@@ -194,7 +195,7 @@ func TestIOInGuests(t *testing.T) {
 		t.Errorf("at 200 IOs per second the guest reported %v", m)
 	}
 	// The key that its machines show is theirs alone: how OpenSSH's files begin.
-	holdsNothing(t, filepath.Join(p.Dir, "io"), "PRIVATE KEY", "b3BlbnNzaC1rZXktdjE")
+	e2e.HoldsNothing(t, filepath.Join(p.Dir, "io"), "PRIVATE KEY", "b3BlbnNzaC1rZXktdjE")
 	got = p.Run(t, args...)
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
 		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
@@ -282,7 +283,7 @@ func hasNoRights(t *testing.T, p *harness.Program) {
 			t.Errorf("a guest without %q: %v\n%s", want, err, status)
 		}
 	}
-	if environ := environOf(dir); environ == "" || strings.Contains(environ, planted) {
+	if environ := e2e.EnvironOf(dir); environ == "" || strings.Contains(environ, e2e.Planted) {
 		t.Errorf("the environment of a guest is %q", environ)
 	}
 }

@@ -1,11 +1,10 @@
-package cli
+package cli_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -27,33 +27,12 @@ func volumesProgram(t *testing.T) *harness.Program {
 	return suite.Program(t)
 }
 
-// glusters are the processes of a program's GlusterFS whose command line has all
-// of some words, by the number that this test sees.
-func glusters(p *harness.Program, words ...string) (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		line := strings.ReplaceAll(string(text), "\x00", " ")
-		if err != nil || !strings.Contains(line, p.State) || strings.Contains(line, " component ") {
-			continue
-		}
-		all := true
-		for _, word := range words {
-			all = all && strings.Contains(line, word)
-		}
-		if pid, err := strconv.Atoi(strings.Split(file, "/")[2]); err == nil && all {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // leavesNoVolumes says that nothing of a GlusterFS is left: no process, mount,
 // directory or loop device.
 func leavesNoVolumes(t *testing.T, p *harness.Program) {
 	t.Helper()
 	p.LeavesNoProcess(t)
-	if pids := glusters(p); len(pids) > 0 {
+	if pids := e2e.Glusters(p); len(pids) > 0 {
 		t.Errorf("processes are left: %v", pids)
 	}
 	dirs, err := filepath.Glob(filepath.Join(p.State, "plimsoll", "volumes", "*"))
@@ -150,10 +129,10 @@ func TestVolumesThatFail(t *testing.T) {
 	}{
 		{"a full disk", "NoSpace", "no space left on device", []string{"--set", "bricks=xfs", "--set", "brickSize=300Mi", "--set", "mount=true", "--set", "write=100Mi"}, nil},
 		{"a brick that dies", "BrickDown", "its brick on storage server 1 is down", []string{"--set", "multiplex=false", "--hold", "4s"}, func(t *testing.T, p *harness.Program) {
-			kill(t, syscall.SIGKILL, glusters(p, "glusterfsd", "volume-2."))
+			kill(t, syscall.SIGKILL, e2e.Glusters(p, "glusterfsd", "volume-2."))
 		}},
 		{"a mount that hangs", "MountHung", "did not answer", []string{"--set", "mount=true", "--set", "write=4Ki", "--set", "patience=3s", "--hold", "8s"}, func(t *testing.T, p *harness.Program) {
-			kill(t, syscall.SIGSTOP, glusters(p, "--process-name fuse", "/volume-2"))
+			kill(t, syscall.SIGSTOP, e2e.Glusters(p, "--process-name fuse", "/volume-2"))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -203,10 +182,10 @@ func TestVolumesAreRemoved(t *testing.T) {
 			}
 		},
 		"kill": func(t *testing.T, p *harness.Program, run *harness.Started) {
-			sparesAlive(t, p, "volumes", volumes.Name)
+			e2e.SparesAlive(t, p, "volumes", volumes.Name)
 			run.Kill()
-			harness.Await(t, "the end of all processes", func() bool { return len(glusters(p)) == 0 })
-			cleans(t, p, "run [0-9a-z]+ of target volumes, on this machine: .*/volumes/")
+			harness.Await(t, "the end of all processes", func() bool { return len(e2e.Glusters(p)) == 0 })
+			e2e.Cleans(t, p, "run [0-9a-z]+ of target volumes, on this machine: .*/volumes/")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +195,7 @@ func TestVolumesAreRemoved(t *testing.T) {
 			t.Parallel()
 			p := volumesProgram(t)
 			run := p.Start(t, args...)
-			harness.Await(t, "three mounts", func() bool { return len(glusters(p, "--process-name fuse")) >= 3 })
+			harness.Await(t, "three mounts", func() bool { return len(e2e.Glusters(p, "--process-name fuse")) >= 3 })
 			end(t, p, run)
 			leavesNoVolumes(t, p)
 		})
@@ -350,7 +329,7 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 			return ok && o.Milestone == "Ready"
 		}) > 2
 	})
-	kill(t, syscall.SIGSTOP, glusters(p, "glusterd --volfile"))
+	kill(t, syscall.SIGSTOP, e2e.Glusters(p, "glusterd --volfile"))
 	begun := time.Now()
 	got := run.Wait()
 	step := p.Result(t, "one").Steps[0]

@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -21,7 +22,7 @@ func TestZones(t *testing.T) {
 	p.Run(t, "lab", "up", "zones", "--virt", "--nodes", "6", "--time-scale", "120")
 	l := p.Run(t, "lab", "kubeconfig", "zones")
 	t.Cleanup(func() { p.Run(t, "lab", "down", "zones") })
-	_, client := labClient(t, strings.TrimSpace(l.Stdout))
+	_, client := e2e.LabClient(t, strings.TrimSpace(l.Stdout))
 	list := func(resource string) (names []string) {
 		found, err := client.Resource(schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: resource}).List(context.Background(), metav1.ListOptions{})
 		if err != nil {

@@ -120,7 +120,7 @@ func impure() []string {
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/system/kubernetes/api", "internal/system/kubernetes/prepared", "internal/system/kubernetes/kubetest", "internal/system/kubernetes/follow",
 		"internal/system/kubernetes/create", "internal/system/kubernetes/change", "internal/system/kubernetes/drain", "internal/system/kubernetes/sweep", "internal/system/kubernetes/survey", "internal/system/kubernetes/virt",
-		"internal/test/faults",
+		"internal/test/faults", "internal/test/e2e",
 	}
 }
 
@@ -329,7 +329,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/test/faults", "internal/system/kubernetes/kubetest"},
+			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/test/e2e", "internal/test/faults", "internal/system/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{

@@ -1,4 +1,4 @@
-package cli
+package metrics_test
 
 import (
 	"encoding/json"
@@ -13,24 +13,15 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/metrics"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// copied is a copy of a kept record.
-func copied(t *testing.T, name string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "run")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata/records", name))); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 func TestQueryOfARecord(t *testing.T) {
 	t.Parallel()
-	pods, requests := copied(t, "pods-density"), copied(t, "router-rate")
-	if got := command(t, nil, "analyze", pods); got.code == process.ExitCouldNotRun {
-		t.Fatal(got.stderr)
+	pods, requests := e2e.KeptRecord(t, "pods-density"), e2e.KeptRecord(t, "router-rate")
+	if got := e2e.Command(t, nil, "analyze", pods); got.Code == process.ExitCouldNotRun {
+		t.Fatal(got.Stderr)
 	}
 	for _, c := range []struct {
 		why    string
@@ -60,9 +51,9 @@ func TestQueryOfARecord(t *testing.T) {
 		{"an address that others reach", []string{pods, "--serve", "--listen", "0.0.0.0:9090"}, 2, `^$`, `an address of this machine alone`},
 		{"a question twice", []string{pods, "x", "--serve"}, 2, `^$`, `questions come by HTTP`},
 	} {
-		got := command(t, nil, append([]string{"query"}, c.args...)...)
-		if got.code != c.code || !regexp.MustCompile(c.stdout).MatchString(got.stdout) || !regexp.MustCompile(c.stderr).MatchString(got.stderr) {
-			t.Errorf("%s: %v: exit code %d, want %d\n%s%s", c.why, c.args, got.code, c.code, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"query"}, c.args...)...)
+		if got.Code != c.code || !regexp.MustCompile(c.stdout).MatchString(got.Stdout) || !regexp.MustCompile(c.stderr).MatchString(got.Stderr) {
+			t.Errorf("%s: %v: exit code %d, want %d\n%s%s", c.why, c.args, got.Code, c.code, got.Stdout, got.Stderr)
 		}
 	}
 }
@@ -71,7 +62,7 @@ func TestQueryOfARecord(t *testing.T) {
 func TestMetricsOfALab(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "it reads a lab's metrics for some seconds, twice")
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	p.RunTo(t, "run", "sweep", "node-density", "--levels", "3", "--hold", "4s", "--scrape", "1s", "--lab", p.Lab)
 	ask := func(dir, query string) string {
 		t.Helper()
@@ -113,7 +104,7 @@ func TestMetricsOfALab(t *testing.T) {
 func TestMetricsOfARouter(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "it reads HAProxy's metrics for some seconds")
-	p := routerProgram(t)
+	p := e2e.RouterProgram(t, suite)
 	p.RunTo(t, "run", "sweep", "router", "--levels", "4", "--hold", "3s", "--scrape", "1s")
 	got := p.Run(t, "query", "run", "rate(haproxy_process_requests_total[10s]) > 0")
 	if got.Code != 0 || !strings.Contains(got.Stdout, `job="haproxy"`) {
@@ -124,7 +115,7 @@ func TestMetricsOfARouter(t *testing.T) {
 func TestQueryServes(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	dir := copied(t, "router-rate")
+	dir := e2e.KeptRecord(t, "router-rate")
 	s := p.Start(t, "query", dir, "--serve")
 	var address string
 	harness.Await(t, "an address", func() bool {

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"bytes"
@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // What a signal cuts ends with the signal's code: on screen, in the record, where
@@ -37,15 +39,15 @@ func TestOneExitCodeOfWhatASignalCuts(t *testing.T) {
 		{"while the target is emptied", []string{"sweep", "simulated", "--levels", "10", "--set", "removal=10s"}, "removing what the run has made", syscall.SIGTERM, "the exit code, 143, is that of the signal"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
+			e2e.OnVirtualClock(t, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "run")
 				signals := make(chan os.Signal, 1)
 				var stdout bytes.Buffer
-				stderr := &trigger{on: tt.on, then: func() { signals <- tt.signal }}
-				p := inMemory(t, nil, append(tt.args, "--out", dir)...)
+				stderr := &e2e.Trigger{On: tt.on, Then: func() { signals <- tt.signal }}
+				p := e2e.InMemory(t, nil, append(tt.args, "--out", dir)...)
 				p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
-				code, want := Main(p), 128+int(tt.signal)
-				said := stdout.String() + stderr.text.String()
+				code, want := cli.Main(p), 128+int(tt.signal)
+				said := stdout.String() + stderr.String()
 				if code != want || !strings.Contains(said, tt.says) || tt.says != "" && strings.Count(strings.ToLower(said), "the exit code, ") != 1 {
 					t.Errorf("exit code %d, want %d:\n%s", code, want, said)
 				}
@@ -56,8 +58,8 @@ func TestOneExitCodeOfWhatASignalCuts(t *testing.T) {
 				if tt.args[0] == "ab" && verdict != "inconclusive" {
 					t.Errorf("7 of 10 runs that were planned: %s", verdict)
 				}
-				if again := command(t, nil, "analyze", dir); again.code != want {
-					t.Errorf("judged again: exit code %d, want %d", again.code, want)
+				if again := e2e.Command(t, nil, "analyze", dir); again.Code != want {
+					t.Errorf("judged again: exit code %d, want %d", again.Code, want)
 				}
 			})
 		})
@@ -75,19 +77,19 @@ func TestSIGTERMDoesNotWaitForARemoval(t *testing.T) {
 		{syscall.SIGINT, 10 * time.Second, 12 * time.Second, false},
 	} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
+			e2e.OnVirtualClock(t, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "run")
 				signals := make(chan os.Signal, 1)
 				var came time.Time
-				stderr := &trigger{on: "step 2", then: func() { came = time.Now(); signals <- tt.signal }}
-				p := inMemory(t, nil, "sweep", "simulated", "--levels", "10,20,30", "--set", "removal=10s", "--out", dir)
+				stderr := &e2e.Trigger{On: "step 2", Then: func() { came = time.Now(); signals <- tt.signal }}
+				p := e2e.InMemory(t, nil, "sweep", "simulated", "--levels", "10,20,30", "--set", "removal=10s", "--out", dir)
 				p.Stdout, p.Stderr, p.Signals = new(bytes.Buffer), stderr, signals
-				code, took := Main(p), time.Since(came)
+				code, took := cli.Main(p), time.Since(came)
 				if code != 128+int(tt.signal) || took < tt.least || took > tt.most {
-					t.Errorf("exit code %d after %v\n%s", code, took, stderr.text.String())
+					t.Errorf("exit code %d after %v\n%s", code, took, stderr.String())
 				}
-				if c := resultIn(t, dir).Cleanup; c == nil || c.Done == tt.left || strings.Contains(stderr.text.String(), "are left") != tt.left {
-					t.Errorf("cleanup %+v\n%s", c, stderr.text.String())
+				if c := e2e.ResultIn(t, dir).Cleanup; c == nil || c.Done == tt.left || strings.Contains(stderr.String(), "are left") != tt.left {
+					t.Errorf("cleanup %+v\n%s", c, stderr.String())
 				}
 			})
 		})
@@ -112,17 +114,17 @@ func TestWhatACutComparisonDecides(t *testing.T) {
 		{"four and a half blocks, about the margin", "latency=uniform:195ms,225ms", 9, syscall.SIGINT, "inconclusive", 4, 3.182},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
+			e2e.OnVirtualClock(t, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "run")
 				signals := make(chan os.Signal, 1)
-				p := inMemory(t, nil, "ab", "simulated", "--level", "20", "--seed", "1", "--hold", "1s", "--margin", "5%", "--until", "decided", "--repeat", "4..13",
+				p := e2e.InMemory(t, nil, "ab", "simulated", "--level", "20", "--seed", "1", "--hold", "1s", "--margin", "5%", "--until", "decided", "--repeat", "4..13",
 					"--arm", "a:latency=constant:200ms", "--arm", "b:"+tt.arm, "--out", dir)
-				p.Stdout, p.Stderr, p.Signals = new(bytes.Buffer), &trigger{on: fmt.Sprint("step ", tt.step, " "), then: func() { signals <- tt.signal }}, signals
-				code, want := Main(p), 128+int(tt.signal)
-				again := command(t, nil, "analyze", dir)
-				r := resultIn(t, dir)
-				if code != want || r.ExitCode != want || again.code != want {
-					t.Errorf("exit code %d, in result.json %d, judged again %d; want %d", code, r.ExitCode, again.code, want)
+				p.Stdout, p.Stderr, p.Signals = new(bytes.Buffer), &e2e.Trigger{On: fmt.Sprint("step ", tt.step, " "), Then: func() { signals <- tt.signal }}, signals
+				code, want := cli.Main(p), 128+int(tt.signal)
+				again := e2e.Command(t, nil, "analyze", dir)
+				r := e2e.ResultIn(t, dir)
+				if code != want || r.ExitCode != want || again.Code != want {
+					t.Errorf("exit code %d, in result.json %d, judged again %d; want %d", code, r.ExitCode, again.Code, want)
 				}
 				if string(r.Verdict) != tt.verdict {
 					t.Errorf("%s: %s", r.Verdict, r.Why)

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // recorded is a run directory with a plan and the history of a run that ended
@@ -38,24 +39,24 @@ func recordedRun(t *testing.T) record.Dir {
 
 func TestReport(t *testing.T) {
 	a, b := recordedRun(t), recordedRun(t)
-	out := command(t, nil, "report", string(a), string(b))
-	if want := a.Path(record.ReportFile) + "\n" + b.Path(record.ReportFile) + "\n"; out.code != process.ExitHeld || out.stdout != want || out.stderr != "" {
-		t.Fatalf("exit code %d, printed %q and %q, want %q", out.code, out.stdout, out.stderr, want)
+	out := e2e.Command(t, nil, "report", string(a), string(b))
+	if want := a.Path(record.ReportFile) + "\n" + b.Path(record.ReportFile) + "\n"; out.Code != process.ExitHeld || out.Stdout != want || out.Stderr != "" {
+		t.Fatalf("exit code %d, printed %q and %q, want %q", out.Code, out.Stdout, out.Stderr, want)
 	}
 	page, err := os.ReadFile(a.Path(record.ReportFile))
 	if err != nil || !strings.Contains(string(page), "nothing was measured") {
 		t.Errorf("the page: %v", err)
 	}
 	elsewhere := filepath.Join(t.TempDir(), "a.html")
-	if got := command(t, nil, "report", string(a), "--out", elsewhere); got.code != process.ExitHeld || got.stdout != elsewhere+"\n" {
-		t.Errorf("elsewhere: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	if got := e2e.Command(t, nil, "report", string(a), "--out", elsewhere); got.Code != process.ExitHeld || got.Stdout != elsewhere+"\n" {
+		t.Errorf("elsewhere: exit code %d, %q, %q", got.Code, got.Stdout, got.Stderr)
 	}
 	if copied, err := os.ReadFile(elsewhere); err != nil || string(copied) != string(page) {
 		t.Errorf("elsewhere is another page: %v", err)
 	}
 	for _, args := range [][]string{{string(a), "--out", elsewhere}, {string(a), string(b), "--out", elsewhere + "2"}} {
-		if got := command(t, nil, append([]string{"report"}, args...)...); got.code != process.ExitUsage {
-			t.Errorf("%q: exit code %d, %q", args, got.code, got.stderr)
+		if got := e2e.Command(t, nil, append([]string{"report"}, args...)...); got.Code != process.ExitUsage {
+			t.Errorf("%q: exit code %d, %q", args, got.Code, got.Stderr)
 		}
 	}
 	// A judgement that is older than the record is made anew, another is not.
@@ -67,14 +68,14 @@ func TestReport(t *testing.T) {
 		return info.ModTime()
 	}
 	first := judgement()
-	if command(t, nil, "report", string(a)); !judgement().Equal(first) {
+	if e2e.Command(t, nil, "report", string(a)); !judgement().Equal(first) {
 		t.Error("the run was judged again, for nothing")
 	}
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(a.Path(record.HistoryFile), later, later); err != nil {
 		t.Fatal(err)
 	}
-	if command(t, nil, "report", string(a)); judgement().Equal(first) {
+	if e2e.Command(t, nil, "report", string(a)); judgement().Equal(first) {
 		t.Error("the run was not judged anew, though its record is newer")
 	}
 }
@@ -101,9 +102,9 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 		{[]string{string(whole), "/nonexistent/run"}, "it does not exist", "one good, one bad"},
 		{[]string{string(whole), "--opn"}, "did you mean --open?", "a flag"},
 	} {
-		out := command(t, nil, append([]string{"report"}, tt.args...)...)
-		if out.code != process.ExitUsage || !strings.Contains(out.stderr, tt.want) || out.stdout != "" {
-			t.Errorf("%s: exit code %d, %q, %q, want %q", tt.why, out.code, out.stdout, out.stderr, tt.want)
+		out := e2e.Command(t, nil, append([]string{"report"}, tt.args...)...)
+		if out.Code != process.ExitUsage || !strings.Contains(out.Stderr, tt.want) || out.Stdout != "" {
+			t.Errorf("%s: exit code %d, %q, %q, want %q", tt.why, out.Code, out.Stdout, out.Stderr, tt.want)
 		}
 	}
 	if _, err := os.Stat(whole.Path(record.ReportFile)); err == nil {
@@ -118,14 +119,14 @@ func TestReportIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	if out := command(t, nil, "report", string(dir), "--open"); out.code != process.ExitHeld {
-		t.Fatalf("exit code %d: %s", out.code, out.stderr)
+	if out := e2e.Command(t, nil, "report", string(dir), "--open"); out.Code != process.ExitHeld {
+		t.Fatalf("exit code %d: %s", out.Code, out.Stderr)
 	}
 	if got, err := os.ReadFile(opened); err != nil || string(got) != dir.Path(record.ReportFile)+"\n" {
 		t.Errorf("opened %q, %v", got, err)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if out := command(t, nil, "report", string(dir), "--open"); out.code != process.ExitCouldNotRun || !strings.Contains(out.stderr, "open "+dir.Path(record.ReportFile)) || out.stdout == "" {
-		t.Errorf("without an opener: exit code %d, %q, %q", out.code, out.stdout, out.stderr)
+	if out := e2e.Command(t, nil, "report", string(dir), "--open"); out.Code != process.ExitCouldNotRun || !strings.Contains(out.Stderr, "open "+dir.Path(record.ReportFile)) || out.Stdout == "" {
+		t.Errorf("without an opener: exit code %d, %q, %q", out.Code, out.Stdout, out.Stderr)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // What a target that runs on this machine can do depends on the machine: records
@@ -55,28 +56,28 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 				if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata/records", tt.of))); err != nil {
 					t.Fatal(err)
 				}
-				if got := command(t, nil, "analyze", dir); got.stdout == "" {
-					t.Fatal(got.stderr)
+				if got := e2e.Command(t, nil, "analyze", dir); got.Stdout == "" {
+					t.Fatal(got.Stderr)
 				}
 			}
 			change(b, record.ExperimentFile, "\n  id: ", "\n  id: b") // it is another run
-			same := command(t, nil, "compare", a, b)
-			if strings.Contains(same.stdout, "may cause any other difference") {
-				t.Fatalf("the same machine:\n%s", same.stdout)
+			same := e2e.Command(t, nil, "compare", a, b)
+			if strings.Contains(same.Stdout, "may cause any other difference") {
+				t.Fatalf("the same machine:\n%s", same.Stdout)
 			}
 			change(b, record.EnvironmentFile, tt.was, tt.is)
-			got := command(t, nil, "compare", a, b)
+			got := e2e.Command(t, nil, "compare", a, b)
 			for _, part := range []string{tt.name + " (" + tt.values, "may cause any other difference", "--arm-is " + tt.name} {
-				if got.code != process.ExitInconclusive || !strings.Contains(got.stdout, part) {
-					t.Errorf("exit code %d, without %q:\n%s%s", got.code, part, got.stdout, got.stderr)
+				if got.Code != process.ExitInconclusive || !strings.Contains(got.Stdout, part) {
+					t.Errorf("exit code %d, without %q:\n%s%s", got.Code, part, got.Stdout, got.Stderr)
 				}
 			}
-			machine := command(t, nil, "compare", a, b, "--arm-is", "machine")
-			if allowed := !strings.HasPrefix(tt.name, "runtime:"); (machine.code == same.code && strings.Contains(machine.stdout, "the arm")) != allowed || !strings.Contains(machine.stdout, tt.name) {
-				t.Errorf("the machine is the arm: exit code %d, that of the same machine was %d:\n%s%s", machine.code, same.code, machine.stdout, machine.stderr)
+			machine := e2e.Command(t, nil, "compare", a, b, "--arm-is", "machine")
+			if allowed := !strings.HasPrefix(tt.name, "runtime:"); (machine.Code == same.Code && strings.Contains(machine.Stdout, "the arm")) != allowed || !strings.Contains(machine.Stdout, tt.name) {
+				t.Errorf("the machine is the arm: exit code %d, that of the same machine was %d:\n%s%s", machine.Code, same.Code, machine.Stdout, machine.Stderr)
 			}
-			if arm := command(t, nil, "compare", a, b, "--arm-is", tt.name); arm.code != same.code || strings.Contains(arm.stdout, "prevents a verdict") {
-				t.Errorf("it is the arm: exit code %d, that of the same machine was %d:\n%s%s", arm.code, same.code, arm.stdout, arm.stderr)
+			if arm := e2e.Command(t, nil, "compare", a, b, "--arm-is", tt.name); arm.Code != same.Code || strings.Contains(arm.Stdout, "prevents a verdict") {
+				t.Errorf("it is the arm: exit code %d, that of the same machine was %d:\n%s%s", arm.Code, same.Code, arm.Stdout, arm.Stderr)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"html"
 	"io"
@@ -19,36 +20,15 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/cli/experiment"
-	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
-// transcript is what a user sees of a command: the line, what it prints, and its
-// exit code where that is not 0. Dir is told as DIR.
-func transcript(t *testing.T, dir string, args ...string) string {
-	t.Helper()
-	return shown(dir, args, command(t, nil, args...))
-}
-
-// takesLong is what a command says that takes long, which depends on what else the
-// machine does.
-var takesLong = regexp.MustCompile(`(?m)^.* \.\.\.\n`)
-
-// shown is the transcript of a command that has ended.
-func shown(dir string, args []string, got outcome) string {
-	text := "$ " + process.CommandLine(args) + "\n" + got.stdout + takesLong.ReplaceAllString(got.stderr, "")
-	if got.code != 0 {
-		text += fmt.Sprintf("exit code %d\n", got.code)
-	}
-	if dir == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, dir, "DIR")
-}
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // Records of every kind of experiment are judged and shown as they were: the whole
 // result, the text, and what the page is drawn from. An early version has made five
@@ -81,18 +61,18 @@ func TestKeptRecords(t *testing.T) {
 				made[filepath.Join("testdata", results, file)] = true
 				golden.Check(t, *update, filepath.Join(results, file), []byte(got))
 			}
-			got := command(t, nil, "analyze", dir, "-o", "json")
-			check("result.json", strings.ReplaceAll(got.stdout, dir, "DIR")+takesLong.ReplaceAllString(got.stderr, ""))
-			text := transcript(t, dir, "analyze", dir)
+			got := e2e.Command(t, nil, "analyze", dir, "-o", "json")
+			check("result.json", strings.ReplaceAll(got.Stdout, dir, "DIR")+e2e.WithoutWaiting(got.Stderr))
+			text := e2e.Transcript(t, dir, "analyze", dir)
 			if !record.IsGrid(dir) { // a grid has nothing to explain
-				text += transcript(t, dir, "analyze", dir, "--explain")
+				text += e2e.Transcript(t, dir, "analyze", dir, "--explain")
 			}
 			check("text.txt", text)
 			if text := checkAsRecorded(t, record.Dir(dir)); text != "" {
 				check("check.txt", text)
 			}
-			if got := command(t, nil, "report", dir); got.code != 0 {
-				t.Fatal(got.stderr)
+			if got := e2e.Command(t, nil, "report", dir); got.Code != 0 {
+				t.Fatal(got.Stderr)
 			}
 			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 				if err != nil || d.Name() != record.ReportFile {

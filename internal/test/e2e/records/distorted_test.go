@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/distort"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // A record is judged whatever its times are: the result is written with its
@@ -56,10 +57,10 @@ func TestKeptRecordsWithOtherTimesAreJudged(t *testing.T) {
 				if err := writer.Close(); err != nil {
 					t.Fatal(err)
 				}
-				got := command(t, nil, "analyze", string(dir))
+				got := e2e.Command(t, nil, "analyze", string(dir))
 				var r result.Result
-				if err := dir.ReadJSON(record.ResultFile, &r); err != nil || got.code == process.ExitUsage || got.code == process.ExitCouldNotRun || r.ExitCode != got.code {
-					t.Fatalf("exit code %d, result %d, %v:\n%s%s", got.code, r.ExitCode, err, got.stdout, got.stderr)
+				if err := dir.ReadJSON(record.ResultFile, &r); err != nil || got.Code == process.ExitUsage || got.Code == process.ExitCouldNotRun || r.ExitCode != got.Code {
+					t.Fatalf("exit code %d, result %d, %v:\n%s%s", got.Code, r.ExitCode, err, got.Stdout, got.Stderr)
 				}
 				for _, w := range r.Warnings {
 					if w.Kind == record.WarningNotFinite {

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"encoding/json"
@@ -11,17 +11,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // A bit of a record that was changed changes no step that is decided, and nothing
 // without a word.
 func TestAFlippedBitDecidesNothing(t *testing.T) {
-	onVirtualClock(t, func(t *testing.T) {
-		dir, got := measured(t, "sweep", "simulated", "--levels", "10,20,40", "--set", "limit=30", "--seed", "1")
-		if got.code != process.ExitBreached {
-			t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		dir, got := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "10,20,40", "--set", "limit=30", "--seed", "1")
+		if got.Code != process.ExitBreached {
+			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
-		want := resultIn(t, dir)
+		want := e2e.ResultIn(t, dir)
 		for _, file := range []struct {
 			name  string
 			every int // how many bits
@@ -66,19 +67,19 @@ func flippedIn(t *testing.T, dir, file string, want result.Result, what string) 
 	t.Helper()
 	if file == record.ResultFile {
 		// Whoever reads it has it written anew.
-		if got := command(t, nil, "report", dir); got.code != 0 {
-			t.Errorf("%s: report: exit code %d\n%s", what, got.code, got.stderr)
+		if got := e2e.Command(t, nil, "report", dir); got.Code != 0 {
+			t.Errorf("%s: report: exit code %d\n%s", what, got.Code, got.Stderr)
 		}
-		if again := resultIn(t, dir); again.Verdict != want.Verdict || again.Why != want.Why {
+		if again := e2e.ResultIn(t, dir); again.Verdict != want.Verdict || again.Why != want.Why {
 			t.Errorf("%s: %s (%s)", what, again.Verdict, again.Why)
 		}
 		return 1
 	}
-	got := command(t, nil, "analyze", dir, "-o", "json")
+	got := e2e.Command(t, nil, "analyze", dir, "-o", "json")
 	var r result.Result
-	if err := json.Unmarshal([]byte(got.stdout), &r); err != nil || r.Schema != result.Schema {
-		if got.code != process.ExitCouldNotRun && got.code != process.ExitUsage {
-			t.Errorf("%s: exit code %d\n%s%s", what, got.code, got.stdout, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &r); err != nil || r.Schema != result.Schema {
+		if got.Code != process.ExitCouldNotRun && got.Code != process.ExitUsage {
+			t.Errorf("%s: exit code %d\n%s%s", what, got.Code, got.Stdout, got.Stderr)
 		}
 		return 1 // it cannot be read, and that is said
 	}

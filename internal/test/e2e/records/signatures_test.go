@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 const ownSignature = `schema: plimsoll/signatures/v1
@@ -54,35 +55,35 @@ func TestSignatures(t *testing.T) {
 		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, process.ExitUsage, "is not a directory"},
 		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, process.ExitUsage, "there is no file of signatures in " + empty},
 	} {
-		got := command(t, nil, tt.args...)
-		shown := got.stdout
-		if got.code != process.ExitHeld {
-			shown = got.stderr
+		got := e2e.Command(t, nil, tt.args...)
+		shown := got.Stdout
+		if got.Code != process.ExitHeld {
+			shown = got.Stderr
 		}
-		if got.code != tt.code || !strings.Contains(shown, tt.want) {
-			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", tt.why, got.code, tt.code, tt.want, got.stdout, got.stderr)
+		if got.Code != tt.code || !strings.Contains(shown, tt.want) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", tt.why, got.Code, tt.code, tt.want, got.Stdout, got.Stderr)
 		}
 	}
 	// What show writes is a file that list reads.
-	copied := filepath.Dir(write("copied/one.yaml", command(t, nil, "signatures", "show", "node-addresses-exhausted").stdout))
-	if got := command(t, nil, "signatures", "list", "--signatures", copied); got.code != process.ExitHeld {
-		t.Errorf("a signature as it is shown cannot be read: %s", got.stderr)
+	copied := filepath.Dir(write("copied/one.yaml", e2e.Command(t, nil, "signatures", "show", "node-addresses-exhausted").Stdout))
+	if got := e2e.Command(t, nil, "signatures", "list", "--signatures", copied); got.Code != process.ExitHeld {
+		t.Errorf("a signature as it is shown cannot be read: %s", got.Stderr)
 	}
 }
 
 // A run is judged again with failures that were not known when it was made.
 func TestAnalyzeTakesSignatures(t *testing.T) {
-	onVirtualClock(t, func(t *testing.T) {
+	e2e.OnVirtualClock(t, func(t *testing.T) {
 		own := t.TempDir()
 		if err := os.WriteFile(filepath.Join(own, "mine.yaml"), []byte(ownSignature), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		dir, got := measured(t, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
-		if got.code != process.ExitBreached || strings.Contains(got.stdout, "my-failure") {
-			t.Fatalf("exit code %d:\n%s", got.code, got.stdout)
+		dir, got := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
+		if got.Code != process.ExitBreached || strings.Contains(got.Stdout, "my-failure") {
+			t.Fatalf("exit code %d:\n%s", got.Code, got.Stdout)
 		}
-		if got = command(t, nil, "analyze", dir, "--signatures", own); got.code != process.ExitBreached || !strings.Contains(got.stdout, "Ask the people next door.") {
-			t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+		if got = e2e.Command(t, nil, "analyze", dir, "--signatures", own); got.Code != process.ExitBreached || !strings.Contains(got.Stdout, "Ask the people next door.") {
+			t.Errorf("exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 	})
 }

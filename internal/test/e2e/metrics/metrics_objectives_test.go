@@ -1,4 +1,4 @@
-package cli
+package metrics_test
 
 import (
 	"fmt"
@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -53,17 +54,17 @@ func TestObjectivesOnQueries(t *testing.T) {
 		{"a guard that holds", []string{"sweep", "simulated", "--levels", "40", "--hold", "5s", "--guard-query", "query 'plimsoll_level' < 50", "--guard-query", "query 'nothing' < 50"}, process.ExitHeld, 0, 0, ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
-			onVirtualClock(t, func(t *testing.T) {
-				dir, got := measured(t, c.args...)
-				r := resultIn(t, dir)
-				if got.code != c.code || !strings.Contains(r.Why, c.says) {
-					t.Errorf("exit code %d, want %d: %q, want %q\n%s%s", got.code, c.code, r.Why, c.says, got.stdout, got.stderr)
+			e2e.OnVirtualClock(t, func(t *testing.T) {
+				dir, got := e2e.Measured(t, suite, c.args...)
+				r := e2e.ResultIn(t, dir)
+				if got.Code != c.code || !strings.Contains(r.Why, c.says) {
+					t.Errorf("exit code %d, want %d: %q, want %q\n%s%s", got.Code, c.code, r.Why, c.says, got.Stdout, got.Stderr)
 				}
-				if line, fails := lineIn(t, dir); c.args[0] == "limit" && (line != c.line || fails != c.fails) {
+				if line, fails := e2e.LineIn(t, dir); c.args[0] == "limit" && (line != c.line || fails != c.fails) {
 					t.Errorf("the line is %g, and %g fails, want %g and %g", line, fails, c.line, c.fails)
 				}
-				command(t, nil, "analyze", dir)
-				if again := resultIn(t, dir); !reflect.DeepEqual(again, r) {
+				e2e.Command(t, nil, "analyze", dir)
+				if again := e2e.ResultIn(t, dir); !reflect.DeepEqual(again, r) {
 					t.Errorf("analyze finds %s: %s, the run %s: %s", again.Verdict, again.Why, r.Verdict, r.Why)
 				}
 			})
@@ -76,8 +77,8 @@ func TestObjectivesOnQueries(t *testing.T) {
 		{"--guard-query|query 'rate(x[hold])' < 1", "--guard-query: objective: query \"rate(x[hold])\": a guard has no [hold]"},
 	} {
 		flag, text, _ := strings.Cut(c.args, "|")
-		if got := command(t, nil, "sweep", "simulated", "--levels", "4", flag, text); got.code != process.ExitUsage || !strings.Contains(got.stderr, c.says) {
-			t.Errorf("%s: exit code %d, want %q in %s", c.args, got.code, c.says, got.stderr)
+		if got := e2e.Command(t, nil, "sweep", "simulated", "--levels", "4", flag, text); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, c.says) {
+			t.Errorf("%s: exit code %d, want %q in %s", c.args, got.Code, c.says, got.Stderr)
 		}
 	}
 }
@@ -120,10 +121,10 @@ func TestScrapedMetricsDecideASearch(t *testing.T) {
 				}
 				args = append(args, "--lab", "l")
 			case "kubeconfig":
-				p = suite.Lab(t, smallLab...)
+				p = suite.Lab(t, e2e.SmallLab()...)
 				args = append(args, "--kubeconfig", p.Kubeconfig, "--yes")
 			default:
-				p = routerProgram(t)
+				p = e2e.RouterProgram(t, suite)
 			}
 			got := p.RunTo(t, "out", append(args, "--scrape", "1s", "--confirm", "1", "--seed", "1")...)
 			r := p.Result(t, "out")
@@ -153,7 +154,7 @@ func TestAPartThatStopsInTheHold(t *testing.T) {
 	if got := p.Run(t, "lab", "up", "dead", "--nodes", "4"); got.Code != process.ExitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	pid := componentOf(t, p, "dead", "kube-controller-manager")
+	pid := e2e.ComponentOf(t, p, "dead", "kube-controller-manager")
 	s := p.Start(t, "sweep", "node-density", "--lab", "dead", "--levels", "3", "--scrape", "1s", "--hold", "15s", "--out", "out",
 		"--slo", `query 'rate(process_cpu_seconds_total{job="kube-controller-manager"}[hold])' < 100`,
 		"--goal", `others=query 'rate(process_cpu_seconds_total{job="kube-apiserver"}[hold])' < 100`)
@@ -193,7 +194,7 @@ func TestAPrometheusOfTheLab(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no prometheus: apt-get install prometheus")
 	}
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -326,9 +327,9 @@ func TestFlagsOfAPrometheus(t *testing.T) {
 		"--prometheus|openshift":                                                          "the target has no Prometheus of its own",
 		"--prometheus|http://there|--prometheus-user|a|--prometheus-token-file|" + spaced: "both say who asks",
 	} {
-		got := command(t, nil, append([]string{"sweep", "simulated", "--levels", "4", "--out", filepath.Join(t.TempDir(), "out")}, strings.Split(flags, "|")...)...)
-		if got.code != process.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr+got.stdout, "hunter2") {
-			t.Errorf("%s: exit code %d, want %q in\n%s", flags, got.code, says, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"sweep", "simulated", "--levels", "4", "--out", filepath.Join(t.TempDir(), "out")}, strings.Split(flags, "|")...)...)
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, says) || strings.Contains(got.Stderr+got.Stdout, "hunter2") {
+			t.Errorf("%s: exit code %d, want %q in\n%s", flags, got.Code, says, got.Stderr)
 		}
 	}
 }
@@ -338,9 +339,9 @@ func TestRightsToScrape(t *testing.T) {
 	t.Parallel()
 	const server, nodes = "- {nonResourceURLs: [/metrics], verbs: [get]}", "resources: [nodes/proxy], verbs: [get]}"
 	for flags, want := range map[string][2]bool{"": {true, false}, "--scrape-nodes=3": {true, true}, "--scrape-nodes=0": {true, false}, "--scrape=0": {false, false}} {
-		got := command(t, nil, append([]string{"rbac", "node-density"}, strings.Fields(flags)...)...)
-		if has := [2]bool{strings.Contains(got.stdout, server), strings.Contains(got.stdout, nodes)}; got.code != process.ExitHeld || has != want {
-			t.Errorf("%s: exit code %d, the rights to the API server's and to nodes' metrics are %v, want %v\n%s%s", flags, got.code, has, want, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"rbac", "node-density"}, strings.Fields(flags)...)...)
+		if has := [2]bool{strings.Contains(got.Stdout, server), strings.Contains(got.Stdout, nodes)}; got.Code != process.ExitHeld || has != want {
+			t.Errorf("%s: exit code %d, the rights to the API server's and to nodes' metrics are %v, want %v\n%s%s", flags, got.Code, has, want, got.Stdout, got.Stderr)
 		}
 	}
 }

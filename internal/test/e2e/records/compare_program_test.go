@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // Two runs that were made apart, of which the second starts its pods so much
@@ -18,7 +19,7 @@ import (
 func TestRecordedRunsAreCompared(t *testing.T) {
 	suite.Long(t, "seven levels are made from empty; runs of simulated ones are always compared")
 	t.Parallel()
-	p := suite.Lab(t, smallLab...)
+	p := suite.Lab(t, e2e.SmallLab()...)
 	sweep := func(out, latency string, target ...string) {
 		t.Helper()
 		args := append([]string{"sweep", "node-density", "--levels", "6,6,6", "--hold", "200ms", "--set", "startLatency=constant:" + latency}, target...)

@@ -1,4 +1,4 @@
-package cli
+package records_test
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // recordedSteps is a run whose steps were all made at level 10 from empty, and
@@ -114,22 +115,22 @@ func TestCompare(t *testing.T) {
 		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, process.ExitBreached, []string{"param:image", "b is worse than a", "3 runs each"}},
 		{"another figure", []string{base, slow, "--metric", "Ready p99"}, process.ExitBreached, []string{"Ready p99 was chosen after the runs"}},
 	} {
-		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
-		if got.code != tt.code || got.stderr != "" {
-			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.why, got.code, tt.code, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"compare"}, tt.args...)...)
+		if got.Code != tt.code || got.Stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.why, got.Code, tt.code, got.Stdout, got.Stderr)
 		}
 		for _, part := range tt.want {
-			if !strings.Contains(got.stdout, part) {
-				t.Errorf("%s: the output lacks %q:\n%s", tt.why, part, got.stdout)
+			if !strings.Contains(got.Stdout, part) {
+				t.Errorf("%s: the output lacks %q:\n%s", tt.why, part, got.Stdout)
 			}
 		}
 	}
 
 	out := filepath.Join(t.TempDir(), "new", "c")
-	got := command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
+	got := e2e.Command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != process.ExitBreached {
-		t.Fatalf("exit code %d, %v:\n%s", got.code, err, got.stdout)
+	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitBreached {
+		t.Fatalf("exit code %d, %v:\n%s", got.Code, err, got.Stdout)
 	}
 	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil {
 		t.Fatal(err)
@@ -151,8 +152,8 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mine, experiment.ComparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := command(t, nil, "report", a); got.code != 0 {
-		t.Fatal(got.stderr)
+	if got := e2e.Command(t, nil, "report", a); got.Code != 0 {
+		t.Fatal(got.Stderr)
 	}
 	made := filepath.Join(t.TempDir(), "made")
 	for _, tt := range []struct {
@@ -171,11 +172,11 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 	} {
 		out := tt.args[len(tt.args)-1]
 		before, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
-		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
+		got := e2e.Command(t, nil, append([]string{"compare"}, tt.args...)...)
 		after, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
 		kept := string(before) == string(after)
-		if got.code != tt.code || kept != (tt.code == process.ExitUsage) && tt.why != "the same comparison again" {
-			t.Errorf("%s: exit code %d, want %d, the page is as before: %v\n%s", tt.why, got.code, tt.code, kept, got.stderr)
+		if got.Code != tt.code || kept != (tt.code == process.ExitUsage) && tt.why != "the same comparison again" {
+			t.Errorf("%s: exit code %d, want %d, the page is as before: %v\n%s", tt.why, got.Code, tt.code, kept, got.Stderr)
 		}
 	}
 }
@@ -189,20 +190,20 @@ func TestTrendOfRuns(t *testing.T) {
 		}
 		args = append(args, recordedSteps(t, fmt.Sprintf("night%02d", i), "6.1", took, took+3*ms))
 	}
-	got := command(t, nil, args...)
+	got := e2e.Command(t, nil, args...)
 	for _, part := range []string{"ContainersStarted p50 of node-density at pods-per-node 10 (logarithmic)", "night00", "night11", "from here on (p = ", "from night07 on"} {
-		if !strings.Contains(got.stdout, part) {
+		if !strings.Contains(got.Stdout, part) {
 			t.Errorf("the trend lacks %q", part)
 		}
 	}
-	if got.code != process.ExitHeld || got.stderr != "" || strings.Count(got.stdout, "from here on") != 1 {
-		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got.Code != process.ExitHeld || got.Stderr != "" || strings.Count(got.Stdout, "from here on") != 1 {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	out := filepath.Join(t.TempDir(), "trend")
-	got = command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
+	got = e2e.Command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != process.ExitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
-		t.Errorf("exit code %d, %v:\n%s%s", got.code, err, got.stdout, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
+		t.Errorf("exit code %d, %v:\n%s%s", got.Code, err, got.Stdout, got.Stderr)
 	}
 	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {
 		t.Errorf("written: %+v, %v", written, err)
@@ -241,13 +242,13 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"an output", []string{run, again, "-o", "jsn"}, []string{`did you mean "json"?`}},
 		{"a flag", []string{run, again, "--arm-si", "x"}, []string{"did you mean --arm-is?"}},
 	} {
-		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
-		if got.code != process.ExitUsage || got.stdout != "" {
-			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.code, got.stdout, got.stderr)
+		got := e2e.Command(t, nil, append([]string{"compare"}, tt.args...)...)
+		if got.Code != process.ExitUsage || got.Stdout != "" {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 		}
 		for _, part := range tt.want {
-			if !strings.Contains(got.stderr, part) {
-				t.Errorf("%s: standard error lacks %q:\n%s", tt.why, part, got.stderr)
+			if !strings.Contains(got.Stderr, part) {
+				t.Errorf("%s: standard error lacks %q:\n%s", tt.why, part, got.Stderr)
 			}
 		}
 	}
@@ -259,21 +260,21 @@ func TestACompareThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := command(t, nil, "compare", recordedSteps(t, "a", "6.1", 500*ms, 500*ms), recordedSteps(t, "b", "6.1", 500*ms, 500*ms), "--out", file)
-	if got.code != process.ExitCouldNotRun || !strings.Contains(got.stderr, "write the comparison") {
-		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	got := e2e.Command(t, nil, "compare", recordedSteps(t, "a", "6.1", 500*ms, 500*ms), recordedSteps(t, "b", "6.1", 500*ms, 500*ms), "--out", file)
+	if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "write the comparison") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
 
 // Tables fit the terminal, or 80 columns without one.
 func TestTablesFit(t *testing.T) {
-	onVirtualClock(t, func(t *testing.T) {
-		dir, _ := measured(t, "sweep", "simulated", "--levels", "12,20", "--set", "limit=10")
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		dir, _ := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "12,20", "--set", "limit=10")
 		a := recordedSteps(t, "a-name-that-is-long-enough-to-make-a-table-wide-"+strings.Repeat("x", 40), "6.1", 500*ms, 505*ms, 495*ms)
 		b := recordedSteps(t, "another-name-"+strings.Repeat("y", 60), strings.Repeat("6.1-of-a-kernel-with-a-long-name ", 6), 503*ms, 499*ms, 497*ms)
 		for _, args := range [][]string{{"analyze", dir}, {"compare", a, b}} {
-			got := command(t, nil, args...)
-			for line := range strings.Lines(got.stdout) {
+			got := e2e.Command(t, nil, args...)
+			for line := range strings.Lines(got.Stdout) {
 				// A row of a table has a gap in it; sentences are the terminal's to wrap.
 				row := strings.Count(strings.TrimSpace(line), "  ") > 1
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > 80 {

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/cli"
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/screen"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// Main runs the tests of one area and returns the exit code. It appends /usr/sbin to
+// the path, because a user's path does not lead to the programs there that read the
+// files that Plimsoll writes.
+func Main(m *testing.M, suite *harness.Suite, getenv func(string) string, stderr io.Writer) int {
+	if err := os.Setenv("PATH", getenv("PATH")+":/usr/sbin"); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return suite.Run(m, stderr)
+}
+
+// InMemory returns a process in memory. It can reach no cluster and start no lab,
+// because its executable does not exist. It reports a twentieth of the time that passes
+// as the CPU time that it used.
+func InMemory(t *testing.T, env map[string]string, args ...string) process.Process {
+	t.Helper()
+	state, began := t.TempDir(), time.Now()
+	return process.Process{
+		Args:       args,
+		Executable: filepath.Join(state, "no-such-program"),
+		Env: func(key string) string {
+			if v, ok := env[key]; ok {
+				return v
+			}
+			if key == "XDG_STATE_HOME" {
+				return state
+			}
+			return ""
+		},
+		Stdin: strings.NewReader(""), Stdout: io.Discard,
+		Console: screen.Console{Stderr: io.Discard, Width: func() int { return 0 }, Now: time.Now},
+		Signals: make(chan os.Signal),
+		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
+		Used: func() (record.Reading, error) {
+			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
+		},
+		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
+	}
+}
+
+// Command runs a whole command in this process and returns what its user sees.
+func Command(t *testing.T, env map[string]string, args ...string) harness.Outcome {
+	t.Helper()
+	p := InMemory(t, env, args...)
+	var stdout, stderr bytes.Buffer
+	p.Stdout, p.Stderr = &stdout, &stderr
+	code := cli.Main(p)
+	return harness.Outcome{Code: code, Stdout: stdout.String(), Stderr: stderr.String()}
+}
+
+// Transcript runs a whole command in this process and returns it as Shown does.
+func Transcript(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	return Shown(dir, args, Command(t, nil, args...))
+}
+
+// Shown returns the line of a command that has ended, what it printed, and its exit code
+// unless that is 0. It writes DIR for dir, unless that is "".
+func Shown(dir string, args []string, got harness.Outcome) string {
+	text := "$ " + process.CommandLine(args) + "\n" + got.Stdout + WithoutWaiting(got.Stderr)
+	if got.Code != 0 {
+		text += fmt.Sprintf("exit code %d\n", got.Code)
+	}
+	if dir == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, dir, "DIR")
+}
+
+var waiting = regexp.MustCompile(`(?m)^.* \.\.\.\n`)
+
+// WithoutWaiting removes the lines that a command prints while it waits, because these
+// depend on what else the machine does.
+func WithoutWaiting(stderr string) string { return waiting.ReplaceAllString(stderr, "") }
+
+// KeptRecord copies a record of testdata/records of the area records, and returns the
+// copy's directory.
+func KeptRecord(t *testing.T, name string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../records/testdata/records", name))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// SmallLab returns the shape of a lab whose nodes are soon full.
+func SmallLab() []string { return []string{"--nodes", "3", "--max-pods", "15"} }
+
+// WideLab returns the shape of a lab that has room.
+func WideLab() []string { return []string{"--nodes", "2"} }
+
+// OnRealNode returns the program with a lab of one real node that has 5 addresses
+// for pods. It skips the test on a machine that cannot have a real node.
+func OnRealNode(t *testing.T, suite *harness.Suite) *harness.Program {
+	t.Helper()
+	_, err := realnode.Check()
+	harness.Able(t, err)
+	return suite.Lab(t, "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29")
+}
+
+// RouterProgram returns the built program. It skips the test on a machine without an
+// HAProxy.
+func RouterProgram(t *testing.T, suite *harness.Suite) *harness.Program {
+	t.Helper()
+	_, err := haproxy.Find(context.Background(), "")
+	harness.Able(t, err)
+	return suite.Program(t)
+}
+
+// IOProgram returns the built program. It skips the test on a machine without a fio.
+func IOProgram(t *testing.T, suite *harness.Suite) *harness.Program {
+	t.Helper()
+	_, err := fio.Find(context.Background(), "")
+	harness.Able(t, err)
+	return suite.Program(t)
+}
+
+// GlusterProgram returns the built program. It skips the test on a machine without a
+// GlusterFS or without a fio.
+func GlusterProgram(t *testing.T, suite *harness.Suite) *harness.Program {
+	t.Helper()
+	harness.Able(t, gluster.Check(false))
+	return IOProgram(t, suite)
+}
+
+// LabClient returns clients with all rights on a lab.
+func LabClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *dynamic.DynamicClient) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed, untyped
+}
+
+// ComponentOf returns the process of a component of a lab.
+func ComponentOf(t *testing.T, p *harness.Program, lab, component string) int {
+	t.Helper()
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal([]byte(p.Run(t, "lab", "status", lab, "-o", "json").Stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range status.Components {
+		if c.Name == component && c.PID > 0 {
+			return c.PID
+		}
+	}
+	t.Fatalf("lab %s has no process of %s", lab, component)
+	return 0
+}
