@@ -1,4 +1,4 @@
-package cli_test
+package virt_test
 
 import (
 	"os/exec"

@@ -1,0 +1,15 @@
+// Package virt_test tests virtual machines: boots, migrations, drains, zones, and
+// the settings of what runs them.
+package virt_test
+
+import (
+	"os"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+var suite = harness.New(os.Getenv)
+
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, suite, os.Getenv, os.Stderr)) }
