@@ -1,4 +1,4 @@
-package cli_test
+package router_test
 
 import (
 	"os"
