@@ -1,0 +1,15 @@
+// Package storage_test tests loads of storage: IO in files and volumes, small files,
+// and volumes of GlusterFS.
+package storage_test
+
+import (
+	"os"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+var suite = harness.New(os.Getenv)
+
+func TestMain(m *testing.M) { os.Exit(e2e.Main(m, suite, os.Getenv, os.Stderr)) }
