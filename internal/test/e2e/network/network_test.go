@@ -1,4 +1,4 @@
-package cli_test
+package network_test
 
 import (
 	"cmp"
