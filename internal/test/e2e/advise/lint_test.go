@@ -1,4 +1,4 @@
-package cli_test
+package advise_test
 
 import (
 	"encoding/json"
