@@ -206,7 +206,7 @@ func TestSentenceHidesNothing(t *testing.T) {
 func TestAnExplanationFitsOnTwoScreens(t *testing.T) {
 	const lines, columns = 80, 100
 	var r result.Result
-	if err := record.Dir("../test/e2e/records/testdata/kept/old-density").ReadJSON(record.ResultFile, &r); err != nil {
+	if err := record.Dir("testdata/search").ReadJSON(record.ResultFile, &r); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
