@@ -113,8 +113,9 @@ LONG_TEST := PLIMSOLL_LONG=1 $(GO_TEST) -timeout 60m
 # $(call packages_of,PATTERN) lists the packages whose tests hold a pattern.
 packages_of = $$(grep -rlE '$(1)' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
+# The first package takes longest: the others run beside it.
 test: deps build
-	$(GO_TEST) -p 2 -parallel 4 ./...
+	$(GO_TEST) -p 2 -parallel 4 ./internal/test/e2e/records ./...
 
 # The tests that skip themselves without PLIMSOLL_LONG, with the rest of their
 # packages. The loads of a real HAProxy, which fill the processors, run by
