@@ -121,7 +121,7 @@ test: deps build
 # packages. The loads of a real HAProxy, which fill the processors, run by
 # themselves, and those that measure one at a time after all.
 test-long: deps deps-paths build
-	$(LONG_TEST) -p 2 -parallel 4 $(call packages_of,suite\.|harness\.)
+	$(LONG_TEST) -p 2 -parallel 4 $(call packages_of,suite\.|harness\.|ring\.)
 	$(MAKE) faults-core SEED=1
 	$(MAKE) faults-core SEED=2
 	PLIMSOLL_MEASURE=1 $(LONG_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(call packages_of,suite\.Measures)
