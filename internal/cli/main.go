@@ -68,7 +68,7 @@ func execute(p *process.Process) int {
 	stop := process.NewInterrupts(p.Signals, p.Logf)
 	defer stop.Close()
 	root := newRootCommand(p, stop)
-	root.SetArgs(p.Args)
+	root.SetArgs(append([]string{}, p.Args...)) // without any it would take this process's own
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
