@@ -203,6 +203,10 @@ func readWritten(t *testing.T, path string) (reader, says string) {
 	case strings.HasSuffix(base, ".sh"):
 		return reads("sh", "-n", path)
 	case strings.HasSuffix(base, ".conf"):
+		if _, err := os.Stat("/proc/sys/net/core/netdev_budget"); err != nil {
+			t.Logf("sysctl does not read %s: only the first network namespace has all that it sets", base)
+			return "sysctl", ""
+		}
 		reader, says = reads("sysctl", "--dry-run", "--ignore", "-p", path) // of names that this kernel lacks
 		for line := range strings.Lines(says) {
 			if _, _, ok := strings.Cut(line, " = "); !ok || strings.Contains(line, "#") {
