@@ -116,7 +116,7 @@ func impure() []string {
 	return []string{
 		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/experiment", "internal/cli/process",
 		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
-		"internal/system/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
+		"internal/system/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/linttest", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/system/kubernetes/api", "internal/system/kubernetes/prepared", "internal/system/kubernetes/kubetest", "internal/system/kubernetes/follow",
 		"internal/system/kubernetes/create", "internal/system/kubernetes/change", "internal/system/kubernetes/drain", "internal/system/kubernetes/sweep", "internal/system/kubernetes/survey", "internal/system/kubernetes/virt",

@@ -8,6 +8,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/linttest"
 )
 
 // lookAt looks at a file as package lint does: at user data, an installation's
@@ -54,60 +56,60 @@ func lookAcross(out *report.Report) {
 	AcrossSubnets(out)
 }
 
-func tables() []table {
-	return []table{
+func tables() []linttest.Table {
+	return []linttest.Table{
 		objects(), shapes(), machines(), migrations(), dataVolumes(), clones(), cloudInits(), userData(),
 		pools(), poolLabelsOf(), kubelets(), machineConfigs(), ignitions(), networks(), podLimits(),
 	}
 }
 
-func TestObjects(t *testing.T) { objects().check(t) }
+func TestObjects(t *testing.T) { looks().Check(t, objects()) }
 
 // objects hold what is asked of objects of any kind.
-func objects() table {
-	return table{"a.yaml", []row{
+func objects() linttest.Table {
+	return linttest.Table{File: "a.yaml", Rows: []linttest.Row{
 		{
-			why:   "an object without a name is refused",
-			fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {labels: {a: b}}\nspec: {}\n",
-			want:  `a.yaml:3:1: error: a StorageProfile without a name [missing-name]`,
-			but:   "the server makes a name of generateName; a KubeletConfiguration has none",
-			near:  "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {generateName: a-}\nspec: {}\n---\napiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
+			Why:   "an object without a name is refused",
+			Fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {labels: {a: b}}\nspec: {}\n",
+			Want:  `a.yaml:3:1: error: a StorageProfile without a name [missing-name]`,
+			But:   "the server makes a name of generateName; a KubeletConfiguration has none",
+			Near:  "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {generateName: a-}\nspec: {}\n---\napiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n",
 		},
 		{
-			why:   "objects in a list are looked at, too",
-			fires: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n",
-			want:  `a.yaml:4:3: error: a StorageProfile without a name [missing-name]`,
-			but:   "Kubernetes' own kinds are left to its API server",
-			near:  "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n",
+			Why:   "objects in a list are looked at, too",
+			Fires: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n",
+			Want:  `a.yaml:4:3: error: a StorageProfile without a name [missing-name]`,
+			But:   "Kubernetes' own kinds are left to its API server",
+			Near:  "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n",
 		},
 		{
-			why:   "a list of a kind and a template hold objects, too",
-			fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfileList\nitems:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n---\napiVersion: template.openshift.io/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n",
-			want: `a.yaml:4:3: error: a StorageProfile without a name [missing-name]
+			Why:   "a list of a kind and a template hold objects, too",
+			Fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfileList\nitems:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n---\napiVersion: template.openshift.io/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  spec: {}\n",
+			Want: `a.yaml:4:3: error: a StorageProfile without a name [missing-name]
 a.yaml:11:3: error: a StorageProfile without a name [missing-name]`,
-			but:  "an item that is no mapping is left to the API server, and a Template of another group is something else",
-			near: "apiVersion: v1\nkind: List\nitems: [a]\n---\napiVersion: example.com/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n",
+			But:  "an item that is no mapping is left to the API server, and a Template of another group is something else",
+			Near: "apiVersion: v1\nkind: List\nitems: [a]\n---\napiVersion: example.com/v1\nkind: Template\nobjects:\n- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n",
 		},
 		{
-			why:   "a StorageProfile is for the whole cluster",
-			fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata:\n  name: a\n  namespace: b\nspec: {}\n",
-			want:  `a.yaml:5:3: warning: a StorageProfile has no namespace [cluster-scoped]`,
-			but:   "a DataVolume has a namespace",
-			near:  "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata:\n  name: a\n  namespace: b\nspec: {}\n",
+			Why:   "a StorageProfile is for the whole cluster",
+			Fires: "apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata:\n  name: a\n  namespace: b\nspec: {}\n",
+			Want:  `a.yaml:5:3: warning: a StorageProfile has no namespace [cluster-scoped]`,
+			But:   "a DataVolume has a namespace",
+			Near:  "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata:\n  name: a\n  namespace: b\nspec: {}\n",
 		},
 		{
-			why:   "the node has no such kernel setting: the pod is refused",
-			fires: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  securityContext:\n    sysctls:\n    - name: net.core.somaxcon\n      value: \"1024\"\n",
-			want:  `a.yaml:7:13: error: the kernel has no key net.core.somaxcon [sysctl-key]`,
-			but:   "it has this one",
-			near:  "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  securityContext:\n    sysctls:\n    - name: net.core.somaxconn\n      value: \"1024\"\n",
+			Why:   "the node has no such kernel setting: the pod is refused",
+			Fires: "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  securityContext:\n    sysctls:\n    - name: net.core.somaxcon\n      value: \"1024\"\n",
+			Want:  `a.yaml:7:13: error: the kernel has no key net.core.somaxcon [sysctl-key]`,
+			But:   "it has this one",
+			Near:  "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  securityContext:\n    sysctls:\n    - name: net.core.somaxconn\n      value: \"1024\"\n",
 		},
 		{
-			why:   "a profile of tuned is looked at by package host",
-			fires: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-b}]\n",
-			want:  `a.yaml:6:25: error: there is no profile mine-b here [bad-value]`,
-			but:   "it names the profile that it makes",
-			near:  "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-a}]\n",
+			Why:   "a profile of tuned is looked at by package host",
+			Fires: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-b}]\n",
+			Want:  `a.yaml:6:25: error: there is no profile mine-b here [bad-value]`,
+			But:   "it names the profile that it makes",
+			Near:  "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-a}]\n",
 		},
 	}}
 }
@@ -141,3 +143,8 @@ func TestFilesInsideOfObjects(t *testing.T) {
 		}
 	}
 }
+
+// looks returns how this package looks at the texts of its tables.
+func looks() linttest.Looks { return linttest.Looks{At: lookAt, Across: lookAcross} }
+
+func TestEveryRuleHasARow(t *testing.T) { looks().EveryLineFires(t, tables()) }

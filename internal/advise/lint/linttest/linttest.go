@@ -1,4 +1,6 @@
-package objects
+// Package linttest runs the tables of texts that test the rules of lint: what each rule
+// finds, and what it spares. Only tests import it.
+package linttest
 
 import (
 	"cmp"
@@ -20,36 +22,43 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// row holds a text that a rule finds, and a text close to it that the rule must
+// Row holds a text that a rule finds, and a text close to it that the rule must
 // spare. A text is one file of the table's own name, or several in the form of
-// txtar. A further text to spare is a row without fires.
-type row struct {
-	why   string // what the fault costs
-	fires string
-	want  string // the findings and notes in fires, one per line, as lint prints them
-	but   string // why near is right
-	near  string // nothing is found in it
+// txtar. A further text to spare is a row without Fires.
+type Row struct {
+	Why   string // what the fault costs
+	Fires string
+	Want  string // the findings and notes in Fires, one per line, as lint prints them
+	But   string // why Near is right
+	Near  string // nothing is found in it
 }
 
-// table holds rows of texts of one kind.
-type table struct {
-	file string // name of the file that a text is
-	rows []row
+// Table holds rows of texts of one kind.
+type Table struct {
+	File string // name of the file that a text is
+	Rows []Row
 }
 
-// check runs each row of a table as a test.
-func (tab table) check(t *testing.T) {
+// Looks holds the functions by which a package looks at texts.
+type Looks struct {
+	At     func(*report.Report, *reading.Text) // looks at one text
+	Across func(*report.Report)                // looks at all of them together
+}
+
+// Check runs each row of a table as a test.
+func (l Looks) Check(t *testing.T, tab Table) {
+	t.Helper()
 	known := report.NewTables()
-	for _, r := range tab.rows {
-		if (r.fires == "") != (r.want == "") || (r.fires == "") != (r.why == "") || r.near == "" || r.but == "" {
-			t.Errorf("%s %s: a row needs a text that fires with its findings, a text that must not, and both reasons", r.why, r.but)
+	for _, r := range tab.Rows {
+		if (r.Fires == "") != (r.Want == "") || (r.Fires == "") != (r.Why == "") || r.Near == "" || r.But == "" {
+			t.Errorf("%s %s: a row needs a text that fires with its findings, a text that must not, and both reasons", r.Why, r.But)
 		}
-		for _, c := range []struct{ reason, text, want string }{{r.why, r.fires, r.want}, {"spared: " + r.but, r.near, ""}} {
+		for _, c := range []struct{ reason, text, want string }{{r.Why, r.Fires, r.Want}, {"spared: " + r.But, r.Near, ""}} {
 			if c.text == "" {
 				continue
 			}
 			t.Run(c.reason, func(t *testing.T) {
-				if got := strings.Join(tab.found(known, c.text, make(map[string]bool)), "\n"); got != strings.TrimSpace(c.want) {
+				if got := strings.Join(l.found(tab, known, c.text, make(map[string]bool)), "\n"); got != strings.TrimSpace(c.want) {
 					t.Errorf("found:\n%s\nwant:\n%s\nin:\n%s", got, c.want, c.text)
 				}
 			})
@@ -58,17 +67,17 @@ func (tab table) check(t *testing.T) {
 }
 
 // found returns the findings and notes of a text in the order in which the
-// rules make them. It adds the lines of this package that made them to places.
-func (tab table) found(known *report.Tables, text string, places map[string]bool) (lines []string) {
+// rules make them. It adds the lines of the package that made them to places.
+func (l Looks) found(tab Table, known *report.Tables, text string, places map[string]bool) (lines []string) {
 	out := &report.Report{Tables: known, Look: func(*report.Report, *reading.Text) {}}
 	archive := txtar.Parse([]byte(text))
 	if len(archive.Files) == 0 {
-		archive.Files = []txtar.File{{Name: tab.file, Data: []byte(text)}}
+		archive.Files = []txtar.File{{Name: tab.File, Data: []byte(text)}}
 	}
 	for _, f := range archive.Files {
-		lookAt(out, traced(f.Name, string(f.Data), places))
+		l.At(out, traced(f.Name, string(f.Data), places))
 	}
-	lookAcross(out)
+	l.Across(out)
 	severities := make(map[string]string)
 	for _, rule := range docs.Rules() {
 		severities[rule[0]] = rule[1]
@@ -85,7 +94,7 @@ func (tab table) found(known *report.Tables, text string, places map[string]bool
 	return lines
 }
 
-// traced is a file that adds the line of this package's source to places when a
+// traced is a file that adds the line of the rule's source to places when a
 // finding or a note is made in it. Each asks its text for its place in the file:
 // above the functions of package report on the stack is the rule.
 func traced(name, data string, places map[string]bool) *reading.Text {
@@ -109,18 +118,20 @@ func traced(name, data string, places map[string]bool) *reading.Text {
 	return t
 }
 
-// Each line of this package that makes a finding or a note has a row that
-// fires it.
-func TestEveryRuleHasARow(t *testing.T) {
+// EveryLineFires fails the test for each line of the package under test that makes a
+// finding or a note and that no row of its tables reaches.
+func (l Looks) EveryLineFires(t *testing.T, tables []Table) {
+	t.Helper()
 	fired, known := make(map[string]bool), report.NewTables()
-	for _, tab := range tables() {
-		for _, r := range tab.rows {
-			if r.fires != "" {
-				tab.found(known, r.fires, fired)
+	for _, tab := range tables {
+		for _, r := range tab.Rows {
+			if r.Fires != "" {
+				l.found(tab, known, r.Fires, fired)
 			}
 		}
 	}
 	makes := regexp.MustCompile(`\.(Find|FindAs|Note)\(`)
+	ofNoRule := regexp.MustCompile(`\.Note\("",`) // such as of a file that is not looked at
 	sources, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +147,7 @@ func TestEveryRuleHasARow(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(data), "\n") {
-			if place := fmt.Sprintf("%s/%s:%d", filepath.Base(folder), name, i+1); !strings.HasSuffix(name, "_test.go") && makes.MatchString(line) {
+			if place := fmt.Sprintf("%s/%s:%d", filepath.Base(folder), name, i+1); !strings.HasSuffix(name, "_test.go") && makes.MatchString(line) && !ofNoRule.MatchString(line) {
 				declared[place] = true
 			}
 		}
