@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // The bounds as they were found by another program. The first of each is Student's.
@@ -175,6 +177,7 @@ func TestDetectable(t *testing.T) {
 // A comparison that ended early exaggerates what it found; what is named as
 // unbiased is too high in one half and too low in the other.
 func TestUnbiased(t *testing.T) {
+	ring.Long(t, "it draws hundreds of samples")
 	const sd, middle = 0.06, 0.1
 	rng := rand.New(rand.NewPCG(3, 4))
 	s := Sequential{Least: 4, Most: 30, Alpha: 0.05, Margin: 0.05}

@@ -31,6 +31,7 @@ func TestALineIsNotAboveTheCapacity(t *testing.T) {
 // The nightly job of docs/exit-codes.md: equal nights end with 0, and a lower line
 // with 1.
 func TestNights(t *testing.T) {
+	suite.Long(t, "it makes searches night after night")
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		seed := 0
 		night := func(limit int) string {
@@ -43,7 +44,7 @@ func TestNights(t *testing.T) {
 			return dir
 		}
 		before := night(37)
-		for range suite.Size(1, 20) {
+		for range 20 {
 			if got := e2e.Command(t, nil, "compare", before, night(37)); got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "is equivalent to") {
 				t.Errorf("equal nights: exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 			}
@@ -57,9 +58,10 @@ func TestNights(t *testing.T) {
 // Searches of one plan whose limit holds by chance are not better or worse than
 // each other.
 func TestEqualSearchesAreEqual(t *testing.T) {
+	suite.Long(t, "it compares many searches")
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		var dirs []string
-		for seed := range suite.Size(2, 30) {
+		for seed := range 30 {
 			time.Sleep(time.Hour)
 			dir, _ := e2e.Measured(t, suite, "limit", "simulated", "--set", "limit=110", "--set", "noise=0.1", "--seed", fmt.Sprint(seed))
 			dirs = append(dirs, dir)
@@ -183,6 +185,7 @@ func TestACutComparisonDecidesNothing(t *testing.T) {
 // Ten levels of equal arms, with no margin to speak of: what is found by chance is
 // allowed for.
 func TestManyLevelsAreAllowedFor(t *testing.T) {
+	suite.Long(t, "it makes many comparisons")
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		wrong := 0
 		for seed := range 4 {
