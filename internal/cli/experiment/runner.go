@@ -217,7 +217,7 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 					is = found.String()
 				}
 			} else if r.file != "" {
-				is += ", if --allow names it, too"
+				is = programAt(is) + ", if --allow names it, too"
 			}
 		}
 		use("%s %s (%s)", what, is, b.At)

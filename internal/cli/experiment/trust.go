@@ -26,17 +26,14 @@ type brings interface {
 // any program, and files that lie neither beside the plan nor where it is run. Allow
 // are programs, files and directories that the user has named.
 func trust(p *plan.Plan, w *workload.Workload, file string, allow []string, named bool) error {
-	allowed := func(path string, below bool) bool {
-		return slices.ContainsFunc(allow, func(a string) bool { return resolved(a) == resolved(path) || below && within(a, path) })
-	}
 	program := func(what, path string) error {
-		if found, err := exec.LookPath(path); allowed(path, false) || err == nil && allowed(found, false) {
+		if slices.ContainsFunc(allow, func(a string) bool { return resolved(programAt(a)) == resolved(programAt(path)) }) {
 			return nil
 		}
 		return process.Usagef(fmt.Sprintf("if you know it: --allow %s; or name it on the command line of limit, sweep or ab", path), "%s: %s names the program %s, and a plan says what is measured, not what is run", file, what, path)
 	}
 	lies := func(what, path string, in ...string) error {
-		if allowed(path, true) || slices.ContainsFunc(in, func(dir string) bool { return within(dir, path) }) {
+		if slices.ContainsFunc(allow, func(a string) bool { return resolved(a) == resolved(path) || within(a, path) }) || slices.ContainsFunc(in, func(dir string) bool { return within(dir, path) }) {
 			return nil
 		}
 		return process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the plan", path), "%s: %s names the file %s, which lies neither beside the plan nor where it is run", file, what, path)
@@ -80,6 +77,15 @@ func allBrought(p *plan.Plan, w *workload.Workload) (list []string) {
 		list = append(append(list, programs...), slices.Collect(maps.Keys(files))...)
 	}
 	return list
+}
+
+// programAt is the path of the program that a name runs: one without a slash is looked
+// for in PATH, and never where this program was started.
+func programAt(name string) string {
+	if found, err := exec.LookPath(name); err == nil {
+		return found
+	}
+	return name
 }
 
 // settingsPath names the settings of a target.

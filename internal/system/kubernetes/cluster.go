@@ -4,16 +4,10 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -22,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Cluster is one Kubernetes cluster, by a kubeconfig's context.
@@ -43,36 +36,21 @@ type Cluster struct {
 // current one if context is "". It does not talk to the cluster. The error is a
 // *system.MistakeError.
 func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, system.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
-	}
+	chosen, err := readKubeconfig(kubeconfig, context)
 	if err != nil {
-		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+		return nil, err
 	}
-	if context == "" {
-		context = config.CurrentContext
-	}
-	if _, ok := config.Contexts[context]; !ok {
-		what := fmt.Sprintf("no such context: %q", context)
-		if context == "" {
-			what = "no context is named, and the file has no current-context"
-		}
-		hint := "there is: " + strings.Join(slices.Sorted(maps.Keys(config.Contexts)), ", ")
-		return nil, system.Mistakef(hint, "kubeconfig %s: %s", kubeconfig, what)
-	}
-	loader := clientcmd.NewNonInteractiveClientConfig(*config, context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig})
-	rest, err := loader.ClientConfig()
+	rest, err := chosen.rest(kubeconfig)
 	if err != nil {
-		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+		return nil, err
 	}
 	c, err := api.NewClient(rest, "plimsoll/"+host.Version)
 	if err != nil {
 		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	return &Cluster{
-		client: c, Context: context, Server: rest.Host, Config: config,
-		Naming: record.TargetNaming{Kind: "cluster", Name: context}, host: host,
+		client: c, Context: chosen.context, Server: rest.Host, Config: chosen.config,
+		Naming: record.TargetNaming{Kind: "cluster", Name: chosen.context}, host: host,
 	}, nil
 }
 

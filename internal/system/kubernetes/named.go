@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
@@ -120,29 +118,18 @@ func (t *Settings) fact(w *workload.Workload) []record.Fact {
 	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
-// Brings are the programs that the kubeconfig has run to get credentials, and the
-// files that it has sent or trusted, each with the directory where it may lie: its
-// own. A kubeconfig that cannot be read brings nothing.
+// Brings are the program that the kubeconfig has run to log in, and the files that it
+// has sent or trusted, each with the directory where it may lie. A kubeconfig that
+// cannot be read brings nothing.
 func (t *Settings) Brings() (programs []string, files map[string]string) {
-	files = make(map[string]string)
-	config, err := clientcmd.LoadFromFile(t.Kubeconfig)
-	if t.Kubeconfig == "" || err != nil {
-		return nil, files
+	if t.Kubeconfig == "" {
+		return nil, nil
 	}
-	_ = clientcmd.ResolveLocalPaths(config) // at worst they are looked for elsewhere
-	for _, user := range config.AuthInfos {
-		if user.Exec != nil {
-			programs = append(programs, user.Exec.Command)
-		}
-		for _, file := range []string{user.TokenFile, user.ClientCertificate, user.ClientKey} {
-			files[file] = filepath.Dir(t.Kubeconfig)
-		}
+	chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
+	if err != nil {
+		return nil, nil // the run says why it cannot be read
 	}
-	for _, cluster := range config.Clusters {
-		files[cluster.CertificateAuthority] = filepath.Dir(t.Kubeconfig)
-	}
-	delete(files, "")
-	return programs, files
+	return chosen.brings(t.Kubeconfig)
 }
 
 // System implements own.Own.
