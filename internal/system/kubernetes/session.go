@@ -2,14 +2,13 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/lab"
@@ -23,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
@@ -364,11 +364,15 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 	if err != nil {
 		return err
 	}
-	namespace, where := s.namespace, ""
-	if namespace == "" {
-		namespace, where = metav1.NamespaceDefault, " (asked for in namespace default, since the run's own is not there yet)"
+	where := ""
+	if s.namespace == "" {
+		where = " (asked for in namespace default, since the run's own is not there yet)"
 	}
-	problems, unknown, err := create.Refusals(ctx, s.cluster.client, namespace, v, prepared.Identity{UUID: s.UUID, Run: s.Run}, mapper)
+	problems, unknown, err := create.Refusals(ctx, s.cluster.client, s.namespace, v, prepared.Identity{UUID: s.UUID, Run: s.Run}, mapper)
+	if dead, is := errors.AsType[*api.WebhookError](err); is {
+		l.Found(record.SeverityError, "webhooks", dead.Remedy(), "%v", dead)
+		err = nil
+	}
 	for _, p := range problems {
 		hint := p.Hint
 		p.Hint = ""

@@ -46,6 +46,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Client talks to one API server. Requests of the load go straight to the
@@ -58,6 +60,7 @@ type Client struct {
 	stream atomic.Pointer[http.Client]   // watches, on connections of their own
 	Typed  kubernetes.Interface
 	agent  string
+	logins *logins // nil where no program logs in
 
 	// Patience is how long a request is made again; 0 is Patience.
 	Patience time.Duration
@@ -85,14 +88,16 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	// The load is bounded by the engine, and set-up must not wait.
 	config.QPS, config.Burst = -1, 0
 	config.Timeout = 0
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return masking{next} })
+	routed := rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return masking{newRoute(routed, next)} })
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", config.Host, err)
 	}
 	c := &Client{Config: config, Base: base, agent: agent}
+	c.logins = newLogins(c)
 	for i := range c.load {
-		if c.load[i], err = httpClient(config); err != nil {
+		if c.load[i], err = c.httpClient(config); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +108,11 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	typed.ContentType = ProtobufType
 	typed.AcceptContentTypes = ProtobufType + ",application/json"
 	typed.Wrap(func(next http.RoundTripper) http.RoundTripper { return &patient{c, next} })
-	if c.Typed, err = kubernetes.NewForConfig(typed); err != nil {
+	transport, err := rest.TransportFor(typed)
+	if err != nil {
+		return nil, fmt.Errorf("make transport: %w", err)
+	}
+	if c.Typed, err = kubernetes.NewForConfigAndClient(typed, &http.Client{Transport: c.logins.over(transport)}); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	return c, nil
@@ -112,7 +121,7 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 // httpClient makes a client with a transport, and so connections, of its own:
 // client-go shares transports between equal configurations, and a dialer of
 // one's own makes a configuration equal to no other.
-func httpClient(config *rest.Config) (*http.Client, error) {
+func (c *Client) httpClient(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	dial := config.Dial
 	if dial == nil {
@@ -136,7 +145,7 @@ func httpClient(config *rest.Config) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make transport: %w", err)
 	}
-	return &http.Client{Transport: transport}, nil
+	return &http.Client{Transport: c.logins.over(transport)}, nil
 }
 
 // readAhead is a connection that is read as far as it goes: TLS by itself asks
@@ -181,7 +190,7 @@ func (s socket) Read(p []byte) (n int, err error) {
 func (c *Client) RenewStream() error {
 	config := rest.CopyConfig(c.Config)
 	config.NextProtos = []string{"http/1.1"}
-	stream, err := httpClient(config)
+	stream, err := c.httpClient(config)
 	if err != nil {
 		return err
 	}
@@ -385,15 +394,28 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Unreachable makes an UnreachableError of an error of the network's, and
-// leaves any other as it is.
+// Unreachable makes an UnreachableError of an error of the network's, or of one on the
+// way to it, and leaves any other as it is. What no retry helps has its advice.
 func (c *Client) Unreachable(err error) error {
+	if _, told := errors.AsType[*UnreachableError](err); told {
+		return err
+	}
+	if failed, is := errors.AsType[*LoginError](err); is {
+		return &system.UnableError{Err: &UnreachableError{c.Base.Redacted(), failed}, Hint: "run it by itself, and correct what it says: " + failed.Program}
+	}
+	if dead, is := errors.AsType[*WebhookError](err); is {
+		return &system.UnableError{Err: dead, Hint: dead.Remedy()}
+	}
 	var network net.Error
 	var status apierrors.APIStatus
 	if errors.As(err, &status) || !errors.As(err, &network) {
 		return err
 	}
-	return &UnreachableError{c.Base.Redacted(), err}
+	unreachable := &UnreachableError{c.Base.Redacted(), err}
+	if by, is := errors.AsType[*ProxyError](err); is {
+		return &system.UnableError{Err: unreachable, Hint: "start the proxy " + by.Proxy + ", or correct proxy-url in the kubeconfig (without one, HTTPS_PROXY and NO_PROXY of the environment)"}
+	}
+	return unreachable
 }
 
 // Exemption tells whether priority and fairness does not apply to the user, by
@@ -440,7 +462,7 @@ func ClockOffset(header http.Header, before, after time.Time) *float64 {
 // Probe asks for one of the paths by which the server tells whether it is well, on a
 // connection of its own, and is the code of its answer.
 func (c *Client) Probe(ctx context.Context, path string) (code int, err error) {
-	fresh, err := httpClient(c.Config)
+	fresh, err := c.httpClient(c.Config)
 	if err != nil {
 		return 0, err
 	}

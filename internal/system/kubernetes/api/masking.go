@@ -68,8 +68,11 @@ func maskError(body []byte) (masked []byte, contentType string) {
 func (m masking) WrappedRoundTripper() http.RoundTripper { return m.RoundTripper }
 
 // CloseIdleConnections is what http.Client asks of its transport.
-func (m masking) CloseIdleConnections() {
-	if below, ok := m.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+func (m masking) CloseIdleConnections() { closeIdle(m.RoundTripper) }
+
+// closeIdle lets go of the idle connections of a transport that has any.
+func closeIdle(transport http.RoundTripper) {
+	if below, ok := transport.(interface{ CloseIdleConnections() }); ok {
 		below.CloseIdleConnections()
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -44,8 +46,13 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	pause := FirstPause
+	var last error // that is no mere end of the patience
+	looked := false
 	for {
 		r, err := attempt(bounded)
+		if failed := cmp.Or(err, r.Err()); last == nil || bounded.Err() == nil {
+			last = failed
+		}
 		switch {
 		case ctx.Err() != nil && err != nil:
 			return Reply{}, context.Cause(ctx)
@@ -53,6 +60,14 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 			return r, nil
 		case err != nil && c.hopeless(err):
 			return Reply{}, err
+		}
+		if name := r.failedWebhook(); name != "" && !looked {
+			looked = true
+			if dead := c.deadWebhook(bounded, name, last); dead != nil {
+				return r, dead
+			}
+		}
+		switch {
 		case ctx.Value(onceKey{}) != nil:
 			return r, err
 		}
@@ -67,7 +82,7 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 		case ctx.Err() != nil:
 			return Reply{}, context.Cause(ctx)
 		case err != nil:
-			return Reply{}, &silentError{patience, err}
+			return Reply{}, &silentError{patience, last}
 		}
 		return r, nil
 	}
@@ -82,19 +97,36 @@ func once(ctx context.Context) context.Context { return context.WithValue(ctx, o
 // longestPause bounds what a server may ask for with Retry-After.
 const longestPause = 30 * time.Second
 
-// hopeless reports whether an attempt failed as the next one would: the server is
-// not who it should be, or there was none from the beginning.
+// hopeless reports whether an attempt failed as the next one would: the server is not
+// who it should be, or nothing was ever answered and what failed is no accident of the
+// network.
 func (c *Client) hopeless(err error) bool {
-	var certificate *tls.CertificateVerificationError
-	var dial *net.OpError
-	var name *net.DNSError
-	switch {
-	case errors.As(err, &certificate):
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return true
-	case errors.As(err, &name), errors.As(err, &dial) && dial.Op == "dial":
-		return c.Answers.Load() == 0
 	}
-	return false
+	return c.Answers.Load() == 0 && !accident(err)
+}
+
+// accident reports whether a network fails so now and then: a connection breaks, or an
+// answer does not come in time. Nobody there, no such name, a proxy that refuses, no
+// login, and whoever speaks another protocol are none.
+func accident(err error) bool {
+	if _, is := errors.AsType[*LoginError](err); is {
+		return false
+	}
+	if op, is := errors.AsType[*net.OpError](err); is && (op.Op == "dial" || op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) {
+		return false
+	}
+	if _, is := errors.AsType[*net.DNSError](err); is {
+		return false
+	}
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout() || slices.ContainsFunc(accidents(), func(a error) bool { return errors.Is(err, a) })
+}
+
+// accidents are the ways in which a connection breaks.
+func accidents() []error {
+	return []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, context.DeadlineExceeded, context.Canceled}
 }
 
 // patient is the transport of requests that the API's own types make.

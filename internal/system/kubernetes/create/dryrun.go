@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -187,14 +188,27 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 
 // Refusals are what the server refuses of a rendering that nothing was made of yet,
 // and of the canary beside it, all asked for in one namespace: a problem for each
-// template, and what could not be found out.
+// template, and what could not be found out. Without a namespace they are asked for in
+// the default one, and so is a namespace of the run's own. An *api.WebhookError ends it.
 func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper) (problems []strictyaml.Problem, unknown []string, err error) {
 	canary, err := runtime.DefaultUnstructuredConverter.ToUnstructured(follow.CanaryPod(ids.Run, v))
 	if err != nil {
 		return nil, nil, err
 	}
-	in := trial{c, namespace, v.Params, func(what string, err error) { unknown = append(unknown, what+": "+err.Error()) }}
-	problems, err = in.object(ctx, mapper, canary, nil)
+	in := trial{c, cmp.Or(namespace, metav1.NamespaceDefault), v.Params, func(what string, err error) { unknown = append(unknown, what+": "+err.Error()) }}
+	if namespace == "" {
+		quiet := in
+		quiet.unknown = func(string, error) {} // that this user may not make one is among the rights
+		own := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "plimsoll-"}}
+		problems, err = quiet.object(ctx, mapper, own, func(_, says, hint string) strictyaml.Problem {
+			return strictyaml.Problem{Message: "the run's own namespace: " + says, Hint: cmp.Or(hint, "--namespace NAME runs in one that exists")}
+		})
+	}
+	if err == nil {
+		var found []strictyaml.Problem
+		found, err = in.object(ctx, mapper, canary, nil)
+		problems = append(problems, found...)
+	}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		for o := range job.Objects {
@@ -254,6 +268,9 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 	}
 	u := unstructured.Unstructured{Object: doc}
 	reply, err := t.ask(ctx, mapper, u)
+	if final(err) {
+		return nil, t.client.Unreachable(err)
+	}
 	if found := t.refused(u, reply, err); err != nil && ctx.Err() == nil {
 		for _, r := range found {
 			problems = append(problems, at(r.path, strings.TrimPrefix(r.says, r.path+": "), prepared.Helps(r.says, t.params)))
@@ -265,6 +282,9 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 		return nil, err
 	}
 	reply, err = t.ask(ctx, mapper, *pod)
+	if final(err) {
+		return nil, t.client.Unreachable(err)
+	}
 	if err == nil || reply.Denied() || ctx.Err() != nil {
 		return nil, context.Cause(ctx) // who may not make pods has controllers make them
 	}
@@ -273,6 +293,18 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 	}
 	return problems, nil
 }
+
+// final reports whether an error is the same for every object, so that nothing more is
+// asked: nobody answers for a webhook, or nobody logs in.
+func final(err error) bool {
+	var webhook *api.WebhookError
+	var login *api.LoginError
+	return errors.As(err, &webhook) || errors.As(err, &login)
+}
+
+// trialPatience is how long a dry run is asked for again. A webhook that is slow ends
+// it after 10 s, unless it is configured otherwise.
+const trialPatience = 15 * time.Second
 
 // ask is what the server answers to a dry run of an object.
 func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.Unstructured) (answer api.Reply, err error) {
@@ -294,7 +326,11 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 		return answer, err
 	}
 	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
-	answer, err = t.client.Do(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
+	request, err := t.client.Request(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body)
+	if err != nil {
+		return answer, err
+	}
+	answer, err = t.client.SendFor(trialPatience, request, new(bytes.Buffer))
 	err = cmp.Or(err, answer.Err())
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
