@@ -14,7 +14,7 @@ import (
 )
 
 // masking masks what looks like a secret in the errors that a server answers with:
-// they are printed and put on record, whoever has asked.
+// they are printed and put on record, whoever has asked. It bounds all answers.
 type masking struct{ http.RoundTripper }
 
 // maxError bounds an error's text: what is behind it is not read.
@@ -23,8 +23,11 @@ const maxError = 1 << 20
 // RoundTrip implements http.RoundTripper.
 func (m masking) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := m.RoundTripper.RoundTrip(r)
-	if err != nil || response.StatusCode < http.StatusBadRequest {
-		return response, err
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < http.StatusBadRequest {
+		return bounded(r, response), nil
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxError))
 	response.Body.Close()

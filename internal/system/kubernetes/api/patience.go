@@ -98,10 +98,13 @@ func once(ctx context.Context) context.Context { return context.WithValue(ctx, o
 const longestPause = 30 * time.Second
 
 // hopeless reports whether an attempt failed as the next one would: the server is not
-// who it should be, or nothing was ever answered and what failed is no accident of the
-// network.
+// who it should be, its answer is too large, or nothing was ever answered and what failed
+// is no accident of the network.
 func (c *Client) hopeless(err error) bool {
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return true
+	}
+	if _, is := errors.AsType[*LargeError](err); is {
 		return true
 	}
 	return c.Answers.Load() == 0 && !accident(err)
