@@ -42,7 +42,7 @@ func Write(changes []Change) error {
 		if !bytes.Equal(now, c.Before) {
 			return fmt.Errorf("write %s: it was changed meanwhile", c.Name)
 		}
-		files = append(files, writeall.File{Path: path, Data: c.After, Mode: info.Mode()})
+		files = append(files, writeall.File{In: filepath.Dir(path), Name: filepath.Base(path), Data: c.After, Mode: info.Mode()})
 	}
 	return writeall.Files(files, true)
 }

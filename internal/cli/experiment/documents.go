@@ -87,7 +87,8 @@ func (r *runner) document(dir record.Dir) error {
 		return err
 	}
 	for _, place := range c.Places {
-		n, err := documents.Write(place, list)
+		place.Named = r.into != "" && place.Directory == r.into
+		n, err := documents.Write(".", place, list)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func writeDocuments(p *process.Process, dir record.Dir, into string) error {
 	if err != nil {
 		return fmt.Errorf("make the documents of %s: %w", dir, err)
 	}
-	n, err := documents.Write(documents.Place{Directory: into}, list)
+	n, err := documents.Write(".", documents.Place{Directory: into, Named: true}, list)
 	if err == nil {
 		p.Logf("%d documents are in %s\n", n, into)
 	}

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"plimsoll.dev/plimsoll/internal/text/writeall"
@@ -13,12 +12,8 @@ import (
 func Write(dir string, files []File, force bool) (paths []string, err error) {
 	var list []writeall.File
 	for _, f := range files {
-		path := filepath.FromSlash(f.Path)
-		if !filepath.IsLocal(path) {
-			return nil, fmt.Errorf("write %s: the path leads out of %s", f.Path, dir)
-		}
-		paths = append(paths, filepath.Join(dir, path))
-		list = append(list, writeall.File{Path: filepath.Join(dir, path), Data: []byte(f.Content), Mode: 0o644})
+		file := writeall.File{In: dir, Name: filepath.FromSlash(f.Path), Data: []byte(f.Content), Mode: 0o644}
+		list, paths = append(list, file), append(paths, file.Path())
 	}
 	return paths, writeall.Files(list, force)
 }

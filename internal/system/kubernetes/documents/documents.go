@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -53,10 +54,35 @@ type Job struct {
 	Pause time.Duration `json:"pause"`
 }
 
-// Place is where the documents go.
+// Place is where the documents go: below the working directory, unless its user named
+// the directory.
 type Place struct {
 	Directory string `json:"directory"`
 	Tarball   string `json:"tarball,omitempty"` // "" for none
+	// Named says that the user named Directory on the command line. A record cannot
+	// say that.
+	Named bool `json:"-"`
+}
+
+// files are documents as files of the place.
+func (p Place) files(below string, list []Document) (files []writeall.File, err error) {
+	for _, d := range list {
+		f := writeall.File{In: below, Name: filepath.Join(p.Directory, d.Name()), Mode: 0o600}
+		if p.Named {
+			f.In, f.Name = p.Directory, d.Name()
+		}
+		if filepath.Base(d.Name()) != d.Name() {
+			err = fmt.Errorf("the job %q cannot be a part of a file's name, because it has a %q", d.Job, filepath.Separator)
+		} else {
+			f.Data, err = json.Marshal(d.Items)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", d.Name(), err)
+		}
+		f.Data = append(f.Data, '\n')
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // Of is what the documents of a run take from its configuration.
@@ -328,25 +354,42 @@ func (m *maker) summary(job Job, of *jobFold) map[string]any {
 	return d
 }
 
-// Write writes documents where they go: files of earlier runs that have the same
-// names are replaced. It returns how many files there are.
-func Write(to Place, list []Document) (int, error) {
-	var files []writeall.File
-	for _, d := range list {
-		data, err := json.Marshal(d.Items)
-		if err != nil {
-			return 0, fmt.Errorf("write %s: %w", d.Name(), err)
-		}
-		files = append(files, writeall.File{Path: filepath.Join(to.Directory, d.Name()), Data: append(data, '\n'), Mode: 0o600})
+// Write writes documents where they go: below a directory, unless the user named the
+// place. Files of earlier runs that have the same names are replaced. It returns how many
+// files there are.
+func Write(below string, to Place, list []Document) (int, error) {
+	files, err := to.files(below, list)
+	if err != nil {
+		return 0, err
 	}
 	if to.Tarball != "" {
 		packed, err := tarball(files)
+		if err == nil {
+			err = replaceable(below, to.Tarball)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("write %s: %w", to.Tarball, err)
 		}
-		files = append(files, writeall.File{Path: to.Tarball, Data: packed, Mode: 0o600})
+		files = append(files, writeall.File{In: below, Name: to.Tarball, Data: packed, Mode: 0o600})
 	}
 	return len(files), writeall.Files(files, true)
+}
+
+// replaceable refuses a name that a file has which is no tarball: a configuration may be
+// somebody else's, and that file is not.
+func replaceable(below, tarball string) error {
+	f, err := os.OpenInRoot(below, tarball)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := gzip.NewReader(f); err != nil {
+		return fmt.Errorf("a file that is no tarball has that name: %w", fs.ErrExist)
+	}
+	return nil
 }
 
 // tarball packs files, by their names alone.
@@ -355,7 +398,7 @@ func tarball(files []writeall.File) ([]byte, error) {
 	zip := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(zip)
 	for _, f := range files {
-		if err := archive.WriteHeader(&tar.Header{Name: filepath.Base(f.Path), Size: int64(len(f.Data)), Mode: int64(f.Mode), Typeflag: tar.TypeReg}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{Name: filepath.Base(f.Name), Size: int64(len(f.Data)), Mode: int64(f.Mode), Typeflag: tar.TypeReg}); err != nil {
 			return nil, err
 		}
 		if _, err := archive.Write(f.Data); err != nil {

@@ -144,10 +144,10 @@ func TestNamesThatComeAgain(t *testing.T) {
 func TestFilesAndTarball(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	to := Place{Directory: filepath.Join(dir, "m"), Tarball: filepath.Join(dir, "m.tgz")}
+	to := Place{Directory: "m", Tarball: "m.tgz"}
 	list := []Document{{"jobSummary", "", []any{map[string]int{"a": 1}}}}
 	for range 2 {
-		if n, err := Write(to, list); n != 2 || err != nil {
+		if n, err := Write(dir, to, list); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
@@ -157,6 +157,49 @@ func TestFilesAndTarball(t *testing.T) {
 	}
 	if _, err := Read(record.Dir(dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a run of another kind: %v", err)
+	}
+}
+
+// A job's name comes from a record, and a place from a configuration: both may be
+// somebody else's. Nothing is written outside of the directory that the documents are for,
+// and no other file makes room for a tarball.
+func TestNamesOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	below := filepath.Join(dir, "a", "b")
+	if err := errors.Join(os.MkdirAll(below, 0o700), os.Symlink(dir, filepath.Join(below, "link")), os.WriteFile(filepath.Join(below, "notes"), []byte("mine"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ why, directory, tarball, job string }{
+		{"a job leads out", "m", "", "x/../../../../name"},
+		{"a job leads to another directory", "m", "", "x/name"},
+		{"a directory leads out", "../m", "", "j"},
+		{"a directory is absolute", filepath.Join(dir, "m"), "", "j"},
+		{"a directory is a link", "link", "", "j"},
+		{"a tarball leads out", "m", "../m.tgz", "j"},
+		{"a tarball is absolute", "m", filepath.Join(dir, "m.tgz"), "j"},
+		{"a tarball lies behind a link", "m", "link/m.tgz", "j"},
+		{"a tarball has the name of another file", "m", "notes", "j"},
+	} {
+		to := Place{Directory: tt.directory, Tarball: tt.tarball}
+		if n, err := Write(below, to, []Document{{"jobSummary", "", []any{1}}, {"podLatencyMeasurement", tt.job, []any{1}}}); err == nil {
+			t.Errorf("%s: %d files were written", tt.why, n)
+		}
+	}
+	var left []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		left = append(left, strings.TrimPrefix(path, dir))
+		return err
+	})
+	if got := strings.Join(left, " "); err != nil || got != " /a /a/b /a/b/link /a/b/notes" {
+		t.Errorf("there is now %s, %v", got, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(below, "notes")); string(text) != "mine" {
+		t.Error(string(text), err)
+	}
+	// The user may name any directory.
+	if n, err := Write(below, Place{Directory: filepath.Join(below, "link"), Named: true}, []Document{{"jobSummary", "", []any{1}}}); n != 1 || err != nil {
+		t.Error(n, err)
 	}
 }
 

@@ -11,13 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/http"
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -183,20 +182,26 @@ func Stored(name string) iter.Seq2[json.RawMessage, error] {
 var errEnough = errors.New("nothing more is asked for")
 
 func storedIn(dir string, yield func(json.RawMessage, error) bool) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	slices.Sort(files)
+	root, err := os.OpenRoot(dir) // a link out of it would have any file sent
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	files, err := fs.Glob(root.FS(), "*.json") // in order
+	if err != nil {
+		return err
+	}
 	for _, file := range files {
-		f, openErr := os.Open(file)
-		if openErr != nil {
-			return openErr
+		f, err := root.Open(file)
+		if err != nil {
+			return err
 		}
-		err = eachOf(f, filepath.Base(file), yield)
-		f.Close()
+		err = errors.Join(eachOf(f, file, yield), f.Close())
 		if err != nil {
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 func packedIn(name string, yield func(json.RawMessage, error) bool) error {
