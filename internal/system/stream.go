@@ -90,12 +90,15 @@ type Windows struct {
 	component string
 	emit      func(*record.Window)
 
+	telling sync.Mutex // held by who encodes and emits windows
+	err     error      // of that
+
+	// Whoever sends holds it for each request: nothing slow is done under it.
 	mu   sync.Mutex
 	open []*openWindow // from the first that was not told of
 	told int           // windows
 	// Of the windows that were told of: requests under way, and due and not over.
 	inFlight, behind int
-	err              error
 }
 
 type openWindow struct {
@@ -225,46 +228,65 @@ func (w *Windows) End(intended, at record.Micros, x Outcome) {
 // Tell tells of each window of which all is known: that is over, whatever happened
 // before now having been noted, and whose requests have all ended.
 func (w *Windows) Tell(now record.Micros) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if next := w.schedule.Begin + record.Micros(w.told)*record.MicrosOf(w.schedule.Window); next < min(now, w.schedule.End()) {
-		w.of(min(now, w.schedule.End()) - 1) // those in which nothing happened are told of, too
-	}
-	for len(w.open) > 0 && w.open[0].To <= now && w.open[0].waiting+w.open[0].pending == 0 && w.err == nil {
-		w.tell()
-	}
-	return w.err
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	return w.tell(func() (over []*openWindow) {
+		if next := w.schedule.Begin + record.Micros(w.told)*record.MicrosOf(w.schedule.Window); next < min(now, w.schedule.End()) {
+			w.of(min(now, w.schedule.End()) - 1) // those in which nothing happened are told of, too
+		}
+		for len(w.open) > 0 && w.open[0].To <= now && w.open[0].waiting+w.open[0].pending == 0 {
+			over = append(over, w.first())
+		}
+		return over
+	})
 }
 
 // Lose tells of the windows that are left: what became of the requests that have
 // not ended is not known. Those that were never sent are not counted.
 func (w *Windows) Lose(now record.Micros) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.open) > 0 && w.open[0].From < now && w.err == nil {
-		o := w.open[0]
-		o.Lost, o.Intended, o.Late = o.Lost+o.pending, o.Intended-o.waiting, o.Late-o.waiting
-		w.tell()
-	}
-	return w.err
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	return w.tell(func() (over []*openWindow) {
+		for len(w.open) > 0 && w.open[0].From < now {
+			o := w.open[0]
+			o.Lost, o.Intended, o.Late = o.Lost+o.pending, o.Intended-o.waiting, o.Late-o.waiting
+			over = append(over, w.first())
+		}
+		return over
+	})
 }
 
-// tell tells of the first window.
-func (w *Windows) tell() {
+// first takes the first window out.
+func (w *Windows) first() *openWindow {
 	o := w.open[0]
 	w.open, w.told = w.open[1:], w.told+1
 	w.inFlight += o.begun - o.ended
 	w.behind += o.Intended - o.ended - o.given
 	o.InFlight, o.Backlog = w.inFlight, w.behind
-	o.Histograms = make(map[string]record.Histogram, len(o.histograms))
-	for name, h := range o.histograms {
-		if o.Histograms[name], w.err = record.HistogramOf(h); w.err != nil {
-			return
+	return o
+}
+
+// tell encodes and emits the windows that are taken out. That takes milliseconds, by
+// which a request would be late that waits for it.
+func (w *Windows) tell(take func() []*openWindow) error {
+	w.mu.Lock()
+	over := take()
+	w.mu.Unlock()
+	for _, o := range over {
+		if w.err != nil {
+			break
+		}
+		o.Histograms = make(map[string]record.Histogram, len(o.histograms))
+		for name, h := range o.histograms {
+			if o.Histograms[name], w.err = record.HistogramOf(h); w.err != nil {
+				return w.err
+			}
+		}
+		if o.OwnDelay, w.err = record.HistogramOf(o.ownDelay); w.err == nil {
+			w.emit(&o.Window)
 		}
 	}
-	if o.OwnDelay, w.err = record.HistogramOf(o.ownDelay); w.err == nil {
-		w.emit(&o.Window)
-	}
+	return w.err
 }
 
 // of is the window that a time lies in.

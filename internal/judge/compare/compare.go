@@ -65,6 +65,9 @@ type Figure struct {
 	// Start is the resident memory at the start of the run, of figures of
 	// memory.
 	Start *float64
+	// LeftOut says why the figure of this run does not count, though the run does; ""
+	// where it does.
+	LeftOut string
 }
 
 // MilestoneSample is the distribution of one milestone's latency in a run.
@@ -162,16 +165,41 @@ func (s sides) changeAt(a, b []float64, alpha float64) (stats.Change, error) {
 	return stats.CompareApart(a, b, 1-alpha)
 }
 
-// unequal says that the runs that do not count differ by arm: those that are left may
-// be the better ones. "" is that they do not.
-func (c *LevelComparison) unequal(runs []Run, spec Spec) string {
+// counting are the runs in which a metric counts. Where they are paired, one that does
+// not takes the other of its block with it. Out says which do not, and why.
+func (s sides) counting(metric string) (with sides, out []string) {
+	with.spec = s.spec
+	leaves := func(r *Run) bool {
+		why := r.figure(metric).LeftOut
+		if why != "" {
+			out = append(out, r.Name+": "+metric+": "+why)
+		}
+		return why != ""
+	}
+	if s.spec.Paired {
+		for i := range s.a {
+			a, b := leaves(s.a[i]), leaves(s.b[i])
+			if !a && !b {
+				with.a, with.b = append(with.a, s.a[i]), append(with.b, s.b[i])
+			}
+		}
+		return with, out
+	}
+	with.a = slices.DeleteFunc(slices.Clone(s.a), leaves)
+	with.b = slices.DeleteFunc(slices.Clone(s.b), leaves)
+	return with, out
+}
+
+// unequal says that the runs in which a metric does not count differ by arm: those that
+// are left may be the better ones. "" is that they do not.
+func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 	var out, all [2]int
 	for _, r := range runs {
 		side := slices.Index([]string{spec.Baseline, c.Arm}, r.Arm)
 		if r.Level != c.Level || side < 0 {
 			continue
 		}
-		if all[side]++; r.LeftOut != "" {
+		if all[side]++; r.LeftOut != "" || r.figure(metric).LeftOut != "" {
 			out[side]++
 		}
 	}
@@ -193,8 +221,8 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: record.Warnings{},
 	}
 	decisions := c.figures(s)
-	if why := c.unequal(runs, spec); why != "" {
-		for i := range decisions {
+	for i, metric := range spec.metrics() {
+		if why := c.unequal(runs, spec, metric); why != "" {
 			decisions[i].Verdict, decisions[i].Why = stats.Undecided, why+"; "+decisions[i].Why
 		}
 	}
@@ -262,10 +290,21 @@ func (c *LevelComparison) figures(s sides) []Decision {
 	var ps []float64
 	var twins []int // the first of those with the same values
 	for _, f := range s.metrics() {
-		compared, change, err := s.compared(f)
-		if at := slices.Index(declared, f.Metric); at >= 0 {
+		at := slices.Index(declared, f.Metric)
+		with, out := s.counting(f.Metric)
+		if at >= 0 {
+			c.Excluded = append(c.Excluded, out...)
+		}
+		if len(with.a) == 0 || len(with.b) == 0 {
+			if at >= 0 {
+				list[at].Why = cmp.Or(f.Title, f.Metric) + " counts in no run of an arm: " + out[0]
+			}
+			continue
+		}
+		compared, change, err := with.compared(f)
+		if at >= 0 {
 			list[at].Figure = compared
-			list[at].decide(s, f.LessIsWorse, change, err)
+			list[at].decide(with, f.LessIsWorse, change, err)
 			continue
 		}
 		p := math.NaN()
@@ -516,6 +555,7 @@ func Left(spec Spec, runs []Run) map[design.Pair]bool {
 func (s sides) done(metric string) bool {
 	var a, b []float64
 	less := false
+	s, _ = s.counting(metric)
 	for i := range s.a {
 		from, to := s.a[i].figure(metric), s.b[i].figure(metric)
 		a, b, less = append(a, orNaN(from.Value)), append(b, orNaN(to.Value)), from.LessIsWorse

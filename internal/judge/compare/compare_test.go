@@ -447,3 +447,45 @@ func TestSeveralMetricsDecide(t *testing.T) {
 		}
 	}
 }
+
+// A figure that does not count in a run takes nothing from the others of that run: one
+// median of eight is left out with its block, and CPU time is compared over all blocks.
+func TestAFigureIsLeftOutAlone(t *testing.T) {
+	s := spec(true)
+	s.Metric, s.Further = "cpu", []string{"Ready p50"}
+	var runs []Run
+	for block := range 8 {
+		for _, arm := range []string{"a", "b"} {
+			ready, cpu := 1+0.001*float64(block), 2+0.001*float64(block)
+			if arm == "b" {
+				cpu *= 1.5
+			}
+			r := Run{Arm: arm, Level: 10, Block: block, Name: fmt.Sprintf("run %s %d", arm, block), Figures: []Figure{
+				{Metric: "Ready p50", Unit: "s", Kind: KindLatency, Value: &ready}, {Metric: "cpu", Unit: "s", Kind: KindMetric, Value: &cpu},
+			}}
+			if arm == "b" && block == 3 {
+				*r.Figures[0].Value, r.Figures[0].LeftOut = 100, "the generator was late"
+			}
+			runs = append(runs, r)
+		}
+	}
+	l := Runs(s, runs).Levels[0]
+	if l.Metrics[0].Verdict != stats.Worse || len(l.Metrics[0].Figure.Arm) != 8 {
+		t.Errorf("CPU time: %s of %d runs", l.Metrics[0].Verdict, len(l.Metrics[0].Figure.Arm))
+	}
+	if l.Metrics[1].Verdict != stats.Equivalent || len(l.Metrics[1].Figure.Arm) != 7 || len(l.Metrics[1].Figure.Baseline) != 7 {
+		t.Errorf("the median: %s (%s) of %d runs", l.Metrics[1].Verdict, l.Metrics[1].Why, len(l.Metrics[1].Figure.Arm))
+	}
+	if want := []string{"run b 3: Ready p50: the generator was late"}; !slices.Equal(l.Excluded, want) {
+		t.Errorf("left out: %q, want %q", l.Excluded, want)
+	}
+	for i := range runs {
+		if runs[i].Arm == "b" {
+			runs[i].Figures[0].LeftOut = "the generator was late"
+		}
+	}
+	l = Runs(s, runs).Levels[0]
+	if l.Metrics[0].Verdict != stats.Worse || l.Metrics[1].Verdict != stats.Undecided || !strings.Contains(l.Metrics[1].Why, "Ready p50 counts in no run of an arm: run b 0: Ready p50: the generator was late") {
+		t.Errorf("CPU time: %s, the median, which never counts: %s (%s)", l.Metrics[0].Verdict, l.Metrics[1].Verdict, l.Metrics[1].Why)
+	}
+}

@@ -25,7 +25,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	}
 	// Of a generator that was short, what the target spent on each request is
 	// still known.
-	if !s.Verdict.Decided() && !(s.AtLeast && s.Verdict == slo.Invalid) {
+	if !s.Verdict.Decided() && !s.Compared && !(s.AtLeast && s.Verdict == slo.Invalid) {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
 	}
 	if s.AtLeast {
@@ -35,7 +35,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 		if s.AtLeast {
 			value = nil // what was measured is the generator
 		}
-		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value})
+		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value, LeftOut: s.LeftOut[metric]})
 	}
 	for _, name := range milestones {
 		l, ok := s.Latency[name]
@@ -57,7 +57,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	r.Figures[len(r.Figures)-1].LessIsWorse = true
 	for _, m := range kind.Metrics {
 		if x, ok := s.Metrics[m.Name]; ok {
-			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Title: m.Title, Unit: m.Unit, Kind: compare.KindMetric, Value: &x, LessIsWorse: m.LessIsWorse})
+			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Title: m.Title, Unit: m.Unit, Kind: compare.KindMetric, Value: &x, LessIsWorse: m.LessIsWorse, LeftOut: s.LeftOut[m.Name]})
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
@@ -66,7 +66,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 		growth := peak - start
 		use := []compare.Figure{{Kind: compare.KindCPU, Value: &cpu}, {Kind: compare.KindMemory, Value: &peak, Start: &start}, {Kind: compare.KindGrowth, Value: &growth, Start: &start}}
 		for i, m := range record.UseOf(source, "") {
-			use[i].Metric, use[i].Unit = m.Name, m.Unit
+			use[i].Metric, use[i].Unit, use[i].LeftOut = m.Name, m.Unit, s.LeftOut[m.Name]
 		}
 		r.Figures = append(r.Figures, use...)
 	}

@@ -70,7 +70,8 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 		s.Bottleneck.ClearTimes()
 	}
 	if b := s.Bottleneck.Bound(); f.Stream != nil {
-		s.AtLeast = b != nil && b.Generator || s.OwnDelay.Short(s.Open)
+		// Of a schedule the generator's own delay tells, and not the program's timers.
+		s.AtLeast = b != nil && b.Generator || !s.Open && s.OwnDelay.Short(false)
 	}
 	s.EffectiveLevel = effective(f, s, f.outcomes)
 	f.Stood = f.standstills()

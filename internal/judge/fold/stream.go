@@ -41,7 +41,8 @@ func fillStream(spec *result.Spec, f *Facts, step *Measured) {
 	if !f.Cut() {
 		fillStalls(spec, f)
 	}
-	step.Arrivals = &result.Arrivals{WarmUp: s.WarmUp, Judged: s.Account.Intended, Late: s.Account.Late, Dropped: s.Account.Dropped, OwnDelayP99: result.Finite(s.OwnDelay(0.99)), OwnDelayMax: result.Finite(s.OwnDelay(1))}
+	own := s.OwnDelays()
+	step.Arrivals = &result.Arrivals{WarmUp: s.WarmUp, Judged: s.Account.Intended, Late: s.Account.Late, Dropped: s.Account.Dropped, OwnDelayP99: result.Finite(own.Quantile(0.99)), OwnDelayMax: result.Finite(own.Max())}
 	step.Reasons = s.Reasons()
 	s.Account.Recorded = s.Shown(spec)
 	for _, w := range s.Windows {

@@ -160,6 +160,12 @@ type Step struct {
 	// AtLeast says that the generator of a stream was what was short: the target
 	// can do at least the rate that was achieved, and its latencies are not known.
 	AtLeast bool `json:"atLeast,omitempty"`
+	// LeftOut says by figure why it does not count where arms are compared: the
+	// generator of a stream was late, which shifts it.
+	LeftOut map[string]string `json:"leftOut,omitempty"`
+	// Compared says that the figures count where arms are compared, although the
+	// step's goals are not decided: only the generator's delay keeps them from it.
+	Compared bool `json:"compared,omitempty"`
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.

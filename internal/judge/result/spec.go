@@ -63,6 +63,9 @@ type ArmsSpec struct {
 	Least, Most, Among int
 }
 
+// Metrics are all metrics that were declared, the one that decides first.
+func (a *ArmsSpec) Metrics() []string { return append([]string{a.Metric}, a.Further...) }
+
 // PublishedSpec is a figure that somebody has published: times in seconds,
 // changes as a share.
 type PublishedSpec struct {

@@ -352,8 +352,8 @@ func (s *Stream) Reasons() []result.Reason {
 	return list
 }
 
-// OwnDelay is a quantile of by how much the generator itself was late, in seconds.
-func (s *Stream) OwnDelay(q float64) float64 { return sampleOf(s.delay, 0).Quantile(q) }
+// OwnDelays returns by how much the generator itself was late, in seconds.
+func (s *Stream) OwnDelays() stats.Sample { return sampleOf(s.delay, 0) }
 
 // Since is the end of the window in which a count over the judged windows first came
 // to n, not reached where it never did, and the whole count.

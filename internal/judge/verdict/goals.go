@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -28,15 +27,19 @@ type verdicts struct {
 // goal judges a step by one goal: the worst of its objectives.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
-	own := v.tooLate(g) // why the program itself could be the reason for what was seen
-	if d := c.OwnDelay; own == "" && d.Short(c.Open) {
-		own = fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
-	}
 	// A stream's own delay only adds to latencies, so that a pass stays one. Arms
-	// are compared by what it adds to.
-	adds := f.Stream != nil && v.spec.Arms == nil
-	if own != "" && !adds && c.Ending != record.EndInterrupted {
-		return slo.Invalid, own
+	// are compared by what it adds to, unless it leaves their figures alone.
+	stream := f.Stream != nil
+	own := v.short() // why the program itself could be the reason for what was seen
+	if !stream {
+		own = cmp.Or(v.tooLate(), own)
+	}
+	void := own
+	if stream && (own == "" || v.spec.Arms == nil) {
+		void = v.allLeftOut()
+	}
+	if void != "" && c.Ending != record.EndInterrupted {
+		return slo.Invalid, void
 	}
 	on := v.objectives(g)
 	bound := c.Bottleneck.Bound()
@@ -44,12 +47,18 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		own = cmp.Or(own, f.OwnBound(c.Arrivals, g)) // nothing of the target was used up
 	}
 	switch {
-	case len(on.broken) > 0 && adds && on.sure:
+	case len(on.broken) > 0 && stream && on.sure:
 		// What was refused, or never came, is no matter of delay.
 	case len(on.broken) > 0 && bound != nil && bound.Generator:
 		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
-	case len(on.broken) > 0 && own != "" && !(adds && on.beyond):
+	case len(on.broken) > 0 && own != "" && !(stream && on.beyond):
 		return slo.Invalid, own // what decides nothing is not known, and not invalid
+	case len(on.broken) > 0 && on.late != "" && !on.beyond && !on.untouched:
+		if v.spec.Arms != nil && v.known() {
+			c.Compared = true
+			return slo.Inconclusive, on.late
+		}
+		return slo.Invalid, on.late
 	}
 	switch places := f.Places.String(); {
 	case f.Places.Taken && len(f.Guards) == 0:
@@ -101,6 +110,10 @@ type breaks struct {
 	refused      string // why requests failed, where it broke on those
 	sure         bool   // it broke on what no delay of the generator's explains
 	beyond       bool   // it broke by far more than the generator was late
+	// late says that the generator of a stream was late by so much that this explains
+	// something that broke; untouched, that something broke on which it has no bearing.
+	late      string
+	untouched bool
 	// taken, if not nil, is a resource that others took, which explains what it broke
 	// on; certain says that it broke on something that none explains.
 	taken   *result.Neighbour
@@ -139,7 +152,7 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-fold.LateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
-		on.broken = append(on.broken, what)
+		on.broken, on.late = append(on.broken, what), v.tooLate()
 		b := result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)}
 		v.explain(&on, true, b.At)
 		c.addBreach([]string{g.Name}, b)
@@ -167,6 +180,8 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 				continue
 			}
 			on.broken = append(on.broken, o.what)
+			late := v.explains(s)
+			on.late, on.untouched = cmp.Or(on.late, late), on.untouched || late == ""
 			on.missing = on.missing || o.missing
 			on.sure, on.beyond = on.sure || o.sure, on.beyond || o.beyond
 			v.explain(&on, !v.refused(s), o.at)
@@ -192,7 +207,7 @@ func (v *verdicts) backlog(g slo.Goal, on *breaks) {
 		on.open = append(on.open, fmt.Sprintf("%s; the news of objects was late, by %s at most, which explains as much", x.What, result.DurationText(lag, 0)))
 	case grew:
 		x.At = v.f.End
-		on.broken = append(on.broken, x.What)
+		on.broken, on.late = append(on.broken, x.What), cmp.Or(on.late, v.tooLate())
 		v.explain(on, true, x.At)
 		v.step.addBreach([]string{g.Name}, x)
 	case b != nil && b.Undecided && v.spec.Arms == nil:
@@ -486,50 +501,6 @@ func (v *verdicts) all(s slo.SLO) judgement {
 		return inconclusive("%s: the state of %d of %d is not known", s, lost, v.step.Asked)
 	}
 	return passed()
-}
-
-// leastOwn is the least quantile of the generator's own delay that is judged: of a
-// twentieth of the requests that came later than a median shows little.
-const leastOwn = 0.95
-
-// tooLate says that the generator was late by its own doing, "" where it was not:
-// its delay at p99 may be a tenth of the quantile that is judged, and OwnDelayBound
-// at most. Arms that are compared by a lower quantile are judged by that alone, and
-// by the same one of the delay, for what comes beyond does not shift it.
-func (v *verdicts) tooLate(g slo.Goal) string {
-	a := v.step.Arrivals
-	if a == nil || a.OwnDelayP99 == nil {
-		return ""
-	}
-	q, delay, bound, of := 0.99, *a.OwnDelayP99, result.OwnDelayBound.Seconds(), ""
-	if v.f.Stream != nil {
-		var judged []slo.Figure
-		for _, s := range g.SLOs {
-			if s.Form == slo.Mean {
-				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: 0.5})
-			}
-			if s.Form == slo.Quantile {
-				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
-			}
-		}
-		if arms := v.spec.Arms; arms != nil {
-			if f, err := slo.ParseFigure(arms.Metric); err == nil {
-				judged, q = []slo.Figure{f}, min(max(f.Q, leastOwn), q)
-				delay = v.f.Stream.OwnDelay(q)
-			}
-		}
-		for _, f := range judged {
-			if x, ok := v.f.Samples[f.Milestone]; ok && x.N() > 0 && x.Quantile(f.Q)/10 < bound {
-				bound, of = x.Quantile(f.Q)/10, ", a tenth of "+f.String()
-			}
-		}
-	}
-	if delay <= bound {
-		return ""
-	}
-	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
-	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s",
-		cmp.Or(v.spec.Kind.Generator, "plimsoll"), stats.QuantileName(q), a.Judged, result.DurationText(delay, most), most, of)
 }
 
 // notSteady is what a goal breaks on where the backlog grew throughout the hold.

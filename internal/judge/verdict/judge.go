@@ -37,6 +37,7 @@ func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *J
 	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"
 	v := &verdicts{spec: spec, f: f, step: s, normal: first.asBaseline()}
 	v.addGuards()
+	v.leaveOut()
 	for i, g := range spec.Goals {
 		verdict, why := v.goal(g)
 		s.Goals[g.Name] = verdict

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -213,6 +214,8 @@ type plant struct {
 	record.Window
 	took record.Micros // by each request that was done
 	own  record.Micros // by which the generator was late with each
+	// tardy is how many requests it was late with, 0 for all.
+	tardy int
 }
 
 // windows are 20 windows of a second, in each of which 100 requests were done after
@@ -231,10 +234,26 @@ func (s *story) windows(change func(second int, w *plant)) {
 			w.Histograms = map[string]record.Histogram{"Complete": s.histogram(w.took, w.Done)}
 		}
 		if w.OwnDelay == "" {
-			w.OwnDelay = s.histogram(w.own, w.Sent)
+			w.OwnDelay = s.delays(w.own, cmp.Or(w.tardy, w.Sent), w.Sent)
 		}
 		s.at(float64(i + 1)).put(&w.Window)
 	}
+}
+
+// delays holds as many requests of all as were late, by so much.
+func (s *story) delays(by record.Micros, late, all int) record.Histogram {
+	s.t.Helper()
+	if late == all {
+		return s.histogram(by, all)
+	}
+	counts := record.NewCounts()
+	record.CountMany(counts, by, int64(late))
+	record.CountMany(counts, 0, int64(all-late))
+	h, err := record.HistogramOf(counts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h
 }
 
 // histogram holds n requests that each took as long.

@@ -1,0 +1,201 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+)
+
+const (
+	// delayPart is the part of a latency that the generator's own delay may be.
+	delayPart = 0.1
+	// asAsked is the percentage of the requests of a hold that are answered in it,
+	// from which on the load was the one that the level names.
+	asAsked = 99.0
+	// shiftedBelow is the quantile below which a few late requests say little and
+	// many of them shift it all the same: there, how far is estimated.
+	shiftedBelow = 0.95
+)
+
+// short says that the program waited too long for processors, "" where it did not.
+// Of a stream by a schedule the generator's own delay tells, and not the timers.
+func (v *verdicts) short() string {
+	d := v.step.OwnDelay
+	if v.f.Stream != nil && v.step.Open || !d.Short(v.step.Open) {
+		return ""
+	}
+	return fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
+}
+
+// tooLate says that requests were sent late by the program's own doing, at p99 by more
+// than OwnDelayBound; "" where they were not.
+func (v *verdicts) tooLate() string {
+	a := v.step.Arrivals
+	if a == nil || a.OwnDelayP99 == nil {
+		return ""
+	}
+	return v.lateBy("p99", *a.OwnDelayP99, math.Inf(1), "")
+}
+
+// explains says that the generator of a stream was so late that an objective on what
+// it adds to may have broken by that, "" where it was not.
+func (v *verdicts) explains(s slo.SLO) string {
+	switch {
+	case v.f.Stream == nil:
+		return ""
+	case s.Form == slo.Quantile:
+		return v.lateFor(slo.Figure{Milestone: s.Milestone, Q: s.Q})
+	case s.Form == slo.Mean:
+		return v.lateForMean(s.Milestone)
+	}
+	return v.tooLate()
+}
+
+// lateFor says that the generator of a stream was too late for a quantile to be the
+// target's: at the same quantile its delay is more than a tenth of it or
+// OwnDelayBound, or so many requests were late that the quantile is shifted by more
+// than a tenth. "" says that it was not.
+func (v *verdicts) lateFor(f slo.Figure) string {
+	x, ok := v.f.Samples[f.Milestone]
+	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
+		return ""
+	}
+	own, seen := v.f.Stream.OwnDelays(), x.Quantile(f.Q)
+	if why := v.lateBy(stats.QuantileName(f.Q), own.Quantile(f.Q), seen, f.String()); why != "" || f.Q >= shiftedBelow {
+		return why
+	}
+	if by := shift(x.Sample, own, f.Q); by > delayPart*seen {
+		return fmt.Sprintf("%s itself was late: its own delay, which of %d arrivals was %s at p90 and %s at p99, shifts %s by about %s, more than a tenth", v.generator(), v.step.Arrivals.Judged,
+			result.DurationText(own.Quantile(0.9), 0), result.DurationText(own.Quantile(0.99), 0), f, result.DurationText(by, 0))
+	}
+	return ""
+}
+
+// lateForMean is lateFor for the mean of a milestone.
+func (v *verdicts) lateForMean(milestone string) string {
+	x, ok := v.f.Samples[milestone]
+	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
+		return ""
+	}
+	return v.lateBy("mean", v.f.Stream.OwnDelays().Mean(), x.Mean(), milestone+" mean")
+}
+
+// lateBy says that a figure of the own delay is more than a tenth of the figure seen,
+// or than OwnDelayBound.
+func (v *verdicts) lateBy(name string, delay, seen float64, of string) string {
+	bound := result.OwnDelayBound.Seconds()
+	if part := delayPart * seen; part < bound {
+		bound, of = part, ", a tenth of "+of
+	} else {
+		of = ""
+	}
+	if delay <= bound {
+		return ""
+	}
+	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
+	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s", v.generator(), name, v.step.Arrivals.Judged, result.DurationText(delay, most), most, of)
+}
+
+// generator is what the verdict calls the generator.
+func (v *verdicts) generator() string { return cmp.Or(v.spec.Kind.Generator, "plimsoll") }
+
+// shift estimates by how much a delay that does not depend on a latency has shifted a
+// quantile of it: by as much as the same delay would once more.
+func shift(latency, delay stats.Sample, q float64) float64 {
+	const parts = 100
+	delays := make([]float64, parts)
+	for i := range delays {
+		delays[i] = delay.Quantile((float64(i) + 0.5) / parts)
+	}
+	was := latency.Quantile(q)
+	// holds reports whether a part q of the latencies with the delay are at most x.
+	holds := func(x float64) bool {
+		sum := 0.0
+		for _, d := range delays {
+			sum += float64(latency.AtMost(x - d))
+		}
+		return sum >= q*parts*float64(latency.N())
+	}
+	lo, hi := was, was+delays[parts-1]
+	if math.IsInf(was, 1) || !holds(hi) {
+		return 0
+	}
+	const halvings = 40
+	for range halvings {
+		if middle := (lo + hi) / 2; holds(middle) {
+			hi = middle
+		} else {
+			lo = middle
+		}
+	}
+	return hi - was
+}
+
+// leaveOut notes the figures of a stream's step that do not count where arms are
+// compared, as the generator was late: latencies that its delay shifts. What no delay
+// changes, such as the CPU time of a request, counts if the load was the one that the
+// level names.
+func (v *verdicts) leaveOut() {
+	if v.spec.Arms == nil || v.f.Stream == nil {
+		return
+	}
+	out := make(map[string]string)
+	for name := range v.f.Samples {
+		for _, q := range []float64{0.5, 0.9, 0.95, 0.99, 1} {
+			f := slo.Figure{Milestone: name, Q: q}
+			out[f.String()] = v.lateFor(f)
+		}
+		out[name+" mean"] = v.lateForMean(name)
+	}
+	late := v.tooLate()
+	if a := v.f.Achieved; a != nil && late != "" && *a < asAsked {
+		late += fmt.Sprintf(": %.4g%% of the requests were answered in the hold", *a)
+	} else {
+		late = ""
+	}
+	for _, metric := range v.spec.Arms.Metrics() {
+		f, err := slo.ParseFigure(metric)
+		switch _, ok := out[metric]; {
+		case ok:
+		case err == nil:
+			out[metric] = v.lateFor(f)
+		default:
+			out[metric] = late
+		}
+	}
+	maps.DeleteFunc(out, func(_, why string) bool { return why == "" })
+	if len(out) > 0 {
+		v.step.LeftOut = out
+	}
+}
+
+// allLeftOut says why nothing that arms are compared by counts in the step, "" where
+// something does.
+func (v *verdicts) allLeftOut() string {
+	if v.spec.Arms == nil {
+		return ""
+	}
+	var why []string
+	for _, metric := range v.spec.Arms.Metrics() {
+		if v.step.LeftOut[metric] == "" {
+			return ""
+		}
+		why = append(why, v.step.LeftOut[metric])
+	}
+	return strings.Join(slices.Compact(why), "; ")
+}
+
+// known reports whether a stream's step was made whole, and what became of its
+// requests is known.
+func (v *verdicts) known() bool {
+	f, c := v.f, v.step
+	return !f.Places.Taken && f.Places.String() == "" && f.Stream.Err == nil && c.Account().Lost == 0 && !f.Blind && !f.Cut()
+}
