@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,5 +202,60 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 	got = p.Run(t, append(plan("workload: io-volumes\nparams: {path: ., fio: ./evil}\naxis: {levels: [1]}\n"), "--allow", "evil")...)
 	if _, err := os.Stat(ran); err != nil {
 		t.Errorf("what is allowed was not run: %v\n%s", err, got.Stderr)
+	}
+}
+
+// A plan may come from somebody else. Files, directories and addresses elsewhere that it
+// names are neither read, written to nor asked unless the command line names them, too. A
+// dry run lists them, lint reports them, and neither reads them.
+func TestWhatAPlanNamesElsewhere(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret.yaml")
+	if err := errors.Join(os.WriteFile(secret, []byte("jobs: hunter2\nhunter2\n"), 0o600), os.Symlink(outside, filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "plan.yaml")
+	for _, tt := range []struct{ why, text, names string }{
+		{"a list of requests", "workload: http\nparams: {server: 'http://127.0.0.1:1', urls: SECRET}\naxis: {name: connections, levels: [1]}", "file SECRET"},
+		{"a list behind a link", "workload: http\nparams: {server: 'http://127.0.0.1:1', urls: DIR/link/secret.yaml}\naxis: {name: connections, levels: [1]}", "file DIR/link/secret.yaml"},
+		{"certificates of an arm", "workload: http\nparams: {server: 'https://127.0.0.1:1'}\naxis: {name: connections, level: 1}\narms: [{name: a}, {name: b, params: {ca: SECRET}}]\nrepeat: 2", "file SECRET"},
+		{"a template", "workload: router\nparams: {template: SECRET}\naxis: {name: connections, levels: [1]}", "file SECRET"},
+		{"a directory that is written to", "workload: io-volumes\nparams: {path: OUTSIDE}\naxis: {levels: [1]}", "directory OUTSIDE"},
+		{"one of several directories", "workload: io-volumes\nparams: {path: DIR+OUTSIDE}\naxis: {levels: [1]}", "directory OUTSIDE"},
+		{"a directory behind a link", "workload: small-files\nparams: {path: DIR/link}\naxis: {name: workers, levels: [1]}", "directory DIR/link"},
+		{"a directory of a cell", "workload: small-files\nvary: {path: [DIR, OUTSIDE]}\naxis: {name: workers, levels: [1]}", "directory OUTSIDE"},
+		{"a workload", "workload: OUTSIDE\naxis: {levels: [1]}", "workload OUTSIDE"},
+		{"a configuration", "workload: SECRET\naxis: {levels: [1]}", "workload SECRET"},
+		{"a kubeconfig", "workload: node-density\ntarget: {kubeconfig: SECRET}\naxis: {levels: [1]}", "file SECRET"},
+		{"a Prometheus", "workload: simulated\nprometheus: {url: 'http://127.0.0.1:1/x'}\naxis: {levels: [1]}", "address http://127.0.0.1:1/x"},
+	} {
+		fill := strings.NewReplacer("OUTSIDE", outside, "SECRET", secret, "DIR", dir).Replace
+		if err := os.WriteFile(file, []byte("schema: plimsoll/experiment/v1\n"+fill(tt.text)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names := fill(tt.names)
+		for _, args := range [][]string{{"run", file, "--out", filepath.Join(dir, "r")}, {"run", file, "--dry-run"}, {"lint", file}} {
+			got := e2e.Command(t, nil, args...)
+			want := process.ExitUsage
+			if args[0] == "lint" {
+				want = process.ExitBreached
+			}
+			if all := got.Stdout + got.Stderr; got.Code != want || !strings.Contains(all, "names the "+names) || strings.Contains(all, "hunter2") {
+				t.Errorf("%s: %q: exit code %d\n%s", tt.why, args, got.Code, all)
+			}
+			if len(args) == 3 && !strings.Contains(got.Stdout, "the "+names+", if --allow names it, too") {
+				t.Errorf("%s is not listed: %s", tt.why, got.Stdout)
+			}
+		}
+		_, name, _ := strings.Cut(names, " ")
+		got := e2e.Command(t, nil, "run", file, "--dry-run", "--allow", name)
+		if strings.Contains(got.Stdout+got.Stderr, "--allow") {
+			t.Errorf("%s: it was allowed: %s%s", tt.why, got.Stdout, got.Stderr)
+		}
+	}
+	entries, err := os.ReadDir(outside)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("there is now %v, %v", entries, err)
 	}
 }

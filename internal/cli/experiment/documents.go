@@ -36,9 +36,18 @@ type ended struct {
 	unsent bool
 }
 
-// keep is what writes the configuration, as it is run, into the directory of a run whose
-// jobs are made; nil where there are no documents of it.
-func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
+// places are where the documents of the run go. What is wrong with its configuration is
+// said elsewhere.
+func (r *runner) places() []documents.Place {
+	c, err := r.configuration("")
+	if c == nil || err != nil {
+		return nil
+	}
+	return r.documentsOf(c, "collected-metrics-UUID").Places
+}
+
+// configuration is that of a run whose jobs are made, as it is run; nil for any other.
+func (r *runner) configuration(uuid string) (*kubeburner.Config, error) {
 	if !r.workload.AsItIs || r.plan.Axis.Name != workload.AxisJobs {
 		return nil, nil
 	}
@@ -46,17 +55,30 @@ func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.workload.Config(params, uuid)
-	if err != nil {
-		return nil, err
-	}
+	return r.workload.Config(params, cmp.Or(uuid, anyUUID))
+}
+
+// documentsOf is what the documents of a run take from its configuration, by the name of
+// the directory that they go to where nobody names one.
+func (r *runner) documentsOf(c *kubeburner.Config, byDefault string) documents.Configuration {
 	of := documents.Of(c, process.Version, r.metadata)
-	if byDefault := "collected-metrics-" + uuid; len(of.Places) == 0 && (r.local || r.into != "") {
+	if len(of.Places) == 0 && (r.local || r.into != "") {
 		of.Places = []documents.Place{{Directory: byDefault}}
 	}
 	for i := range of.Places {
 		of.Places[i].Directory = cmp.Or(r.into, of.Places[i].Directory)
 	}
+	return of
+}
+
+// keep is what writes the configuration, as it is run, into the directory of a run whose
+// jobs are made; nil where there are no documents of it.
+func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
+	c, err := r.configuration(uuid)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	of := r.documentsOf(c, "collected-metrics-"+uuid)
 	return func(dir record.Dir) error { return dir.WriteMasked(documents.File, of, r.p.Secrets) }, nil
 }
 
@@ -65,8 +87,8 @@ func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
 func (d documented) staysHere(c *kubeburner.Config) error {
 	for _, p := range documents.Of(c, "", nil).Places {
 		for _, path := range []string{cmp.Or(d.into, p.Directory), p.Tarball} {
-			if path != "" && path != d.into && !filepath.IsLocal(path) {
-				return process.Usagef("name one below it, or give --metrics-directory to 'plimsoll kube-burner init'", "the configuration has its documents written to %s, which does not lie below the working directory", path)
+			if path != "" && path != d.into && (filepath.IsAbs(path) || !within(".", path)) {
+				return process.Usagef("name one below it that is not hidden, or give --metrics-directory to 'plimsoll kube-burner init'", "the configuration has its documents written to %s, which does not lie below the working directory", path)
 			}
 		}
 	}

@@ -51,6 +51,11 @@ type consent struct {
 	wait         bool // to wait for other runs to end
 }
 
+// word is what they say of what a plan from a file may name.
+func (f *experimentFlags) word() word {
+	return word{allow: f.allow, system: f.own.Names(), prometheus: f.prometheus.URL != ""}
+}
+
 // experimentFlags are the flags that limit, sweep and run share. Those of an
 // experiment fill in a plan.
 type experimentFlags struct {
@@ -224,8 +229,9 @@ run's own, and what the run left there is removed first. Paths in the plan are
 relative to the directory in which the run was started: resume it there. A
 budget starts again from zero.
 
-A plan may come from somebody else. It names no program, and no file that lies
-neither beside it nor below the working directory, unless --allow does, too.`,
+A plan may come from somebody else. It names no program, no address that is asked,
+and no file or directory that lies neither beside it nor below the working directory,
+unless --allow does, too.`,
 		Example: `  plimsoll run examples/002-pods-per-node.yaml
   plimsoll run examples/kube-burner/density.yml --set QPS=50
   plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
@@ -255,14 +261,18 @@ neither beside it nor below the working directory, unless --allow does, too.`,
 			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
 			// A copy that a run has left is run anew, not continued.
 			x.plan.AsRun = nil
-			w, err := LoadWorkload(loaded.Workload)
+			x.targetFromFlags()
+			w, err := trustedWorkload(loaded, file, f.word())
 			if err != nil {
+				if f.dryRun && f.output == "text" {
+					r := &runner{plan: loaded, workload: w, file: file, said: f.word()}
+					printChanges(p, r.named(cmd.Context(), nil), system.Use)
+				}
 				return err
 			}
 			if err := f.giveSecrets(p, w, loaded); err != nil {
 				return err
 			}
-			x.targetFromFlags()
 			return x.run(p, stop)
 		},
 	}
@@ -272,7 +282,7 @@ neither beside it nor below the working directory, unless --allow does, too.`,
 	f.addSignatures(cmd)
 	f.addUserData(cmd)
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "variable of a configuration, or a secret parameter that the file or the record does not have, as `k=v`; may be repeated")
-	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "a program, file or directory that the plan may name although it was not named on a command line or lies elsewhere; may be repeated: `path`")
+	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "a program or address that the plan may name, or a file or directory of it that lies elsewhere; may be repeated: `path`")
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
 	return cmd
@@ -480,11 +490,6 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	if err := x.variables(p, w); err != nil {
 		return err
 	}
-	if x.file != "" && !x.flags.dryRun {
-		if err := trust(x.plan, w, x.file, x.flags.allow, x.flags.own.Names()); err != nil {
-			return err
-		}
-	}
 	if len(x.flags.slos) == 0 && len(x.flags.goals) > 0 {
 		// Further goals stand beside the workload's own.
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
@@ -572,7 +577,7 @@ func (r *runner) show(f *experimentFlags) error {
 	if hint := process.HintOf(err); hint != "" && process.ExitCode(err) == process.ExitUsage {
 		p.Logf("hint: %s\n", hint)
 	} else if err != nil {
-		p.Logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		p.Logf("hint: '%s' continues it\n", r.resumeCommand(dir))
 	}
 	if showErr != nil {
 		return showErr

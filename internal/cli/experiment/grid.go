@@ -98,7 +98,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	}
 	if runErr != nil {
 		if process.ExitCode(runErr) != process.ExitUsage {
-			r.p.Logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+			r.p.Logf("hint: '%s' continues it\n", r.resumeCommand(dir))
 		}
 		if !r.told(runErr) {
 			return runErr

@@ -127,11 +127,10 @@ func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run
 // runnerOfPlan is what runs a plan that was recorded in a directory, if it names no
 // more than it may.
 func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir string) (*runner, error) {
-	w, err := LoadWorkload(loaded.Workload)
+	said := f.word()
+	said.resumed = true
+	w, err := trustedWorkload(loaded, filepath.Join(dir, record.ExperimentFile), said)
 	if err != nil {
-		return nil, err
-	}
-	if err := trust(loaded, w, filepath.Join(dir, record.ExperimentFile), f.allow, false); err != nil {
 		return nil, err
 	}
 	if err := f.giveSecrets(p, w, loaded); err != nil {

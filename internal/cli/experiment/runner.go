@@ -37,6 +37,7 @@ type runner struct {
 	out                string
 	quiet              bool   // print nothing on the way
 	file               string // that the plan came from, "" for flags
+	said               word   // what its user has said of what the file may name
 	// guards are what a run before this one has said of its guards.
 	guards string
 	access metrics.Access // to a Prometheus
@@ -49,7 +50,7 @@ type runner struct {
 
 // under is what a command gives a run.
 func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experimentFlags) {
-	r.p, r.stop, r.consent, r.quiet, r.documented = p, stop, f.consent, f.output == "json", f.documented
+	r.p, r.stop, r.consent, r.quiet, r.documented, r.said = p, stop, f.consent, f.output == "json", f.documented, f.word()
 }
 
 // mild reports whether an error only says that the run was cut by its user or
@@ -201,28 +202,48 @@ type outline struct {
 // outlineSchema names its format.
 const outlineSchema = "plimsoll/outline/v1"
 
-// brought are the programs and files of the plan's and the workload's that would be
-// used. What a file names is not run to be asked for its version.
-func (r *runner) brought(ctx context.Context, known []proc.Program, read []string) (list []system.Change) {
+// named lists what the plan names, as a dry run prints it, by the programs that its
+// target needs. A program that a file names is not run to be asked for its version, and
+// what its user did not name is not read either.
+func (r *runner) named(ctx context.Context, known []proc.Program) (list []system.Change) {
+	var target workload.Target
+	if r.workload != nil {
+		target = r.workload.Target
+	}
+	names := r.plan.Brings(target)
+	own, _ := r.plan.Settings(target) // the plan is valid, or will be refused
+	if config := kubeconfigOf(own); config != "" && r.file != "" {
+		names = append(names, plan.Brought{At: "target.kubeconfig", Value: config, Kind: plan.BroughtFile})
+	}
+	for _, b := range names {
+		is := b.Value
+		if b.Kind == plan.BroughtProgram && r.file != "" {
+			is = programAt(is)
+		}
+		n := slices.IndexFunc(known, func(p proc.Program) bool { return p.Name == b.Param })
+		switch {
+		case r.file != "" && r.said.trusted(b, r.file) != nil:
+			is += ", if --allow names it, too"
+		case b.Kind == plan.BroughtWorkload:
+			continue // its files are listed
+		case b.Kind == plan.BroughtProgram && r.file == "" && n >= 0:
+			if found, err := known[n].Find(ctx, is); err == nil {
+				is = found.String()
+			}
+		}
+		list = append(list, system.Change{Action: system.Use, What: fmt.Sprintf("the %s %s (%s)", b.Kind, is, b.At)})
+	}
+	return list
+}
+
+// brought lists the programs, files, directories and addresses that the plan and its
+// workload would use.
+func (r *runner) brought(ctx context.Context, known []proc.Program, read []string) []system.Change {
+	list := r.named(ctx, known)
 	use := func(format string, args ...any) {
 		list = append(list, system.Change{Action: system.Use, What: fmt.Sprintf(format, args...)})
 	}
-	for _, b := range r.plan.Brings(r.workload.Target) {
-		what, is := "the file", b.Value
-		if b.Program {
-			what = "the program"
-			n := slices.IndexFunc(known, func(p proc.Program) bool { return p.Name == b.Param })
-			if r.file == "" && n >= 0 {
-				if found, err := known[n].Find(ctx, b.Value); err == nil {
-					is = found.String()
-				}
-			} else if r.file != "" {
-				is = programAt(is) + ", if --allow names it, too"
-			}
-		}
-		use("%s %s (%s)", what, is, b.At)
-	}
-	if strings.ContainsRune(r.plan.Workload, filepath.Separator) || r.plan.Workload == "." || r.workload.AsItIs {
+	if r.plan.WorkloadPath() {
 		dir := r.plan.Workload
 		if r.workload.AsItIs {
 			dir = filepath.Dir(dir)
@@ -231,7 +252,13 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 			use("the file %s", filepath.Join(dir, name))
 		}
 	}
-	own, _ := r.plan.Settings(r.workload.Target) // the plan is valid
+	for _, place := range r.places() {
+		use("the directory %s (documents)", place.Directory)
+		if place.Tarball != "" {
+			use("the file %s (documents)", place.Tarball)
+		}
+	}
+	own := r.settings()
 	if by, ok := own.(brings); ok {
 		programs, files := by.Brings()
 		for _, path := range programs {
@@ -276,23 +303,7 @@ func (r *runner) outline(ctx context.Context, format string) error {
 		r.p.Printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
 	}
 	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft, system.Use} {
-		var lines []string
-		for _, c := range changes {
-			if c.Action != action {
-				continue
-			}
-			line := c.What
-			if c.Each != "" {
-				line += " for each " + c.Each
-			}
-			lines = append(lines, line)
-		}
-		if len(lines) == 0 && action == system.Use {
-			continue
-		} else if len(lines) == 0 {
-			lines = []string{"nothing"}
-		}
-		r.p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))
+		printChanges(r.p, changes, action)
 	}
 	if text := screen.GuardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
 		r.p.Printf("%s\n", text)
@@ -302,6 +313,27 @@ func (r *runner) outline(ctx context.Context, format string) error {
 	}
 	r.p.Printf("This was a dry run: nothing was done.\n")
 	return nil
+}
+
+// printChanges prints the changes of one action.
+func printChanges(p *process.Process, changes []system.Change, action system.Action) {
+	var lines []string
+	for _, c := range changes {
+		if c.Action != action {
+			continue
+		}
+		line := c.What
+		if c.Each != "" {
+			line += " for each " + c.Each
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 && action == system.Use {
+		return
+	} else if len(lines) == 0 {
+		lines = []string{"nothing"}
+	}
+	p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))
 }
 
 // settings are the target's own, as the plan has them; nil for none.
@@ -337,6 +369,27 @@ func (r *runner) cleanCommand() string {
 		return process.CommandLine([]string{"clean"})
 	}
 	return ""
+}
+
+// resumeCommand is the command that goes on with the run in a directory.
+func (r *runner) resumeCommand(dir record.Dir) string {
+	args := []string{"run", "--resume", string(dir)}
+	allow := func(name string, refused error) {
+		if refused != nil && !slices.Contains(args, name) {
+			args = append(args, "--allow", name)
+		}
+	}
+	file := dir.Path(record.ExperimentFile)
+	for _, b := range r.plan.Brings(r.workload.Target) {
+		allow(b.Value, word{}.trusted(b, file))
+	}
+	if by, ok := r.settings().(brings); ok {
+		programs, _ := by.Brings()
+		for _, path := range programs {
+			allow(path, word{}.program("", path, file))
+		}
+	}
+	return process.CommandLine(args)
 }
 
 // leftAtOnce says what is left where the process ends in the middle of a run, "" for
@@ -379,7 +432,7 @@ func DryRun(p *process.Process, file string, w *workload.Workload) (err error) {
 		if x, err = loadPlan(file); err != nil {
 			return err
 		}
-		if w, err = LoadWorkload(x.Workload); err != nil {
+		if w, err = trustedWorkload(x, file, word{}); err != nil {
 			return err
 		}
 	}

@@ -22,56 +22,120 @@ type brings interface {
 	Brings() (programs []string, files map[string]string)
 }
 
-// trust refuses what a plan that came from a file brings in and its user did not name:
-// any program, and files that lie neither beside the plan nor where it is run. Allow
-// are programs, files and directories that the user has named.
-func trust(p *plan.Plan, w *workload.Workload, file string, allow []string, named bool) error {
-	program := func(what, path string) error {
-		if slices.ContainsFunc(allow, func(a string) bool { return resolved(programAt(a)) == resolved(programAt(path)) }) {
+// word is what a user has said on the command line of what a plan may bring in.
+type word struct {
+	allow      []string // programs, files, directories and addresses
+	system     bool     // which system is loaded
+	prometheus bool     // which Prometheus is asked
+	// resumed says that the plan is the copy of a run that goes on: its system cannot
+	// be named anew, and is confirmed before it is loaded.
+	resumed bool
+}
+
+// allows reports whether the user has named a file or directory, or one that it lies in.
+func (s word) allows(path string) bool {
+	return slices.ContainsFunc(s.allow, func(a string) bool { return resolved(a) == resolved(path) || within(a, path) })
+}
+
+// trusted refuses one thing that a plan from a file names, unless it lies beside the plan
+// or below the working directory, or the user has named it, too.
+func (s word) trusted(b plan.Brought, file string) error {
+	lies := within(filepath.Dir(file), b.Value) || within(".", b.Value) || s.allows(b.Value)
+	const elsewhere = "which lies neither beside the plan nor where it is run"
+	switch b.Kind {
+	case plan.BroughtProgram:
+		return s.program(b.At, b.Value, file)
+	case plan.BroughtAddress:
+		if s.prometheus || slices.Contains(s.allow, b.Value) {
 			return nil
 		}
-		return process.Usagef(fmt.Sprintf("if you know it: --allow %s; or name it on the command line of limit, sweep or ab", path), "%s: %s names the program %s, and a plan says what is measured, not what is run", file, what, path)
+		return process.Usagef(fmt.Sprintf("if it may be asked: --allow %s, or --prometheus %[1]s", b.Value), "%s: %s names the address %s, and a plan says what is measured, not who is asked", file, b.At, b.Value)
+	case plan.BroughtDirectory:
+		if lies {
+			return nil
+		}
+		return process.Usagef(fmt.Sprintf("if it may be written to: --allow %s", b.Value), "%s: %s names the directory %s, %s", file, b.At, b.Value, elsewhere)
 	}
-	lies := func(what, path string, in ...string) error {
-		if slices.ContainsFunc(allow, func(a string) bool { return resolved(a) == resolved(path) || within(a, path) }) || slices.ContainsFunc(in, func(dir string) bool { return within(dir, path) }) {
-			return nil
+	if lies {
+		return nil
+	}
+	return process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the plan", b.Value), "%s: %s names the %s %s, %s", file, b.At, b.Kind, b.Value, elsewhere)
+}
+
+// program refuses a program that the user has not named.
+func (s word) program(at, path, file string) error {
+	if slices.ContainsFunc(s.allow, func(a string) bool { return resolved(programAt(a)) == resolved(programAt(path)) }) {
+		return nil
+	}
+	return process.Usagef(fmt.Sprintf("if you know it: --allow %s; or name it on the command line of limit, sweep or ab", path), "%s: %s names the program %s, and a plan says what is measured, not what is run", file, at, path)
+}
+
+// trustedWorkload finds the workload of a plan that came from a file. What the plan names
+// and its user did not name is refused before it is read: any program and address, and
+// files and directories that lie neither beside the plan nor where it is run.
+func trustedWorkload(p *plan.Plan, file string, s word) (*workload.Workload, error) {
+	for _, b := range p.Brings(workload.Target{}) { // its workload is the first
+		if err := s.trusted(b, file); err != nil {
+			return nil, err
 		}
-		return process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the plan", path), "%s: %s names the file %s, which lies neither beside the plan nor where it is run", file, what, path)
+	}
+	w, err := LoadWorkload(p.Workload)
+	if err != nil {
+		return nil, err
 	}
 	for _, b := range p.Brings(w.Target) {
-		check := func() error { return lies(b.At, b.Value, filepath.Dir(file), ".") }
-		if b.Program {
-			check = func() error { return program(b.At, b.Value) }
-		}
-		if err := check(); err != nil {
-			return err
+		if err := s.trusted(b, file); err != nil {
+			return w, err
 		}
 	}
 	own, _ := p.Settings(w.Target) // the plan is valid, or will be refused
+	if s.system {
+		return w, nil
+	}
+	if config := kubeconfigOf(own); config != "" && !s.resumed {
+		if err := s.trusted(plan.Brought{At: "target.kubeconfig", Value: config, Kind: plan.BroughtFile}, file); err != nil {
+			return w, err
+		}
+	}
 	by, ok := own.(brings)
-	if !ok || named {
-		return nil
+	if !ok {
+		return w, nil
 	}
 	programs, files := by.Brings()
 	for _, path := range programs {
-		if err := program(settingsPath(own), path); err != nil {
-			return err
+		if err := s.program(settingsPath(own), path, file); err != nil {
+			return w, err
 		}
 	}
 	for path, in := range files {
-		if err := lies(settingsPath(own), path, in); err != nil {
-			return err
+		if !within(in, path) && !s.allows(path) {
+			return w, process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the kubeconfig", path), "%s: %s names the file %s, which does not lie beside the kubeconfig", file, settingsPath(own), path)
 		}
 	}
-	return nil
+	return w, nil
 }
 
-// allBrought are the programs and files that a plan brings in.
+// kubeconfigOf is the kubeconfig that settings name, "" for none.
+func kubeconfigOf(own settings.Own) string {
+	if own == nil {
+		return ""
+	}
+	flags := own.Named()
+	if i := slices.Index(flags, "--kubeconfig"); i >= 0 {
+		return flags[i+1]
+	}
+	return ""
+}
+
+// allBrought lists what a plan brings in, as it is allowed.
 func allBrought(p *plan.Plan, w *workload.Workload) (list []string) {
 	for _, b := range p.Brings(w.Target) {
 		list = append(list, b.Value)
 	}
 	own, _ := p.Settings(w.Target) // as above
+	if config := kubeconfigOf(own); config != "" {
+		list = append(list, config)
+	}
 	if by, ok := own.(brings); ok {
 		programs, files := by.Brings()
 		list = append(append(list, programs...), slices.Collect(maps.Keys(files))...)
@@ -101,9 +165,14 @@ func resolved(path string) string {
 	}
 }
 
-// within reports whether a file lies in a directory or below it, links resolved. The
+// within reports whether a path is a directory or lies below it, links resolved. The
 // root directory, and what is hidden, do not count.
 func within(dir, path string) bool {
-	below, err := filepath.Rel(resolved(dir), resolved(path))
-	return err == nil && resolved(dir) != string(os.PathSeparator) && !slices.ContainsFunc(strings.Split(below, string(os.PathSeparator)), func(part string) bool { return strings.HasPrefix(part, ".") })
+	dir = resolved(dir)
+	below, err := filepath.Rel(dir, resolved(path))
+	if err != nil || dir == string(os.PathSeparator) {
+		return false
+	}
+	hidden := func(part string) bool { return strings.HasPrefix(part, ".") }
+	return below == "." || !slices.ContainsFunc(strings.Split(below, string(os.PathSeparator)), hidden)
 }

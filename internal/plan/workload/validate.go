@@ -198,8 +198,8 @@ func (v *validator) params() {
 				continue
 			}
 		}
-		if p.Default != "" && slices.Contains(slices.Concat(v.w.Target.Programs, v.w.Target.Files), p.Name) {
-			v.Fail(path+".default", "must be empty: which program or file it is says who runs the workload")
+		if p.Default != "" && slices.Contains(slices.Concat(v.w.Target.Programs, v.w.Target.Files, v.w.Target.Directories), p.Name) {
+			v.Fail(path+".default", "must be empty: which program, file or directory it is says who runs the workload")
 		}
 		if _, err := p.resolve(p.Default); err != nil {
 			v.Fail(path+".default", "%v", err)

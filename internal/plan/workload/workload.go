@@ -99,8 +99,9 @@ type Target struct {
 	// each step, "" where that cannot be.
 	Renews string
 	// Programs are the parameters by which a user names a program of this machine,
-	// Files those by which one names a file.
-	Programs, Files []string
+	// Files those by which one names a file that is read, Directories those by which
+	// one names directories that are written to, joined by +.
+	Programs, Files, Directories []string
 	// Facts are what it can tell of where a run was made; their values say nothing.
 	Facts []record.Fact
 }

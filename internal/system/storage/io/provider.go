@@ -30,7 +30,7 @@ func (Provider) SweepHost(ctx context.Context, h system.Host, removes func(run s
 // Declare implements system.Provider.
 func (Provider) Declare() workload.Target {
 	kind, small := operations(), fileOperations()
-	return workload.Target{Name: Name, Kind: kind, Programs: []string{"fio"}, Files: []string{"job"}, Axes: map[string]workload.TargetAxis{
+	return workload.Target{Name: Name, Kind: kind, Programs: []string{"fio"}, Files: []string{"job"}, Directories: []string{"path"}, Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
 	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem(), record.RunsAs("fio", ""), record.RunsAs("the program of small files", ""))}
