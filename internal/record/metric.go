@@ -63,6 +63,16 @@ const (
 	ValueSeconds = "seconds"      // that the hold lasted
 )
 
+// MeasureRequestErrors names the measure that the engine itself provides: the
+// percentage of the latest requests whose last outcome is a failure.
+const MeasureRequestErrors = "apiErrors"
+
+// RequestErrors returns that measure. Bound is the percentage at which its guard
+// stops the load of a target that is not ours, 0 for no such guard.
+func RequestErrors(bound float64) Measure {
+	return Measure{Name: MeasureRequestErrors, Help: "requests that failed for good, with 99.9 % confidence", Percent: true, Bound: bound}
+}
+
 // AchievedRate is the metric of what was done a second, which every step has.
 func AchievedRate(help string) Metric {
 	return Metric{Name: "achieved rate", Unit: "/s", Help: help, LessIsWorse: true, Of: Fold{SourceStep, ValueRate, FoldLast}}

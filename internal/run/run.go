@@ -323,7 +323,11 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 			return err
 		}
 		if ending == record.EndGuard {
-			if err := recuperate(ctx, e); err != nil {
+			err := e.Recover(ctx)
+			if errors.Is(err, engine.ErrNotHealthy) {
+				recorder.Emit(&record.Note{Warning: record.WarningNotNormal, Text: "no further step was made: " + err.Error()})
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -384,16 +388,4 @@ func (p *part) putFile(recorder system.Recorder, name string) {
 	if sum, err := p.dir.Sum(name); err == nil {
 		recorder.Emit(&record.File{Name: name, SHA256: sum})
 	}
-}
-
-// recuperate empties a target that a guard protected, and waits for it to be
-// healthy again: the search goes on only then.
-func recuperate(ctx context.Context, e *engine.Engine) error {
-	if err := e.Empty(ctx); err != nil {
-		return fmt.Errorf("after a guard's abort: %w", err)
-	}
-	if err := e.Healthy(ctx); err != nil {
-		return fmt.Errorf("after a guard's abort: %w", err)
-	}
-	return nil
 }

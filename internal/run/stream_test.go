@@ -268,3 +268,42 @@ func TestACutStreamGoesOn(t *testing.T) {
 	tr.options.Hold, tr.options.ShortHold, tr.options.Warmup = 10*time.Second, 10*time.Second, 2*time.Second
 	goesOn(t, tr)
 }
+
+// A guard on errors stops a stream within a window, in either loop, and leaves one alone
+// that fails less often than the bound allows.
+func TestTheGuardOnErrorsStopsAStream(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		why       string
+		open      bool
+		failEvery int
+		bound     float64
+		stopped   bool
+	}{
+		{"every request fails", true, 1, 50, true},
+		{"of clients that wait for answers", false, 1, 50, true},
+		{"one in ten fails, and one in twenty may", true, 10, 5, true},
+		{"one in ten fails, and half may", true, 10, 50, false},
+		{"one in forty fails, and one in twenty may", true, 40, 5, false},
+	} {
+		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), FailEvery: tt.failEvery}, 400, 800)
+		tr.options.Open, tr.options.Guards = tt.open, []engine.Guard{{Name: record.MeasureRequestErrors, Bound: tt.bound, Percent: true}}
+		tr.goals = []string{"answered=errors < 60%"}
+		r, _, _, err := tr.run(t)
+		if err != nil || len(r.Steps) != 2 {
+			t.Fatalf("%s: %d steps, %v", tt.why, len(r.Steps), err)
+		}
+		for _, s := range r.Steps {
+			stopped := s.Ending == record.EndGuard
+			if stopped != tt.stopped || stopped && (s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "guard:apiErrors")) {
+				t.Errorf("%s: ended %s: %s (%s)", tt.why, s.Ending, s.Verdict, s.VerdictWhy)
+			}
+			// Two windows: one may begin in time, and a share is taken over whole ones.
+			start, _ := time.Parse(time.RFC3339Nano, s.Start)
+			end, _ := time.Parse(time.RFC3339Nano, s.End)
+			if took := end.Sub(start); stopped && tt.failEvery == 1 && (took <= 0 || took > 2*time.Second) {
+				t.Errorf("%s: stopped after %v", tt.why, took)
+			}
+		}
+	}
+}

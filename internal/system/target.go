@@ -114,7 +114,3 @@ type Progress struct {
 // MeasureLatency is the measure of the target's own request latency in
 // seconds.
 const MeasureLatency = "apiLatency"
-
-// MeasureRequestErrors is the measure that the engine itself provides: the
-// percentage of the latest requests that failed.
-const MeasureRequestErrors = "apiErrors"

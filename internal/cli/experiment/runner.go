@@ -20,6 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
@@ -53,10 +54,10 @@ func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experime
 	r.p, r.stop, r.consent, r.quiet, r.documented, r.said = p, stop, f.consent, f.output == "json", f.documented, f.word()
 }
 
-// mild reports whether an error only says that the run was cut by its user or
-// its budget: its result then says the rest.
+// mild reports whether an error only says that the run was cut by its user, its
+// budget or a guard: its result then says the rest.
 func (r *runner) mild(err error) bool {
-	return errors.Is(err, run.ErrBudget) || errors.Is(err, context.Canceled)
+	return errors.Is(err, run.ErrBudget) || errors.Is(err, engine.ErrNotHealthy) || errors.Is(err, context.Canceled)
 }
 
 // told reports whether the result says what an error came to.

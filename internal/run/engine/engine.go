@@ -104,7 +104,7 @@ type run struct {
 	*Engine
 	design.Next
 	load   system.Batch
-	errors errorShare
+	errors recentErrors
 	status Status
 	failed error         // why the load could not be made
 	held   chan struct{} // closed once what is to be done after the hold is, nil before
@@ -434,7 +434,7 @@ func (r *run) countOutcome(slot *record.Slot) {
 func (r *run) count(slot *record.Slot) {
 	r.status.Unasked -= slot.Units
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
-	r.errors.add(failed, slot.Retries)
+	r.errors.add(failed)
 	if failed {
 		r.refused += slot.Units
 	}
@@ -529,9 +529,10 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	r.lookAtErrors() // what an earlier step's stream came to is not of this one
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(guardInterval)
+		tick := time.NewTicker(r.guardInterval())
 		defer tick.Stop()
 		for {
 			select {
@@ -543,25 +544,11 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 				trip(&silentError{p.Silent, p.OutOfReach})
 				return
 			}
-			if r.options.Trips != nil {
-				if g, ok := r.options.Trips(ctx); ok {
-					r.emit(&g)
-					trip(fmt.Errorf("%w: %s", errGuard, g.Message))
-					return
-				}
-			}
-			if len(r.options.Guards) == 0 {
-				continue
-			}
-			measures, err := r.target.Health(ctx)
+			g, ok := r.tripped(ctx)
 			if ctx.Err() != nil {
 				return
 			}
-			if err != nil {
-				measures = map[string]float64{}
-			}
-			measures[system.MeasureRequestErrors] = r.errors.percent()
-			if g, ok := tripped(r.options.Guards, measures, r.normal); ok {
+			if ok {
 				r.emit(&g)
 				trip(fmt.Errorf("%w: %s", errGuard, g.Message))
 				return
@@ -571,42 +558,126 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 	return func() { cancel(); <-done }
 }
 
-// guardInterval is how often a target's health is looked at.
-const guardInterval = time.Second
+// guardInterval is how often the guards are looked at: once in a window of a stream.
+func (r *run) guardInterval() time.Duration {
+	if r.load.Stream != nil {
+		return r.window()
+	}
+	return longestWindow
+}
 
-// tripped is the first guard whose measure has reached its bound. A measure
-// counts from what it was before any load, so that a node that was down all
-// along trips nothing.
-func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard, bool) {
-	for _, g := range guards {
+// lookAtErrors returns the outcomes of the requests since the last look, and of the
+// latest ones, whatever the load.
+func (r *run) lookAtErrors() (latest, recent outcomes) {
+	if r.load.Stream == nil {
+		return r.errors.look(nil)
+	}
+	p := r.target.Progress()
+	return r.errors.look(&outcomes{ended: p.Arrived + p.Failed, failed: p.Failed})
+}
+
+// tripped returns the first guard that has reached its bound.
+func (r *run) tripped(ctx context.Context) (record.Guard, bool) {
+	if r.options.Trips != nil {
+		if g, ok := r.options.Trips(ctx); ok {
+			return g, true
+		}
+	}
+	if len(r.options.Guards) == 0 {
+		return record.Guard{}, false
+	}
+	measures, err := r.target.Health(ctx)
+	if err != nil {
+		measures = nil
+	}
+	latest, recent := r.lookAtErrors()
+	for _, g := range r.options.Guards {
+		if g.Name == record.MeasureRequestErrors {
+			for _, seen := range []outcomes{latest, recent} {
+				if seen.exceed(g.Bound) {
+					return g.at(seen.percent(), 0, ": "+seen.String()), true
+				}
+			}
+			continue
+		}
 		value, ok := measures[g.Name]
-		was := normal[g.Name]
+		was := r.normal[g.Name]
 		if !ok || !(value-was >= g.Bound) { // nor does NaN
 			continue
 		}
-		unit := ""
-		if g.Percent {
-			unit = " %"
-		}
-		message := fmt.Sprintf("%s is %.4g%s, and the guard's bound is %.4g%s", g.Name, value, unit, g.Bound, unit)
-		if was != 0 {
-			message += fmt.Sprintf(" more than the %.4g%s before any load", was, unit)
-		}
-		return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message}, true
+		return g.at(value, was, ""), true
 	}
 	return record.Guard{}, false
+}
+
+// at is the record of a guard that tripped at a value. A measure counts from what it
+// was before any load, so that a node that was down all along trips nothing.
+func (g Guard) at(value, was float64, because string) record.Guard {
+	unit := ""
+	if g.Percent {
+		unit = " %"
+	}
+	message := fmt.Sprintf("%s is %.4g%s, and the guard's bound is %.4g%s", g.Name, value, unit, g.Bound, unit)
+	if was != 0 {
+		message += fmt.Sprintf(" more than the %.4g%s before any load", was, unit)
+	}
+	return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message + because}
 }
 
 // Empty removes all objects and waits until the target is as it was before any
 // load. Where that takes too long it is put on record, and is no error.
 func (e *Engine) Empty(ctx context.Context) error {
+	off, err := e.empty(ctx)
+	if len(off) > 0 {
+		e.emit(&record.Note{Warning: record.WarningNotNormal, About: e.current() + 1, Text: "the step began although the target was not back to normal: " + strings.Join(deviations(off), ", ")})
+	}
+	return err
+}
+
+// ErrNotHealthy is why a run ends whose target did not recover after a guard stopped the
+// load.
+var ErrNotHealthy = errors.New("a guard stopped the load, and the target is not back to normal")
+
+// Recover empties a target that a guard protected. It returns ErrNotHealthy unless the
+// target is then as it was before any load, by its measures that are counts: nothing
+// goes on before. That its answers are slower yet is no danger.
+func (e *Engine) Recover(ctx context.Context) error {
+	off, err := e.empty(ctx)
+	if err != nil {
+		return err
+	}
+	off = slices.DeleteFunc(off, func(d deviation) bool { return d.measure == system.MeasureLatency })
+	if len(off) > 0 {
+		return fmt.Errorf("%w %v later: %s", ErrNotHealthy, healthyBound, strings.Join(deviations(off), ", "))
+	}
+	return nil
+}
+
+// empty removes all objects and waits until every measure is back to normal, for
+// healthyBound at most. It returns the measures that are not.
+func (e *Engine) empty(ctx context.Context) ([]deviation, error) {
 	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
-		return fmt.Errorf("empty the target: %w", err)
+		return nil, fmt.Errorf("empty the target: %w", err)
 	}
 	e.loaded, e.units, e.refused = false, 0, 0
 	e.settled()
-	return e.awaitHealthy(ctx)
+	deadline := e.clock.Now() + record.MicrosOf(healthyBound)
+	for {
+		measures, err := e.target.Health(ctx)
+		off := aboveNormal(measures, e.normal)
+		if err != nil {
+			off = []deviation{{text: err.Error()}}
+		}
+		if len(off) == 0 || e.clock.Now() >= deadline {
+			return off, nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // healthyBound is how long a target may take to be as it was before any load.
@@ -632,39 +703,22 @@ func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
 	}
 }
 
-// awaitHealthy waits until every measure is back to normal.
-func (e *Engine) awaitHealthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, healthyBound, errNotHealthy)
-	defer cancel()
-	for {
-		measures, err := e.target.Health(ctx)
-		var off []string
-		if err != nil {
-			off = []string{err.Error()}
-		} else {
-			off = aboveNormal(measures, e.normal)
-		}
-		if len(off) == 0 {
-			return nil
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errNotHealthy) {
-				e.emit(&record.Note{Warning: record.WarningNotNormal, About: e.current() + 1, Text: "the step began although the target was not back to normal: " + strings.Join(off, ", ")})
-				return nil
-			}
-			return context.Cause(ctx)
-		}
-	}
-}
+// deviation is a measure that is not back to normal, in words; measure is "" where the
+// measures could not be had.
+type deviation struct{ measure, text string }
 
-var errNotHealthy = errors.New("the target is not back to normal")
+func deviations(list []deviation) []string {
+	texts := make([]string, len(list))
+	for i, d := range list {
+		texts[i] = d.text
+	}
+	return texts
+}
 
 // aboveNormal lists the measures that are above normal. A latency may be half as
 // much again, or 5 ms more, before it counts.
-func aboveNormal(measures, normal map[string]float64) []string {
-	var off []string
+func aboveNormal(measures, normal map[string]float64) []deviation {
+	var off []deviation
 	for _, name := range slices.Sorted(maps.Keys(measures)) {
 		value, was := measures[name], normal[name]
 		slack := 0.0
@@ -672,25 +726,8 @@ func aboveNormal(measures, normal map[string]float64) []string {
 			slack = math.Max(was/2, 0.005)
 		}
 		if value > was+slack {
-			off = append(off, fmt.Sprintf("%s is %.4g, it was %.4g", name, value, was))
+			off = append(off, deviation{name, fmt.Sprintf("%s is %.4g, it was %.4g", name, value, was)})
 		}
 	}
 	return off
-}
-
-// Healthy reports whether the target is as it was before any load, by its
-// measures that are counts: after a guard's abort nothing goes on before. That
-// its answers are slower yet is on record and no danger.
-func (e *Engine) Healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthyBound)
-	defer cancel()
-	measures, err := e.health(ctx)
-	if err != nil {
-		return err
-	}
-	delete(measures, system.MeasureLatency)
-	if off := aboveNormal(measures, e.normal); len(off) > 0 {
-		return fmt.Errorf("%w: %s", errNotHealthy, strings.Join(off, ", "))
-	}
-	return nil
 }

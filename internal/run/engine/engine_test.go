@@ -394,13 +394,23 @@ func TestHowAStepEnds(t *testing.T) {
 		},
 		{
 			"half of the requests fail: the engine's own measure trips",
-			func(i int) fate { return []fate{arrives, refused}[i%2] }, Guard{Name: system.MeasureRequestErrors, Bound: 50}, nil,
+			func(i int) fate { return []fate{arrives, refused}[i%2] }, Guard{Name: record.MeasureRequestErrors, Bound: 25}, nil,
 			"1:start, 1:loaded, 1:guard apiErrors, 1:end guard", 1,
 		},
 		{
-			"failed attempts count, not just failed requests",
-			except(needsThree, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9), Guard{Name: system.MeasureRequestErrors, Bound: 25}, nil,
-			"1:start, 1:loaded, 1:guard apiErrors, 1:end guard", 1,
+			"half of them fail, and the bound is a half",
+			func(i int) fate { return []fate{arrives, refused}[i%2] }, Guard{Name: record.MeasureRequestErrors, Bound: 50}, nil,
+			"1:start, 1:loaded, 1:end stalled", 11,
+		},
+		{
+			"one of 50 fails at a bound of 1 %: chance",
+			except(refused, 7), Guard{Name: record.MeasureRequestErrors, Bound: 1}, nil,
+			"1:start, 1:loaded, 1:end stalled", 11,
+		},
+		{
+			"requests that a retry healed did not fail, however many",
+			except(needsThree, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19), Guard{Name: record.MeasureRequestErrors, Bound: 5}, nil,
+			"1:start, 1:loaded, 1:reached, 1:end held", 11,
 		},
 	} {
 		bubble(t, func(t *testing.T, tr *trial) {
@@ -583,7 +593,7 @@ func TestAGuardTripsInTheLastMoment(t *testing.T) {
 func TestEachRequestOfATemplateCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, tr *trial) {
 		tr.target.fate = func(int) fate { return companion }
-		tr.options.Guards = []Guard{{Name: system.MeasureRequestErrors, Bound: 50}}
+		tr.options.Guards = []Guard{{Name: record.MeasureRequestErrors, Bound: 25}}
 		ending, err := tr.Run(context.Background(), whole(30))
 		if n := len(tr.sink.slots()); ending != record.EndGuard || err != nil || n != 60 {
 			t.Errorf("%s, %v, %d requests on record: want a guard and 60", ending, err, n)
@@ -902,29 +912,38 @@ func TestAnAccountThatFails(t *testing.T) {
 	})
 }
 
+// The first guard in order whose measure has reached its bound trips.
 func TestTripped(t *testing.T) {
-	guards := []Guard{{Name: "nodesNotReady", Bound: 1}, {"apiErrors", 5, true}}
+	guards := []Guard{{Name: "nodesNotReady", Bound: 1}, {"memory", 5, true}, {"apiErrors", 5, true}}
 	for _, tt := range []struct {
 		why              string
 		measures, normal map[string]float64
+		seen             outcomes
 		want             string
 		value, bound     float64
 	}{
-		{"nothing is wrong", map[string]float64{"nodesNotReady": 0, "apiErrors": 4.9}, nil, "", 0, 0},
-		{"at the bound", map[string]float64{"nodesNotReady": 1}, nil, "nodesNotReady is 1, and the guard's bound is 1", 1, 1},
-		{"as many as before the load", map[string]float64{"nodesNotReady": 3}, map[string]float64{"nodesNotReady": 3}, "", 0, 0},
-		{"one more than before", map[string]float64{"nodesNotReady": 4}, map[string]float64{"nodesNotReady": 3}, "nodesNotReady is 4, and the guard's bound is 1 more than the 3 before any load", 4, 4},
-		{"fewer than before", map[string]float64{"nodesNotReady": 1}, map[string]float64{"nodesNotReady": 3}, "", 0, 0},
-		{"a percentage has its unit", map[string]float64{"apiErrors": 6}, nil, "apiErrors is 6 %, and the guard's bound is 5 %", 6, 5},
-		{"the first in order is told", map[string]float64{"nodesNotReady": 9, "apiErrors": 9}, nil, "nodesNotReady is 9, and the guard's bound is 1", 9, 1},
-		{"a measure that is not known trips nothing", map[string]float64{}, nil, "", 0, 0},
-		{"a measure that is no number trips nothing", map[string]float64{"apiErrors": math.NaN()}, nil, "", 0, 0},
-		{"a measure without a guard trips nothing", map[string]float64{"pending": 1e9}, nil, "", 0, 0},
+		{why: "nothing is wrong", measures: map[string]float64{"nodesNotReady": 0, "memory": 4.9}, seen: outcomes{200, 8}},
+		{why: "at the bound", measures: map[string]float64{"nodesNotReady": 1}, want: "nodesNotReady is 1, and the guard's bound is 1", value: 1, bound: 1},
+		{why: "as many as before the load", measures: map[string]float64{"nodesNotReady": 3}, normal: map[string]float64{"nodesNotReady": 3}},
+		{why: "one more than before", measures: map[string]float64{"nodesNotReady": 4}, normal: map[string]float64{"nodesNotReady": 3}, want: "nodesNotReady is 4, and the guard's bound is 1 more than the 3 before any load", value: 4, bound: 4},
+		{why: "fewer than before", measures: map[string]float64{"nodesNotReady": 1}, normal: map[string]float64{"nodesNotReady": 3}},
+		{why: "a percentage has its unit", measures: map[string]float64{"memory": 6}, want: "memory is 6 %, and the guard's bound is 5 %", value: 6, bound: 5},
+		{why: "failed requests", seen: outcomes{200, 24}, want: "apiErrors is 12 %, and the guard's bound is 5 %: 24 of the latest 200 requests failed", value: 12, bound: 5},
+		{why: "no one else measures failed requests", measures: map[string]float64{"apiErrors": 90}},
+		{why: "the first in order is reported", measures: map[string]float64{"nodesNotReady": 9, "memory": 9}, want: "nodesNotReady is 9, and the guard's bound is 1", value: 9, bound: 1},
+		{why: "an unknown measure trips nothing", measures: map[string]float64{}},
+		{why: "a measure that is not a number trips nothing", measures: map[string]float64{"memory": math.NaN()}},
+		{why: "a measure without a guard trips nothing", measures: map[string]float64{"pending": 1e9}},
 	} {
-		g, ok := tripped(guards, tt.measures, tt.normal)
-		if ok != (tt.want != "") || g.Message != tt.want || g.Value != tt.value || g.Bound != tt.bound {
-			t.Errorf("%s: %v %+v, want %q", tt.why, ok, g, tt.want)
-		}
+		bubble(t, func(t *testing.T, tr *trial) {
+			tr.options.Guards, tr.normal = guards, tt.normal
+			tr.target.health = func(time.Duration) (map[string]float64, error) { return tt.measures, nil }
+			r := &run{Engine: tr.Engine, errors: recentErrors{total: tt.seen}}
+			g, ok := r.tripped(context.Background())
+			if ok != (tt.want != "") || g.Message != tt.want || g.Value != tt.value || g.Bound != tt.bound {
+				t.Errorf("%s: %v %+v, want %q", tt.why, ok, g, tt.want)
+			}
+		})
 	}
 }
 
@@ -981,7 +1000,7 @@ func TestUnrest(t *testing.T) {
 			t.Errorf("%s: %v", tt.why, off)
 		}
 	}
-	if off := aboveNormal(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(off, ", ") != "a is 1, it was 0, b is 2, it was 0" {
+	if off := aboveNormal(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(deviations(off), ", ") != "a is 1, it was 0, b is 2, it was 0" {
 		t.Errorf("unrest of two measures: %v", off)
 	}
 }
@@ -1023,8 +1042,9 @@ func TestEmptyAwaitsCalm(t *testing.T) {
 			if noted := strings.HasSuffix(tr.sink.story(), ", 1:note"); noted != tt.noted {
 				t.Errorf("%s: %s", tt.why, tr.sink.story())
 			}
-			if err := tr.Healthy(context.Background()); (err == nil) != tt.healthy {
-				t.Errorf("%s: health after that: %v", tt.why, err)
+			begin = time.Now()
+			if err := tr.Recover(context.Background()); (err == nil) != tt.healthy {
+				t.Errorf("%s: recovered with %v", tt.why, err)
 			}
 		})
 	}

@@ -1,50 +1,92 @@
 package engine
 
-import "sync"
+import (
+	"fmt"
+	"sync"
 
-// errorShare keeps the share of the latest requests that failed, counting
-// every attempt: a request that succeeds at its fourth attempt failed three
-// times.
-type errorShare struct {
-	mu     sync.Mutex
-	latest [window]bool
-	n, bad int
-}
-
-// window is how many attempts the share is taken over, and quorum how many
-// there must be before it says anything.
-const (
-	window = 200
-	quorum = 20
+	"gonum.org/v1/gonum/mathext"
 )
 
-func (e *errorShare) add(failed bool, retries int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for range min(retries, window) {
-		e.put(true)
-	}
-	e.put(failed)
+// outcomes counts requests that have ended, by their last outcome: a request that a
+// retry healed did not fail.
+type outcomes struct{ ended, failed int }
+
+func (o outcomes) plus(x outcomes) outcomes {
+	return outcomes{o.ended + x.ended, o.failed + x.failed}
 }
 
-func (e *errorShare) put(failed bool) {
-	i := e.n % window
-	if e.n >= window && e.latest[i] {
-		e.bad--
+func (o outcomes) minus(x outcomes) outcomes {
+	return outcomes{o.ended - x.ended, o.failed - x.failed}
+}
+
+// percent is the share of failed requests, 0 where none has ended.
+func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(max(o.ended, 1)) }
+
+// exceed reports whether the share of failed requests is above a bound in percent with
+// a confidence of 1-errorRisk: so many or more of so many requests fail by chance with at
+// most that probability where each fails with the probability of the bound (the exact
+// test by the binomial distribution; Clopper and Pearson, 1934). With a bound of 5 % that
+// takes 3 of 3 requests, 6 of 20 or 22 of 200, with one of 50 % 11 of 11, 18 of 20 or 124
+// of 200.
+func (o outcomes) exceed(bound float64) bool {
+	if o.failed == 0 {
+		return false
 	}
-	e.latest[i] = failed
+	return mathext.RegIncBeta(float64(o.failed), float64(o.ended-o.failed+1), min(bound/100, 1)) <= errorRisk
+}
+
+const (
+	// errorRisk is how often one of the two tests of a look may stop a load whose
+	// requests fail as often as the bound allows; see docs/objectives.md.
+	errorRisk = 0.0005
+	// leastRequests is over how many requests the share is taken, where the latest look
+	// saw fewer.
+	leastRequests = 200
+)
+
+// recentErrors keeps the outcomes of the latest requests: of those since the last look,
+// by which a target that fails at once is seen at once, and with these of as many looks
+// before as it takes to have leastRequests, by which one is that fails now and then. It is safe for concurrent use.
+type recentErrors struct {
+	mu     sync.Mutex
+	total  outcomes   // of requests that are counted one by one
+	seen   outcomes   // at the latest look
+	looks  []outcomes // what each look saw, oldest first
+	recent outcomes   // their sum
+}
+
+// add counts the last outcome of a request.
+func (e *recentErrors) add(failed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.total.ended++
 	if failed {
-		e.bad++
+		e.total.failed++
 	}
-	e.n++
 }
 
-// percent is the share of failed attempts in percent, 0 without a quorum.
-func (e *errorShare) percent() float64 {
+// look returns the outcomes of the requests since the last look, and of the latest ones.
+// A stream, of which not each request is added, gives its sums so far.
+func (e *recentErrors) look(stream *outcomes) (latest, recent outcomes) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.n < quorum {
-		return 0
+	total := e.total
+	if stream != nil {
+		total = *stream
 	}
-	return 100 * float64(e.bad) / float64(min(e.n, window))
+	latest = total.minus(e.seen)
+	e.seen = total
+	if latest.ended <= 0 {
+		return outcomes{}, e.recent // nothing has ended
+	}
+	e.looks, e.recent = append(e.looks, latest), e.recent.plus(latest)
+	for e.recent.ended-e.looks[0].ended >= leastRequests {
+		e.recent, e.looks = e.recent.minus(e.looks[0]), e.looks[1:]
+	}
+	return latest, e.recent
+}
+
+// String says how many of the latest requests failed.
+func (o outcomes) String() string {
+	return fmt.Sprintf("%d of the latest %d requests failed", o.failed, o.ended)
 }

@@ -22,12 +22,15 @@ const (
 	leastWindows  = 10
 )
 
+// window is the length of a stream's windows.
+func (r *run) window() time.Duration { return min(longestWindow, r.hold()/leastWindows) }
+
 // stagesStream are the stages of a step whose requests are a stream: the
 // warm-up, the hold, and the follow-up of what was sent until then.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
 	s := system.Schedule{
 		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
-		Window: min(longestWindow, r.hold()/leastWindows), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
+		Window: r.window(), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
 	}
 	// The warm-up is of whole windows, so that none is of both.
 	s.Warm = (s.Warm + s.Window - 1) / s.Window * s.Window

@@ -36,6 +36,8 @@ type instance struct {
 
 	mu      sync.Mutex
 	clients *load.Generator // nil before the first step
+	arm     string
+	loaded  bool // by a step that was not reset
 	threads int
 	last    struct {
 		at     record.Micros
@@ -70,6 +72,7 @@ func (i *instance) Raise(_ context.Context, level system.Level) (system.Batch, e
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.clients, i.threads, i.last.at = g, one.plan.Threads, 0
+	i.arm, i.loaded = level.Arm, true
 	return system.Batch{Reached: reached, Stream: func(ctx context.Context, s system.Schedule) error { return i.stream(ctx, s, g, one.plan.Pace) }}, nil
 }
 
@@ -134,8 +137,29 @@ func (i *instance) Readings() []record.Reading {
 	return append(list, record.Reading{Source: sourceLoad, Values: values})
 }
 
-// Reset implements system.Target.
-func (*instance) Reset(context.Context) error { return nil }
+// Reset implements system.Target: nothing was made.
+func (i *instance) Reset(context.Context) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.loaded = false
+	return nil
+}
+
+// Health implements system.Target: after a step that a guard stopped, the server has to
+// answer again. While it is loaded nothing else is asked of it.
+func (i *instance) Health(context.Context) (map[string]float64, error) {
+	i.mu.Lock()
+	idle, arm := i.clients != nil && !i.loaded, i.arm
+	i.mu.Unlock()
+	var err error
+	if idle {
+		i.probe(i.arms[arm].plan, func(request, failed string) bool {
+			err = fmt.Errorf("the server does not answer %s: %s", request, failed)
+			return false
+		})
+	}
+	return map[string]float64{}, err
+}
 
 // Close implements system.Instance: connections end with each step.
 func (*instance) Close(context.Context) error { return nil }

@@ -37,7 +37,7 @@ func requests() record.ObjectKind {
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "server"},
 		},
 		There:    load.Response,
-		Measures: []record.Measure{{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Measures: []record.Measure{record.RequestErrors(0)},
 		Metrics:  []record.Metric{record.AchievedRate("requests answered per second")},
 		Bounds:   []record.Bound{{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true}},
 	}
@@ -230,25 +230,34 @@ const probed = 20
 // Survey implements system.Session: requests that change nothing are tried once.
 func (s *session) Survey(_ context.Context, _ bool) (system.Survey, error) {
 	found := system.Survey{Target: s.naming(), Server: s.server.String(), Kind: requests(), Findings: []record.HealthFinding{}}
-	one, left := s.arms[""], probed
-	one.plan.Address = s.server.address
+	s.probe(s.arms[""].plan, func(request, failed string) bool {
+		found.Findings = append(found.Findings, record.HealthFinding{
+			Severity: record.SeverityError, What: request, Text: "the request failed before any load: " + failed, Stops: true,
+			Hint: "say in the list of urls which status the answer has",
+		})
+		return true
+	})
+	return found, nil
+}
+
+// probe tries the first requests of a plan that change nothing, once each and one after
+// the other, and reports each one that failed until it is told to stop.
+func (s *session) probe(p load.Plan, failure func(request, failed string) (more bool)) {
+	left := probed
 	clock := record.StartClock(s.Now)
-	for _, h := range one.plan.Hosts {
+	p.Address = s.server.address
+	for _, h := range p.Hosts {
 		for _, r := range h.Requests {
 			if left--; left < 0 || r.Method != "GET" && r.Method != "HEAD" {
 				continue
 			}
-			p := one.plan
 			p.Hosts = []load.Host{{Name: h.Name, Weight: 1, Requests: []load.Request{r}}}
-			if failed := load.NewOne(p, clock.Now).Ask(probeBound); failed != "" {
-				found.Findings = append(found.Findings, record.HealthFinding{
-					Severity: record.SeverityError, What: r.Method + " " + h.Name + r.Path, Text: "the request failed before any load: " + failed, Stops: true,
-					Hint: "say in the list of urls which status the answer has",
-				})
+			failed := load.NewOne(p, clock.Now).Ask(probeBound)
+			if failed != "" && !failure(r.Method+" "+h.Name+r.Path, failed) {
+				return
 			}
 		}
 	}
-	return found, nil
 }
 
 func (s *session) naming() record.TargetNaming {
@@ -263,7 +272,7 @@ func (s *session) Bounds() system.Bounds {
 	}
 	return system.Bounds{
 		Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most,
-		Guards: plan.Guards{system.MeasureRequestErrors: plan.Bound{Value: mostErrors, Percent: true}},
+		Guards: plan.Guards{record.MeasureRequestErrors: plan.Bound{Value: mostErrors, Percent: true}},
 	}
 }
 

@@ -2,7 +2,6 @@ package network
 
 import (
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
@@ -56,7 +55,7 @@ func requests() record.ObjectKind {
 			{Name: load.Connected, Owner: "path"}, {Name: load.Response, Owner: "path and server"},
 		},
 		There:    load.Response,
-		Measures: []record.Measure{{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Measures: []record.Measure{record.RequestErrors(0)},
 		Metrics: append([]record.Metric{
 			{Name: "throughput", Unit: "Gbit/s", Help: "bits of answers per second, without headers", LessIsWorse: true, Of: of(sourcePath, payloadGbit, record.FoldPerSecond)},
 			record.AchievedRate("requests answered per second"),

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
@@ -42,7 +41,7 @@ func requests() record.ObjectKind {
 		},
 		There:        load.Response,
 		FreshPerStep: true,
-		Measures:     []record.Measure{{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Measures:     []record.Measure{record.RequestErrors(0)},
 		Metrics: slices.Concat([]record.Metric{
 			{
 				Name: "requestsPerCPUSecond", Title: "requests per HAProxy CPU second", Unit: "/s", Help: "requests that HAProxy served for each second of CPU time that it used",

@@ -30,7 +30,7 @@ func Objects() record.ObjectKind {
 		},
 		Created: created, Placed: placed, Started: ready, There: ready, Gone: removed, Unplaced: unplaced,
 		Measures: []record.Measure{
-			{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
+			record.RequestErrors(0),
 			{Name: placesNotReady, Help: "places that are not ready"},
 		},
 		Metrics: record.UseOf(source, "the objects (planted)"),

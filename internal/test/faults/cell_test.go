@@ -72,7 +72,8 @@ func (c *cell) start(t *testing.T) {
 	}
 	if c.lab != nil {
 		c.proxy = Start(t, c.lab.p.Kubeconfig, c.plan)
-		args = append(args, "--kubeconfig", c.proxy.Kubeconfig)
+		// The guards that a cluster has which is not a lab.
+		args = append(args, "--kubeconfig", c.proxy.Kubeconfig, "--guard", "nodesNotReady=1", "--guard", "apiErrors=5%")
 		switch {
 		case strings.HasPrefix(args[1], "./"):
 			args = append(args, "--set", "cell="+c.nodes)

@@ -34,7 +34,7 @@ func Pods() record.ObjectKind {
 		Created: Created, Placed: Scheduled, Started: ContainersStarted, There: Ready, Gone: Deleted,
 		Unplaced: reasonUnschedulable, Removing: reasonDeleting,
 		Measures: []record.Measure{
-			{Name: "apiErrors", Help: "failed requests of the latest 200", Percent: true, Bound: 5},
+			record.RequestErrors(5),
 			{Name: NodesNotReady, Help: "nodes that are not ready", Bound: 1},
 			{Name: "pending", Help: "pods without a node"},
 		},

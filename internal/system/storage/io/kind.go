@@ -2,7 +2,6 @@ package io
 
 import (
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // The axes that IO can be raised along.
@@ -45,7 +44,7 @@ func operations() record.ObjectKind {
 		Milestones: []record.Milestone{{Name: complete, Owner: "storage"}},
 		There:      complete,
 		Generator:  "fio",
-		Measures:   []record.Measure{{Name: system.MeasureRequestErrors, Help: "failed IOs of the latest 200", Percent: true}},
+		Measures:   []record.Measure{record.RequestErrors(0)},
 		Metrics: []record.Metric{
 			record.AchievedRate("IOs completed per second (IOPS)"),
 			reported("throughput", "B/s", "bytes read and written per second", sourceThroughput, true),

@@ -3,7 +3,6 @@ package volumes
 import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
@@ -91,7 +90,7 @@ func kind(one, many string) record.ObjectKind {
 	k := record.ObjectKind{
 		Object: record.Noun{One: one, Many: many},
 		Measures: []record.Measure{
-			{Name: system.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
+			record.RequestErrors(0),
 			{Name: measureMemory, Help: "memory of GlusterFS, in percent of that and what is available besides, or of the parameter memory", Percent: true, Bound: mostMemory},
 		},
 		Troubles: []record.Trouble{

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -175,5 +176,30 @@ func TestAServersBounds(t *testing.T) {
 	}
 	if step.Requests == nil || step.Requests.Done < 80 || step.Requests.Done > 108 || !strings.Contains(got.Stdout+got.Stderr, "bound by maxRate") {
 		t.Errorf("at 50 requests a second: %+v %+v", step.Requests, got)
+	}
+}
+
+// A server that ends under the load is asked no further: a guard stops the step, and the
+// run ends with that result once the server has not come back.
+func TestAServerThatEnds(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	var server *httptest.Server
+	var once sync.Once
+	answered := atomic.Int64{}
+	server = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if answered.Add(1) == 500 {
+			once.Do(func() { server.Listener.Close(); go server.CloseClientConnections() })
+		}
+	}))
+	defer server.Close()
+	got := p.Run(t, "sweep", "http", "--out", "ended", "--axis", "rate", "--levels", "100,150,200", "--hold", "5s", "--set", "server="+server.URL, "--yes")
+	r := e2e.ResultIn(t, filepath.Join(p.Dir, "ended"))
+	last := r.Steps[len(r.Steps)-1]
+	if got.Code != process.ExitBreached || last.Level > 100 || !strings.Contains(last.VerdictWhy, "guard:apiErrors") {
+		t.Errorf("%d steps, the last of %g: %s (%s); %+v", len(r.Steps), last.Level, last.Verdict, last.VerdictWhy, got)
+	}
+	if want := "the server does not answer GET "; !strings.Contains(r.Why, want) || !strings.Contains(got.Stdout+got.Stderr, want) {
+		t.Errorf("why: %s; %+v", r.Why, got)
 	}
 }
