@@ -17,6 +17,11 @@ type Health struct {
 	Code       int
 	ChecksRead Source
 
+	// BrokenAPIs do not answer; Stays is the namespace that a run is made in and leaves
+	// there, "" where it makes and removes its own.
+	BrokenAPIs []BrokenAPI
+	Stays      string
+
 	Nodes     int
 	NotReady  []string
 	Cordoned  int
@@ -46,6 +51,12 @@ type Health struct {
 	Rights []Right
 	// Found is what was found about the workload beside that.
 	Found []record.HealthFinding
+}
+
+// BrokenAPI is an aggregated API that does not answer.
+type BrokenAPI struct {
+	Name string // of its APIService
+	Why  string // "" where that is not known
 }
 
 // Leftover is what a run has left in the cluster.
@@ -89,7 +100,7 @@ const (
 // Vital says how the API server, the nodes and the pods are: without them no
 // load makes sense. The worst comes first.
 func Vital(h Health) []record.HealthFinding {
-	return worstFirst(slices.Concat(h.server(), h.nodes(), h.pods()))
+	return worstFirst(slices.Concat(h.server(), h.apis(), h.nodes(), h.pods()))
 }
 
 // Judge says what all of the facts mean for a load. Everything that was looked
@@ -184,6 +195,33 @@ func (h Health) server() []record.HealthFinding {
 		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not tell of it"})
 	}
 	return list
+}
+
+// apis judges the aggregated APIs: while one does not answer, the controller manager
+// removes no namespace at all.
+func (h Health) apis() []record.HealthFinding {
+	if len(h.BrokenAPIs) == 0 {
+		return nil
+	}
+	var names []string
+	for _, b := range h.BrokenAPIs {
+		name := b.Name
+		if b.Why != "" {
+			name += " (" + b.Why + ")"
+		}
+		names = append(names, name)
+	}
+	f := record.HealthFinding{
+		Severity: record.SeverityError, What: "APIs", Text: Some(names) + " does not answer: until it does, every namespace that is deleted stays in Terminating, and a run's own are left",
+		Hint: "repair what serves it, or take it away: kubectl delete apiservice " + h.BrokenAPIs[0].Name,
+	}
+	if len(names) > 1 {
+		f.Text = Some(names) + " do not answer: until they do, every namespace that is deleted stays in Terminating, and a run's own are left"
+	}
+	if h.Stays != "" {
+		f.Severity = record.SeverityWarning
+	}
+	return []record.HealthFinding{f}
 }
 
 // nodes judges the nodes' conditions.

@@ -37,6 +37,12 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.ChecksRead, h.Checks = Source{Why: "forbidden"}, nil }, record.SeverityWarning, "API server", "not known: forbidden", "", false, "unknown is neither well nor a reason to stop"},
 		{func(h *Health) { delete(h.Checks, "etcd") }, record.SeverityWarning, "etcd", "does not tell", "", false, "a server that keeps its checks to itself"},
 		{func(h *Health) { h.NotReady = []string{"a", "b", "c"} }, record.SeverityError, "nodes", "none of 3 is Ready: a, b, c", "", true, "no node is ready"},
+		{func(h *Health) {
+			h.BrokenAPIs = []BrokenAPI{{Name: "v1beta1.metrics.k8s.io", Why: "no endpoints"}}
+		}, record.SeverityError, "APIs", "v1beta1.metrics.k8s.io (no endpoints) does not answer: until it does, every namespace", "kubectl delete apiservice v1beta1.metrics.k8s.io", false, "namespaces would stay in Terminating"},
+		{func(h *Health) {
+			h.BrokenAPIs, h.Stays = []BrokenAPI{{Name: "a"}, {Name: "b"}}, "team"
+		}, record.SeverityWarning, "APIs", "a, b do not answer", "", false, "a run that removes no namespace"},
 		{func(h *Health) { h.NotReady = []string{"a"} }, record.SeverityWarning, "nodes", "1 of 3 are not Ready: a", "", false, "some are"},
 		{func(h *Health) { h.Nodes = 0 }, record.SeverityError, "nodes", "there are none", "", true, "no nodes at all"},
 		{func(h *Health) { h.NodesRead = Source{Why: "forbidden"} }, record.SeverityWarning, "nodes", "forbidden", "", false, "an ordinary user"},

@@ -278,7 +278,9 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 			return found, err
 		}
 	} else {
-		for _, f := range ceiling.Vital(seen.Health()) {
+		health := seen.Health()
+		health.Stays = s.namespace
+		for _, f := range ceiling.Vital(health) {
 			if f.Severity != record.SeverityOK {
 				found.Findings = append(found.Findings, f)
 			}
@@ -303,7 +305,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *system.Survey) error {
 	from.Kubelets(ctx, look)
 	health := from.Health()
-	health.Found, health.Clean = look.Findings, s.Clean
+	health.Found, health.Clean, health.Stays = look.Findings, s.Clean, s.namespace
 	if err := from.Examine(ctx, &health, look.Needs, s.namespace); err != nil {
 		return err
 	}

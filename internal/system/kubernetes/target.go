@@ -81,7 +81,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 	t.holdings = create.NewHoldings(t.Run, t.watch.Actors)
 	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
 	t.sender.Evict = beside.Evict
-	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings)
+	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings, c.host.Log)
 	if t.watch.Objects != nil {
 		t.watch.Objects.Ask = t.sender.Further
 		var shown record.Micros // 0 for nothing

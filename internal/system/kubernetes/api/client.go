@@ -534,6 +534,16 @@ func Settle(err error, run string, get func() (metav1.Object, error)) error {
 	return nil
 }
 
+// MetadataOf reads the metadata of an object of any kind, in either encoding.
+func MetadataOf(body []byte) (*metav1.PartialObjectMetadata, error) {
+	o := new(metav1.PartialObjectMetadata) // the start of an object of any kind
+	raw, err := OpenEnvelope(body)
+	if err != nil {
+		return o, json.Unmarshal(body, o) // a custom resource
+	}
+	return o, o.Unmarshal(raw)
+}
+
 // ObjectName is the name of an object, with its namespace where it has one.
 func ObjectName(namespace, name string) string {
 	if namespace == "" {

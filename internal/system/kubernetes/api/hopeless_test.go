@@ -229,11 +229,11 @@ func TestAWebhookWithoutEndpointsIsNamed(t *testing.T) {
 		validating, mutating, endpoints string // "" is forbidden
 		wants, remedy                   string // "" is that it is tried again
 	}{
-		{"no endpoints, and it shows as a timeout", timeout, service, empty, empty, "webhook hook.team.example of validatingwebhookconfiguration/team-hooks: its service team/hook has no endpoints", "kubectl delete validatingwebhookconfiguration/team-hooks"},
-		{"none that is ready, of one that mutates", timeout, empty, service, notReady, "webhook hook.team.example of mutatingwebhookconfiguration/team-hooks: its service team/hook has no endpoints", "kubectl delete mutatingwebhookconfiguration/team-hooks"},
-		{"the server says so to a user who sees nothing", none, "", "", "", `nobody answers for webhook hook.team.example: no endpoints available for service "hook"`, "remove its configuration"},
-		{"refused, and the endpoints are not to be seen", refused, service, empty, "", "of validatingwebhookconfiguration/team-hooks: dial tcp 10.0.0.1:443: connect: connection refused", "kubectl delete"},
-		{"an address that refuses", refused, address, empty, "", "of validatingwebhookconfiguration/team-hooks: dial tcp 10.0.0.1:443: connect: connection refused", "kubectl delete"},
+		{"no endpoints, and it shows as a timeout", timeout, service, empty, empty, "webhook hook.team.example of validatingwebhookconfiguration/team-hooks, which the API server asks before it takes this request: its service team/hook has no endpoints", "kubectl delete validatingwebhookconfiguration/team-hooks"},
+		{"none that is ready, of one that mutates", timeout, empty, service, notReady, "webhook hook.team.example of mutatingwebhookconfiguration/team-hooks, which the API server asks before it takes this request: its service team/hook has no endpoints", "kubectl delete mutatingwebhookconfiguration/team-hooks"},
+		{"the server says so to a user who sees nothing", none, "", "", "", `nobody answers for webhook hook.team.example, which the API server asks before it takes this request: no endpoints available for service "hook"`, "remove its configuration"},
+		{"refused, and the endpoints are not to be seen", refused, service, empty, "", "of validatingwebhookconfiguration/team-hooks, which the API server asks before it takes this request: dial tcp 10.0.0.1:443: connect: connection refused", "kubectl delete"},
+		{"an address that refuses", refused, address, empty, "", "of validatingwebhookconfiguration/team-hooks, which the API server asks before it takes this request: dial tcp 10.0.0.1:443: connect: connection refused", "kubectl delete"},
 		{"it is slow", timeout, service, empty, ready, "", ""},
 		{"it is being replaced", refused, service, empty, ready, "", ""},
 		{"a timeout that nobody can look into", timeout, "", "", "", "", ""},

@@ -30,7 +30,7 @@ func (e *WebhookError) Error() string {
 	if e.Configuration != "" {
 		text += " of " + e.Configuration
 	}
-	return "the API server refuses it until a webhook answers, and nobody answers for " + text + ": " + e.Cause
+	return "nobody answers for " + text + ", which the API server asks before it takes this request: " + e.Cause
 }
 
 // Remedy says what ends the refusals.

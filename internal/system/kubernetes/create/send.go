@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -274,13 +273,7 @@ const settleFor = 10 * time.Second
 
 // isOurs reports whether an object that was read carries this run's label.
 func (s *Sender) isOurs(body []byte) bool {
-	var object metav1.PartialObjectMetadata // the start of an object of any kind
-	raw, err := api.OpenEnvelope(body)
-	if err != nil {
-		err = json.Unmarshal(body, &object) // a custom resource
-	} else {
-		err = object.Unmarshal(raw)
-	}
+	object, err := api.MetadataOf(body)
 	return err == nil && object.Labels[api.LabelRun] == s.Load.RunID
 }
 

@@ -25,6 +25,9 @@ func (s *Survey) Health() ceiling.Health {
 		Nodes: len(s.nodes), NodesRead: s.nodesRead, Pressure: make(map[string][]string),
 		Pods: s.pods, Unplaced: s.unplaced, Restarting: s.restarting, NoImage: s.noImage, PodsRead: s.podsRead,
 	}
+	for _, b := range s.broken {
+		h.BrokenAPIs = append(h.BrokenAPIs, ceiling.BrokenAPI{Name: b.Service, Why: b.Cause})
+	}
 	for _, n := range s.nodes {
 		if !n.ready {
 			h.NotReady = append(h.NotReady, n.Name)

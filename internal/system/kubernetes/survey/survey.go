@@ -59,6 +59,8 @@ type Survey struct {
 	servicesRead            ceiling.Source
 	servicesV6              bool // the default family
 
+	broken []api.BrokenAPI // as far as the server says
+
 	serviceRanges, podRanges ceiling.Ranges
 	openShift                bool
 	ownAddresses             string // the plug-in that has ranges of its own
@@ -111,7 +113,7 @@ func Of(ctx context.Context, c *api.Client, host system.Host) (*Survey, error) {
 	if err := s.readNodes(ctx); err != nil {
 		return nil, err
 	}
-	reads := []func(context.Context) error{s.readVersion, s.readChecks, s.readPods, s.readNamespaces, s.readServices, s.readServiceRanges, s.readOpenShift}
+	reads := []func(context.Context) error{s.readVersion, s.readChecks, s.readPods, s.readNamespaces, s.readServices, s.readServiceRanges, s.readOpenShift, s.readBroken}
 	failed := make([]error, len(reads))
 	var wg sync.WaitGroup
 	for i, read := range reads {
@@ -466,6 +468,14 @@ func (s *Survey) readOpenShift(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readBroken reads which APIs do not answer.
+func (s *Survey) readBroken(ctx context.Context) (err error) {
+	if s.broken, err = s.BrokenAPIs(ctx); err != nil {
+		_, err = s.why(err)
+	}
+	return err
 }
 
 // completeRanges reads from the control plane's command lines what nothing else

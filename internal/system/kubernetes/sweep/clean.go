@@ -274,7 +274,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 		return c.Unreachable(err)
 	}
 	for _, path := range l.Others {
-		if err := awaitGone(ctx, c, path); err != nil {
+		if err := awaitGone(ctx, c, host, path); err != nil {
 			return err
 		}
 	}
@@ -287,8 +287,13 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	return nil
 }
 
-// awaitGone waits until an object that was asked to go is gone.
-func awaitGone(ctx context.Context, c *api.Client, path string) error {
+// awaitGone waits until an object that was asked to go is gone, unless its finalizers
+// hold it.
+func awaitGone(ctx context.Context, c *api.Client, host system.Host, path string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, RemovalBound, fmt.Errorf("not gone after %v", RemovalBound))
+	defer cancel()
+	begin := host.Now()
+	var h holdups
 	for {
 		r, err := c.Call(ctx, http.MethodGet, path, nil)
 		switch {
@@ -296,7 +301,21 @@ func awaitGone(ctx context.Context, c *api.Client, path string) error {
 			return fmt.Errorf("wait for %s to be gone: %w", path, c.Unreachable(err))
 		case r.Code == http.StatusNotFound || r.Code == http.StatusForbidden:
 			return nil
-		case !api.Sleep(ctx, 200*time.Millisecond):
+		}
+		var held []heldUp
+		if o, err := api.MetadataOf(r.Body); err == nil { // else it is waited for
+			if one, is := objectHeldUp(o, path); is {
+				held = append(held, one)
+			}
+		}
+		note, err := h.look(ctx, c, host.Now().Sub(begin), 1, held)
+		if note != "" {
+			host.Log("note: %s", note)
+		}
+		if err != nil {
+			return fmt.Errorf("still there: %w", err)
+		}
+		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("still there: %s: %w", path, context.Cause(ctx))
 		}
 	}
@@ -328,6 +347,8 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, r
 	selector := metav1.ListOptions{LabelSelector: api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun + "=" + run}
 	left, since := 0, host.Now()
 	bound, before, alive := unlooked, renewed(ctx, c), ""
+	begin := since
+	var h holdups
 	for {
 		list, err := c.Typed.CoreV1().Namespaces().List(ctx, selector)
 		switch {
@@ -339,6 +360,19 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, r
 			return nil
 		}
 		noun, now := follow.NamespaceNoun().Count(len(list.Items)), host.Now()
+		var held []heldUp
+		for i := range list.Items {
+			if one, is := namespaceHeldUp(&list.Items[i]); is {
+				held = append(held, one)
+			}
+		}
+		note, err := h.look(ctx, c, now.Sub(begin), len(list.Items), held)
+		if note != "" {
+			host.Log("note: %s", note)
+		}
+		if err != nil {
+			return fmt.Errorf("still there: %s: %w", noun, err)
+		}
 		// Its first look leaves conditions where anything is in the namespace.
 		looked := slices.ContainsFunc(list.Items, func(ns corev1.Namespace) bool { return len(ns.Status.Conditions) > 0 })
 		if looked || len(list.Items) != left {

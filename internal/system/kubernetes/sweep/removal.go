@@ -47,11 +47,13 @@ type Remover struct {
 	grace      url.Values // of pods, see graceOn
 	// path is that of an object by its name; nil is a pod's.
 	path func(name string) string
+	tell func(format string, args ...any)
 }
 
-// NewRemover makes what removes what watch follows and holdings are.
-func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings) *Remover {
-	rm := &Remover{Run: common, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own(), inOthers: watch.OwnObjects()}
+// NewRemover makes what removes what watch follows and holdings are. It tells who holds
+// it up.
+func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings, tell func(format string, args ...any)) *Remover {
+	rm := &Remover{Run: common, tell: tell, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own(), inOthers: watch.OwnObjects()}
 	if common.Load.Namespace != "" {
 		rm.own = ""
 	}
@@ -74,6 +76,8 @@ const (
 
 // Empty removes the load. Its namespaces stay if it makes only pods.
 func (rm *Remover) Empty(ctx context.Context, onlyPods bool) error {
+	ctx, done := rm.endHeldUp(ctx)
+	defer done()
 	if onlyPods {
 		if err := rm.deletePods(ctx); err != nil {
 			return err
@@ -99,7 +103,9 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 		rm.grace = url.Values{"gracePeriodSeconds": {"0"}}
 	}
 	answers := rm.Client.Answers.Load()
-	err := rm.tryRemoveAll(ctx, onlyPods)
+	waiting, done := rm.endHeldUp(ctx)
+	err := rm.tryRemoveAll(waiting, onlyPods)
+	done()
 	if err == nil {
 		return nil
 	}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+)
+
+// BrokenAPI is a version of an API group that its own server does not answer for. As
+// long as there is one, no namespace of the cluster can be removed.
+type BrokenAPI struct {
+	Version string // such as metrics.k8s.io/v1beta1
+	Service string // the name of its APIService
+	Cause   string // as the API server gives it, "" where it is not known
+}
+
+// BrokenAPIs finds them by what the API server says of its own APIs, which every user
+// may read, and the cause as far as this one may.
+func (c *Client) BrokenAPIs(ctx context.Context) ([]BrokenAPI, error) {
+	request, err := c.Request(ctx, http.MethodGet, "/apis", nil, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	// An older server answers with a list that says nothing of this.
+	request.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json")
+	r, err := c.Send(request, new(bytes.Buffer))
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var groups apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.Unmarshal(r.Body, &groups); err != nil {
+		return nil, err
+	}
+	var list []BrokenAPI
+	for _, g := range groups.Items {
+		for _, v := range g.Versions {
+			if v.Freshness != apidiscoveryv2.DiscoveryFreshnessStale {
+				continue
+			}
+			b := BrokenAPI{Version: g.Name + "/" + v.Version, Service: v.Version + "." + g.Name}
+			var service struct {
+				Status struct {
+					Conditions []struct{ Type, Status, Message string } `json:"conditions"`
+				} `json:"status"`
+			}
+			if c.glance(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+b.Service, nil, &service) == nil { // else the cause is not known
+				for _, condition := range service.Status.Conditions {
+					if condition.Type == "Available" && condition.Status != "True" {
+						b.Cause = condition.Message
+					}
+				}
+			}
+			list = append(list, b)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,236 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// heldUp is something that was asked to go, and why it does not.
+type heldUp struct {
+	what, why string
+	// patience is how long that is waited for while nothing changes; 0 is as long as a
+	// removal lasts, since who holds it up is known to let go.
+	patience time.Duration
+	api      bool // an API does not answer: it may again
+}
+
+// HeldUpError says who holds up a removal that would not end.
+type HeldUpError struct{ What string }
+
+// Error implements error.
+func (e *HeldUpError) Error() string { return e.What }
+
+// How long is waited for what holds up a removal, while nothing changes.
+const (
+	brokenPatience    = 10 * time.Second // an API that does not answer
+	refusedPatience   = 30 * time.Second // content that cannot be deleted
+	finalizerPatience = time.Minute      // a finalizer of who is not known
+	nameAfter         = 3 * time.Second  // until it is named
+)
+
+// namespaceHeldUp says what holds up the end of a namespace, by its conditions and
+// finalizers.
+func namespaceHeldUp(ns *corev1.Namespace) (h heldUp, is bool) {
+	h.what = ns.Name
+	if ns.DeletionTimestamp == nil {
+		return h, false
+	}
+	says := make(map[corev1.NamespaceConditionType]string)
+	for _, c := range ns.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			says[c.Type] = redact.Cut(c.Message)
+		}
+	}
+	for _, kind := range []corev1.NamespaceConditionType{corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure} {
+		if text, ok := says[kind]; ok {
+			_, after, found := strings.Cut(text, "unable to retrieve the complete list of server APIs: ")
+			if !found {
+				after = text
+			}
+			h.why, h.patience, h.api = "an API does not answer, and until it does the controller manager removes no namespace: "+after, brokenPatience, true
+			return h, true
+		}
+	}
+	if text, ok := says[corev1.NamespaceDeletionContentFailure]; ok && !strings.Contains(text, "unexpected items still remain") {
+		h.why, h.patience = "its content cannot be deleted: "+text, refusedPatience
+		return h, true
+	}
+	if text, ok := says[corev1.NamespaceFinalizersRemaining]; ok && text != "" {
+		_, list, _ := strings.Cut(text, "finalizers remaining: ")
+		for finalizer := range strings.SplitSeq(list, ", ") {
+			if name, _, _ := strings.Cut(finalizer, " in "); !lets(name) {
+				h.patience = finalizerPatience
+			}
+		}
+		h.why = "finalizers hold its content: " + list
+		if content := says[corev1.NamespaceContentRemaining]; content != "" {
+			h.why += " (" + strings.TrimPrefix(content, "Some resources are remaining: ") + ")"
+		}
+		return h, true
+	}
+	own := slices.Clone(ns.Finalizers)
+	for _, f := range ns.Spec.Finalizers {
+		own = append(own, string(f))
+	}
+	if !slices.Contains(own, string(corev1.FinalizerKubernetes)) && len(own) > 0 {
+		h.why, h.patience = "its finalizers hold it: "+strings.Join(own, ", "), finalizerPatience
+		return h, true
+	}
+	return h, false
+}
+
+// objectHeldUp says what holds up the end of an object: its finalizers.
+func objectHeldUp(o *metav1.PartialObjectMetadata, at string) (h heldUp, is bool) {
+	if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 {
+		return h, false
+	}
+	h.what, h.why = strings.TrimPrefix(at, "/api/v1/"), "finalizers hold it: "+strings.Join(o.Finalizers, ", ")
+	if slices.ContainsFunc(o.Finalizers, func(name string) bool { return !lets(name) }) {
+		h.patience = finalizerPatience
+	}
+	return h, true
+}
+
+// lets reports whether who has set a finalizer is known to let go, even if that takes a
+// while: Kubernetes itself, and KubeVirt.
+func lets(finalizer string) bool {
+	domain, _, _ := strings.Cut(finalizer, "/")
+	for _, own := range []string{"kubernetes.io", "k8s.io", "kubevirt.io"} {
+		if domain == own || strings.HasSuffix(domain, "."+own) {
+			return true
+		}
+	}
+	return slices.Contains([]string{metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents, "foregroundDeleteVirtualMachine"}, finalizer)
+}
+
+// holdups watches what holds up a removal.
+type holdups struct {
+	key   string
+	since time.Duration
+	told  bool
+}
+
+// look takes in how far a removal has got, and what holds it up, at a time. Note is to be
+// told, once. The error is a *HeldUpError: waiting does not help.
+func (h *holdups) look(ctx context.Context, c *api.Client, at time.Duration, left int, held []heldUp) (note string, err error) {
+	by := make(map[string][]string)
+	var patience time.Duration
+	broken := false
+	for _, one := range held {
+		by[one.why] = append(by[one.why], one.what)
+		if one.patience > 0 && (patience == 0 || one.patience < patience) {
+			patience, broken = one.patience, one.api
+		}
+	}
+	var texts []string
+	for _, why := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, ceiling.Some(by[why])+": "+why)
+	}
+	text := strings.Join(texts, "; ")
+	if key := fmt.Sprint(left, text); key != h.key {
+		*h = holdups{key: key, since: at}
+	}
+	waited := at - h.since
+	if len(held) > 0 && !h.told && waited >= nameAfter {
+		h.told, note = true, "what was asked to go does not: "+text
+	}
+	if patience == 0 || waited < patience {
+		return note, nil
+	}
+	if broken {
+		apis, err := c.BrokenAPIs(ctx)
+		if err == nil && len(apis) == 0 && waited < backedOff {
+			return note, nil // it answers again, and the controller manager has not looked
+		}
+		for _, b := range apis {
+			text += fmt.Sprintf(" ('kubectl get apiservice %s' shows why%s)", b.Service, strings.TrimSuffix(": "+b.Cause, ": "))
+		}
+	}
+	return note, &HeldUpError{text}
+}
+
+// heldUpNow lists what holds up the end of what the run has made.
+func (rm *Remover) heldUpNow(ctx context.Context) (held []heldUp) {
+	add := func(h heldUp, is bool) {
+		if is {
+			held = append(held, h)
+		}
+	}
+	selector := api.LabelRun + "=" + rm.Load.RunID
+	if rm.Load.Namespace == "" {
+		list, err := rm.Client.Typed.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if apierrors.IsForbidden(err) {
+			list = new(corev1.NamespaceList)
+			for _, name := range rm.allNamespaces()[:min(namedEach, len(rm.allNamespaces()))] {
+				if ns, err := rm.Client.Typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err == nil {
+					list.Items = append(list.Items, *ns)
+				}
+			}
+		} else if err != nil {
+			return nil // the removal itself meets that, too
+		}
+		for i := range list.Items {
+			add(namespaceHeldUp(&list.Items[i]))
+		}
+	}
+	if len(held) > 0 {
+		return held
+	}
+	for _, collection := range append(rm.holdings.Collections(), rm.Load.In("pods")) {
+		path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
+		_ = straysOf(ctx, rm.Client, lookPatience, path, "", metav1.APIResource{Name: name, Namespaced: true}, selector, func(o *metav1.PartialObjectMetadata, at string) { add(objectHeldUp(o, at)) }) // as above
+	}
+	return held
+}
+
+const (
+	namedEach    = 10 // namespaces that are looked at one by one, where they may not be listed
+	lookInterval = time.Second
+	lookPatience = 5 * time.Second
+)
+
+// endHeldUp ends a removal that is held up by what does not let go. Until done is called it looks
+// at what is left whenever that has not become less for a while.
+func (rm *Remover) endHeldUp(ctx context.Context) (held context.Context, done func()) {
+	held, end := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		var h holdups
+		var stays, next time.Duration
+		last := -1
+		for api.Sleep(held, lookInterval) {
+			at := rm.Clock.Now().Duration()
+			spaces, strays := rm.holdings.Count()
+			left := len(rm.followed.Names()) + spaces + strays + rm.namespaces.Left(rm.allNamespaces())
+			if left != last {
+				last, stays = left, at
+			}
+			if at-stays < nameAfter || at < next {
+				continue
+			}
+			next = at + nameAfter
+			note, err := h.look(held, rm.Client, at, left, rm.heldUpNow(held))
+			if note != "" {
+				rm.tell("note: %s", note)
+			}
+			if err != nil && held.Err() == nil {
+				end(err)
+				return
+			}
+		}
+	}()
+	return held, func() { end(nil); <-ended }
+}
