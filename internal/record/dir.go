@@ -176,8 +176,8 @@ const sealKey = ",\n  \"sha256\": \""
 // ErrChanged says that a file is not as it was written.
 var ErrChanged = errors.New("it was changed since it was written")
 
-// Intact says whether result.json is as it was written, as far as that is known: those
-// of earlier versions have no sum.
+// Intact says whether result.json is as it was written. One without a sum is not: whoever
+// edits it can take that out.
 func (d Dir) Intact() bool {
 	data, err := d.ReadFile(ResultFile)
 	return err == nil && intact(data) == nil
@@ -185,7 +185,7 @@ func (d Dir) Intact() bool {
 
 func intact(data []byte) error {
 	at := bytes.LastIndex(data, []byte(sealKey))
-	if at >= 0 && string(data[at+len(sealKey):]) != fmt.Sprintf("%x\"\n}\n", sha256.Sum256(data[:at])) {
+	if at < 0 || string(data[at+len(sealKey):]) != fmt.Sprintf("%x\"\n}\n", sha256.Sum256(data[:at])) {
 		return ErrChanged
 	}
 	return nil
@@ -210,8 +210,8 @@ func (d Dir) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(d.Path(name))
 }
 
-// ReadJSON reads one of the directory's JSON files. The error is ErrChanged where it
-// holds another sum than its own.
+// ReadJSON reads one of the directory's JSON files. The error is ErrChanged for a result
+// that does not hold its own sum.
 func (d Dir) ReadJSON(name string, v any) error {
 	data, err := d.ReadFile(name)
 	if err == nil && name == ResultFile {

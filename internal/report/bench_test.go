@@ -67,7 +67,7 @@ func big(t testing.TB, n, steps int) record.Dir {
 	if err := rows.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.ResultFile, r); err != nil {
+	if err := dir.WriteResult(r, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start}); err != nil {

@@ -199,7 +199,7 @@ func pages(t testing.TB) map[string]record.Dir {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dir.WriteJSON(record.ResultFile, r); err != nil {
+		if err := dir.WriteResult(r, nil); err != nil {
 			t.Fatal(err)
 		}
 		list["result "+name] = dir
@@ -211,7 +211,7 @@ func pages(t testing.TB) map[string]record.Dir {
 	}
 	arms.Verdict, arms.Goals, arms.Warnings, arms.Breaches = slo.Inconclusive, nil, nil, nil
 	dir := scene{design: sweep(5, 5, 5), kind: "sweep"}.make(t)
-	if err := dir.WriteJSON(record.ResultFile, arms); err != nil {
+	if err := dir.WriteResult(arms, nil); err != nil {
 		t.Fatal(err)
 	}
 	list["arms"] = dir
@@ -269,7 +269,7 @@ func TestNoResultIsNoReport(t *testing.T) {
 	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a result: %v", err)
 	}
-	if err := dir.WriteJSON(record.ResultFile, result.Result{Schema: "plimsoll/result/v99"}); err != nil {
+	if err := dir.WriteResult(result.Result{Schema: "plimsoll/result/v99"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {

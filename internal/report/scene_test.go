@@ -117,7 +117,7 @@ func (s scene) make(t testing.TB) record.Dir {
 			t.Fatal(err)
 		}
 	}
-	if err := dir.WriteJSON(record.ResultFile, result); err != nil {
+	if err := dir.WriteResult(result, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !s.plain {

@@ -2,6 +2,8 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -206,7 +208,8 @@ func TestSentenceHidesNothing(t *testing.T) {
 func TestAnExplanationFitsOnTwoScreens(t *testing.T) {
 	const lines, columns = 80, 100
 	var r result.Result
-	if err := record.Dir("testdata/search").ReadJSON(record.ResultFile, &r); err != nil {
+	data, err := record.Dir("testdata/search").ReadFile(record.ResultFile)
+	if err := errors.Join(err, json.Unmarshal(data, &r)); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

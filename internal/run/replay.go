@@ -18,11 +18,21 @@ import (
 // windows.parquet, result.json and the blocks of metrics anew. What was judged is
 // returned also where it could not be written.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
-	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
+	r, err := ReplayInto(dir, dir, x)
+	if err == nil {
+		_ = metrics.Rebuild(dir) // who asks for them has them made, and is told why that fails
+	}
+	return r, err
+}
+
+// ReplayInto is Replay that writes into another directory than the run's, and no blocks
+// of metrics.
+func ReplayInto(dir, into record.Dir, x Experiment) (result.Result, error) {
+	rows, err := record.NewObjectWriter(into, x.Spec.Milestones)
 	if err != nil {
 		return result.Result{}, err
 	}
-	windows := record.NewWindowWriter(dir)
+	windows := record.NewWindowWriter(into)
 	var rowErr error
 	r, err := judged(dir, x, rows.Add, func(s *result.Step, w *record.Window) {
 		row, err := w.Row()
@@ -32,10 +42,7 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	})
 	failed := errors.Join(rowErr, rows.Close(), windows.Close())
 	if err == nil {
-		err = dir.WriteResult(&r, x.Secrets)
-	}
-	if failed == nil && err == nil {
-		_ = metrics.Rebuild(dir) // who asks for them has them made, and is told why that fails
+		err = into.WriteResult(&r, x.Secrets)
 	}
 	return r, cmp.Or(failed, err)
 }

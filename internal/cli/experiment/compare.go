@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -97,7 +99,12 @@ func (o *compareOptions) run(p *process.Process, cmd *cobra.Command, args []stri
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	compared := p.WaitFor("comparing the records")
 	defer compared()
-	operands, err := loadOperands(cmd.Context(), args)
+	judged, err := os.MkdirTemp("", "plimsoll-compare-*")
+	if err != nil {
+		return fmt.Errorf("make room for what is judged: %w", err)
+	}
+	defer os.RemoveAll(judged)
+	operands, err := loadOperands(cmd.Context(), p, args, judged)
 	if err != nil {
 		return err
 	}
@@ -163,10 +170,12 @@ func armNames() string {
 	return b.String()
 }
 
-// loadOperands reads what is to be compared, with what a user can get wrong as
-// usage errors.
-func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, error) {
+// loadOperands judges the histories of what is to be compared, in a directory of their
+// own, with what a user can get wrong as usage errors. What the records say was found is
+// not believed: it may have been edited.
+func loadOperands(ctx context.Context, p *process.Process, args []string, judged string) ([]*recorded.Operand, error) {
 	var operands []*recorded.Operand
+	made := make(map[record.Dir]record.Dir)
 	for _, text := range args {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -176,14 +185,16 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 			return nil, err
 		}
 		path, arm := splitOperand(text)
-		dir, x, err := openRun(path)
+		dir, of, err := openRun(path)
 		if err != nil {
 			return nil, err
 		}
-		if err := judgeAnew(dir); err != nil {
-			return nil, err
+		if made[dir] == "" { // two arms of one run are judged once
+			if made[dir], err = judgeIn(p, dir, record.Dir(judged).Path(strconv.Itoa(len(made)))); err != nil {
+				return nil, err
+			}
 		}
-		operand, err := recorded.Load(dir, x, arm)
+		operand, err := recorded.Load(dir, made[dir], of, arm)
 		if wrong, ok := errors.AsType[*recorded.ArmError](err); ok {
 			return nil, armUsage(wrong)
 		}
@@ -196,6 +207,25 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 		return nil, process.Usagef("name another", "%w", err)
 	}
 	return operands, nil
+}
+
+// judgeIn judges a run in a new directory, and tells where its record says otherwise.
+func judgeIn(p *process.Process, dir record.Dir, path string) (record.Dir, error) {
+	_, x, err := openRecord(string(dir))
+	if err != nil {
+		return "", err
+	}
+	into, err := record.CreateDir(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := run.ReplayInto(dir, into, x); err != nil {
+		return "", fmt.Errorf("judge %s: %w", dir, err)
+	}
+	if _, err := os.Stat(dir.Path(record.ResultFile)); err == nil && !dir.Intact() {
+		p.Logf("warning: %s is not as it was written: its history is compared, and not that\n", dir.Path(record.ResultFile))
+	}
+	return into, nil
 }
 
 // splitOperand divides DIR:ARM. A path that exists is a path, whatever is in

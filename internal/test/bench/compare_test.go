@@ -109,6 +109,6 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 		now += 60e6
 	}
 	must(rows.Close())
-	must(dir.WriteJSON(record.ResultFile, r))
+	must(dir.WriteResult(r, nil))
 	return dir
 }

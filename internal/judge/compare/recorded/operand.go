@@ -34,7 +34,7 @@ type Operand struct {
 	// Environment is where it ran, nil where that is not on record.
 	Environment *record.Environment
 
-	dir   record.Dir
+	made  record.Dir // has its objects
 	plan  *plan.Plan
 	files string // fingerprint of the workload's files, "" is not on record
 }
@@ -56,10 +56,11 @@ func (e *ArmError) Error() string {
 	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
 }
 
-// Load reads a run that was judged, and the plan as it was run. The error is an
-// *ArmError where the arm is not one of its own, or missing.
-func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
-	o := &Operand{Path: string(dir), Arm: arm, dir: dir, plan: p}
+// Load reads a run and the plan as it was run; judged is the directory with the result
+// and the objects that were made from its history. The error is an *ArmError where the
+// arm is not one of its own, or missing.
+func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
+	o := &Operand{Path: string(dir), Arm: arm, made: judged, plan: p}
 	var arms []string
 	for _, a := range p.Arms {
 		arms = append(arms, a.Name)
@@ -67,11 +68,11 @@ func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	if (arm != "" || len(arms) > 0) && !slices.Contains(arms, arm) {
 		return nil, &ArmError{o.Path, arm, arms}
 	}
-	if err := dir.ReadJSON(record.ResultFile, &o.Result); err != nil {
+	if err := judged.ReadJSON(record.ResultFile, &o.Result); err != nil {
 		return nil, err
 	}
 	if o.Result.Schema != result.Schema {
-		return nil, fmt.Errorf("read %s: schema %q, want %q", dir.Path(record.ResultFile), o.Result.Schema, result.Schema)
+		return nil, fmt.Errorf("read %s: schema %q, want %q", judged.Path(record.ResultFile), o.Result.Schema, result.Schema)
 	}
 	var err error
 	if o.Environment, err = upgrade.Environment(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -228,7 +229,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var samples map[int][]compare.MilestoneSample
 	if distributions {
 		var err error
-		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones, o.plan.AsRun.Arrived); err != nil {
+		if samples, err = objects.Samples(o.made, steps, o.plan.AsRun.Milestones, o.plan.AsRun.Arrived); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
 	}

@@ -177,7 +177,7 @@ func (f *fixture) dir(t *testing.T) record.Dir {
 		err = dir.WriteJSON(record.EnvironmentFile, f.environment)
 	}
 	if err == nil {
-		err = dir.WriteJSON(record.ResultFile, f.result)
+		err = dir.WriteResult(f.result, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func load(t *testing.T, dir record.Dir, arm string) *Operand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := Load(dir, p, arm)
+	o, err := Load(dir, dir, p, arm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,7 +517,7 @@ func TestArmsOfOneRunAreCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for arm, want := range map[string]string{"": "name one of them", "bse": `has no arm "bse"`} {
-		if _, err := Load(dir, p, arm); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(wrong.Arms, []string{"base", "other"}) {
+		if _, err := Load(dir, dir, p, arm); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(wrong.Arms, []string{"base", "other"}) {
 			t.Errorf("arm %q: %v", arm, err)
 		}
 	}

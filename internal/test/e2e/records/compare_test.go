@@ -1,10 +1,14 @@
 package records_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -283,4 +287,59 @@ func TestTablesFit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a record says was found may have been edited, with its checksum or without: compare
+// judges the histories, and writes nothing into the records.
+func TestAComparisonOfEditedResults(t *testing.T) {
+	t.Parallel()
+	a := recordedSteps(t, "a", "6.1", 500*ms, 505*ms, 495*ms, 500*ms, 503*ms)
+	b := recordedSteps(t, "b", "6.1", 501*ms, 504*ms, 496*ms, 499*ms, 502*ms)
+	for _, dir := range []string{a, b} {
+		if got := e2e.Command(t, nil, "analyze", dir); got.Code != 0 {
+			t.Fatal(got.Stderr)
+		}
+	}
+	honest := e2e.Command(t, nil, "compare", a, b, "--metric", "Ready p50")
+	if honest.Code != 0 || !strings.Contains(honest.Stdout, "equivalent") {
+		t.Fatalf("exit code %d\n%s%s", honest.Code, honest.Stdout, honest.Stderr)
+	}
+	path := record.Dir(b).Path(record.ResultFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slower := regexp.MustCompile(`("(?:p50|p90|p95|p99|max|mean)": )0\.`).ReplaceAll(text, []byte("${1}9."))
+	at := bytes.LastIndex(slower, []byte(",\n  \"sha256\""))
+	if bytes.Equal(slower, text) || at < 0 {
+		t.Fatalf("the edit hit nothing:\n%s", text)
+	}
+	// A table of a run that was slower, too.
+	other := recordedSteps(t, "c", "6.1", 900*ms, 905*ms, 895*ms, 900*ms, 903*ms)
+	if got := e2e.Command(t, nil, "analyze", other); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	objects, err := os.ReadFile(record.Dir(other).Path(record.ObjectsFile))
+	if err := errors.Join(err, os.WriteFile(record.Dir(b).Path(record.ObjectsFile), objects, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for why, edited := range map[string][]byte{
+		"with its old sum": slower,
+		"without a sum":    append(bytes.Clone(slower[:at]), "\n}\n"...),
+		"with a new sum":   fmt.Appendf(bytes.Clone(slower[:at]), ",\n  \"sha256\": \"%x\"\n}\n", sha256.Sum256(slower[:at])),
+	} {
+		if err := os.WriteFile(path, edited, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := e2e.Command(t, nil, "compare", a, b, "--metric", "Ready p50")
+		if got.Code != honest.Code || got.Stdout != honest.Stdout {
+			t.Errorf("%s: exit code %d\n%s%s", why, got.Code, got.Stdout, got.Stderr)
+		}
+		if warned := strings.Contains(got.Stderr, path+" is not as it was written"); warned != (why != "with a new sum") {
+			t.Errorf("%s: %s", why, got.Stderr)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, edited) {
+			t.Errorf("%s: the record was changed: %v", why, err)
+		}
+	}
 }
