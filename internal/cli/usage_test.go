@@ -15,6 +15,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
@@ -251,6 +252,98 @@ func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
 	}
 }
 
+// A dry run of a configuration that runs as it stands has the amounts of the run.
+func TestADryRunCountsWhatARunMakes(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"pods.yml": "jobs:\n- {name: first, jobType: create, jobIterations: 3, namespace: first, objects: [{objectTemplate: pod.yml, replicas: 1, runOnce: true}, {objectTemplate: pod.yml, replicas: 5, repeatEveryNIterations: 2}]}\n" +
+			"- {name: second, jobType: create, jobIterations: 6, namespace: second, namespacedIterations: true, iterationsPerNamespace: 2, objects: [{objectTemplate: pod.yml, replicas: 2}]}\n",
+		"pod.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: \"a{{.Iteration}}-{{.Replica}}-{{randAlpha 5}}\"}\nspec: {containers: [{name: a, image: registry.example/a}]}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := e2e.Command(t, nil, "run", filepath.Join(dir, "pods.yml"), "--dry-run")
+	for _, want := range []string{"; 3 namespaces, first-0 to first-2; 1 Pod; 10 Pods; 3 namespaces, second-0 to second-2; 12 Pods\n"} {
+		if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, want) || strings.Contains(got.Stdout, "iteration") {
+			t.Errorf("exit code %d, want %q: %s%s", got.Code, want, got.Stdout, got.Stderr)
+		}
+	}
+}
+
+// A check of nothing names what to give, and brings no lab up.
+func TestACheckOfNothingNamesWhatToGive(t *testing.T) {
+	for _, args := range [][]string{{"check"}, {"check", "node-density"}, {"check", "vm-deploy"}, {"check", "node-density", "--namespace", "team"}} {
+		got := e2e.Command(t, nil, args...)
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "what is to be checked is not named") || !strings.Contains(got.Stderr, "--kubeconfig FILE or --lab NAME") {
+			t.Errorf("%v: exit code %d: %s", args, got.Code, got.Stderr)
+		}
+	}
+}
+
+// What a run refuses before it asks a system anything, a dry run and lint refuse as well,
+// in the same words.
+func TestADryRunRefusesWhatTheRunRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"passwd":   "root:x:0:0:root:/root:/bin/sh\n",
+		"noctx":    "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: x}}]\n",
+		"evil.fio": "[a]\nrw=read\nexec_prerun=/bin/true\n", "none.pem": "no certificate\n",
+		"lua.cfg": "global\n  lua-load /x\n", "wrong.cfg": "global\n  maxconn many\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	for _, c := range []struct {
+		why, workload, axis, level, params, target string
+		says                                       string
+		lacks                                      func() error // what the dry run needs, too
+	}{
+		{"a file that is no kubeconfig", "node-density", "pods-per-node", "1", "", "kubeconfig: passwd", "kubeconfig passwd", nil},
+		{"a kubeconfig that is not there", "node-density", "pods-per-node", "1", "", "kubeconfig: absent", "there is no kubeconfig absent", nil},
+		{"a context without its cluster", "vm-deploy", "machines", "1", "", "kubeconfig: noctx", `names the cluster "x"`, nil},
+		{"a lab that does not fit", "node-density", "pods-per-node", "110", "", "lab: {nodes: 100000}", "are available", nil},
+		{"a certificate that is not there", "router", "connections", "1", "certificate: absent.pem", "", "certificate: ", nil},
+		{"a certificate that is none", "router", "connections", "1", "certificate: none.pem", "", "certificate: ", nil},
+		{"a template that is not allowed", "router", "connections", "1", "template: lua.cfg", "", "lua-load", nil},
+		{"a template that HAProxy refuses", "router", "connections", "1", "template: wrong.cfg", "", "template: wrong.cfg: ", func() error { _, err := haproxy.Find(t.Context(), ""); return err }},
+		{"streams on a schedule", "router", "rate", "100", "streams: '2', http: '2', termination: edge", "", "streams", nil},
+		{"a job that runs a command first", "io-volumes", "volumes", "1", "path: ., job: evil.fio", "", "exec_prerun", nil},
+		{"a size that is none", "io-volumes", "volumes", "1", "path: ., size: 3 apples", "", "size", nil},
+		{"a size of responses that is too much", "network-path", "streams", "1", "size: '99999999999'", "", "size", nil},
+		{"offloads that do not exist", "network-path", "streams", "1", "path: nowhere", "", "path", nil},
+	} {
+		if c.lacks != nil && c.lacks() != nil {
+			continue
+		}
+		text := "schema: plimsoll/experiment/v1\nworkload: " + c.workload + "\naxis: {name: " + c.axis + ", levels: [" + c.level + "]}\n"
+		if c.params != "" {
+			text += "params: {" + c.params + "}\n"
+		}
+		if c.target != "" {
+			text += "target: {" + c.target + "}\n"
+		}
+		if err := os.WriteFile("plan.yaml", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		state := map[string]string{"XDG_STATE_HOME": dir}
+		ran := e2e.Command(t, state, "run", "plan.yaml", "--out", "run")
+		for _, args := range [][]string{{"run", "plan.yaml", "--dry-run"}, {"lint", "plan.yaml"}} {
+			got := e2e.Command(t, state, args...)
+			said := got.Stdout + got.Stderr
+			if got.Code != process.ExitUsage && !(args[0] == "lint" && got.Code == process.ExitBreached) || !strings.Contains(said, c.says) {
+				t.Errorf("%s: %v: exit code %d, want %q: %s", c.why, args, got.Code, c.says, said)
+			}
+		}
+		if ran.Code != process.ExitUsage || !strings.Contains(ran.Stderr, c.says) {
+			t.Errorf("%s: the run ends with %d, want %q: %s", c.why, ran.Code, c.says, ran.Stderr)
+		}
+	}
+}
+
 func TestExportedWorkloadCanBeUsed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
 	if got := e2e.Command(t, nil, "workloads", "export", "node-density", dir); got.Code != 0 {
@@ -348,7 +441,7 @@ func TestADryRunDoesNothing(t *testing.T) {
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
 		{[]string{"sweep", "node-density", "--levels", "10", "--lab-nodes", "1", "--lab-max-pods", "1", "--set", "namespacesPer=1"}, []string{"1 simulated node of 1 pod;", "namespace node-density-RUN-0 for each iteration"}},
-		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 4..30 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
+		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "testdata/kubeconfig"}, []string{"the cluster of testdata/kubeconfig", "2 arms, 4..30 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		got := e2e.Command(t, nil, append(c.args, "--dry-run", "--out", dir)...)

@@ -122,6 +122,19 @@ func Memory(nodes, pods int) int64 {
 // machines.
 func MachinesMemory(machines int) int64 { return memoryOfVirt + int64(machines)*memoryPerMachine }
 
+// Check refuses a lab that cannot be, or that this machine has no memory for. The error
+// is a *SpecError.
+func (s Spec) Check() error {
+	if s.Name == "" {
+		s.Name = "private"
+	}
+	s = s.withDefaults()
+	if err := s.validate(); err != nil {
+		return err
+	}
+	return s.fitsMemory()
+}
+
 // fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
 	available, err := telemetry.AvailableMemory()

@@ -27,9 +27,10 @@ type Provider interface {
 	// Open finds the system that the request's plan names, or brings one up.
 	// Nothing is loaded. A session that is returned must be closed.
 	Open(ctx context.Context, r Request) (Session, error)
-	// Outline tells what a run of the request's plan would do to the system,
-	// and does nothing.
-	Outline(r Request) ([]Change, error)
+	// Outline tells what a run of the request's plan would do to the system, and does
+	// nothing. It refuses what the run would refuse by the plan, its files and this
+	// machine, by the same functions.
+	Outline(ctx context.Context, r Request) ([]Change, error)
 }
 
 // Sweeper is a Provider whose runs, where they are killed, leave something on
@@ -135,6 +136,9 @@ type Request struct {
 	Wait bool
 	// ToRead says that nothing will be loaded.
 	ToRead bool
+	// Trusted says that the user himself has named the programs in the plan: an outline
+	// may then run them, to ask what they think of it.
+	Trusted bool
 	// Command is the command line that asked for it, as a shell reads it, and Clean
 	// the one that removes what runs have left in the system.
 	Command, Clean string

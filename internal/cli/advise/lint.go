@@ -152,7 +152,7 @@ func (f *lintFlags) read(ctx context.Context, p *process.Process, args []string)
 			return lintReadError(name, err)
 		}
 		in := reading.Input{Name: name, Data: data, Asked: asked}
-		in.Faults, in.Checked = ownFaults(p, name, data)
+		in.Faults, in.Checked = ownFaults(ctx, p, name, data)
 		inputs = append(inputs, in)
 		return nil
 	}
@@ -210,7 +210,7 @@ var ownSchema = regexp.MustCompile(`(?m)^schema:\s*["']?(plimsoll/[a-z]+/v[0-9]+
 
 // ownFaults looks at a plan or a workload as a dry run does; checked is false
 // for any other file.
-func ownFaults(p *process.Process, name string, data []byte) (faults []reading.Fault, checked bool) {
+func ownFaults(ctx context.Context, p *process.Process, name string, data []byte) (faults []reading.Fault, checked bool) {
 	m := ownSchema.FindSubmatch(data)
 	if m == nil {
 		return nil, false
@@ -219,11 +219,11 @@ func ownFaults(p *process.Process, name string, data []byte) (faults []reading.F
 	dir := filepath.Dir(name) // of the files that a workload's mistakes stand in
 	switch schema := string(m[1]); {
 	case schema == plan.Schema:
-		err = experiment.DryRun(p, name, nil)
+		err = experiment.DryRun(ctx, p, name, nil)
 	case schema == workload.Schema && filepath.Base(name) == workload.File:
 		var w *workload.Workload
 		if w, err = workload.Read(os.DirFS(dir), process.Targets()); err == nil {
-			err = experiment.DryRun(p, "", w)
+			err = experiment.DryRun(ctx, p, "", w)
 		}
 	default:
 		return nil, false

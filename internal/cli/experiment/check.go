@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -26,8 +27,9 @@ will reach, in the unit of its axis. The limit that is reached first is marked,
 with the message of the failure. Without a workload, pods without requests are
 assumed.
 
-It only reads, so a cluster need not be confirmed. What this user may not read is
-shown as unknown. Beyond a hard ceiling objects fail. An advisory ceiling is a
+The cluster is named by --kubeconfig or --lab, or is a lab of the shape that --lab-nodes
+and the like say. It only reads, so it need not be confirmed. What this user may not
+read is shown as unknown. Beyond a hard ceiling objects fail. An advisory ceiling is a
 limit that is published as tested, or an estimate.
 
 The exit code is 1 if something was found that would make a load fail or a result
@@ -78,6 +80,9 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	}
 	if name == "" {
 		x.target = process.Clusters()
+		if err := said(x.target, f.own.Names()); err != nil {
+			return nil, err
+		}
 		x.plan.DefaultTarget(x.target)
 		if err := x.plan.ValidateTarget(x.target); err != nil {
 			return nil, x.planError(err)
@@ -99,7 +104,26 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	if err := x.plan.Validate(w); err != nil {
 		return nil, x.planError(err)
 	}
-	return &runner{plan: x.plan, workload: w}, nil
+	return &runner{plan: x.plan, workload: w}, said(w.Target, f.own.Names())
+}
+
+// unsaid are a target's own settings that bring up a system of this machine where none is
+// named.
+type unsaid interface {
+	// Unsaid says which flags name one.
+	Unsaid() string
+}
+
+// said refuses a look at what nobody has named: the system that would be brought up for it
+// is no other's.
+func said(t workload.Target, named bool) error {
+	if t.Settings == nil || named {
+		return nil
+	}
+	if own, is := t.Settings().(unsaid); is {
+		return process.Usagef(own.Unsaid(), "what is to be checked is not named")
+	}
+	return nil
 }
 
 // check looks at the target and takes down what it brought up for that.

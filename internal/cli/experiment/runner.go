@@ -272,19 +272,40 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 	return list
 }
 
-// outline tells what the plan would do, and does nothing.
-func (r *runner) outline(ctx context.Context, format string) error {
+// changes lists what a run of the plan would do, and refuses what the run would refuse
+// before it asks a system anything: in each of its cells.
+func (r *runner) changes(ctx context.Context) (list []system.Change, provider system.Provider, read []string, err error) {
 	provider, request, err := r.request()
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
-	traced, read := r.workload.Traced()
+	request.Trusted = r.file == "" || !slices.ContainsFunc(r.plan.Brings(r.workload.Target), func(b plan.Brought) bool {
+		return b.Kind == plan.BroughtProgram && r.said.trusted(b, r.file) != nil
+	})
+	traced, files := r.workload.Traced()
 	request.Workload = traced
-	changes, err := provider.Outline(request)
+	if list, err = provider.Outline(ctx, request); err != nil {
+		return nil, nil, nil, err
+	}
+	for _, cell := range r.plan.Cells() {
+		of := request
+		if of.Plan, err = r.plan.OfCell(cell); err == nil {
+			_, err = provider.Outline(ctx, of)
+		}
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("%s: %w", cell.Name, err)
+		}
+	}
+	return list, provider, files(), nil
+}
+
+// outline tells what the plan would do, and does nothing.
+func (r *runner) outline(ctx context.Context, format string) error {
+	changes, provider, read, err := r.changes(ctx)
 	if err != nil {
 		return err
 	}
-	changes = append(changes, r.brought(ctx, provider.Needs(), read())...)
+	changes = append(changes, r.brought(ctx, provider.Needs(), read)...)
 	axis, err := r.workload.Axis(r.plan.Axis.Name)
 	if err != nil {
 		return err
@@ -427,7 +448,7 @@ func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 
 // DryRun completes and checks the plan in a file, or one that says nothing but a
 // workload, and makes nothing.
-func DryRun(p *process.Process, file string, w *workload.Workload) (err error) {
+func DryRun(ctx context.Context, p *process.Process, file string, w *workload.Workload) (err error) {
 	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
 	if file != "" {
 		if x, err = loadPlan(file); err != nil {
@@ -444,11 +465,7 @@ func DryRun(p *process.Process, file string, w *workload.Workload) (err error) {
 	if err := x.Validate(w); err != nil {
 		return err
 	}
-	r := &runner{p: p, plan: x, workload: w}
-	provider, request, err := r.request()
-	if err != nil {
-		return err
-	}
-	_, err = provider.Outline(request)
+	r := &runner{p: p, plan: x, workload: w, file: file}
+	_, _, _, err = r.changes(ctx)
 	return err
 }

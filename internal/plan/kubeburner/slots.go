@@ -66,6 +66,18 @@ func (j *Job) Slots(from, to int) iter.Seq[Slot] {
 	}
 }
 
+// Times is to how many of the first iterations the object belongs.
+func (o *Object) Times(iterations int) int {
+	switch every := max(1, o.RepeatEveryNIterations); {
+	case iterations < 1:
+		return 0
+	case o.RunOnce:
+		return 1
+	default:
+		return (iterations-1)/every + 1
+	}
+}
+
 // in reports whether the object belongs to an iteration.
 func (o *Object) in(iteration int) bool {
 	if o.RunOnce {

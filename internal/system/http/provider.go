@@ -64,7 +64,7 @@ func (Provider) Needs() []proc.Program { return nil }
 
 // Outline implements system.Provider: nothing is made there, but for what the
 // requests make.
-func (Provider) Outline(r system.Request) ([]system.Change, error) {
+func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
 	if r.Workload == nil {
 		return []system.Change{}, nil
 	}

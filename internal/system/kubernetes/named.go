@@ -132,6 +132,11 @@ func (t *Settings) Brings() (programs []string, files map[string]string) {
 	return chosen.brings(t.Kubeconfig)
 }
 
+// Unsaid says which flags name a cluster, or say which lab is brought up.
+func (*Settings) Unsaid() string {
+	return "give --kubeconfig FILE or --lab NAME; --lab-nodes N checks a lab of so many nodes, made for it"
+}
+
 // System implements own.Own.
 func (t *Settings) System() string {
 	switch {

@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
@@ -129,8 +130,7 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) erro
 		return err
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(s.Plan, t.Lab.Nodes)}
-	s.beyond.Lab(&spec)
+	spec := privateLab(s.Plan, t, s.beyond)
 	if spec.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -145,6 +145,40 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) erro
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
+}
+
+// privateLab is the lab that a plan brings up.
+func privateLab(p *plan.Plan, t *Settings, beyond Extension) lab.Spec {
+	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(p, t.Lab.Nodes)}
+	beyond.Lab(&spec)
+	return spec
+}
+
+// checked refuses a target that a run would refuse before it asks a cluster anything: a
+// kubeconfig that cannot be used, or a lab that this machine has no room for.
+func checked(p *plan.Plan, t *Settings, beyond Extension) error {
+	switch {
+	case t.Kubeconfig != "":
+		chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
+		if err == nil {
+			_, err = chosen.rest(t.Kubeconfig)
+		}
+		return err
+	case t.Lab != nil:
+		return LabError(privateLab(p, t, beyond).Check())
+	}
+	return nil
+}
+
+// whole reports whether a run makes as many iterations of a job as the configuration asks
+// for: all jobs of one that runs as it stands, and else those before the last one that
+// are not made along with it.
+func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
+	if w.AsItIs || job == len(jobs)-1 {
+		return w.AsItIs
+	}
+	of := described.Of(w)
+	return of == nil || slices.ContainsFunc(of.SetUp, func(s described.SetUp) bool { return s.Once && s.Job == jobs[job].Name })
 }
 
 // podsAsked is how many pods the plan will have in its lab of so many nodes at
@@ -563,7 +597,7 @@ func hasParam(r system.Request, name string) bool {
 }
 
 // Outline implements system.Provider.
-func (p Provider) Outline(r system.Request) ([]system.Change, error) {
+func (p Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
@@ -571,6 +605,9 @@ func (p Provider) Outline(r system.Request) ([]system.Change, error) {
 	list := []system.Change{}
 	t, err := settingsOf(r.Plan)
 	if err != nil {
+		return nil, err
+	}
+	if err := checked(r.Plan, t, p.extension(r)); err != nil {
 		return nil, err
 	}
 	if t.Named() == nil {
@@ -596,7 +633,7 @@ func (p Provider) Outline(r system.Request) ([]system.Change, error) {
 	list = append(list, system.Change{Action: system.Make, What: canary})
 	seen := make(map[system.Change]bool)
 	for _, a := range rendered.toLoad() {
-		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run}, t.Namespace)
+		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run}, t.Namespace, func(job int) bool { return whole(r.Workload, a.Config.Jobs, job) })
 		if err != nil {
 			return nil, err
 		}

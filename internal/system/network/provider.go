@@ -77,7 +77,11 @@ func (Provider) Needs() []proc.Program {
 }
 
 // Outline implements system.Provider.
-func (Provider) Outline(system.Request) ([]system.Change, error) {
+func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
+	s := &session{Session: local.Session{Request: r}}
+	if err := s.read(); err != nil {
+		return nil, err
+	}
 	return []system.Change{{Action: system.Make, What: "two machines within this one, the path between them and a server in the second", Each: "step"}}, nil
 }
 
@@ -116,8 +120,7 @@ func (s *session) carriedBy() (fact string, notes []string) {
 // Prepare implements system.Session: each path is built once, so that what the kernel
 // has not, or does not let pass, is refused before any load.
 func (s *session) Prepare(context.Context) error {
-	s.arms = make(map[string]settings)
-	if err := s.EachArm(s.prepare); err != nil {
+	if err := s.read(); err != nil {
 		return err
 	}
 	if os.Geteuid() != 0 {
@@ -145,7 +148,13 @@ func (s *session) Prepare(context.Context) error {
 	return nil
 }
 
-func (s *session) prepare(arm string, given map[string]string) error {
+// read checks what the plan says. Nothing is made.
+func (s *session) read() error {
+	s.arms = make(map[string]settings)
+	return s.EachArm(s.readArm)
+}
+
+func (s *session) readArm(arm string, given map[string]string) error {
 	params, err := s.Resolve(given)
 	if err != nil {
 		return err

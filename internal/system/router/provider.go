@@ -3,6 +3,8 @@ package router
 import (
 	"context"
 	"errors"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -50,7 +52,10 @@ func (Provider) Needs() []proc.Program {
 }
 
 // Outline implements system.Provider.
-func (Provider) Outline(r system.Request) ([]system.Change, error) {
+func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
+	if err := outlined(ctx, r); err != nil {
+		return nil, err
+	}
 	each := "step"
 	if len(r.Plan.Arms) > 0 {
 		each = "run of an arm"
@@ -59,6 +64,53 @@ func (Provider) Outline(r system.Request) ([]system.Change, error) {
 		{Action: system.Make, What: "an HAProxy of its own, on addresses of the loopback interface", Each: each},
 		{Action: system.Make, What: "servers with pages behind it, and a certificate", Each: each},
 	}, nil
+}
+
+// outlined checks a plan as a run does, in a directory that is removed again. A HAProxy
+// that a file names is not run, and one that this machine lacks is not missed.
+func outlined(ctx context.Context, r system.Request) (err error) {
+	if r.Workload == nil {
+		return nil
+	}
+	l, err := readLimits()
+	if err != nil {
+		return err
+	}
+	s := &session{Session: local.Session{Request: r, Tied: proc.NewTie()}, limits: l}
+	defer s.Tied.Close()
+	own := *r.Plan // what is assumed is assumed again by the run
+	own.Params = maps.Clone(own.Params)
+	s.Plan = &own
+	s.assumeAll()
+	if s.dir, err = os.MkdirTemp("", "plimsoll-outline-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
+	user := proc.Least()
+	if user.ID != proc.Self().ID {
+		err = errors.Join(os.Chown(s.dir, -1, user.Group), os.Chmod(s.dir, 0o750))
+	}
+	if err = errors.Join(err, haproxy.Prepare(s.dir, user)); err != nil {
+		return err
+	}
+	return s.EachArm(func(_ string, given map[string]string) error {
+		one, path, err := s.read(given)
+		if err != nil {
+			return err
+		}
+		one.rate = 0 // no link is made
+		if path != "" && !r.Trusted {
+			return s.checkFiles(one)
+		}
+		err = one.find(ctx, path)
+		if _, lacking := errors.AsType[*proc.MissingError](err); lacking {
+			return s.checkFiles(one)
+		}
+		if err != nil {
+			return err
+		}
+		return s.check(ctx, one)
+	})
 }
 
 // Open implements system.Provider.
@@ -102,13 +154,18 @@ func (s *session) Endpoints(context.Context) ([]metrics.Endpoint, error) {
 // Prepare implements system.Session.
 func (s *session) Prepare(ctx context.Context) error {
 	s.arms = make(map[string]settings)
+	s.assumeAll()
+	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
+}
+
+// assumeAll gives the plan what follows from what it says.
+func (s *session) assumeAll() {
 	if s.asksForTLS() {
 		s.assume("termination", string(haproxy.Edge))
 	}
 	if s.Plan.Axis.Name == axisRoutes && !s.says("event") {
 		s.assume("event", string(evRoute))
 	}
-	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
 }
 
 // asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
@@ -132,49 +189,67 @@ func (s *session) assume(param, value string) {
 	s.Plan.Params[param] = value
 }
 
-func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+// read checks what an arm of the plan and its files say. Nothing is made or run. Path is
+// that of the HAProxy, "" for the one of this machine.
+func (s *session) read(given map[string]string) (one settings, path string, err error) {
 	most := slices.Max(append(s.Plan.Levels(), 0))
 	switch s.Plan.Axis.Name {
 	case axisIdle:
 		given["idle"] = strconv.Itoa(int(most))
 	case axisRoutes:
 		if given["hosts"] != "" {
-			return system.ParamMistake("hosts", "another axis, or no file", "the axis routes makes up as many hosts as it is at")
+			return one, "", system.ParamMistake("hosts", "another axis, or no file", "the axis routes makes up as many hosts as it is at")
 		}
 		given["routes"] = strconv.Itoa(int(most))
 	}
 	params, err := s.Resolve(given)
 	if err != nil {
-		return err
+		return one, "", err
 	}
-	one, err := settingsOf(params, s.limits)
-	if err != nil {
-		return err
+	if one, err = settingsOf(params, s.limits); err != nil {
+		return one, "", err
 	}
-	if params.Get("backend") == "nginx" {
+	if one.byNginx = params.Get("backend") == "nginx"; one.byNginx {
 		if err := one.plainPages(); err != nil {
-			return err
+			return one, "", err
 		}
-		if one.nginx, err = backend.FindNginx(ctx); err != nil {
+	}
+	if s.Plan.Axis.Name == axisRate && one.streams > 1 {
+		return one, "", system.ParamMistake("streams", "the axis connections", "a schedule sends each request on a connection that has none under way")
+	}
+	if s.Plan.Axis.Name == axisConnections {
+		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {
+			return one, "", err
+		}
+	}
+	return one, params.Get("haproxy"), nil
+}
+
+// find finds the programs of an arm.
+func (s *settings) find(ctx context.Context, path string) (err error) {
+	if s.byNginx {
+		if s.nginx, err = backend.FindNginx(ctx); err != nil {
 			return system.Lacking(err, "")
 		}
 	}
-	path := params.Get("haproxy")
-	if one.binary, err = haproxy.Find(ctx, path); err != nil {
+	if s.binary, err = haproxy.Find(ctx, path); err != nil {
 		if path != "" {
 			return system.ParamMistake("haproxy", "give the path of an HAProxy", "%w", err)
 		}
 		return system.Lacking(err, ", or give its path: --set haproxy=PATH")
 	}
+	return nil
+}
+
+func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+	one, path, err := s.read(given)
+	if err != nil {
+		return err
+	}
+	if err := one.find(ctx, path); err != nil {
+		return err
+	}
 	one.router.Publishes = one.binary.Publishes && one.router.Template == "" && s.Plan.Scrape.Every > 0
-	if s.Plan.Axis.Name == axisRate && one.streams > 1 {
-		return system.ParamMistake("streams", "the axis connections", "a schedule sends each request on a connection that has none under way")
-	}
-	if s.Plan.Axis.Name == axisConnections {
-		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {
-			return err
-		}
-	}
 	if err := s.MakeRoom(); err != nil {
 		return err
 	}
@@ -188,6 +263,30 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 	s.arms[arm] = one
 	// What HAProxy itself refuses is refused before any load.
 	return s.check(ctx, one)
+}
+
+// checkFiles checks what the files of an arm say, without HAProxy.
+func (s *session) checkFiles(one settings) error {
+	sys := &deployment{settings: one, dir: s.dir, host: s.Host, tied: s.Tied}
+	if err := sys.draw(); err != nil {
+		return err
+	}
+	if err := sys.write(); err != nil {
+		return err
+	}
+	return one.refused(haproxy.Allowed(sys.settings.router))
+}
+
+// refused is the mistake of a template that is refused.
+func (s settings) refused(err error) error {
+	if err == nil || s.router.Template == "" {
+		return err
+	}
+	hint := ""
+	if line, ok := errors.AsType[*haproxy.LineError](err); ok {
+		hint = line.Hint
+	}
+	return system.ParamMistake("template", hint, "%s: %w", s.template, err)
 }
 
 // check has HAProxy read its configuration, and reads the certificate.
@@ -206,17 +305,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
-	if err := haproxy.Check(ctx, one.binary, s.dir, sys.settings.router, sys.how("HAProxy", nil)); err != nil {
-		if one.router.Template != "" {
-			hint := ""
-			if line, ok := errors.AsType[*haproxy.LineError](err); ok {
-				hint = line.Hint
-			}
-			return system.ParamMistake("template", hint, "%s: %w", one.template, err)
-		}
-		return err
-	}
-	return nil
+	return one.refused(haproxy.Check(ctx, one.binary, s.dir, sys.settings.router, sys.how("HAProxy", nil)))
 }
 
 // Survey implements system.Session.

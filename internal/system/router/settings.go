@@ -31,6 +31,7 @@ type settings struct {
 	router      haproxy.Config // but for addresses and files
 	binary      haproxy.Binary
 	certificate []byte // that was given, nil for one of ours
+	byNginx     bool   // serves the pages
 	template    string // the file of the template, "" for ours
 	placement   placement
 	allCPUs     []int // that this program may use

@@ -66,7 +66,9 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 func (Provider) Needs() []proc.Program { return nil }
 
 // Outline implements system.Provider: nothing is touched.
-func (Provider) Outline(system.Request) ([]system.Change, error) { return []system.Change{}, nil }
+func (Provider) Outline(context.Context, system.Request) ([]system.Change, error) {
+	return []system.Change{}, nil
+}
 
 // session is a simulated system: what is planted in it, for each arm.
 type session struct {

@@ -16,8 +16,9 @@ import (
 )
 
 // Outline is what the jobs of a rendering make, in a namespace that exists or, with
-// "", in those of their own.
-func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list []system.Change, err error) {
+// "", in those of their own. Whole reports whether a run makes as many iterations of a
+// job as its configuration asks for; how many others have is not known.
+func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole func(job int) bool) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		if !job.Creates() {
@@ -26,14 +27,12 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list 
 			}
 			continue
 		}
+		iterations := 0 // not known
+		if whole(j) {
+			iterations = max(1, job.JobIterations)
+		}
 		if job.Namespace != "" && job.Namespace != namespace {
-			c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.Run, "RUN")}
-			if job.NamespacedIterations {
-				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
-					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
-				}
-			}
-			list = append(list, c)
+			list = append(list, namespaces(job, ids.Run, iterations))
 		}
 		for o := range job.Objects {
 			m := &Maker{job: job, jobIndex: j, index: o, ids: ids}
@@ -41,15 +40,45 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string) (list 
 			if err != nil {
 				return nil, system.Mistakef("", "%w", err)
 			}
+			object := &job.Objects[o]
+			n, each := max(1, object.Replicas), ""
+			switch {
+			case iterations > 0:
+				n *= object.Times(iterations)
+			case object.RunOnce:
+			case object.RepeatEveryNIterations > 1:
+				each = fmt.Sprintf("%d iterations", object.RepeatEveryNIterations)
+			default:
+				each = "iteration"
+			}
 			for _, doc := range docs {
 				for _, image := range Images(doc) {
 					list = append(list, system.Change{Action: system.Use, What: "image " + image})
 				}
-				list = append(list, system.Change{Action: system.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
+				list = append(list, system.Change{Action: system.Make, What: countOf(n, fmt.Sprint(doc["kind"])), Each: each})
 			}
 		}
 	}
 	return list, nil
+}
+
+// namespaces are those that a job makes in so many iterations; 0 is not known.
+func namespaces(job *kubeburner.Job, run string, iterations int) system.Change {
+	c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), run, "RUN")}
+	if !job.NamespacedIterations {
+		return c
+	}
+	per := max(1, job.IterationsPerNamespace)
+	if iterations > 0 {
+		if last := (iterations - 1) / per; last > 0 {
+			c.What = fmt.Sprintf("%d namespaces, %s to %s", last+1, strings.TrimPrefix(c.What, "namespace "), strings.ReplaceAll(job.NamespaceOf(iterations-1), run, "RUN"))
+		}
+		return c
+	}
+	if c.Each = "iteration"; per > 1 {
+		c.Each = fmt.Sprintf("%d iterations", per)
+	}
+	return c
 }
 
 // Images are those that a document names at any depth, in order.

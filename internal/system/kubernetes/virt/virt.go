@@ -47,7 +47,9 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 }
 
 // Outline implements system.Provider.
-func (Provider) Outline(r system.Request) ([]system.Change, error) { return base().Outline(r) }
+func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
+	return base().Outline(ctx, r)
+}
 
 // Account is as that of the clusters.
 func (Provider) Account(r system.Request, namespace string) (kubernetes.Account, error) {

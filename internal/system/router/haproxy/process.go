@@ -84,6 +84,16 @@ func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) er
 	return nil
 }
 
+// Allowed holds a configuration against what one may hold, and runs nothing. The error is
+// a *LineError.
+func Allowed(c Config) error {
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	return c.allow(string(files[configFile]))
+}
+
 // said are the lines in which HAProxy tells what is wrong.
 func said(text string) string {
 	var alerts []string

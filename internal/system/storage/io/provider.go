@@ -2,6 +2,7 @@ package io
 
 import (
 	"context"
+	"errors"
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -46,7 +47,26 @@ func (Provider) Needs() []proc.Program {
 }
 
 // Outline implements system.Provider.
-func (Provider) Outline(r system.Request) ([]system.Change, error) {
+func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
+	s := &session{Session: local.Session{Request: r}}
+	err := s.EachArm(func(_ string, given map[string]string) error {
+		one, params, err := s.read(given)
+		if err != nil || one.small != nil {
+			return err
+		}
+		// Any program may be what a file calls fio.
+		if path := params.Get("fio"); path == "" || r.Trusted {
+			one.binary, err = fio.Find(ctx, path)
+			if _, lacking := errors.AsType[*proc.MissingError](err); lacking {
+				return nil // this machine may not be the one
+			}
+			return one.ask(ctx, err, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	return []system.Change{
 		{Action: system.Make, What: "volumes of a GlusterFS of its own, or directories where path is given, with files that are read and written"},
 		{Action: system.Make, What: "an fio for each volume", Each: "step"},
@@ -75,37 +95,51 @@ func (s *session) Prepare(ctx context.Context) error {
 }
 
 func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
-	params, err := s.Resolve(given)
+	one, params, err := s.read(given)
 	if err != nil {
 		return err
 	}
+	if one.small == nil {
+		path := params.Get("fio")
+		one.binary, err = fio.Find(ctx, path)
+		if err := one.ask(ctx, err, path); err != nil {
+			return err
+		}
+	}
+	s.arms[arm] = one
+	return one.checkGluster()
+}
+
+// ask has fio read the job, unless none was found at the path that was given.
+func (s settings) ask(ctx context.Context, found error, path string) error {
+	switch {
+	case found != nil && path != "":
+		return system.ParamMistake("fio", "give the path of an fio", "%w", found)
+	case found != nil:
+		return system.Lacking(found, ", or give its path: --set fio=PATH")
+	}
+	return s.checkJob(ctx)
+}
+
+// read checks what an arm of the plan and its job file say. Nothing is made or run.
+func (s *session) read(given map[string]string) (one settings, params workload.Params, err error) {
+	if params, err = s.Resolve(given); err != nil {
+		return one, params, err
+	}
 	_, notSmall := s.Workload.Param("files")
-	one, err := settingsOf(params, notSmall == nil, given)
-	if err != nil {
-		return err
+	if one, err = settingsOf(params, notSmall == nil, given); err != nil {
+		return one, params, err
 	}
 	axis := s.axis()
 	for _, level := range s.Plan.Levels() {
 		if err := one.along(axis, level).check(axis); err != nil {
-			return err
+			return one, params, err
 		}
 	}
-	if one.small != nil {
-		s.arms[arm] = one
-		return one.checkGluster()
+	if one.small == nil {
+		_, err = one.jobText()
 	}
-	path := params.Get("fio")
-	if one.binary, err = fio.Find(ctx, path); err != nil {
-		if path != "" {
-			return system.ParamMistake("fio", "give the path of an fio", "%w", err)
-		}
-		return system.Lacking(err, ", or give its path: --set fio=PATH")
-	}
-	if err := one.checkJob(ctx); err != nil {
-		return err
-	}
-	s.arms[arm] = one
-	return one.checkGluster()
+	return one, params, err
 }
 
 // axis is the target's axis that the plan is made along.

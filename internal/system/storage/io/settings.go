@@ -267,10 +267,21 @@ func (s settings) main() string {
 
 // checkJob has fio itself read the job.
 func (s settings) checkJob(ctx context.Context) error {
-	text, err := s.text(0, os.TempDir(), time.Second)
-	if err == nil {
-		err = s.binary.Check(ctx, text)
+	text, err := s.jobText()
+	if err != nil {
+		return err
 	}
+	return s.refused(s.binary.Check(ctx, text))
+}
+
+// jobText is the job that fio would be given, for some directory.
+func (s settings) jobText() (string, error) {
+	text, err := s.text(0, os.TempDir(), time.Second)
+	return text, s.refused(err)
+}
+
+// refused is the mistake of a job that is refused.
+func (s settings) refused(err error) error {
 	switch {
 	case err != nil && s.raw != "":
 		return system.ParamMistake("job", "", "%w", err)

@@ -23,7 +23,13 @@ func (Provider) Declare() workload.Target { return declared() }
 func (Provider) Needs() []proc.Program { return gluster.Needs() }
 
 // Outline implements system.Provider.
-func (Provider) Outline(r system.Request) ([]system.Change, error) {
+func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
+	if r.Workload != nil {
+		s := &session{Session: local.Session{Request: r}}
+		if err := s.resolve(); err != nil {
+			return nil, err
+		}
+	}
 	each := ""
 	if len(r.Plan.Arms) > 0 {
 		each = "run of an arm"
