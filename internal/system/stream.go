@@ -7,6 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -272,21 +273,26 @@ func (w *Windows) tell(take func() []*openWindow) error {
 	w.mu.Lock()
 	over := take()
 	w.mu.Unlock()
+	if len(over) > 0 && w.err == nil {
+		cpu.Aside(func() { w.emitAll(over) })
+	}
+	return w.err
+}
+
+// emitAll encodes and emits windows.
+func (w *Windows) emitAll(over []*openWindow) {
 	for _, o := range over {
-		if w.err != nil {
-			break
-		}
 		o.Histograms = make(map[string]record.Histogram, len(o.histograms))
 		for name, h := range o.histograms {
 			if o.Histograms[name], w.err = record.HistogramOf(h); w.err != nil {
-				return w.err
+				return
 			}
 		}
-		if o.OwnDelay, w.err = record.HistogramOf(o.ownDelay); w.err == nil {
-			w.emit(&o.Window)
+		if o.OwnDelay, w.err = record.HistogramOf(o.ownDelay); w.err != nil {
+			return
 		}
+		w.emit(&o.Window)
 	}
-	return w.err
 }
 
 // of is the window that a time lies in.

@@ -135,3 +135,25 @@ func TestWindowsCountEveryRequest(t *testing.T) {
 		t.Errorf("windows add up to\n%+v\nthe requests to\n%+v", got, want)
 	}
 }
+
+// Requests go on while windows are put on record: whoever sends must not wait for that,
+// for it would be late by milliseconds in each second.
+func TestWindowsAreToldWhileRequestsGoOn(t *testing.T) {
+	told := 0
+	var w *Windows
+	w = NewWindows(Schedule{Open: true, Value: 1000, Hold: 2 * time.Second, Window: time.Second}, "", func(*record.Window) {
+		if told++; !w.mu.TryLock() {
+			t.Error("a request would wait until the window is on record")
+			return
+		}
+		w.mu.Unlock()
+		ask{intended: 1_500_000, sent: 1_500_000, ended: 1_500_100}.count(w)
+	})
+	ask{intended: 500_000, sent: 500_000, ended: 500_100}.count(w)
+	if err := w.Tell(1_000_000); err != nil || told != 1 {
+		t.Errorf("%v; %d windows were told", err, told)
+	}
+	if err := w.Tell(2_000_000); err != nil || told != 2 {
+		t.Errorf("%v; with the one in which a request came meanwhile %d were", err, told)
+	}
+}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -39,14 +40,40 @@ func Prefer(exact bool) (how string, undo func()) {
 	return "the load generator and observer run at normal priority", undo
 }
 
-// PreferThread makes a thread of another process that loads by a schedule a
-// real-time one, as Prefer does with exact, or as others again.
+// PreferThread makes a thread that loads by a schedule a real-time one, as Prefer does
+// with exact, or as others again; 0 is the calling thread.
 func PreferThread(tid int, prefer bool) error {
 	a := unix.SchedAttr{Size: unix.SizeofSchedAttr}
 	if prefer {
 		a.Policy, a.Priority = roundRobin, 1
 	}
 	return unix.SchedSetAttr(tid, &a, 0)
+}
+
+// Aside runs f on a thread that does not go first, where Prefer made real-time threads of
+// all of them: for work of milliseconds beside a load by a schedule. A real-time thread
+// runs until it waits, and the one that sends would be late by as much.
+func Aside(f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if was, err := unix.SchedGetAttr(0, 0); err == nil && was.Policy == roundRobin {
+		after := unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: preferred, Runtime: slice}
+		if unix.SchedSetAttr(0, &after, 0) == nil {
+			defer func() { _ = PreferThread(0, true) }()
+		}
+	}
+	f()
+}
+
+// Evenly runs f while no thread of the process goes before another: a collection of
+// garbage, in which a real-time thread would turn round until one of Aside's has stopped,
+// and keep it from doing so on the processor that they share.
+func Evenly(f func()) {
+	if was, err := unix.SchedGetAttr(0, 0); err == nil && was.Policy == roundRobin {
+		_ = set(unix.SchedAttr{Nice: preferred, Runtime: slice})
+		defer func() { _ = set(unix.SchedAttr{Policy: roundRobin, Priority: 1}) }()
+	}
+	f()
 }
 
 // Keep keeps the calling process to some processors, so that what it measures

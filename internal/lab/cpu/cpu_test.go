@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,5 +46,46 @@ func TestPreferIsUndone(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Beside real-time threads Aside's is none, and is one again; while garbage is collected
+// no thread is one.
+func TestAsideAndEvenlyStepBack(t *testing.T) {
+	how, undo := Prefer(true)
+	defer undo()
+	if !strings.Contains(how, "real-time") {
+		t.Skip("the user may not have real-time threads: " + how)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	policy := func(tid int) uint32 {
+		a, err := unix.SchedGetAttr(tid, 0)
+		if err == unix.ESRCH {
+			return roundRobin // it has ended
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Policy
+	}
+	Aside(func() {
+		if got := policy(0); got == roundRobin {
+			t.Error("what is done aside runs at real-time priority")
+		}
+	})
+	if got := policy(0); got != roundRobin {
+		t.Errorf("afterwards the thread runs by policy %d", got)
+	}
+	Evenly(func() {
+		_ = eachThread(func(tid int) error {
+			if _, err := unix.SchedGetAttr(tid, 0); err == nil && policy(tid) == roundRobin {
+				t.Errorf("thread %d goes before others", tid)
+			}
+			return nil
+		})
+	})
+	if got := policy(0); got != roundRobin {
+		t.Errorf("after a collection the thread runs by policy %d", got)
 	}
 }

@@ -111,7 +111,18 @@ func (i *instance) Progress() system.Progress {
 }
 
 // Readings are what the generator uses, and the machine that it runs on.
-func (i *instance) Readings() []record.Reading {
+func (i *instance) Readings() (list []record.Reading) {
+	i.mu.Lock()
+	g := i.clients
+	i.mu.Unlock()
+	if g != nil {
+		g.Beside(func() { list = i.read() })
+	}
+	return list
+}
+
+// read reads them, which takes milliseconds.
+func (i *instance) read() []record.Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.clients == nil {

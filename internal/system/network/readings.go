@@ -29,7 +29,18 @@ type gauges struct {
 
 // Readings are what client, server and path have used and carried, and how much of
 // what they have is in use.
-func (i *instance) Readings() []record.Reading {
+func (i *instance) Readings() (list []record.Reading) {
+	i.mu.Lock()
+	g := i.clients
+	i.mu.Unlock()
+	if g != nil {
+		g.Beside(func() { list = i.read() })
+	}
+	return list
+}
+
+// read reads them, which takes milliseconds.
+func (i *instance) read() []record.Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	n := i.network

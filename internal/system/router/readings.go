@@ -32,7 +32,18 @@ type gauges struct {
 
 // Readings are what the parts of the router use now, and what it tells of
 // itself.
-func (i *instance) Readings() []record.Reading {
+func (i *instance) Readings() (list []record.Reading) {
+	i.mu.Lock()
+	s := i.deployment
+	i.mu.Unlock()
+	if s != nil {
+		s.clients.Beside(func() { list = i.read() })
+	}
+	return list
+}
+
+// read reads them, which takes milliseconds.
+func (i *instance) read() []record.Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.deployment

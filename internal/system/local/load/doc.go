@@ -9,4 +9,11 @@
 // scheduler and the thread that looks after system calls cost more than the
 // requests. crypto/tls and the frames of HTTP/2 run in the coroutines
 // unchanged, on a connection whose reads yield.
+//
+// A request is late by whatever else runs on its processor at that moment. At a rate the
+// program's threads are real-time ones, and none of them makes way for another: what takes
+// milliseconds in each second, such as encoding windows and reading the kernel's figures
+// ([Generator.Beside]), is done on threads that are none, and garbage is collected before
+// and after a stream. Go takes the processor from the loop's goroutine each 10 ms and gives
+// it back by another thread, so that it does not help to prefer the loop's alone.
 package load

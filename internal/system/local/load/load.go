@@ -10,14 +10,17 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 )
@@ -116,8 +119,11 @@ type Generator struct {
 
 	opened, resumed, retried, noPort, received atomic.Int64
 	source                                     atomic.Uint32
-	progress                                   progress
-	recorded                                   recorded
+
+	beside   sync.RWMutex // read by who works beside a stream, held to collect garbage
+	sending  bool         // a stream is under way
+	progress progress
+	recorded recorded
 }
 
 type progress struct {
@@ -242,9 +248,8 @@ const (
 // Run makes a stream and returns once all is known of its requests, or once
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
-	// One more than make requests: they hold theirs all the while.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), max(g.plan.Threads, 1)+1)))
-	defer uncollected()()
+	collect, undo := g.uncollected()
+	defer undo()
 	p := &g.progress
 	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight} {
 		n.Store(0)
@@ -297,6 +302,7 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 			if failed = s.windows.Tell(now); failed != nil {
 				s.stop(0)
 			}
+			collect()
 		}
 		switch {
 		case left > 0:
@@ -314,6 +320,17 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 	}
 }
 
+// Beside runs f, which takes milliseconds, so that a stream under way is not late by it.
+func (g *Generator) Beside(f func()) {
+	g.beside.RLock()
+	defer g.beside.RUnlock()
+	if !g.sending {
+		f()
+		return
+	}
+	cpu.Aside(f)
+}
+
 // Recorded are single requests of the last stream, which is over: the slowest,
 // the slowest first, and then the first ones that failed.
 func (g *Generator) Recorded() []record.Request {
@@ -326,17 +343,45 @@ func (s *stream) stop(after time.Duration) {
 	s.cut.Store(true)
 }
 
-// leastMemory is from how much memory on garbage is collected during a stream.
-const leastMemory = 1 << 30
+const (
+	// mostGarbage is at how much memory garbage is collected during a stream, and
+	// mostMemory at how much the runtime does that by itself.
+	mostGarbage = 512 << 20
+	mostMemory  = 1 << 30
+)
 
-// uncollected collects garbage now, and none until the returned function is
-// called, unless it comes to much. At real-time priority a thread that collects
-// runs for tens of milliseconds, and the one that sends is late by them.
-func uncollected() (undo func()) {
-	runtime.GC()
-	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(leastMemory)
-	return func() {
-		debug.SetMemoryLimit(limit)
-		debug.SetGCPercent(percent)
+// uncollected gives the threads that make requests places of their own among those that
+// run Go, collects garbage, and collects none until undo is called, unless it comes to
+// much: collect is called now and then, and sees to that. At real-time priority a thread
+// that collects runs for tens of milliseconds, and the one that sends is late by them.
+func (g *Generator) uncollected() (collect, undo func()) {
+	var procs, percent int
+	var limit int64
+	evenly := func(f func()) {
+		g.beside.Lock()
+		defer g.beside.Unlock()
+		cpu.Evenly(f)
+	}
+	evenly(func() {
+		// One more than make requests: they hold theirs all the while.
+		procs = runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), max(g.plan.Threads, 1)+1))
+		runtime.GC()
+		percent, limit = debug.SetGCPercent(-1), debug.SetMemoryLimit(mostMemory)
+		g.sending = true
+	})
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	collect = func() {
+		if metrics.Read(heap); heap[0].Value.Uint64() > mostGarbage {
+			evenly(runtime.GC)
+		}
+	}
+	return collect, func() {
+		evenly(func() {
+			g.sending = false
+			runtime.GC() // else it would be done at once, at real-time priority
+			debug.SetMemoryLimit(limit)
+			debug.SetGCPercent(percent)
+			runtime.GOMAXPROCS(procs)
+		})
 	}
 }
