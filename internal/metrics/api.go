@@ -10,18 +10,26 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/prometheus/promql"
 )
 
 // API answers as Prometheus does: /api/v1/query, query_range, series, labels and
 // label/NAME/values. From and to are the time on record, for questions without one.
-// It answers only who asks for this machine by its own name, since a page of
-// another's may lead a browser here.
+// It answers only who asks for this machine by its own name, and no page of another's
+// that a browser shows. An answer takes at most answerTimeout and ends when whoever asked
+// is gone, and at most answersAtOnce are made at once: others wait.
 func API(e *Engine, from, to time.Time) http.Handler {
 	mux := http.NewServeMux()
+	places := make(chan struct{}, answersAtOnce)
 	handle := func(path string, answer func(*http.Request) (any, []string, error)) {
 		mux.HandleFunc("/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
 			if !isLocal(r.Host) {
 				http.Error(w, "ask for localhost", http.StatusForbidden)
+				return
+			}
+			if isForeign(r) {
+				http.Error(w, "no page of another server is answered", http.StatusForbidden)
 				return
 			}
 			if r.Method != http.MethodGet && r.Method != http.MethodPost {
@@ -29,13 +37,25 @@ func API(e *Engine, from, to time.Time) http.Handler {
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+			ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+			defer cancel()
+			r = r.WithContext(ctx)
 			err := r.ParseForm()
 			var data any
 			var warnings []string
-			if err == nil {
-				data, warnings, err = answer(r)
-			} else {
+			switch {
+			case err != nil:
 				err = &MistakeError{Err: err}
+			case len(r.Form["match[]"]) > mostSelectors:
+				err = &MistakeError{Err: fmt.Errorf("there are %d of match[], and at most %d are answered", len(r.Form["match[]"]), mostSelectors)}
+			default:
+				select {
+				case places <- struct{}{}:
+					data, warnings, err = answer(r)
+					<-places
+				case <-ctx.Done():
+					err = context.Cause(ctx)
+				}
 			}
 			respond(w, data, warnings, err)
 		})
@@ -85,6 +105,23 @@ func API(e *Engine, from, to time.Time) http.Handler {
 	return mux
 }
 
+// The bounds of what is answered by HTTP.
+const (
+	answerTimeout = 20 * time.Second
+	answersAtOnce = 4
+	mostSelectors = 100
+)
+
+// isForeign reports whether a browser asks on behalf of a page that is not this server's.
+func isForeign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site != "" && site != "same-origin" && site != "none" {
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	return origin != "" && origin != "http://"+r.Host
+}
+
 func isLocal(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
@@ -110,7 +147,10 @@ func respond(w http.ResponseWriter, data any, warnings []string, err error) {
 		if errors.As(err, new(*MistakeError)) {
 			answer.ErrorType, code = "bad_data", http.StatusBadRequest
 		}
-		if errors.Is(err, context.Canceled) {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded), errors.As(err, new(promql.ErrQueryTimeout)):
+			answer.ErrorType, code = "timeout", http.StatusServiceUnavailable
+		case errors.Is(err, context.Canceled), errors.As(err, new(promql.ErrQueryCanceled)):
 			answer.ErrorType, code = "canceled", http.StatusServiceUnavailable
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -667,6 +668,72 @@ func TestAnswersByHTTP(t *testing.T) {
 	}
 	if code, _ := get("/api/v1/labels", "evil.example"); code != http.StatusForbidden {
 		t.Errorf("a page of another's is answered with %d", code)
+	}
+}
+
+// Whoever asks by HTTP may be a page that a browser shows, or gone before the answer:
+// neither costs more than its question.
+func TestQuestionsByHTTPAreBounded(t *testing.T) {
+	t.Parallel()
+	f := whole(t)
+	s := f.open()
+	handler := API(NewEngine(s), s.Built.From, s.Built.To)
+	ask := func(ctx context.Context, path string, form url.Values, header ...string) (int, string) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost:9090/api/v1/"+path, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	ctx := context.Background()
+	one := url.Values{"query": {"x"}}
+	for _, tt := range []struct {
+		why    string
+		header []string
+		code   int
+	}{
+		{"no browser", nil, http.StatusOK},
+		{"a page of the server's own", []string{"Origin", "http://localhost:9090", "Sec-Fetch-Site", "same-origin"}, http.StatusOK},
+		{"an address that its user typed", []string{"Sec-Fetch-Site", "none"}, http.StatusOK},
+		{"a page of another server", []string{"Origin", "https://evil.example"}, http.StatusForbidden},
+		{"a page of another port", []string{"Origin", "http://localhost:3000"}, http.StatusForbidden},
+		{"a page without an origin", []string{"Origin", "null"}, http.StatusForbidden},
+		{"a picture in a page of another server", []string{"Sec-Fetch-Site", "cross-site"}, http.StatusForbidden},
+	} {
+		if code, body := ask(ctx, "query", one, tt.header...); code != tt.code {
+			t.Errorf("%s: %d %s", tt.why, code, body)
+		}
+	}
+	long := "x" + strings.Repeat(" or x", mostQuery/5+1)
+	for path, form := range map[string]url.Values{
+		"query": {"query": {long}}, "query_range": {"query": {long}, "step": {"5"}}, "series": {"match[]": {`{a="` + long + `"}`}},
+		"labels": {"match[]": {`{a="` + long + `"}`}}, "label/l/values": {"match[]": slices.Repeat([]string{"x"}, mostSelectors+1)},
+	} {
+		if code, body := ask(ctx, path, form); code != http.StatusBadRequest || !strings.Contains(body, "are answered") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	for _, check := range []func(string) error{Check, CheckSelector, func(q string) error { return CheckObjective(q, false) }} {
+		if check(long) == nil {
+			t.Error("a plan may have a query of any length")
+		}
+	}
+	for _, query := range []string{strings.Repeat("-", mostQuery-1) + "1", strings.Repeat("(", mostQuery/2-1) + "1" + strings.Repeat(")", mostQuery/2-1)} {
+		if code, body := ask(ctx, "query", url.Values{"query": {query}}); code != http.StatusOK {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	gone, leave := context.WithCancel(ctx)
+	leave()
+	late, cancel := context.WithTimeout(ctx, 0)
+	defer cancel()
+	for want, ctx := range map[string]context.Context{"canceled": gone, "timeout": late} {
+		if code, body := ask(ctx, "query", one); code != http.StatusServiceUnavailable || !strings.Contains(body, `"errorType":"`+want+`"`) {
+			t.Errorf("%s: %d %s", want, code, body)
+		}
 	}
 }
 

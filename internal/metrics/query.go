@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
@@ -51,12 +52,26 @@ const (
 	// lookback is how old the last sample of a series may be, as Prometheus has it.
 	lookback = 5 * time.Minute
 	timeout  = 2 * time.Minute
+	// mostQuery is how many bytes a query may have: to read and check one takes time in
+	// proportion to more than its length.
+	mostQuery = 16 << 10
 )
+
+// lengthOf refuses a query that is too long.
+func lengthOf(query string) error {
+	if len(query) <= mostQuery {
+		return nil
+	}
+	return &MistakeError{Err: fmt.Errorf("the query has %d bytes, and at most %d are answered", len(query), mostQuery)}
+}
 
 func newParser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
 // Check says what is wrong with a query; the error is a *MistakeError.
 func Check(query string) error {
+	if err := lengthOf(query); err != nil {
+		return err
+	}
 	_, err := newParser().ParseExpr(query)
 	return mistake(query, err)
 }
@@ -124,12 +139,18 @@ func (a Answer) Empty() bool {
 
 // At asks for the value at a time.
 func (e *Engine) At(ctx context.Context, query string, at time.Time) (Answer, error) {
+	if err := lengthOf(query); err != nil {
+		return Answer{}, err
+	}
 	q, err := e.engine.NewInstantQuery(ctx, e.store, nil, query, at)
 	return e.answer(ctx, query, q, err)
 }
 
 // Range asks for the values from a time to another, each so often.
 func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, each time.Duration) (Answer, error) {
+	if err := lengthOf(query); err != nil {
+		return Answer{}, err
+	}
 	if each <= 0 || to.Before(from) {
 		return Answer{}, &MistakeError{Query: query, Err: errors.New("the span or its steps are not positive")}
 	}
@@ -162,9 +183,9 @@ func (e *Engine) Series(ctx context.Context, selectors []string, from, to time.T
 	list := []map[string]string{}
 	seen := make(map[string]bool)
 	for _, text := range selectors {
-		matchers, err := newParser().ParseMetricSelector(text)
+		matchers, err := selectorOf(text)
 		if err != nil {
-			return nil, mistake(text, err)
+			return nil, err
 		}
 		q, err := e.store.Querier(from.UnixMilli(), to.UnixMilli())
 		if err != nil {
@@ -208,14 +229,23 @@ func (e *Engine) Labels(ctx context.Context, name string, selectors []string, fr
 	return append([]string{}, sortedKeys(found)...), nil
 }
 
+// selectorOf reads a selector of series.
+func selectorOf(text string) ([]*labels.Matcher, error) {
+	if err := lengthOf(text); err != nil {
+		return nil, err
+	}
+	matchers, err := newParser().ParseMetricSelector(text)
+	return matchers, mistake(text, err)
+}
+
 func namesIn(ctx context.Context, q storage.Querier, name, selector string) (list []string, err error) {
-	matchers, err := newParser().ParseMetricSelector(selector)
-	if selector == "" {
-		matchers, err = nil, nil
+	var matchers []*labels.Matcher
+	if selector != "" {
+		matchers, err = selectorOf(selector)
 	}
 	switch {
 	case err != nil:
-		return nil, mistake(selector, err)
+		return nil, err
 	case !utf8.ValidString(name):
 		return nil, &MistakeError{Query: name, Err: errors.New("the name of the label is not UTF-8")}
 	case name == "":

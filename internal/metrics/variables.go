@@ -83,6 +83,9 @@ func rangeText(d time.Duration) string {
 
 // parse reads the query of an objective. The error is a *MistakeError.
 func parse(query string, v variables) (parser.Expr, struct{ hold, step bool }, error) {
+	if err := lengthOf(query); err != nil {
+		return nil, struct{ hold, step bool }{}, err
+	}
 	text, uses := expand(query, v)
 	expr, err := newParser().ParseExpr(text)
 	if err != nil {
@@ -108,8 +111,8 @@ func CheckObjective(query string, guard bool) error {
 // CheckSelector says what is wrong with a selector of series; the error is a
 // *MistakeError.
 func CheckSelector(text string) error {
-	_, err := newParser().ParseMetricSelector(text)
-	return mistake(text, err)
+	_, err := selectorOf(text)
+	return err
 }
 
 // SelectorsOf are the selectors of queries that Check finds right, without those of the

@@ -254,8 +254,8 @@ func (c *Confirm) UnmarshalText(text []byte) error {
 	if err == nil && both {
 		m, err = strconv.Atoi(strings.TrimSpace(of))
 	}
-	if err != nil || n < 1 || m < n {
-		return fmt.Errorf("%q is not a number of confirmations: want N, or N/M with 1 <= N <= M", text)
+	if err != nil || n < 1 || m < n || m > mostRuns {
+		return fmt.Errorf("%q is not a number of confirmations: want N, or N/M with 1 <= N <= M <= %d", text, mostRuns)
 	}
 	*c = Confirm{n, m}
 	return nil
@@ -496,6 +496,9 @@ func Parse(file string, data []byte) (*Plan, error) {
 	p.positions = positions
 	if p.Schema != Schema {
 		return nil, strictyaml.Join([]strictyaml.Problem{positions.OtherSchema(p.Schema, Schema)})
+	}
+	if v := p.validator(); !v.counts() {
+		return nil, strictyaml.Join(v.Problems)
 	}
 	if p.Workload == "" {
 		v := p.validator()

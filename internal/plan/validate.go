@@ -102,6 +102,30 @@ func defaultRange() Repeat { return Repeat{4, 30} }
 // mostBlocks bounds a comparison that goes on until it is decided.
 const mostBlocks = 1000
 
+// mostRuns is how many runs a plan may ask for: levels, by arms, by repetitions.
+const mostRuns = 10_000
+
+// counts reports whether what a plan asks for can be counted up: a few bytes can ask for
+// more than any memory holds. It is asked of every plan that is read, before anything else.
+func (v *validator) counts() bool {
+	p := v.plan
+	runs := 1
+	for _, n := range []int{p.Repeat.Most, len(p.Axis.Levels), len(p.Arms)} {
+		if runs *= min(max(n, 1), mostRuns+1); runs > mostRuns {
+			v.Add("repeat", "repeat less, or split it", "levels, arms and repetitions come to more than %d runs", mostRuns)
+			return false
+		}
+	}
+	cells := 1
+	for _, item := range p.Vary {
+		if cells *= max(len(item.Value), 1); cells > maxCells {
+			v.Add("vary", "vary less at once", "there are more than %d combinations", maxCells)
+			return false
+		}
+	}
+	return true
+}
+
 // repeat checks how often all is repeated, and until when.
 func (v *validator) repeat() {
 	p := v.plan
@@ -239,6 +263,9 @@ func (p *Plan) ValidateTarget(t workload.Target) error {
 // *strictyaml.Error with places in the file where the plan came from one.
 func (p *Plan) Validate(w *workload.Workload) error {
 	v := p.validator()
+	if !v.counts() {
+		return strictyaml.Join(v.Problems)
+	}
 	v.name("name", p.Name)
 	v.fresh(w.Target, v.target(w.Target))
 	v.params(w, "params", p.Params)

@@ -147,6 +147,27 @@ type Places struct {
 	Rows  []PlaceRow `json:"rows"`
 }
 
+// mostPlaces is how many places there may be.
+const mostPlaces = 1_000_000
+
+// Check says what is wrong with places that were read: counts that no target has, and
+// values that are not of the facts.
+func (p *Places) Check() error {
+	if p == nil {
+		return nil
+	}
+	n := 0
+	for i, row := range p.Rows {
+		if row.Count < 0 || row.Count > mostPlaces-n {
+			return fmt.Errorf("places.rows[%d].count: %d is not a number of places: want 0 to %d in all", i, row.Count, mostPlaces)
+		}
+		if n += row.Count; len(row.Values) != len(p.Facts) {
+			return fmt.Errorf("places.rows[%d]: it has %d values of %d facts", i, len(row.Values), len(p.Facts))
+		}
+	}
+	return nil
+}
+
 // PlaceRow is places with the same values.
 type PlaceRow struct {
 	Count    int      `json:"count"`

@@ -40,18 +40,21 @@ const maxResync = 10_000
 // between them as damaged.
 func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
 	var list []frame
-	tries := 0
+	tries, left := 0, int64(mostText)
 	for at := int64(0); at < size; {
 		end, err := frameEnd(file, at, size)
 		if err == nil {
 			var text int64
-			if text, err = verified(file, at, end); err == nil {
+			if text, err = verified(file, at, end, &left); err == nil {
 				list = append(list, frame{at, end, frameWhole, text})
 				at = end
 				continue
 			}
 		}
-		next, resyncErr := resync(file, at+1, size, &tries)
+		next, resyncErr := resync(file, at+1, size, &tries, &left)
+		if left < 0 {
+			resyncErr = &BoundError{"bytes of text", mostText}
+		}
 		if resyncErr != nil {
 			return nil, resyncErr
 		}
@@ -113,19 +116,23 @@ func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 	return at, nil
 }
 
-// verified decodes a frame, and fails where its checksum is not that of its text. It
-// returns how long that is.
-func verified(file io.ReaderAt, from, to int64) (int64, error) {
+// verified decodes a frame, and fails where its checksum is not that of its text, or that
+// is longer than what is left to decode. It returns how long that is.
+func verified(file io.ReaderAt, from, to int64, left *int64) (int64, error) {
 	zip, err := newDecoder(io.NewSectionReader(file, from, to-from))
 	if err != nil {
 		return 0, err
 	}
 	defer zip.Close()
-	return io.Copy(io.Discard, zip)
+	n, err := io.Copy(io.Discard, io.LimitReader(zip, *left+1))
+	if *left -= n; *left < 0 {
+		err = errors.New("there is too much text")
+	}
+	return n, err
 }
 
 // resync is where the next whole frame begins, size for nowhere.
-func resync(file io.ReaderAt, from, size int64, tries *int) (int64, error) {
+func resync(file io.ReaderAt, from, size int64, tries *int, left *int64) (int64, error) {
 	const step = 64 << 10
 	buf := make([]byte, step+len(frameMagic)-1)
 	for base := from; base < size; base += step {
@@ -139,12 +146,12 @@ func resync(file io.ReaderAt, from, size int64, tries *int) (int64, error) {
 				break
 			}
 			i += k
-			if *tries++; *tries > maxResync {
+			if *tries++; *tries > maxResync || *left < 0 {
 				return size, nil
 			}
 			at := base + int64(i)
 			if end, err := frameEnd(file, at, size); err == nil {
-				if _, err := verified(file, at, end); err == nil {
+				if _, err := verified(file, at, end, left); err == nil {
 					return at, nil
 				}
 			}
@@ -170,11 +177,12 @@ type verifier struct {
 	verified int64   // bytes of the text that are in whole frames
 	text     int64   // bytes that were read
 	rest     Damaged // where the file is in no whole frame
+	within   *bounds // of the whole history, nil for none
 }
 
 // verifierOf is that of a row of frames of which none but the last lacks its end.
 func verifierOf(frames []frame) verifier {
-	var v verifier
+	v := verifier{within: newBounds()}
 	for _, f := range frames {
 		v.verified += f.text
 		if v.rest.To = f.to; f.state == frameWhole {
@@ -202,6 +210,7 @@ func (v *verifier) line(e Event, length int) error {
 // of it, and a Damaged in the place of what is not.
 func readFrames(file *os.File, frames []frame, each func(Event) error) (History, error) {
 	var all History
+	within := newBounds()
 	for _, f := range frames {
 		if f.state == frameDamaged {
 			part := &Damaged{f.from, f.to}
@@ -211,7 +220,7 @@ func readFrames(file *os.File, frames []frame, each func(Event) error) (History,
 			all.Damaged = append(all.Damaged, part.String())
 			continue
 		}
-		h, err := readEvents(io.NewSectionReader(file, f.from, f.to-f.from), verifier{framed: true, verified: f.text, rest: Damaged{f.from, f.to}}, each)
+		h, err := readEvents(io.NewSectionReader(file, f.from, f.to-f.from), verifier{framed: true, verified: f.text, rest: Damaged{f.from, f.to}, within: within}, each)
 		all.Events, all.Unknown, all.Cut = all.Events+h.Events, all.Unknown+h.Unknown, h.Cut
 		all.Damaged = append(all.Damaged, h.Damaged...)
 		if err != nil {

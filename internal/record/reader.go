@@ -125,7 +125,10 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 			other = fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
 			return other
 		}
-		if other = v.line(e, len(line)); other != nil {
+		if other = v.line(e, len(line)); other == nil && v.within != nil {
+			other = v.within.add(e, len(line))
+		}
+		if other != nil {
 			return other
 		}
 		waiting = append(waiting, held{e, v.text})

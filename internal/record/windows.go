@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/parquet-go/parquet-go"
@@ -83,12 +84,42 @@ func (w *WindowWriter) Close() error {
 
 // ReadWindows reads windows.parquet; none are no error.
 func ReadWindows(d Dir) ([]WindowRow, error) {
-	rows, err := parquet.ReadFile[WindowRow](d.Path(WindowsFile))
+	file, _, err := OpenTable(d, WindowsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	rows, err := parquet.ReadFile[WindowRow](d.Path(WindowsFile))
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", WindowsFile, err)
 	}
 	return rows, nil
+}
+
+// mostRows is how many rows a table may have that is read: those of a run with 10
+// million objects.
+const mostRows = 10_000_000
+
+// OpenTable opens one of a run directory's tables, which its user closes. One with more
+// than 10 million rows is not read, however small its file is.
+func OpenTable(d Dir, name string) (*os.File, *parquet.File, error) {
+	file, err := os.Open(d.Path(name))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	info, err := file.Stat()
+	var table *parquet.File
+	if err == nil {
+		table, err = parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	}
+	if err == nil && (table.NumRows() < 0 || table.NumRows() > mostRows) {
+		err = &BoundError{"rows", mostRows}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("read %s: %w", name, err), file.Close())
+	}
+	return file, table, nil
 }

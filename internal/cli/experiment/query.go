@@ -327,7 +327,7 @@ func (f *queryFlags) answerHTTP(ctx context.Context, p *process.Process) error {
 	if err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	server := &http.Server{Handler: metrics.API(metrics.NewEngine(f.store), f.store.Built.From, f.store.Built.To), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: metrics.API(metrics.NewEngine(f.store), f.store.Built.From, f.store.Built.To), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 	if _, err := fmt.Fprintf(p.Stdout, "http://%s answers as a Prometheus does, of %s to %s. Ctrl-C ends it.\n",
 		listener.Addr(), f.store.Built.From.UTC().Format(time.RFC3339), f.store.Built.To.UTC().Format(time.RFC3339)); err != nil {
 		return errors.Join(fmt.Errorf("print the address: %w", err), listener.Close())

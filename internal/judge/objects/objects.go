@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -53,19 +52,11 @@ func ofStep(name string) bool {
 // Read reads objects.parquet, without what the steps tell. Wanted, if not nil,
 // chooses the columns.
 func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
-	file, err := os.Open(dir.Path(record.ObjectsFile))
+	file, table, err := record.OpenTable(dir, record.ObjectsFile)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
+		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
-	}
-	table, err := parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
-	}
 	o := &Table{Rows: int(table.NumRows())}
 	var at []int // in the file
 	for i, path := range table.Schema().Columns() {

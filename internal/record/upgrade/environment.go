@@ -63,6 +63,9 @@ func Environment(dir record.Dir) (*record.Environment, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir.Path(record.EnvironmentFile), err)
 	}
+	if err := e.Places.Check(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir.Path(record.EnvironmentFile), err)
+	}
 	if e.Host == nil {
 		return &e.Environment, nil
 	}
