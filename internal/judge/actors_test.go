@@ -56,7 +56,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 				acts(s, "scheduler", scheduler, 1, 1, false)
 				s.at(11)
 				acts(s, "scheduler", scheduler, 1, 0, true)
-			}, record.EndHeld, slo.Pass, "", scheduler + " for 10 s; 1 pod waits for it",
+			}, record.EndHeld, slo.Pass, "", scheduler + " for 10 s; 1 pod waited for it",
 		},
 		{
 			"what is not known by it is no breach, and says who did nothing",

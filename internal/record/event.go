@@ -451,7 +451,10 @@ type Actor struct {
 // Sentence says it as of a time.
 func (a *Actor) Sentence(at Micros) string {
 	wait := "wait"
-	if a.Waiting == 1 {
+	switch {
+	case a.Over:
+		wait = "waited"
+	case a.Waiting == 1:
 		wait = "waits"
 	}
 	return fmt.Sprintf("%s for %.0f s; %s %s for it", a.Says, (at - a.Since).Seconds(), a.Of.Count(a.Waiting), wait)

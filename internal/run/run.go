@@ -185,6 +185,11 @@ func (p *part) clean(hard context.Context, instance system.Instance, recorder sy
 			p.ended(runErr, false)
 		}
 	}
+	if _, is := errors.AsType[*engine.OutOfReachError](runErr); is {
+		var cancel context.CancelFunc
+		hard, cancel = context.WithTimeoutCause(hard, unansweredClose, runErr)
+		defer cancel()
+	}
 	err := instance.Close(hard)
 	if err == nil {
 		recorder.Emit(&record.Cleanup{Done: true})
@@ -196,6 +201,10 @@ func (p *part) clean(hard context.Context, instance system.Instance, recorder sy
 	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
 	return errors.Join(runErr, err)
 }
+
+// unansweredClose bounds the removal from a target that answers nothing: it may be back,
+// and the next command removes what is left.
+const unansweredClose = 10 * time.Second
 
 func (p *part) ended(err error, final bool) {
 	if p.x.Ended != nil {

@@ -7,6 +7,9 @@ import "plimsoll.dev/plimsoll/internal/record"
 type Silence struct {
 	record.Actor
 	At record.Micros
+	// Doubtful says that the times of the objects alone show it, and not clearly: the
+	// actor may have been slow, and not stopped.
+	Doubtful bool
 }
 
 // Seconds is how long it was.
@@ -26,6 +29,6 @@ func (f *Facts) addActor(t record.Micros, r *record.Actor) {
 		}
 	}
 	if !r.Over && len(f.Silent) < maxTold {
-		f.Silent = append(f.Silent, Silence{*r, t})
+		f.Silent = append(f.Silent, Silence{Actor: *r, At: t})
 	}
 }

@@ -190,6 +190,7 @@ func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 	}
 	c.current = nil
 	f.End, f.Blind = t, c.faults.blind()
+	f.canaries.close(t)
 	if f.head.Ending == "" {
 		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
 	}

@@ -65,6 +65,12 @@ type unit struct {
 // sent is when the object was asked for.
 func (u *unit) sent() record.Micros { return cmp.Or(u.slot.sent, u.zero) }
 
+// Stopped reports whether an actor is known to have done nothing although it was
+// waited for.
+func (f *Facts) Stopped() bool {
+	return slices.ContainsFunc(f.Silent, func(s Silence) bool { return !s.Doubtful })
+}
+
 // Stop is a guard that stopped the load.
 type Stop struct {
 	record.Guard
@@ -138,8 +144,8 @@ func (f *Facts) least(u *unit, milestone int) record.Micros {
 	switch {
 	case l == unreached:
 		return l
-	case u.object.late&(1<<min(milestone, 63)) != 0:
-		return 0
+	case u.object.isLate(milestone):
+		return min(u.earliest(milestone)-u.zero, l)
 	}
 	return max(l-f.canaries.lagAt(u.object.reached(milestone)), 0)
 }

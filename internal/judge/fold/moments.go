@@ -238,14 +238,71 @@ func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
 		least = s.Figure(stats.NewSample(values, n-len(values)))
 		return least, s.Op.Holds(least, s.Within.Seconds())
 	case slo.Achieved:
-		if f.head.Open || f.Achieved == nil {
+		if f.Achieved == nil {
 			return 0, false
+		}
+		if f.head.Open {
+			best := f.mostAchieved()
+			return best, s.Op.Holds(best, s.Percent)
 		}
 		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + latency(u, f.there) }); best != nil {
 			return *best, s.Op.Holds(*best, s.Percent)
 		}
 	}
 	return 0, false
+}
+
+// mostAchieved is the rate of an open step in percent of what was offered if the news
+// of each object was as late as it may have been: whatever may have been there within the
+// hold counts, and so does what is lost.
+func (f Moments) mostAchieved() float64 {
+	from, to := f.held()
+	judged, most := 0, 0
+	for _, s := range f.own {
+		if f.judges(s) {
+			judged++
+		}
+		for _, o := range s.objects {
+			u := unit{slot: s, object: o, zero: s.zeroOf(o)}
+			l := u.latency(f.there)
+			if l != unreached && u.zero+l >= from && u.zero+f.least(&u, f.there) < to {
+				most++
+			}
+		}
+	}
+	for i := range f.units {
+		if f.outcomes[i] == unitLost && f.units[i].own && f.units[i].latency(f.there) == unreached {
+			most++
+		}
+	}
+	return 100 * float64(most) / float64(max(judged, 1))
+}
+
+// Grows reports whether the backlog of an open step grew even if the news of each object
+// was as late as it may have been, and what is lost was there at once.
+func (f Moments) Grows(spec *result.Spec, arrivals int) bool {
+	type key struct {
+		*slot
+		*object
+	}
+	lost := make(map[key]bool)
+	for i := range f.units {
+		if u := &f.units[i]; u.own && f.outcomes[i] == unitLost {
+			lost[key{u.slot, u.object}] = true
+		}
+	}
+	b := backlogOf(spec, f.Facts, arrivals, func(s *slot, o *object) record.Micros {
+		u := unit{slot: s, object: o, zero: s.zeroOf(o)}
+		switch l := f.least(&u, f.there); {
+		case lost[key{s, o}]:
+			return u.zero
+		case l == unreached:
+			return Never
+		default:
+			return u.zero + l
+		}
+	})
+	return b != nil && b.Growing
 }
 
 // MostLag is how late the news of the step came at most, in seconds.

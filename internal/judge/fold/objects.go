@@ -62,8 +62,10 @@ type object struct {
 	node  int32           // index into nodeName, -1 unknown
 	// labels are its values of the labels that times are grouped by.
 	labels []string
-	late   uint64 // milestones that a list showed: bit i for the one of index i
-	there  bool   // at the arrival milestone, and not fallen from it since
+	late   uint64          // milestones whose news came late: bit i for the one of index i
+	stamp  []int64         // the server's own time of each milestone in seconds since 1970, 0 for none
+	early  []record.Micros // of milestones whose news came late: when they were reached at the earliest; nil is not known
+	there  bool            // at the arrival milestone, and not fallen from it since
 	gone   bool
 	// failed says that it will never be ready.
 	failed bool
@@ -392,7 +394,13 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 		}
 	}
 	if r.Late {
-		o.late |= 1 << min(i, 63)
+		o.setLate(i)
+	}
+	if r.Stamp != 0 && o.at[i] == e.T {
+		for len(o.stamp) <= i {
+			o.stamp = append(o.stamp, 0)
+		}
+		o.stamp[i] = r.Stamp
 	}
 	switch i {
 	case c.milestones.there:
@@ -437,6 +445,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 func (c *objects) end(f *Facts) {
 	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
 	f.nodeName = c.nodeName
+	dateByServer(c.own, c.created, len(f.head.Missed) > 0 || f.canaries.unseen > 0)
 	f.units = make([]unit, 0, len(f.place))
 	if emptied := func(s *slot) bool { return s.released && s.step != f.head.ID }; slices.ContainsFunc(f.place, emptied) {
 		f.place = slices.DeleteFunc(slices.Clone(f.place), func(s *slot) bool {

@@ -75,8 +75,9 @@ func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *floa
 }
 
 // backlogOf is the backlog over the hold of an open step, nil where the hold was
-// not made whole.
-func backlogOf(spec *result.Spec, f *Facts, arrivals int) *result.Backlog {
+// not made whole. ThereAt says when an object was there, or Never; the object is nil
+// where no news of it came.
+func backlogOf(spec *result.Spec, f *Facts, arrivals int, thereAt func(*slot, *object) record.Micros) *result.Backlog {
 	from, to := f.held()
 	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
 		return nil
@@ -86,9 +87,14 @@ func backlogOf(spec *result.Spec, f *Facts, arrivals int) *result.Backlog {
 		if s.outcome == record.SlotFailed || s.outcome == record.SlotDropped {
 			continue
 		}
-		changes = append(changes, stream.Change{At: s.intended, By: max(s.units, len(s.objects))})
-		for _, o := range s.objects {
-			if t := o.reached(f.there); t != Never {
+		n := max(s.units, len(s.objects))
+		changes = append(changes, stream.Change{At: s.intended, By: n})
+		for i := range n {
+			var o *object
+			if i < len(s.objects) {
+				o = s.objects[i]
+			}
+			if t := thereAt(s, o); t != Never {
 				changes = append(changes, stream.Change{At: max(t, s.intended), By: -1})
 			}
 		}

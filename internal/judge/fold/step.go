@@ -55,7 +55,12 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f, s.Arrivals)
-		s.Backlog = backlogOf(spec, f, s.Arrivals.Judged)
+		s.Backlog = backlogOf(spec, f, s.Arrivals.Judged, func(_ *slot, o *object) record.Micros {
+			if o == nil {
+				return Never
+			}
+			return o.reached(f.there)
+		})
 	} else {
 		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f, func(u *unit) record.Micros { return u.object.reached(f.there) })
 	}
@@ -75,6 +80,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	}
 	s.EffectiveLevel = effective(f, s, f.outcomes)
 	f.Stood = f.standstills()
+	f.Silent = append(f.Silent, f.stillness()...)
 	if spec.Arms != nil {
 		s.Parts = partsOf(f, f.Samples)
 		s.Params = spec.Arms.Params[s.Arm]

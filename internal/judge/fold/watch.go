@@ -15,7 +15,9 @@ type canaries struct {
 	unseen int
 	list   []record.Canary   // of changes that were made, thinned where there are too many
 	seen   map[string][]news // by watch, in order
-	gaps   []record.Fault    // that are over
+	// lost are, by watch, when the changes were answered whose news never came.
+	lost map[string][]record.Micros
+	gaps []record.Fault // that are over
 }
 
 // news is a change that was seen, and how long after its reply: a server that is slow
@@ -31,6 +33,10 @@ func (c *canaries) add(r *record.Canary) {
 	}
 	if r.Seen == 0 {
 		c.unseen++
+		if c.lost == nil {
+			c.lost = make(map[string][]record.Micros)
+		}
+		c.lost[r.Of] = append(c.lost[r.Of], max(r.Replied, r.Sent))
 		return
 	}
 	c.lags = append(c.lags, (r.Seen - r.Sent).Seconds())
@@ -44,6 +50,26 @@ func (c *canaries) add(r *record.Canary) {
 		return
 	}
 	c.seen[r.Of] = append(list, n)
+}
+
+// close ends what is collected, at the end of a step: where news of changes never came,
+// all other news of their watch may be as late, until some came again.
+func (c *canaries) close(end record.Micros) {
+	for of, lost := range c.lost {
+		for len(lost) > 0 {
+			from := slices.Min(lost)
+			gap := record.Fault{From: from, To: max(end, from)}
+			for _, n := range c.seen[of] {
+				if n.at >= gap.From {
+					gap.To = n.at
+					break
+				}
+			}
+			c.gaps = append(c.gaps, gap)
+			lost = slices.DeleteFunc(lost, func(t record.Micros) bool { return t <= gap.To })
+		}
+	}
+	c.lost = nil
 }
 
 // afterGap is how long after a gap in the news that of the gap comes.

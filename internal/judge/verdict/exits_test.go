@@ -257,6 +257,51 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
 			s.canary(1, 9)
 		}, want: slo.Inconclusive, says: "the news of objects was late, by 8.995s at most, which explains as much"},
+		{why: "late news explains a rate by schedule that was not achieved", goal: "achieved >= 95%", step: byRate, tell: func(s *story) {
+			s.arrivals(0, func(int) float64 { return 8.3 })
+			for sent := range 11 {
+				s.canary(float64(sent), 8.2)
+			}
+		}, want: slo.Inconclusive, says: "achieved >= 95%: it was 17%; the news of objects was late, by 8.195s at most"},
+		{why: "news in time does not", goal: "achieved >= 95%", step: byRate, tell: func(s *story) {
+			s.arrivals(0, func(int) float64 { return 8.3 })
+			for sent := range 19 {
+				s.canary(float64(sent), 0.01)
+			}
+		}, want: slo.Breached, says: "achieved >= 95%: it was 17%"},
+		{why: "the server's time says that an object whose news was lost may have been in time", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
+			s.lostNews(1700000000)
+			s.at(18).put(&record.Corrected{Watch: "pods", Missed: 4})
+		}, want: slo.Inconclusive, says: "all Ready within 5s: 4 of 100 did not reach it; the news of objects was late"},
+		{why: "where no news was lost the node was slow to say so", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
+			s.lostNews(1700000000)
+		}, want: slo.Breached, says: "all Ready within 5s: 4 of 100 did not reach it"},
+		{why: "without the server's time it was late", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
+			s.lostNews(0)
+			s.at(18).put(&record.Corrected{Watch: "pods", Missed: 4})
+		}, want: slo.Breached, says: "all Ready within 5s: 4 of 100 did not reach it"},
+		{why: "a list showed late what the server says was in time", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
+			s.lostNews(1700000000)
+			s.at(1).asked("listed")
+			s.news("listed: Created Scheduled")
+			s.at(15).put(&record.Object{Object: "ns/listed", Milestone: "Ready", Stamp: 1700000001, Late: true})
+		}, want: slo.Breached, says: "all Ready within 5s: 4 of 101 did not reach it"},
+		{why: "nodes that stood still and went on are named first", goal: "Ready p99 <= 5s", step: byRate, tell: func(s *story) {
+			s.stillNodes(2, 9, 0.2)
+		}, want: slo.Breached, says: "nothing came from the nodes for 7 s; 72 pods waited for it; Ready p99 <= 5s: it was 7.05s", binds: "nothing came from the nodes"},
+		{why: "nodes that are always as slow are not", goal: "Ready p99 <= 5s", step: byRate, tell: func(s *story) {
+			s.stillNodes(0, 0, 8)
+		}, want: slo.Breached, says: "Ready p99 <= 5s: it was", never: "nothing came from"},
+		{why: "whoever does nothing is named however busy the machine is", goal: "all Ready", tell: func(s *story) {
+			s.asked("a b")
+			s.wakes(100, 20)
+			s.at(8).put(&record.Actor{Actor: "controller manager", Says: "the controller manager has not acted", Since: 2e6, Waiting: 2, Of: record.Noun{One: "pod", Many: "pods"}})
+		}, end: record.EndStalled, want: slo.Breached, says: "the controller manager has not acted for 6 s; 2 pods wait for it; all Ready: 2 of 2"},
+		{why: "and a step that held while it was stays invalid on a busy machine", goal: "all Ready", tell: func(s *story) {
+			s.made("a b", 1)
+			s.wakes(100, 20)
+			s.at(8).put(&record.Actor{Actor: "scheduler", Says: "no scheduler has acted", Since: 2e6, Waiting: 2, Of: record.Noun{One: "pod", Many: "pods"}})
+		}, want: slo.Invalid, says: "plimsoll itself was short of CPU"},
 		{why: "a backlog that wavers is not decided", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, wavering)
 		}, want: slo.Inconclusive, says: "whether the backlog grows is not decided in a hold of 10s: by "},

@@ -38,16 +38,25 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	if stream && (own == "" || v.spec.Arms == nil) {
 		void = v.allLeftOut()
 	}
-	if void != "" && c.Ending != record.EndInterrupted {
+	if c.Ending == record.EndInterrupted {
+		void = ""
+	}
+	if void != "" && !f.Stopped() {
 		return slo.Invalid, void
 	}
 	on := v.objectives(g)
+	// Whoever did nothing although it was waited for is the reason for what is missing,
+	// however busy the machine was.
+	stopped := f.Stopped() && len(on.broken) > 0
+	if void != "" && !stopped {
+		return slo.Invalid, void
+	}
 	bound := c.Bottleneck.Bound()
 	if bound == nil || bound.Generator || bound.Slow {
 		own = cmp.Or(own, f.OwnBound(c.Arrivals, g)) // nothing of the target was used up
 	}
 	switch {
-	case len(on.broken) > 0 && stream && on.sure:
+	case stopped, len(on.broken) > 0 && stream && on.sure:
 		// What was refused, or never came, is no matter of delay.
 	case len(on.broken) > 0 && bound != nil && bound.Generator:
 		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
@@ -64,7 +73,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	case f.Places.Taken && len(f.Guards) == 0:
 		c.takeBack(g.Name)
 		return slo.Inconclusive, places
-	case len(on.broken) > 0 && on.taken != nil && !on.certain && len(f.Silent) == 0:
+	case len(on.broken) > 0 && on.taken != nil && !on.certain && !stopped:
 		return slo.Invalid, on.taken.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
 	case len(on.broken) > 0:
 		what := strings.Join(on.broken, "; ")
@@ -201,10 +210,9 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 func (v *verdicts) backlog(g slo.Goal, on *breaks) {
 	b := v.step.Backlog
 	x, grew := notSteady(b)
-	lag := v.f.Moments().MostLag()
 	switch {
-	case grew && v.f.Stream == nil && v.step.Level*lag > b.Means[len(b.Means)-1]-b.Means[0]:
-		on.open = append(on.open, fmt.Sprintf("%s; the news of objects was late, by %s at most, which explains as much", x.What, result.DurationText(lag, 0)))
+	case grew && v.f.Stream == nil && !v.f.Moments().Grows(v.spec, v.step.Arrivals.Judged):
+		on.open = append(on.open, x.What+v.lateNews()+", which explains as much")
 	case grew:
 		x.At = v.f.End
 		on.broken, on.late = append(on.broken, x.What), cmp.Or(on.late, v.tooLate())
@@ -216,16 +224,22 @@ func (v *verdicts) backlog(g slo.Goal, on *breaks) {
 	}
 }
 
+// lateNews says how late the news of objects came.
+func (v *verdicts) lateNews() string {
+	text := "; the news of objects was late"
+	if lag := v.f.Moments().MostLag(); lag > 0 {
+		text += ", by " + result.DurationText(lag, 0) + " at most"
+	}
+	return text
+}
+
 // late reports whether the lag of the news explains a breach, and says so.
 func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
 	least, explained := v.f.Moments().Explained(s)
 	if !explained {
 		return "", false
 	}
-	text := o.what + "; the news of objects was late"
-	if lag := v.f.Moments().MostLag(); lag > 0 {
-		text += ", by " + result.DurationText(lag, 0) + " at most"
-	}
+	text := o.what + v.lateNews()
 	if (s.Form == slo.Quantile || s.Form == slo.Mean) && o.value != nil {
 		text += fmt.Sprintf(": it was between %s and %s", result.DurationText(least, s.Within), result.DurationText(*o.value, s.Within))
 	}

@@ -40,6 +40,9 @@ func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *J
 	v.leaveOut()
 	for i, g := range spec.Goals {
 		verdict, why := v.goal(g)
+		if verdict == slo.Inconclusive && f.Stopped() {
+			why = f.Silent[0].String() + "; " + why
+		}
 		s.Goals[g.Name] = verdict
 		if i == 0 {
 			s.Verdict, s.VerdictWhy = verdict, why

@@ -98,6 +98,8 @@ func (s *story) put(body record.Body) {
 		s.collector.AddStep(e, body)
 	case *record.Fault:
 		s.collector.AddFault(body)
+	case *record.Corrected:
+		s.collector.AddCorrected(body)
 	default:
 		s.collector.Add(e)
 	}
@@ -206,6 +208,45 @@ func (s *story) arrivals(late float64, took func(i int) float64, changes ...func
 			}
 		})
 		s.at(due + took(i)).news(name + ": Created Scheduled Ready")
+	}
+}
+
+// lostNews are 100 arrivals of a schedule that were Ready after 0.2 s by the server's own
+// clock, of which the news of one in 25 was lost: a later message at 17 s told of it. The
+// clock's zero is the base, 0 for a server that gives no times.
+func (s *story) lostNews(base int64) {
+	s.at(0).put(&record.StepEvent{Phase: record.PhaseReached})
+	for i := range 100 {
+		due := 0.05 + float64(i)*0.095
+		name := "arrival" + strings.Repeat("x", i)
+		s.at(due).asked(name)
+		s.news(name + ": Created Scheduled")
+		ready := due + 0.2
+		stamp := base + int64(ready)
+		if base == 0 {
+			stamp = 0
+		}
+		if i%25 == 7 {
+			ready = 17
+		}
+		s.at(ready).put(&record.Object{Object: "ns/" + name, Milestone: "Ready", Stamp: stamp})
+	}
+}
+
+// stillNodes are 100 arrivals of a schedule, whose nodes make nothing Ready from one
+// moment to another, and else take so many seconds.
+func (s *story) stillNodes(from, to, took float64) {
+	s.at(0).put(&record.StepEvent{Phase: record.PhaseReached})
+	for i := range 100 {
+		due := 0.05 + float64(i)/10
+		name := "arrival" + strings.Repeat("x", i)
+		s.at(due).asked(name)
+		s.news(name + ": Created Scheduled")
+		ready := due + took
+		if ready > from && ready < to {
+			ready = to
+		}
+		s.at(ready).news(name + ": Ready")
 	}
 }
 

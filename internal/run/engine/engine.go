@@ -96,8 +96,19 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 		Places: load.Spread.Places, Others: load.Spread.Others,
 	})
 	ending, message := r.execute(ctx)
-	return ending, r.finish(ctx, ending, message)
+	err = r.finish(ctx, ending, message)
+	if err == nil && r.unanswered {
+		err = &OutOfReachError{message}
+	}
+	return ending, err
 }
+
+// OutOfReachError ends a run whose target answers nothing any more: the step that found
+// it out is on record and judged, and neither a next step nor a removal would get through.
+type OutOfReachError struct{ What string }
+
+// Error implements error.
+func (e *OutOfReachError) Error() string { return e.What }
 
 // run is one step under way.
 type run struct {

@@ -487,7 +487,8 @@ func TestATargetThatAnswersNothing(t *testing.T) {
 		begin := time.Now()
 		ending, err := tr.Run(context.Background(), whole(50))
 		end := tr.sink.events[len(tr.sink.events)-1].Body.(*record.StepEvent)
-		if took := time.Since(begin); err != nil || ending != record.EndStalled || end.Message != "the API server has not answered" || took > 29*time.Second {
+		out, is := errors.AsType[*OutOfReachError](err)
+		if took := time.Since(begin); !is || out.What != end.Message || ending != record.EndStalled || end.Message != "the API server has not answered" || took > 29*time.Second {
 			t.Errorf("%s after %v: %q, %v", ending, took, end.Message, err)
 		}
 		unknown := 0

@@ -236,18 +236,19 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 		}
 		t.reach(now, m, o, bitCreated, late)
 	}
-	if change == Gone {
-		t.gone(now, m.Name, o, false)
-		return
-	}
 	had := o.has(t.course.There)
 	for bit := bitCreated + 1; bit < len(t.course.Names); bit++ {
 		if m.Reached&(1<<bit) != 0 {
-			t.reach(now, m, o, bit, late)
+			// Its last state shows what it had reached where the news of that was lost.
+			t.reach(now, m, o, bit, late || change == Gone)
 			if bit == t.course.Placed {
 				o.place = m.Place
 			}
 		}
+	}
+	if change == Gone {
+		t.gone(now, m.Name, o, false)
+		return
 	}
 	t.updateStanding(now, m, o, !had && o.has(t.course.There))
 }

@@ -1,0 +1,96 @@
+package fold
+
+import "plimsoll.dev/plimsoll/internal/record"
+
+const (
+	// stampResolution is that of a server's own times, which are whole seconds.
+	stampResolution = record.Micros(1e6)
+	// lateNews is how much later than other news of its kind an object's news comes at
+	// least that counts as late by the server's own times.
+	lateNews = 2 * stampResolution
+	// fewStamps are too few to know a server's clock to less than a second.
+	fewStamps = 20
+)
+
+// serverClock is whose clock a milestone's stamp is of: each node may have its own.
+type serverClock struct {
+	milestone int
+	node      int32
+}
+
+// offset is how far the news of a clock's stamps comes after them at the least: the
+// difference of the two clocks, and how long the quickest news took.
+type offset struct {
+	least record.Micros
+	n     int
+}
+
+// dateByServer dates the milestones whose news came late by the server's own times, to
+// their resolution. What a list showed was reached within the second of its stamp: the
+// object's time becomes the end of that second, and early its begin. Where news of the
+// step was lost, a message may also tell of what an earlier one should have: if it came
+// more than lateNews later after its stamp than the quickest news of the same clock,
+// early is known of it as well, and its time stays. Without lost news such a time is the
+// target's: a node may know that a pod is ready long before it can say so. Where no news
+// of a clock came in time nothing changes.
+func dateByServer(own []*slot, created int, lost bool) {
+	clocks := make(map[serverClock]offset)
+	each := func(do func(o *object, m int, clock serverClock, after record.Micros)) {
+		for _, s := range own {
+			for _, o := range s.objects {
+				for m, stamp := range o.stamp {
+					if stamp != 0 && o.reached(m) != Never {
+						do(o, m, serverClock{m, o.node}, o.reached(m)-record.Micros(stamp*1e6))
+					}
+				}
+			}
+		}
+	}
+	each(func(o *object, m int, clock serverClock, after record.Micros) {
+		if o.isLate(m) {
+			return
+		}
+		x, known := clocks[clock]
+		if !known || after < x.least {
+			x.least = after
+		}
+		x.n++
+		clocks[clock] = x
+	})
+	each(func(o *object, m int, clock serverClock, after record.Micros) {
+		x := clocks[clock]
+		listed := o.isLate(m)
+		if x.n == 0 || !listed && !(lost && after-x.least > lateNews) {
+			return
+		}
+		from := o.at[m] - after + x.least
+		if listed {
+			o.at[m] = min(o.at[m], from+stampResolution)
+		}
+		if x.n < fewStamps {
+			from -= stampResolution
+		}
+		o.setLate(m)
+		for len(o.early) < len(o.stamp) {
+			o.early = append(o.early, Never)
+		}
+		o.early[m] = from
+		if m == created {
+			o.first = min(o.first, o.at[m])
+		}
+	})
+}
+
+// isLate reports whether the news of a milestone came late.
+func (o *object) isLate(milestone int) bool { return o.late&(1<<min(milestone, 63)) != 0 }
+
+func (o *object) setLate(milestone int) { o.late |= 1 << min(milestone, 63) }
+
+// earliest is when a milestone that was reached, and whose news came late, was reached
+// at the earliest: at the object's time zero where nothing is known.
+func (u *unit) earliest(milestone int) record.Micros {
+	if early := u.object.early; milestone < len(early) && early[milestone] != Never {
+		return max(early[milestone], u.zero)
+	}
+	return u.zero
+}
