@@ -60,7 +60,7 @@ func runComponent(p *process.Process, name string, args []string) int {
 
 func execute(p *process.Process) int {
 	p.Animate()
-	defer p.Guard()()
+	shown := p.Guard()
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
@@ -91,7 +91,12 @@ func execute(p *process.Process) int {
 			p.Logf("hint: %s\n", hint)
 		}
 	}
-	if signal := stop.First(); signal != nil {
+	shown()
+	signal := stop.First()
+	if signal == nil && p.Unread() {
+		signal = syscall.SIGPIPE // it may not have come through yet
+	}
+	if signal != nil {
 		return process.CodeOf(signal)
 	}
 	return code

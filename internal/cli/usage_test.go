@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -458,6 +459,29 @@ func TestADryRunDoesNothing(t *testing.T) {
 		}
 		if got := e2e.Command(t, nil, append(c.args, "--dry-run", "-o", "json")...); got.Code != 0 || !json.Valid([]byte(got.Stdout)) {
 			t.Errorf("%v: -o json: exit code %d: %s", c.args, got.Code, got.Stdout)
+		}
+	}
+}
+
+// A command whose output is read no more has one exit code, however soon it ends.
+func TestAClosedPipeHasOneExitCode(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"workloads", "list"}, {"nosuch"}, {"version", "-o", "json"}, {"lint", "/nonexistent"}} {
+		for range 50 {
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			read.Close()
+			signals := make(chan os.Signal, 4)
+			p := process.Process{Args: args, Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: write, Signals: signals}
+			p.Stderr = write
+			p.WatchPipes(signals)
+			if code := cli.Main(p); code != process.CodeOf(syscall.SIGPIPE) {
+				t.Errorf("%v: exit code %d", args, code)
+				break
+			}
+			write.Close()
 		}
 	}
 }

@@ -70,6 +70,25 @@ func CreateDir(path string) (Dir, error) {
 	return Dir(path), nil
 }
 
+// NewDir makes a run directory that nothing else uses: at the path, or where that exists,
+// at the first of path-2, path-3 and so on that does not.
+func NewDir(path string) (Dir, error) {
+	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
+		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	at := path
+	for n := 2; ; n++ {
+		err := os.Mkdir(at, DirMode)
+		if err == nil {
+			return Dir(at), nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("create run directory: %w", err)
+		}
+		at = fmt.Sprintf("%s-%d", path, n)
+	}
+}
+
 // IsGrid reports whether a directory is that of a grid: an experiment whose
 // cells have run directories of their own below it, and not where a link leads.
 func IsGrid(path string) bool {

@@ -351,7 +351,7 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 		}
 		return j.Past.dir, func() {}, nil
 	}
-	dir, err = record.CreateDir(NewPath(j.Out, j.Plan.Name, j.Now()))
+	dir, err = NewDir(j.Out, j.Plan.Name, j.Now())
 	if errors.Is(err, os.ErrExist) {
 		return "", nil, system.Mistakef("give another --out", "%w", err)
 	}
@@ -380,10 +380,11 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 // 255, with the time before it.
 const longestName = 200
 
-// NewPath is where the record of a run lies that begins now: out, unless that is "".
-func NewPath(out, name string, now time.Time) string {
+// NewDir makes the directory of a run that begins now: out, or with "" one by the time
+// and the run's name, which no other run has.
+func NewDir(out, name string, now time.Time) (record.Dir, error) {
 	if out != "" {
-		return out
+		return record.CreateDir(out)
 	}
 	name = strings.Map(func(c rune) rune {
 		if c == '/' || c == filepath.Separator || c == ' ' {
@@ -392,7 +393,7 @@ func NewPath(out, name string, now time.Time) string {
 		return c
 	}, name)
 	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "")
-	return filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name)
+	return record.NewDir(filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name))
 }
 
 // opener makes the target of a run.

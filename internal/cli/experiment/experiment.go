@@ -545,6 +545,7 @@ func (r *runner) show(f *experimentFlags) error {
 			shown, shownCode = true, result.ExitCode
 			showErr = showResult(p, *result, string(dir), f.output, f.explain)
 			r.page(dir, f.output != "json")
+			r.hasTold()
 			if f.ended != nil {
 				f.ended.result, f.ended.err = result, err
 			}
@@ -577,6 +578,7 @@ func (r *runner) show(f *experimentFlags) error {
 	if hint := process.HintOf(err); hint != "" && process.ExitCode(err) == process.ExitUsage {
 		p.Logf("hint: %s\n", hint)
 	} else if err != nil {
+		r.stop.Continues.Store(nil) // it is said
 		p.Logf("hint: '%s' continues it\n", r.resumeCommand(dir))
 	}
 	if showErr != nil {

@@ -39,7 +39,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	dir := record.Dir(r.out)
 	if r.plan.AsRun == nil { // it is not resumed
 		var err error
-		if dir, err = record.CreateDir(run.NewPath(r.out, r.plan.Name, r.p.Now())); errors.Is(err, fs.ErrExist) {
+		if dir, err = run.NewDir(r.out, r.plan.Name, r.p.Now()); errors.Is(err, fs.ErrExist) {
 			return process.Usagef("give another --out", "%w", err)
 		} else if err != nil {
 			return err
@@ -70,6 +70,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		return err
 	}
 	defer lock.Close()
+	defer r.continues(dir)()
 	g := &grid{runner: r, dir: dir, cells: r.plan.Cells(), failed: make(map[string]error)}
 	runErr := g.visitAll()
 	if !g.begun() {
@@ -158,7 +159,7 @@ func (g *grid) visitAll() error {
 func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	path := g.dir.Path(filepath.Join(record.CellsDir, cellDir(c.Name)))
 	r := *g.runner
-	r.asked = nil
+	r.asked, r.ofGrid = nil, true
 	levels := len(g.plan.Axis.Levels)
 	r.steps = levels * (round + 1)
 	if dir, err := g.dir.OpenCell(cellDir(c.Name)); err == nil {

@@ -73,6 +73,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 	p.Logf("%s\n", whereItGoesOn(path, past))
 	r.under(p, stop, f)
 	r.past = past
+	defer r.continues(dir)()
 	return r.show(f)
 }
 

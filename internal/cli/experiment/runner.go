@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -46,6 +47,10 @@ type runner struct {
 	steps int
 	// past is the run that goes on, nil for one that begins.
 	past *run.Past
+	// tells notes that what was found was said, nil before the first step; ofGrid says
+	// that a grid says it.
+	tells  func()
+	ofGrid bool
 	documented
 }
 
@@ -99,9 +104,18 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	if err != nil {
 		return "", nil, err
 	}
-	keep, err := r.keep(request.UUID)
+	documents, err := r.keep(request.UUID)
 	if err != nil {
 		return "", nil, err
+	}
+	keep := func(dir record.Dir) error {
+		if !r.ofGrid {
+			r.continues(dir)
+		}
+		if documents == nil {
+			return nil
+		}
+		return documents(dir)
 	}
 	show := &screen.Display{
 		Console: &r.p.Console, Quiet: r.quiet, Soft: r.stop.Soft, Guards: r.guards,
@@ -112,7 +126,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	show.Start()
 	job := run.Job{
 		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out, Keep: keep,
-		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
+		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: &beginning{show, r.stop, r},
 		Access: r.access,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)
@@ -129,6 +143,36 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 		err = process.Usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
 	}
 	return dir, result, err
+}
+
+// beginning is an observer of a run that notes when there is something to say at its
+// end.
+type beginning struct {
+	*screen.Display
+	stop *process.Interrupts
+	r    *runner
+}
+
+// Chose implements run.Observer.
+func (b *beginning) Chose(next design.Next, ahead [][]design.Next) {
+	if b.r.tells == nil {
+		b.r.tells = b.stop.Tells()
+	}
+	b.Display.Chose(next, ahead)
+}
+
+// continues notes how a run goes on whose process ends at once, until done is called.
+func (r *runner) continues(dir record.Dir) (done func()) {
+	command := r.resumeCommand(dir)
+	r.stop.Continues.Store(&command)
+	return func() { r.stop.Continues.Store(nil) }
+}
+
+// hasTold notes that what a run found was said.
+func (r *runner) hasTold() {
+	if r.tells != nil {
+		r.tells()
+	}
 }
 
 // agree asks whether a system that is not ours may be loaded.

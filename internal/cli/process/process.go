@@ -15,7 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -56,6 +56,8 @@ type Process struct {
 	// go first on the processors.
 	Used   func() (record.Reading, error)
 	Prefer func(exact bool) (how string, undo func())
+
+	unread *atomic.Bool // see WatchPipes
 }
 
 // OSProcess is the process that the program really runs in.
@@ -66,8 +68,8 @@ func OSProcess(components map[string]Component) Process {
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	var stdout, stderr io.Writer = os.Stdout, os.Stderr
-	if len(os.Args) < 2 || os.Args[1] != ComponentCommand {
+	guarded := len(os.Args) < 2 || os.Args[1] != ComponentCommand
+	if guarded {
 		// A component outlives the terminal of the command that started it, and
 		// so does what nohup has started.
 		if !signal.Ignored(syscall.SIGHUP) {
@@ -77,20 +79,18 @@ func OSProcess(components map[string]Component) Process {
 		// it has made. The signal itself tells nothing: it also comes of a
 		// connection that was closed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-		closed := sync.OnceFunc(func() { signals <- syscall.SIGPIPE })
-		stdout, stderr = &pipe{os.Stdout, closed}, &pipe{os.Stderr, closed}
 	}
-	return Process{
+	p := Process{
 		Args:           os.Args[1:],
 		Executable:     executable,
 		Env:            os.Getenv,
 		Stdin:          os.Stdin,
-		Stdout:         stdout,
+		Stdout:         os.Stdout,
 		Signals:        signals,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Console: screen.Console{
-			Stderr:         stderr,
+			Stderr:         os.Stderr,
 			StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 			Width:          func() int { width, _ := terminalSize(); return width },
 			Height:         func() int { _, height := terminalSize(); return height },
@@ -104,7 +104,26 @@ func OSProcess(components map[string]Component) Process {
 		},
 		Prefer: cpu.Prefer,
 	}
+	if guarded {
+		p.WatchPipes(signals)
+	}
+	return p
 }
+
+// WatchPipes has the process end as by SIGPIPE, once, where what it prints is read no
+// more.
+func (p *Process) WatchPipes(signals chan<- os.Signal) {
+	p.unread = new(atomic.Bool)
+	closed := func() {
+		if p.unread.CompareAndSwap(false, true) {
+			signals <- syscall.SIGPIPE
+		}
+	}
+	p.Stdout, p.Stderr = &pipe{p.Stdout, closed}, &pipe{p.Stderr, closed}
+}
+
+// Unread reports whether something that was printed was read no more.
+func (p *Process) Unread() bool { return p.unread != nil && p.unread.Load() }
 
 // pipe tells when what it writes is read no more.
 type pipe struct {
