@@ -86,6 +86,8 @@ const (
 	KindWindow EventKind = "window"
 	// KindRequest is of one request of a stream, out of many.
 	KindRequest EventKind = "request"
+	// KindTrial is of how much a stream came to with another number of requests under way.
+	KindTrial EventKind = "trial"
 	// KindPlace is of the places that a level is an average over.
 	KindPlace EventKind = "place"
 	// KindFile is of a file that the run wrote beside its history.
@@ -405,6 +407,17 @@ type Answer struct {
 	Why string `json:"why,omitempty"`
 }
 
+// Trial is what a target answers with so many requests under way, each sent as soon as
+// the one before it is answered: tried after a hold in which requests waited for a place
+// among those that the load has under way at most. There is one with fewer, then one with
+// as many.
+type Trial struct {
+	Places   int     `json:"places"` // requests under way
+	Seconds  float64 `json:"seconds"`
+	Answered int     `json:"answered"`         // in these, as they should be
+	Failed   int     `json:"failed,omitempty"` // otherwise
+}
+
 // Request is one request of a stream that is on record by itself, besides being
 // counted in its window: one of the slowest, or one that failed.
 type Request struct {
@@ -564,6 +577,7 @@ func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
 func (*Window) Kind() EventKind    { return KindWindow }
 func (*Request) Kind() EventKind   { return KindRequest }
+func (*Trial) Kind() EventKind     { return KindTrial }
 func (*Cleanup) Kind() EventKind   { return KindCleanup }
 func (*Place) Kind() EventKind     { return KindPlace }
 func (*Actor) Kind() EventKind     { return KindActor }
@@ -625,6 +639,8 @@ func newBody(k EventKind) Body {
 		return new(Window)
 	case KindRequest:
 		return new(Request)
+	case KindTrial:
+		return new(Trial)
 	}
 	return nil
 }

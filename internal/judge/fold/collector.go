@@ -116,6 +116,10 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 		if f.head.ID == e.Step && f.Stream != nil {
 			f.Stream.Recorded = append(f.Stream.Recorded, body)
 		}
+	case *record.Trial:
+		if f.head.ID == e.Step && f.Stream != nil && len(f.Stream.Trials) < maxTold {
+			f.Stream.Trials = append(f.Stream.Trials, body)
+		}
 	case *record.Reading:
 		f.readings.Add(e.T, body)
 	case *record.Canary:

@@ -105,6 +105,14 @@ func (f *Facts) OwnBound(a *result.Arrivals, goal slo.Goal) string {
 	return f.Stream.OwnBound(a, goal, f.head.Open)
 }
 
+// Tried is [stream.Stream.Tried], where the load was a stream.
+func (f *Facts) Tried() (found stream.Places, says string) {
+	if f.Stream == nil {
+		return stream.PlacesUnknown, ""
+	}
+	return f.Stream.Tried()
+}
+
 // since is when a count over the windows of the step's stream first came to n, the
 // end of the step if it never did, and the whole count.
 func (f *Facts) since(n int, count func(w *stream.Window) int) (at record.Micros, all int) {

@@ -27,6 +27,7 @@ type Stream struct {
 	WarmUp   int                   // requests that are not judged
 	Account  result.StreamRequests // of those that are
 	Recorded []*record.Request     // single requests on record
+	Trials   []*record.Trial       // after the hold, with fewer places and with as many
 	Err      error                 // a histogram that could not be read
 
 	// What follows once the step is over, by [Stream.FindStalls].
@@ -303,14 +304,54 @@ func (s *Stream) Answered(open bool) (n int, bytes int64) {
 	return n, bytes
 }
 
+// Places says whether more places for requests under way would have raised the rate, by a
+// trial after the hold.
+type Places string
+
+// What a trial found. Where there was none it is not known.
+const (
+	PlacesUnknown Places = ""
+	PlacesEnough  Places = "enough" // the target answers at the rate of the schedule: they waited at times only
+	PlacesUseless Places = "no use" // the target answers at a lower rate, and with fewer places at the same
+	PlacesTooFew  Places = "too few"
+)
+
+const (
+	// fullRate is the part of the schedule's rate that is taken for all of it.
+	fullRate = 0.98
+	// usefulGain is the part by which a third more places must have raised the rate for
+	// more of them to be of use; each place would by itself raise it by a third.
+	usefulGain = 0.1
+)
+
+// Tried is what the trial after the hold found, and says by which rates; "" where there
+// was none.
+func (s *Stream) Tried() (found Places, says string) {
+	if len(s.Trials) != 2 || s.hold <= 0 {
+		return PlacesUnknown, ""
+	}
+	rateOf := func(x *record.Trial) float64 { return float64(x.Answered) / x.Seconds }
+	fewer, all := rateOf(s.Trials[0]), rateOf(s.Trials[1])
+	says = fmt.Sprintf("with %d requests under way %.4g a second were answered, and %.4g with %d", s.Trials[0].Places, fewer, all, s.Trials[1].Places)
+	switch {
+	case max(fewer, all) >= fullRate*float64(s.Account.Intended)/s.hold.Seconds():
+		return PlacesEnough, says
+	case all > (1+usefulGain)*fewer:
+		return PlacesTooFew, says + ": more places would raise the rate, so allow the load more at once"
+	}
+	return PlacesUseless, says + ": more places would not raise the rate"
+}
+
 // OwnBound says that requests waited for a place among those that the load has
 // under way at most, where more places would have kept each objective: those under
-// way took no longer than it allows, on average (Little's law). It is "" where
-// fewer than half waited, for then the bound was reached at times only, when the target
-// was slow; where that was too slow for as many as were under way already; and where
-// how many these were is not known.
+// way took no longer than it allows, on average (Little's law), and a trial, if there
+// was one, found that more raise the rate. It is "" where fewer than half waited and
+// there was none, for then the bound was reached at times only, when the target was slow;
+// where that was too slow for as many as were under way already; and where how many these
+// were is not known.
 func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
-	if 2*a.Late < a.Judged {
+	tried, says := s.Tried()
+	if tried == PlacesUnknown && 2*a.Late < a.Judged || tried == PlacesEnough || tried == PlacesUseless {
 		return ""
 	}
 	inFlight, windows := 0, 0
@@ -330,8 +371,12 @@ func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("the load's own bound on requests under way was reached, which is not the target's: %d of %d arrivals waited for a place among %.0f, each of which took %s",
+	what := fmt.Sprintf("the load's own bound on requests under way was reached, which is not the target's: %d of %d arrivals waited for a place among %.0f, each of which took %s",
 		a.Late, a.Judged, mean, result.DurationText(took, 0))
+	if says != "" {
+		what += "; " + says
+	}
+	return what
 }
 
 // Reasons are why requests were not done, the most frequent first.

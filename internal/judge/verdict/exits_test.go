@@ -536,6 +536,16 @@ func TestEveryExitForGenerators(t *testing.T) {
 	}
 	// held says that most arrivals waited for a place among ten under way.
 	held := func(_ int, w *plant) { w.Late, w.InFlight, w.took = 60, 10, micros(0.1) }
+	// few says that some did, and tried what the target answered in 10 s with 7 and with
+	// 10 places.
+	few := func(_ int, w *plant) { w.Late, w.InFlight, w.took = 20, 10, micros(0.1) }
+	tried := func(change func(int, *plant), fewer, all int) func(*story) {
+		return func(s *story) {
+			s.windows(change)
+			s.put(&record.Trial{Places: 7, Seconds: 10, Answered: fewer})
+			s.put(&record.Trial{Places: 10, Seconds: 10, Answered: all})
+		}
+	}
 	for _, r := range []row{
 		{why: "the generator was late, and it held all the same", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.own = 5e3 }), want: slo.Pass},
 		{why: "the generator was late by more than a tenth, and it broke", goal: "Complete p99 <= 5ms", tell: windowed(func(_ int, w *plant) { w.own = 2e3 }),
@@ -567,6 +577,17 @@ func TestEveryExitForGenerators(t *testing.T) {
 		}, want: slo.Invalid, says: "the generator's clients (95% of it used): this says nothing of the target: Complete p99 <= 5ms: it was 10"},
 		{why: "the load's own limit of requests was reached", goal: "Complete p99 <= 1s", tell: windowed(held),
 			want: slo.Invalid, says: "the load's own bound on requests under way was reached, which is not the target's: 1200 of 2000 arrivals waited"},
+		{why: "more places would have raised the rate", goal: "Complete p99 <= 1s", tell: tried(few, 750, 960),
+			want: slo.Invalid, says: "400 of 2000 arrivals waited for a place among 10, each of which took 100ms; with 7 requests under way 75 a second were answered, and 96 with 10: more places would raise the rate"},
+		{why: "more places would not have raised the rate, which is the target's", goal: "Complete p99 <= 1s", tell: tried(held, 800, 800),
+			want: slo.Breached, says: "1200 of 2000 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped; with 7 requests under way 80 a second were answered, and 80 with 10: more places would not raise the rate"},
+		{why: "the target answers at the rate of the schedule: they waited at times", goal: "Complete p99 <= 1s", tell: tried(few, 995, 1005), want: slo.Pass},
+		{why: "requests were given up unsent, whatever the target answers afterwards", goal: "Complete p50 <= 1s", tell: tried(func(i int, w *plant) {
+			if few(i, w); i == 3 {
+				w.Dropped = 5
+			}
+		}, 1005, 1005), want: slo.Breached, says: "5 were dropped"},
+		{why: "requests under way took longer than the goal allows: more places help nobody", goal: "Complete p99 <= 50ms", tell: tried(held, 750, 900), want: slo.Breached, says: "Complete p99 <= 50ms: it was 100ms"},
 		{why: "something of the target was used up when the load's limit was reached", goal: "Complete p99 <= 1s", spec: limit, tell: func(s *story) {
 			s.windows(held)
 			s.bound("gen", 0.95)

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -29,13 +30,13 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
 	// A stream's own delay only adds to latencies, so that a pass stays one. Arms
 	// are compared by what it adds to, unless it leaves their figures alone.
-	stream := f.Stream != nil
+	isStream := f.Stream != nil
 	own := v.short() // why the program itself could be the reason for what was seen
-	if !stream {
+	if !isStream {
 		own = cmp.Or(v.tooLate(), own)
 	}
 	void := own
-	if stream && (own == "" || v.spec.Arms == nil) {
+	if isStream && (own == "" || v.spec.Arms == nil) {
 		void = v.allLeftOut()
 	}
 	if c.Ending == record.EndInterrupted {
@@ -56,11 +57,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		own = cmp.Or(own, f.OwnBound(c.Arrivals, g)) // nothing of the target was used up
 	}
 	switch {
-	case stopped, len(on.broken) > 0 && stream && on.sure:
+	case stopped, len(on.broken) > 0 && isStream && on.sure:
 		// What was refused, or never came, is no matter of delay.
 	case len(on.broken) > 0 && bound != nil && bound.Generator:
 		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
-	case len(on.broken) > 0 && own != "" && !(stream && on.beyond):
+	case len(on.broken) > 0 && own != "" && !(isStream && on.beyond):
 		return slo.Invalid, own // what decides nothing is not known, and not invalid
 	case len(on.broken) > 0 && on.late != "" && !on.beyond && !on.untouched:
 		if v.spec.Arms != nil && v.known() {
@@ -158,9 +159,13 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		on.broken, on.certain = append(on.broken, what), true
 		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)})
 	}
-	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) {
+	tried, says := f.Tried()
+	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) && !(tried == stream.PlacesEnough && a.Dropped == 0) {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-fold.LateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
+		if says != "" {
+			what += "; " + says
+		}
 		on.broken, on.late = append(on.broken, what), v.tooLate()
 		b := result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)}
 		v.explain(&on, true, b.At)

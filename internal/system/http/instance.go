@@ -79,15 +79,12 @@ func (i *instance) Raise(_ context.Context, level system.Level) (system.Batch, e
 // stream makes the load of a step.
 func (i *instance) stream(ctx context.Context, s system.Schedule, g *load.Generator, pace float64) error {
 	sent := 0
-	err := g.Run(ctx, s, func(w *record.Window) {
+	err := g.Load(ctx, s, func(w *record.Window) {
 		if !w.WarmUp {
 			sent += w.Sent
 		}
 		i.rec.Emit(w)
-	})
-	for _, x := range g.Recorded() {
-		i.rec.Emit(&x)
-	}
+	}, i.rec.Emit)
 	note := func(format string, args ...any) {
 		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf(format, args...)})
 	}

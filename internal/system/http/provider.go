@@ -141,8 +141,11 @@ func (s *session) read() error {
 
 // settingsOf checks what parameters say.
 func settingsOf(p workload.Params, at server, host system.Host) (settings, error) {
-	one := settings{connections: int(p.Int("connections"))}
+	var one settings
 	hosts, err := readList(p.Get("urls"), at.name)
+	if err == nil {
+		one.connections, err = load.Connections(int(p.Int("connections")))
+	}
 	if err != nil {
 		return one, err
 	}

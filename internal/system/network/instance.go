@@ -157,7 +157,7 @@ func (i *instance) stream(ctx context.Context, s system.Schedule, g *load.Genera
 	if i.Plan.Axis.Name == axisSize {
 		s.Value = float64(i.network.streams)
 	}
-	err := g.Run(ctx, s, func(w *record.Window) { i.rec.Emit(w) })
+	err := g.Load(ctx, s, func(w *record.Window) { i.rec.Emit(w) }, i.rec.Emit)
 	if n := g.Counts().NoPort; n > 0 {
 		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("the client had no free port or file handle for %d connections: what became of their requests is not known", n)})
 	}

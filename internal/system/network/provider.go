@@ -17,6 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
 // Provider opens network paths.
@@ -162,6 +163,15 @@ func (s *session) readArm(arm string, given map[string]string) error {
 	one, err := settingsOf(params)
 	if err != nil {
 		return err
+	}
+	switch {
+	case one.streams > 0:
+	case s.Plan.Axis.Name == axisSize:
+		one.streams = sizeStreams
+	default:
+		if one.streams, err = load.Connections(0); err != nil {
+			return err
+		}
 	}
 	if s.Plan.Axis.Name == axisSize {
 		for _, level := range s.Plan.Levels() {

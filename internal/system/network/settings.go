@@ -32,7 +32,7 @@ type settings struct {
 
 	pattern string
 	size    int // of an answer, in bytes
-	streams int // connections of the axes rate and size at most
+	streams int // connections of the axis rate, at most, and of the axis size
 	random  bool
 	service string
 
@@ -44,6 +44,7 @@ const (
 
 	leastMTU, mostMTU = 576, 65535
 	mostSize          = 64 << 20
+	sizeStreams       = 64 // connections of the axis size, unless others are asked for
 
 	leastWindow, mostWindow = 2304, 1 << 30
 )

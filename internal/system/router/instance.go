@@ -122,7 +122,7 @@ func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 	beside.Go(func() { i.changes.churn(changing) })
 	beside.Go(func() { i.idlers.hold(changing) })
 	var told error
-	err := s.clients.Run(ctx, schedule, func(w *record.Window) {
+	err := s.clients.Load(ctx, schedule, func(w *record.Window) {
 		if how := s.proxy.Died(); how != "" {
 			blame(w, how)
 		}
@@ -130,10 +130,7 @@ func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
 			told = err
 		}
 		i.rec.Emit(w)
-	})
-	for _, x := range s.clients.Recorded() {
-		i.rec.Emit(&x)
-	}
+	}, i.rec.Emit)
 	err = errors.Join(err, told, <-made)
 	stop()
 	beside.Wait()

@@ -101,9 +101,6 @@ const (
 	mostChurn        = 1000
 	mostWeight       = 256 // of a service, as of OpenShift's
 	mostRecorded     = 1000
-	// mostConnections are those of an open loop, unless more are asked for. With
-	// some thousands HAProxy does fewer requests for each second of its processor.
-	mostConnections = 1000
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
@@ -283,7 +280,7 @@ func (s *settings) files(handles int64) error {
 		return err
 	}
 	if s.connections == 0 {
-		s.connections = int(max(min(mostConnections, handles-ownHandles-int64(s.idle)), 1))
+		s.connections = int(max(min(load.MostConnections, handles-ownHandles-int64(s.idle)), 1))
 	}
 	return checkConnections("connections", s.connections+s.idle, handles)
 }

@@ -124,6 +124,7 @@ type Generator struct {
 	sending  bool         // a stream is under way
 	progress progress
 	recorded recorded
+	held     held // of the last stream
 }
 
 type progress struct {
@@ -248,6 +249,7 @@ const (
 // Run makes a stream and returns once all is known of its requests, or once
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
+	g.held = held{Schedule: schedule}
 	collect, undo := g.uncollected()
 	defer undo()
 	p := &g.progress
@@ -255,7 +257,10 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		n.Store(0)
 	}
 	g.streams++
-	s := &stream{Generator: g, Schedule: schedule, windows: system.NewWindows(schedule, "", emit), loops: max(g.plan.Threads, 1)}
+	s := &stream{Generator: g, Schedule: schedule, windows: system.NewWindows(schedule, "", func(w *record.Window) {
+		g.held.add(w)
+		emit(w)
+	}), loops: max(g.plan.Threads, 1)}
 	most := int(schedule.Value)
 	if schedule.Open {
 		most = schedule.MaxInFlight

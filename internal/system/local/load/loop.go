@@ -156,7 +156,7 @@ func (l *loop) tick() record.Micros {
 // have places of their own.
 func (l *loop) poll(until record.Micros) (int, error) {
 	wait := max(min(until-l.last, record.MicrosOf(tick)), 0)
-	if l.Open && wait > 0 {
+	if (l.Open || l.plan.Pace > 0) && wait > 0 {
 		// Rounded to milliseconds, requests would be late.
 		ts := unix.NsecToTimespec(int64(wait) * 1000)
 		fd := unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}

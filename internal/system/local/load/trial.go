@@ -1,0 +1,130 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+)
+
+const (
+	// MostConnections is how many connections a schedule opens where its user names no
+	// number: as many as it needs, up to these. With some thousands HAProxy does fewer
+	// requests for each second of its processor.
+	MostConnections = 1000
+	// waitedTolerated is the part of the arrivals that may wait for a place without a
+	// trial.
+	waitedTolerated = 0.01
+	// trialSpan is how long each part of a trial lasts at least, and mostTook how long
+	// requests may take for there to be one.
+	trialSpan = time.Second
+	mostTook  = 5 * time.Second
+	// leastTrialWindow is that of a window of a trial.
+	leastTrialWindow = 100 * time.Millisecond
+	// above is by how much more than the schedule a trial may send.
+	above = 1.05
+)
+
+// ownHandles is how many files this program has open besides connections.
+const ownHandles = 200
+
+// Connections returns how many connections a schedule has at most: as many as are asked
+// for, or for 0 MostConnections, or fewer where a process may not have so many open
+// files. It is an error to ask for more than that.
+func Connections(asked int) (int, error) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	most := int(max(min(files.Max, 1<<30), ownHandles+1)) - ownHandles
+	switch {
+	case asked == 0:
+		return min(MostConnections, most), nil
+	case asked > most:
+		return 0, system.ParamMistake("connections", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than a process may have here", asked)
+	}
+	return asked, nil
+}
+
+// held sums up the hold of a schedule.
+type held struct {
+	system.Schedule
+	intended, late, answered int
+	inFlight, windows        int
+}
+
+func (h *held) add(w *record.Window) {
+	if w.WarmUp {
+		return
+	}
+	h.intended, h.late, h.answered = h.intended+w.Intended, h.late+w.Late, h.answered+w.Answered
+	h.inFlight, h.windows = h.inFlight+w.InFlight, h.windows+1
+}
+
+// short reports whether so many arrivals waited for a place that it matters whether
+// there could have been more of them.
+func (h *held) short() bool {
+	return h.Open && h.MaxInFlight > 1 && h.answered > 0 && float64(h.late) > waitedTolerated*float64(h.intended)
+}
+
+// took is how long a request was under way on average (Little's law).
+func (h *held) took() time.Duration {
+	return time.Duration(float64(h.inFlight) / float64(h.windows) / float64(h.answered) * float64(h.Hold))
+}
+
+// Load makes a stream as Run does, and puts all of it on record: its windows by emit, the
+// rest by tell. Where requests of a schedule waited for a place among those under way, it
+// tries afterwards whether more places would have raised the rate.
+func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit func(*record.Window), tell func(record.Body)) error {
+	err := g.Run(ctx, schedule, emit)
+	for _, x := range g.Recorded() {
+		tell(&x)
+	}
+	if err != nil || ctx.Err() != nil || !g.held.short() {
+		return err
+	}
+	trials, err := g.try(ctx, &g.held)
+	for _, x := range trials {
+		tell(&x)
+	}
+	return err
+}
+
+// try finds out whether more places would raise the rate, with three quarters of those
+// that there were and then with all of them, so that the user's number of connections is
+// never exceeded: a target of which all of its workers are busy with fewer answers no
+// more with more. It sends little faster than the schedule did.
+func (g *Generator) try(ctx context.Context, h *held) (list []record.Trial, err error) {
+	took := max(h.took(), time.Millisecond)
+	if took > mostTook {
+		return nil, nil // by then whoever waits is long answered
+	}
+	// Whole turns of all places, so that none is counted once more than others.
+	window := took * ((leastTrialWindow + took - 1) / took)
+	p := g.plan
+	p.Record, p.Pace = 0, above*h.Value
+	if g.plan.Pace > 0 {
+		p.Pace = min(p.Pace, g.plan.Pace)
+	}
+	for _, n := range []int{max(h.MaxInFlight*3/4, 1), h.MaxInFlight} {
+		trial := record.Trial{Places: n}
+		s := system.Schedule{
+			Value: float64(n), Begin: g.now(), Warm: window, Hold: window * ((trialSpan + window - 1) / window), Window: window, Timeout: h.Timeout,
+		}
+		trial.Seconds = s.Hold.Seconds()
+		err = New(p, g.now, g.seed).Run(ctx, s, func(w *record.Window) {
+			if !w.WarmUp {
+				trial.Answered, trial.Failed = trial.Answered+w.Answered, trial.Failed+w.FailedAll()
+			}
+		})
+		if err != nil || ctx.Err() != nil || trial.Failed > trial.Answered {
+			return nil, err
+		}
+		list = append(list, trial)
+	}
+	return list, nil
+}
