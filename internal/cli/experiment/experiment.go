@@ -113,6 +113,7 @@ func (f *experimentFlags) addRequire(cmd *cobra.Command) {
 }
 
 func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{process.HoldsNothing: "until the run begins"} // plans may take long to fill in
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 }
 

@@ -62,7 +62,10 @@ func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.C
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Root().GenBashCompletionV2(p.Stdout, true) },
 	})
 	for _, verb := range verbs {
-		verb.Annotations = map[string]string{process.CodesOfKubeBurner: "yes"}
+		if verb.Annotations == nil {
+			verb.Annotations = make(map[string]string)
+		}
+		verb.Annotations[process.CodesOfKubeBurner] = "yes"
 	}
 	return process.Group(&cobra.Command{
 		Annotations: map[string]string{process.CodesOfKubeBurner: "yes"},

@@ -133,6 +133,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 			judged(dir, result, err)
 		},
 	}
+	r.stop.AtOnce.Store(false) // from here on something is made
 	left := r.leftAtOnce()
 	r.stop.Left.Store(&left)
 	defer r.stop.Left.Store(new(string))

@@ -3,27 +3,40 @@ package kubeburner
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"math/bits"
 	"net/netip"
 	"os"
 	"reflect"
+	"regexp"
+	"regexp/syntax"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"plimsoll.dev/plimsoll/internal/text/budget"
 )
+
+// calls are functions that a template may call, and what its execution may spend.
+type calls struct {
+	template.FuncMap
+	budget *budget.Budget
+}
 
 // functions are what an object template can call: sprig's, and those that the
 // format adds. Functions that read the environment or ask the network are left
 // out: what a template renders to follows from its input alone.
-func functions(fsys fs.FS) template.FuncMap {
+func functions(fsys fs.FS) calls {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
 		delete(f, name)
 	}
-	bounded(f)
+	return counted(fsys, f, costs())
+}
+
+// counted adds the format's functions, and has all of them spend a budget.
+func counted(fsys fs.FS, f template.FuncMap, costs map[string]budget.Cost) calls {
 	f["Binomial"] = binomial
 	f["IndexToCombination"] = indexToCombination
 	f["GetSubnet24"] = subnet24
@@ -31,19 +44,13 @@ func functions(fsys fs.FS) template.FuncMap {
 	f["GetSubnet24In16"] = func(index, offset int) (string, error) { return within16(index, offset, 24) }
 	f["GetIPAddress"] = addresses
 	f["ReadFile"] = func(name string) (string, error) { return readFile(fsys, name) }
-	return f
+	b := new(budget.Budget)
+	return calls{b.Functions(f, costs), b}
 }
 
-// maxListed bounds the items of one list.
-const maxListed = 1_000_000
-
-// bounded has functions refuse what would fill the memory: by their numbers before they
-// are called, and by what they give, of which a template could make ever more.
-func bounded(f template.FuncMap) {
-	maps.Copy(f, template.FuncMap{
-		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
-		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
-	})
+// costs are of the functions that make more than they are given, or do more than pass over
+// it: one that makes a key takes as long as a million bytes.
+func costs() map[string]budget.Cost {
 	numbers := func(args []reflect.Value) (list []float64) {
 		for _, a := range args {
 			if a.CanInt() {
@@ -52,19 +59,48 @@ func bounded(f template.FuncMap) {
 		}
 		return list
 	}
-	count := func(args []reflect.Value) float64 { return numbers(args)[0] }
-	times := func(args []reflect.Value) float64 { return count(args) * float64(args[1].Len()) }
-	lines := func(args []reflect.Value) float64 {
-		return count(args) * float64(1+strings.Count(args[1].String(), "\n"))
+	length := func(v reflect.Value) float64 {
+		for v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		switch v.Kind() {
+		case reflect.String, reflect.Slice, reflect.Array, reflect.Map:
+			return float64(v.Len())
+		}
+		return 1
 	}
+	makes := func(of func(args []reflect.Value) float64) budget.Cost {
+		return func(args []reflect.Value) (float64, float64) { return of(args), 0 }
+	}
+	works := func(work float64) budget.Cost {
+		return func([]reflect.Value) (float64, float64) { return 0, work }
+	}
+	count := func(args []reflect.Value) float64 { return numbers(args)[0] }
 	span := func(n []float64, from, to, step int) float64 {
 		return math.Abs(n[to]-n[from]) / max(math.Abs(n[step]), 1)
 	}
-	makes := map[string]func(args []reflect.Value) float64{
-		"repeat": times, "indent": lines, "nindent": lines, "until": count,
-		"randAlpha": count, "randAlphaNum": count, "randAscii": count, "randNumeric": count, "randBytes": count,
-		"untilStep": func(args []reflect.Value) float64 { return span(numbers(args), 0, 1, 2) },
-		"seq": func(args []reflect.Value) float64 {
+	indented := makes(func(args []reflect.Value) float64 {
+		return count(args) * float64(1+strings.Count(args[1].String(), "\n"))
+	})
+	parts := makes(func(args []reflect.Value) float64 { // what is split, by the first
+		return float64(strings.Count(args[1].String(), args[0].String()))
+	})
+	fromJSON := makes(func(args []reflect.Value) float64 { return length(args[0]) })
+	toJSON := makes(func(args []reflect.Value) float64 { return budget.JSON(args...) })
+	pairs := func(args []reflect.Value) (float64, float64) { // each item with each other
+		n := length(args[0])
+		if len(args) > 1 {
+			return 0, n * length(args[1])
+		}
+		return 0, n * n
+	}
+	sorted := func(args []reflect.Value) (float64, float64) { return 0, 20 * length(args[0]) }
+	costs := map[string]budget.Cost{
+		"repeat": makes(func(args []reflect.Value) float64 { return count(args) * length(args[1]) }),
+		"indent": indented, "nindent": indented,
+		"until":     makes(count),
+		"untilStep": makes(func(args []reflect.Value) float64 { return span(numbers(args), 0, 1, 2) }),
+		"seq": makes(func(args []reflect.Value) float64 {
 			list := make([]float64, args[0].Len())
 			for i := range list {
 				list[i] = float64(args[0].Index(i).Int())
@@ -78,58 +114,62 @@ func bounded(f template.FuncMap) {
 				return span(n, 0, 2, 1)
 			}
 			return 0
-		},
+		}),
+		"replace": makes(func(args []reflect.Value) float64 {
+			return length(args[2]) + float64(strings.Count(args[2].String(), args[0].String()))*length(args[1])
+		}),
+		"join": makes(func(args []reflect.Value) float64 {
+			return budget.Text(args[1]) + length(args[1])*length(args[0])
+		}),
+		"wrapWith": makes(func(args []reflect.Value) float64 {
+			return length(args[2]) + (length(args[2])/max(count(args), 1)+1)*length(args[1])
+		}),
+		"split": parts, "splitList": parts,
+		"splitn":   makes(func(args []reflect.Value) float64 { return float64(strings.Count(args[2].String(), args[0].String())) }),
+		"fromJson": fromJSON, "mustFromJson": fromJSON,
+		"toPrettyJson": toJSON, "mustToPrettyJson": toJSON,
+		"uniq": pairs, "mustUniq": pairs, "without": pairs, "mustWithout": pairs, "sortAlpha": sorted,
+		"IndexToCombination": func(args []reflect.Value) (float64, float64) { n := numbers(args); return 0, 2 * n[1] * max(n[2], 1) },
 	}
-	for name, of := range f {
-		f[name] = bound(reflect.ValueOf(of), makes[name])
+	for _, name := range []string{"randAlpha", "randAlphaNum", "randAscii", "randNumeric", "randBytes"} {
+		costs[name] = makes(count)
 	}
+	for name, work := range map[string]float64{
+		"bcrypt": 2e6, "htpasswd": 2e6, "derivePassword": 4e6, "genPrivateKey": 4e7, "genCA": 1e7, "genSelfSignedCert": 1e7, "genSignedCert": 1e7,
+		"genCAWithKey": 1e6, "genSelfSignedCertWithKey": 1e6, "genSignedCertWithKey": 1e6, "buildCustomCert": 1e5,
+	} {
+		costs[name] = works(work)
+	}
+	for _, name := range []string{"regexMatch", "regexFindAll", "regexFind", "regexReplaceAll", "regexReplaceAllLiteral", "regexSplit"} {
+		costs[name] = matched
+		costs["must"+strings.ToUpper(name[:1])+name[1:]] = matched
+	}
+	return costs
 }
 
-// bound is a function that refuses to make too much; makes, which may be nil, is how many
-// bytes or items arguments ask for.
-func bound(of reflect.Value, makes func(args []reflect.Value) float64) any {
-	kind := of.Type()
-	in := make([]reflect.Type, kind.NumIn())
-	for i := range in {
-		in[i] = kind.In(i)
+// matched is the cost of a function that looks for a regular expression in a text, and may
+// put another in its place: each byte of the text may meet each instruction.
+func matched(args []reflect.Value) (makes, work float64) {
+	text := args[1].String()
+	parsed, err := syntax.Parse(args[0].String(), syntax.Perl)
+	if err != nil {
+		return 0, 0 // the function says why
 	}
-	result, failure := kind.Out(0), reflect.TypeFor[error]()
-	bounds := func(kind reflect.Kind) int {
-		if kind == reflect.String {
-			return maxRendered
-		}
-		return maxListed
+	instructions := 0
+	if program, err := syntax.Compile(parsed.Simplify()); err == nil {
+		instructions = len(program.Inst)
 	}
-	refused := func(n float64, most int) []reflect.Value {
-		err := fmt.Errorf("it would make %.0f bytes or items, and at most %d are made", n, most)
-		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+	work = float64(instructions) * (float64(len(text))/4 + 10)
+	if len(args) < 3 || args[2].Kind() != reflect.String || work > budget.MostWork {
+		return 0, work
 	}
-	call := of.Call
-	if kind.IsVariadic() {
-		call = of.CallSlice
+	// A text that takes the place of each match, with what its references match.
+	found := 0
+	if of, err := regexp.Compile(args[0].String()); err == nil {
+		found = len(of.FindAllStringIndex(text, -1))
 	}
-	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{result, failure}, kind.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		if makes != nil {
-			if n, most := makes(args), bounds(result.Kind()); n > float64(most) {
-				return refused(n, most)
-			}
-		}
-		out := call(args)
-		made := out[0]
-		if made.Kind() == reflect.Interface {
-			made = made.Elem()
-		}
-		switch made.Kind() {
-		case reflect.String, reflect.Slice, reflect.Map:
-			if most := bounds(made.Kind()); made.Len() > most {
-				return refused(float64(made.Len()), most)
-			}
-		}
-		if len(out) == 1 {
-			out = append(out, reflect.Zero(failure))
-		}
-		return out
-	}).Interface()
+	by := args[2].String()
+	return float64(len(text))*float64(1+strings.Count(by, "$")) + float64(found)*float64(len(by)), 2 * work
 }
 
 // repeatable lists the functions that give the same result for the same
@@ -160,12 +200,22 @@ func repeatable() map[string]bool {
 
 // configFunctions are functions, and sprig's two that read the environment, which here
 // is the one passed in.
-func configFunctions(fsys fs.FS, env map[string]string) template.FuncMap {
-	f := functions(fsys)
+func configFunctions(fsys fs.FS, env map[string]string) calls {
+	f := sprig.TxtFuncMap()
+	delete(f, "getHostByName")
 	lookup := func(name string) string { return env[name] }
 	f["env"] = lookup
 	f["expandenv"] = func(text string) string { return os.Expand(text, lookup) }
-	return f
+	longest := 0
+	for _, value := range env {
+		longest = max(longest, len(value))
+	}
+	of := costs()
+	of["expandenv"] = func(args []reflect.Value) (makes, work float64) {
+		text := args[0].String()
+		return float64(len(text)) + float64(strings.Count(text, "$"))*float64(longest), 0
+	}
+	return counted(fsys, f, of)
 }
 
 // binomial is the number of ways to choose k of n things.

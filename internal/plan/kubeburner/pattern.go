@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
 // Pattern is an object template that was rendered once for all slots of its
@@ -198,10 +200,11 @@ func (w *slotWalk) call(name string) bool {
 
 // writesOut recognises {{.Iteration}} and {{$.Iteration}}, and Replica alike.
 func (w *slotWalk) writesOut(p *parse.PipeNode, dot, root bool) bool {
-	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
+	cmds := budget.Written(p.Cmds)
+	if len(p.Decl) > 0 || len(cmds) != 1 || len(cmds[0].Args) != 1 {
 		return false
 	}
-	switch arg := p.Cmds[0].Args[0].(type) {
+	switch arg := cmds[0].Args[0].(type) {
 	case *parse.FieldNode:
 		return dot && len(arg.Ident) == 1 && isSlotName(arg.Ident[0])
 	case *parse.VariableNode:
@@ -258,7 +261,7 @@ func (w *slotWalk) argument(n parse.Node, dot, root bool) bool {
 	case *parse.BoolNode, *parse.NilNode, *parse.NumberNode, *parse.StringNode:
 		return true
 	case *parse.IdentifierNode:
-		return w.repeatable[n.Ident]
+		return w.repeatable[n.Ident] || budget.Internal(n.Ident)
 	case *parse.DotNode:
 		return !dot
 	case *parse.FieldNode:

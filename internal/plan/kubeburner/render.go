@@ -14,19 +14,16 @@ import (
 	"text/template"
 	"text/template/parse"
 
+	"plimsoll.dev/plimsoll/internal/text/budget"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// maxRendered bounds what one template may write: an API server takes objects
-// of 1.5 MB, so more is a mistake.
-const maxRendered = 16 << 20
-
 // newTemplate compiles the text of a template file, and the files with {{define}}
 // blocks that it may call. Data that is not set reads as nothing with
 // missingAsZero, and fails without.
-func newTemplate(name, text string, funcs template.FuncMap, missingAsZero bool, called ...Source) (*template.Template, error) {
-	t := template.New(name).Option("missingkey=error").Funcs(funcs)
+func newTemplate(name, text string, funcs calls, missingAsZero bool, called ...Source) (*template.Template, error) {
+	t := template.New(name).Option("missingkey=error").Funcs(funcs.FuncMap)
 	if missingAsZero {
 		t.Option("missingkey=zero")
 	}
@@ -39,24 +36,16 @@ func newTemplate(name, text string, funcs template.FuncMap, missingAsZero bool, 
 	if _, err := t.Parse(text); err != nil {
 		return nil, templateProblem(name, err, funcs, nil)
 	}
+	budget.Compile(t)
 	return t, nil
 }
 
-func execute(t *template.Template, data map[string]any, funcs template.FuncMap) ([]byte, error) {
-	out := &boundedBuffer{}
-	if err := t.Execute(out, data); err != nil {
+func execute(t *template.Template, data map[string]any, funcs calls) ([]byte, error) {
+	out, err := funcs.budget.Execute(t, data)
+	if err != nil {
 		return nil, templateProblem(t.Name(), err, funcs, data)
 	}
-	return out.Bytes(), nil
-}
-
-type boundedBuffer struct{ bytes.Buffer }
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxRendered {
-		return 0, fmt.Errorf("the template writes more than %d bytes", maxRendered)
-	}
-	return b.Buffer.Write(p)
+	return out, nil
 }
 
 // The forms of text/template's messages that are restated for users.
@@ -69,7 +58,7 @@ var (
 )
 
 // templateProblem restates an error of text/template with file and line.
-func templateProblem(file string, err error, funcs template.FuncMap, data map[string]any) error {
+func templateProblem(file string, err error, funcs calls, data map[string]any) error {
 	p := strictyaml.Problem{File: file, Message: "the template fails: " + err.Error()}
 	m := templateError.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -92,13 +81,15 @@ func templateProblem(file string, err error, funcs template.FuncMap, data map[st
 	case missingFunction.MatchString(message):
 		name := missingFunction.FindStringSubmatch(message)[1]
 		p.Message = fmt.Sprintf("the template calls %q, which is no function here", name)
-		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(funcs)), "")
+		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(funcs.FuncMap)), "")
 		if name == "env" || name == "expandenv" {
 			p.Hint = "object templates do not read the environment: pass the value in inputVars"
 		}
 	case innerFailedCall.MatchString(message):
 		call := innerFailedCall.FindStringSubmatch(message)
-		p.Message = fmt.Sprintf("the template's call of %s fails: %s", call[1], call[2])
+		if p.Message = fmt.Sprintf("the template's call of %s fails: %s", call[1], call[2]); budget.Internal(call[1]) {
+			p.Message = call[2]
+		}
 	case at != "":
 		p.Message = fmt.Sprintf("the template fails at {{%s}}: %s", at, message)
 	default:
@@ -114,7 +105,7 @@ func templateProblem(file string, err error, funcs template.FuncMap, data map[st
 // function, so a mark put in front of each of its lines marks where in the
 // output that line went. Lines that an action wrote by itself belong to the
 // line with the action.
-func executeWithLines(t *template.Template, source string, data map[string]any, funcs template.FuncMap) ([]byte, func(line int) strictyaml.Origin, error) {
+func executeWithLines(t *template.Template, source string, data map[string]any, funcs calls) ([]byte, func(line int) strictyaml.Origin, error) {
 	marked, err := withMarks(t, source)
 	if err != nil {
 		return nil, nil, err

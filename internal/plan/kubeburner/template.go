@@ -13,7 +13,7 @@ import (
 type Template struct {
 	name, text string
 	compiled   *template.Template
-	funcs      template.FuncMap
+	funcs      calls
 }
 
 // Source is the text of a file.

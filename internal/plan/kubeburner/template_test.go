@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"plimsoll.dev/plimsoll/internal/text/budget"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -411,7 +412,7 @@ func TestFunctions(t *testing.T) {
 		{"a text that fills the memory", `{{ "abc" | repeat 2000000000 }}`, "error: it would make 6000000000 bytes or items, and at most 16777216 are made"},
 		{"chance that fills the memory", "{{ randAlphaNum 1000000000 }}", "error: it would make 1000000000 bytes or items, and at most 16777216 are made"},
 		{"spaces that fill the memory", `{{ "a" | indent 1000000000 }}`, "error: it would make 1000000000 bytes or items, and at most 16777216 are made"},
-		{"a text that doubles", `{{ $x := "a" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}`, "error: it would make 33554432 bytes or items, and at most 16777216 are made"},
+		{"a text that doubles", `{{ $x := "a" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}`, "error: values have more than 16777216 bytes"},
 		{"a list that doubles", `{{ $x := until 2 }}{{ range until 40 }}{{ $x = concat $x $x }}{{ end }}`, "error: it would make 1048576 bytes or items, and at most 1000000 are made"},
 		{"as they always were", `{{ until 3 }}{{ seq 2 }}{{ untilStep 0 5 2 }}{{ repeat 2 "ab" }}{{ indent 1 "c" }}{{ printf "%d%s" 1 "x" }}{{ list 1 nil | len }}{{ dict "a" 1 }}{{ empty nil }}`, "[0 1 2]1 2[0 2 4]abab c1x2map[a:1]true"},
 		{"the first subnet", "{{ GetSubnet24 0 }}", "1.0.0.0/24"},
@@ -438,6 +439,80 @@ func TestFunctions(t *testing.T) {
 			}
 		} else if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %q, %v; want %q", c.why, got, err, c.want)
+		}
+	}
+}
+
+// A template of somebody else's ends, and holds no more than it may, whatever it does. Each
+// is refused, and none takes long: the text of the error says why.
+func TestTemplatesHaveABudget(t *testing.T) {
+	t.Parallel()
+	const (
+		large = `{{ $x := repeat 1000000 "a" }}`
+		many  = `{{ $l := until 1000000 }}`
+		work  = "about 5 s of work"
+		bytes = "bytes or items, and at most"
+		size  = "values have more than"
+	)
+	for _, c := range []struct{ why, text, says string }{
+		{"each letter becomes a text", large + `{{ $x | replace "a" $x }}`, bytes},
+		{"a text between items", large + many + `{{ join $x $l }}`, bytes},
+		{"a text for each match", large + `{{ regexReplaceAll "a" $x $x }}`, bytes},
+		{"a text for each match, as it stands", large + `{{ mustRegexReplaceAllLiteral "a" $x $x }}`, bytes},
+		{"a text for each line", large + `{{ wrapWith 1 $x $x }}`, bytes},
+		{"what a match refers to, often", large + `{{ regexReplaceAll "(a+)" $x (repeat 100 "$1") }}`, bytes},
+		{"widths of numbers", `{{ printf (repeat 1000 "%1000000d") 1 }}`, bytes},
+		{"a width among the arguments", `{{ printf (repeat 100 "%*d") 1000000 1 }}`, bytes},
+		{"an argument that is written often", large + `{{ printf (repeat 100 "%[1]s") $x }}`, bytes},
+		{"parts of a text", large + `{{ split "" (repeat 2 $x) }}`, bytes},
+		{"lists in a text", `{{ fromJson (repeat 1000000 "[],") }}`, bytes},
+		{"rounds in rounds", many + `{{ range $l }}{{ range $l }}{{ end }}{{ end }}`, work},
+		{"rounds over a number", `{{ range 1000000000000 }}{{ end }}`, work},
+		{"templates that call themselves", `{{ define "a" }}{{ range 10 }}{{ template "a" }}{{ end }}{{ end }}{{ template "a" }}`, "call each other more than 100 deep"},
+		{"hashes that take long", `{{ range until 1000000 }}{{ $y := bcrypt "a" }}{{ end }}`, work},
+		{"keys that take long", `{{ range until 1000 }}{{ $y := genPrivateKey "rsa" }}{{ end }}`, work},
+		{"a regular expression as large as its text", large + `{{ regexMatch (repeat 1000 "a?") $x }}`, work},
+		{"a regular expression that is repeated", large + `{{ regexMatch "(a{100}){10}b" $x }}`, work},
+		{"each item with each other", many + `{{ uniq $l }}`, work},
+		{"choices of many", `{{ IndexToCombination nil 500000000000000000 1000000000000000000 1 }}`, work},
+		{"texts that are kept", large + `{{ range until 10000 }}{{ $y := cat $x "b" }}{{ end }}`, "bytes of values"},
+		{"lists that hold each other", `{{ $x := list "lol" }}{{ range until 40 }}{{ $x = list $x $x }}{{ end }}{{ $x }}`, size},
+		{"the same as JSON", `{{ $x := list "lol" }}{{ range until 17 }}{{ $x = list $x $x }}{{ end }}{{ $x | toPrettyJson }}`, bytes},
+		{"a map that holds itself", `{{ $x := dict }}{{ $y := set $x "x" $x }}{{ $x }}`, "nested more than 1000 deep"},
+		{"a map that holds itself, given to a function", `{{ $x := dict }}{{ $y := set $x "x" $x }}{{ toJson $x }}`, "nested more than 1000 deep"},
+		{"data that holds itself", `{{ $y := set . "x" . }}{{ . }}`, "nested more than 1000 deep"},
+		{"deep lists", `{{ $x := list }}{{ range until 2000 }}{{ $x = list $x }}{{ end }}{{ $x }}`, "nested more than 1000 deep"},
+		{"output without an end", large + `{{ range until 1000 }}{{ $x }}{{ end }}`, "writes more than"},
+	} {
+		funcs := functions(nil)
+		compiled, err := newTemplate("t", c.text, funcs, false)
+		if err != nil {
+			t.Fatal(c.why, err)
+		}
+		if c.says == work {
+			funcs.budget.Work = budget.MostWork / 40 // by the same rules, in a short test
+		}
+		got, err := execute(compiled, map[string]any{"Iteration": 1}, funcs)
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "budget") {
+			t.Errorf("%s: %d bytes, %v; want %q", c.why, len(got), err, c.says)
+		}
+	}
+	// What an honest template does is far from it.
+	for _, text := range []string{
+		large + `{{ range until 100 }}{{ regexReplaceAll "[a-z]{3}" "some-text" "x" }}{{ end }}`,
+		`{{ range $i := until 20000 }}- name: port-{{ $i }}{{ "\n" }}{{ end }}`,
+		`{{ $l := list }}{{ range $i := until 3000 }}{{ $l = append $l (printf "10.0.%d.%d" (div $i 250) (mod $i 250)) }}{{ end }}{{ join "," $l }}`,
+		`{{ $d := dict }}{{ range $i := until 2000 }}{{ $_ := set $d (toString $i) $i }}{{ end }}{{ toPrettyJson $d }}`,
+		`{{ $ca := genCA "ca" 365 }}{{ (genSignedCert "a" nil nil 365 $ca).Cert }}`,
+		`{{ htpasswd "a" "b" }}{{ bcrypt "a" }}`,
+	} {
+		funcs := functions(nil)
+		compiled, err := newTemplate("t", text, funcs, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := execute(compiled, nil, funcs); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
@@ -474,7 +549,7 @@ func TestCombinationsEqualTheirEnumeration(t *testing.T) {
 func TestRepeatableFunctionsExist(t *testing.T) {
 	funcs := functions(nil)
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
-		if funcs[name] != nil {
+		if funcs.FuncMap[name] != nil {
 			t.Errorf("%s can be called", name)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
 // Termination is where the TLS of a route ends.
@@ -105,27 +107,19 @@ const (
 // mostText bounds the configuration that a template makes.
 const mostText = 256 << 20
 
-// text takes what a template makes, up to the bound.
-type text struct{ bytes.Buffer }
-
-func (t *text) Write(p []byte) (int, error) {
-	if t.Len()+len(p) > mostText {
-		return 0, fmt.Errorf("the configuration has more than %d MiB", mostText>>20)
-	}
-	return t.Buffer.Write(p)
-}
-
 // files are the configuration's files by name. A template does not reach it.
 func (c Config) files() (map[string][]byte, error) {
-	t, err := template.New(configFile).Option("missingkey=error").Parse(cmp.Or(c.Template, ours))
+	spends := &budget.Budget{Most: mostText}
+	t, err := template.New(configFile).Option("missingkey=error").Funcs(spends.Functions(nil, nil)).Parse(cmp.Or(c.Template, ours))
 	if err != nil {
 		return nil, fmt.Errorf("read the template of HAProxy's configuration: %w", err)
 	}
-	var b text
-	if err := t.Execute(&b, c); err != nil {
+	budget.Compile(t)
+	filled, err := spends.Execute(t, c)
+	if err != nil {
 		return nil, fmt.Errorf("fill in the template of HAProxy's configuration: %w", err)
 	}
-	files := map[string][]byte{configFile: b.Bytes()}
+	files := map[string][]byte{configFile: filled}
 	lists := make(map[string]*bytes.Buffer)
 	for _, name := range []string{httpMap, secureMap, passesMap, tcpMap, redirectMap, certificates} {
 		lists[name] = new(bytes.Buffer)

@@ -219,7 +219,7 @@ func TestTemplatesHoldWhatIsAllowed(t *testing.T) {
 		{"other routers", "peers p\n", "nobody but its clients"},
 		{"a log in memory with a file", "ring r\n    backing-file /etc/x\n", "may not have"},
 		{"a condition", ".if 1\n", "may not have"},
-		{"more text than there may be", `{{range .Backends}}{{range $.Backends}}{{printf "%1000000d" 1}}{{end}}{{end}}`, "more than 256 MiB"},
+		{"more text than there may be", `{{range .Backends}}{{range $.Backends}}{{printf "%1000000d" 1}}{{end}}{{end}}`, "more than 268435456 bytes"},
 		{"itself", "{{.Files}}", "Files"},
 	} {
 		config := Config{Plain: "127.65.1.1:4001", Secure: "127.65.1.1:4002", Servers: []string{"127.65.1.10:4003"}, Secured: []string{"127.65.1.10:4004"}, Routes: make([]Route, 20)}
