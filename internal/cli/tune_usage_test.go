@@ -43,14 +43,14 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	// What the examples read.
 	write("node7/proc/sys/net/core/netdev_budget", "300\n")
 	write("node7/proc/sys/net/ipv4/tcp_window_scaling", "1\n")
-	write("plimsoll-runs/20261121-101500-node-density/result.json", `{"schema": "plimsoll/result/v1", "steps": [
+	e2e.Sealed(t, "plimsoll-runs/20261121-101500-node-density", `{"schema": "plimsoll/result/v1", "steps": [
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}}}]}`)
 	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
-	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000, "lowestFailing": 21500}}`)
+	e2e.Sealed(t, "plimsoll-runs/20261121-101500-router", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000, "lowestFailing": 21500}}`)
 	write("plimsoll-runs/20261121-101500-network-path/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-network-path/experiment.yaml", "schema: plimsoll/experiment/v1\nname: n\nworkload: network-path\naxis: {name: rate}\n")
-	write("plimsoll-runs/20261121-101500-network-path/result.json", `{"schema": "plimsoll/result/v1", "comparison": {"baseline": "plain", "arms": {"over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {"metric": "cpuPer1000", "change": 0.2}}]}}`)
+	e2e.Sealed(t, "plimsoll-runs/20261121-101500-network-path", `{"schema": "plimsoll/result/v1", "comparison": {"baseline": "plain", "arms": {"over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {"metric": "cpuPer1000", "change": 0.2}}]}}`)
 	tune := tuneCommandTree(t)
 	ran := 0
 	for _, c := range append(tune.Commands(), tune) {

@@ -14,7 +14,9 @@ import (
 // counted is refused before it is counted up.
 func TestHistoriesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
-	slot := func(units int) Event { return Event{Step: 1, Body: &Slot{Slot: "a/b", Units: units, Outcome: SlotCreated}} }
+	slot := func(units int) Event {
+		return Event{Step: 1, Body: &Slot{Slot: "a/b", Units: units, Outcome: SlotCreated}}
+	}
 	of := func(n int, each func(i int) Event) func(add func(Event)) {
 		return func(add func(Event)) {
 			for i := range n {

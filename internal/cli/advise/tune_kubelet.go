@@ -1,12 +1,10 @@
 package advise
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -68,17 +66,13 @@ func addMeasured(costs *[]cluster.ComponentCost, runs []string) error {
 // measuredCosts reads what the components of a real node used in the steps of a
 // recorded run.
 func measuredCosts(path string) ([]cluster.ComponentCost, error) {
-	file := record.Dir(path).Path(record.ResultFile)
-	data, err := os.ReadFile(file)
+	var result result.Result
+	err := record.Dir(path).ReadJSON(record.ResultFile, &result)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, process.Usagef("'plimsoll analyze DIR' writes it for a run that was cut", "--run: there is no %s", file)
+		return nil, process.Usagef("'plimsoll analyze DIR' writes it for a run that was cut", "--run: there is no %s", record.Dir(path).Path(record.ResultFile))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--run: %w", err)
-	}
-	var result result.Result
-	if err := json.Unmarshal(data, &result); err != nil {
-		return nil, process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %s is damaged: %w", file, err)
+		return nil, process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
 	}
 	var costs []cluster.ComponentCost
 	for _, s := range result.Steps {

@@ -183,18 +183,14 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	result := `{"schema": "plimsoll/result/v1", "steps": [
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}, "etcd": {"cpuSeconds": 4, "peakRSSBytes": 1}}},
 		{"id": 2, "seconds": 10, "perNode": {"nodes": 1, "min": 200, "max": 200}, "resources": {"kubelet": {"cpuSeconds": 6, "peakRSSBytes": 150000000}, "containerd": {"cpuSeconds": 2, "peakRSSBytes": 50000000}, "containerd-shims": {"cpuSeconds": 2, "peakRSSBytes": 50000000}}}]}`
-	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(result), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	e2e.Sealed(t, dir, result)
 	a := tuned(t, process.ExitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
 	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd and its shims in
 	// proportion.
 	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1800m" || memory != "430Mi" {
 		t.Errorf("%v, %v", cpu, memory)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"steps": [{"id": 1, "seconds": 10, "perNode": {"nodes": 10, "max": 5}, "resources": {"etcd": {"cpuSeconds": 4}}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	e2e.Sealed(t, dir, `{"steps": [{"id": 1, "seconds": 10, "perNode": {"nodes": 10, "max": 5}, "resources": {"etcd": {"cpuSeconds": 4}}}]}`)
 	got := e2e.Command(t, nil, "tune", "kubelet", "--max-pods", "400", "--run", dir)
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "simulated") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
@@ -230,9 +226,10 @@ func TestTuneReadsALab(t *testing.T) {
 func TestTuneRouterFromARecord(t *testing.T) {
 	t.Chdir(t.TempDir())
 	record := func(params, result string) {
+		e2e.Sealed(t, "run", `{"schema": "plimsoll/result/v1", "objectKind": {"object": {}, "there": "Response", "milestones": []}, `+result+`}`)
 		for name, text := range map[string]string{
-			"run/history.jsonl.zst": "", "run/result.json": `{"schema": "plimsoll/result/v1", "objectKind": {"object": {}, "there": "Response", "milestones": []}, ` + result + `}`,
-			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {" + params + "}\naxis: {name: rate}\n",
+			"run/history.jsonl.zst": "",
+			"run/experiment.yaml":   "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {" + params + "}\naxis: {name: rate}\n",
 		} {
 			if err := os.MkdirAll("run", 0o755); err != nil {
 				t.Fatal(err)
@@ -302,8 +299,9 @@ func TestTuneNetworkFromARecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		e2e.Sealed(t, "run", `{"schema": "plimsoll/result/v1", `+c.result+`}`)
 		for name, text := range map[string]string{
-			history: "", "run/result.json": `{"schema": "plimsoll/result/v1", ` + c.result + `}`,
+			history:               "",
 			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: " + c.workload + "\n" + c.plan + "\naxis: {name: rate}\n",
 		} {
 			if err := os.MkdirAll("run", 0o755); err != nil {
