@@ -137,7 +137,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		{"a name that ends a text of C", of("name: \"a\\0b\"\nworkload: simulated\naxis: {levels: [1]}\n"), `"a\x00b" has a character that cannot be printed`},
 		{"a name that begins a line of its own", of("name: \"a\\nplimsoll: all is well\"\nworkload: simulated\naxis: {levels: [1]}\n"), "has a character that cannot be printed"},
 		{"an arm that steers the terminal", of("workload: simulated\naxis: {level: 1}\narms: [{name: a}, {name: \"b\\e[31m\"}]\nrepeat: 2\n"), "arms[1].name"},
-		{"a workload outside", of("workload: ../../../etc\naxis: {levels: [1]}\n"), "no workload in ../../../etc"},
+		{"a workload outside", of("workload: ../../../etc\naxis: {levels: [1]}\n"), "names the workload ../../../etc"},
 		{"a namespace that is a way up", of("workload: node-density\ntarget: {namespace: ../nodes}\naxis: {levels: [1]}\n"), `"../nodes" is no name of a namespace`},
 		{"a namespace that begins another object of a manifest", func() []string {
 			return []string{"rbac", "node-density", "--namespace", "a}\n---\nkind: Secret"}
@@ -195,7 +195,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 	}
 	// A dry run names them, and runs nothing either.
 	got := p.Run(t, append(plan("workload: io-volumes\nparams: {path: ., fio: ./evil, job: inside.fio}\naxis: {levels: [1]}\n"), "--dry-run")...)
-	if _, err := os.Stat(ran); err == nil || !strings.Contains(got.Stdout, "would use: the program ./evil, if --allow names it, too (params.fio); the file inside.fio (params.job)") {
+	if _, err := os.Stat(ran); err == nil || !strings.Contains(got.Stdout, "would use: the program ./evil, if --allow names it, too (params.fio); the file inside.fio, if --allow names it, too (params.job); the directory . (params.path)") {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	// Who allows it is taken at their word.

@@ -485,3 +485,11 @@ func TestAClosedPipeHasOneExitCode(t *testing.T) {
 		}
 	}
 }
+
+// An account is printed for a cluster that nobody names.
+func TestRightsNeedNoCluster(t *testing.T) {
+	t.Parallel()
+	if got := e2e.Command(t, nil, "rbac", "node-density", "--namespace", "team-a"); got.Code != 0 || !strings.Contains(got.Stdout, "kind: Role") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}

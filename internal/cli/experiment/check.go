@@ -45,6 +45,9 @@ useless.`,
 		},
 	}, func(cmd *cobra.Command, args []string) (found ceiling.Check, err error) {
 		r, err := f.checker(p, cmd, args)
+		if err == nil {
+			err = said(r.target(), f.own.Names())
+		}
 		if err != nil {
 			return found, err
 		}
@@ -80,9 +83,6 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	}
 	if name == "" {
 		x.target = process.Clusters()
-		if err := said(x.target, f.own.Names()); err != nil {
-			return nil, err
-		}
 		x.plan.DefaultTarget(x.target)
 		if err := x.plan.ValidateTarget(x.target); err != nil {
 			return nil, x.planError(err)
@@ -104,7 +104,7 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	if err := x.plan.Validate(w); err != nil {
 		return nil, x.planError(err)
 	}
-	return &runner{plan: x.plan, workload: w}, said(w.Target, f.own.Names())
+	return &runner{plan: x.plan, workload: w}, nil
 }
 
 // unsaid are a target's own settings that bring up a system of this machine where none is

@@ -252,10 +252,7 @@ const outlineSchema = "plimsoll/outline/v1"
 // target needs. A program that a file names is not run to be asked for its version, and
 // what its user did not name is not read either.
 func (r *runner) named(ctx context.Context, known []proc.Program) (list []system.Change) {
-	var target workload.Target
-	if r.workload != nil {
-		target = r.workload.Target
-	}
+	target := r.target()
 	names := r.plan.Brings(target)
 	own, _ := r.plan.Settings(target) // the plan is valid, or will be refused
 	if config := kubeconfigOf(own); config != "" && r.file != "" {
@@ -403,13 +400,17 @@ func printChanges(p *process.Process, changes []system.Change, action system.Act
 	p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))
 }
 
+// target is what is loaded: where no workload says more, a cluster.
+func (r *runner) target() workload.Target {
+	if r.workload != nil {
+		return r.workload.Target
+	}
+	return process.Clusters()
+}
+
 // settings are the target's own, as the plan has them; nil for none.
 func (r *runner) settings() settings.Own {
-	t := process.Clusters()
-	if r.workload != nil {
-		t = r.workload.Target
-	}
-	own, _ := r.plan.Settings(t) // the plan is valid
+	own, _ := r.plan.Settings(r.target()) // the plan is valid
 	return own
 }
 
