@@ -303,7 +303,7 @@ func TestADryRunRefusesWhatTheRunRefuses(t *testing.T) {
 		says                                       string
 		lacks                                      func() error // what the dry run needs, too
 	}{
-		{"a file that is no kubeconfig", "node-density", "pods-per-node", "1", "", "kubeconfig: passwd", "kubeconfig passwd", nil},
+		{"a file that is no kubeconfig", "node-density", "pods-per-node", "1", "", "kubeconfig: passwd", "passwd is not a kubeconfig", nil},
 		{"a kubeconfig that is not there", "node-density", "pods-per-node", "1", "", "kubeconfig: absent", "there is no kubeconfig absent", nil},
 		{"a context without its cluster", "vm-deploy", "machines", "1", "", "kubeconfig: noctx", `names the cluster "x"`, nil},
 		{"a lab that does not fit", "node-density", "pods-per-node", "110", "", "lab: {nodes: 100000}", "are available", nil},

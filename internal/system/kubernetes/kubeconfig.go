@@ -38,8 +38,14 @@ func readKubeconfig(path, context string) (*chosen, error) {
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(config)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, system.Mistakef("", "read kubeconfig %s: %w", path, err)
+	}
 	if err != nil {
-		return nil, system.Mistakef("'kubectl config view --kubeconfig FILE' shows whether a file is one", "kubeconfig %s: %w", path, err)
+		// The parser's own words quote the types that it was given, and may quote the file.
+		_, where, _ := strings.Cut(err.Error(), "yaml: ")
+		what, _, _ := strings.Cut(where, ":")
+		return nil, system.Mistakef("'kubectl config view --kubeconfig FILE' shows whether a file is one", "%s is not a kubeconfig, which is a YAML document of kind Config%s", path, strings.TrimSuffix(": "+what, ": "))
 	}
 	if context == "" {
 		context = config.CurrentContext

@@ -96,7 +96,8 @@ func TestPathsOfAKubeconfigLeadFromItsDirectory(t *testing.T) {
 func TestWhatAKubeconfigLacksIsNamed(t *testing.T) {
 	for _, c := range []struct{ why, text, context, wants, hint string }{
 		{"no file", "", "", "there is no kubeconfig", ""},
-		{"another kind of file", "root:x:0:0\n", "", "kubeconfig ", "kubectl config view"},
+		{"another kind of file", "root:x:0:0\n", "", "is not a kubeconfig, which is a YAML document of kind Config", "kubectl config view"},
+		{"a file that is no YAML", "a: b\nc: [\n", "", "of kind Config: line 2", "kubectl config view"},
 		{"no current context", "contexts: [{name: a, context: {}}]", "", "has no current-context", "there is: a"},
 		{"a context that it does not have", "contexts: [{name: a, context: {}}]", "b", `no such context: "b"`, "there is: a"},
 		{"a context of an absent cluster", "contexts: [{name: a, context: {cluster: x}}]\nclusters: [{name: real, cluster: {server: 'https://127.0.0.1:1'}}]", "a", `context "a" names the cluster "x", which the file does not have`, "there is: real"},

@@ -92,11 +92,11 @@ func namespaceHeldUp(ns *corev1.Namespace) (h heldUp, is bool) {
 }
 
 // objectHeldUp says what holds up the end of an object: its finalizers.
-func objectHeldUp(o *metav1.PartialObjectMetadata, at string) (h heldUp, is bool) {
+func objectHeldUp(o *metav1.PartialObjectMetadata, what string) (h heldUp, is bool) {
 	if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 {
 		return h, false
 	}
-	h.what, h.why = strings.TrimPrefix(at, "/api/v1/"), "finalizers hold it: "+strings.Join(o.Finalizers, ", ")
+	h.what, h.why = what, "finalizers hold it: "+strings.Join(o.Finalizers, ", ")
 	if slices.ContainsFunc(o.Finalizers, func(name string) bool { return !lets(name) }) {
 		h.patience = finalizerPatience
 	}
@@ -188,9 +188,13 @@ func (rm *Remover) heldUpNow(ctx context.Context) (held []heldUp) {
 	if len(held) > 0 {
 		return held
 	}
-	for _, collection := range append(rm.holdings.Collections(), rm.Load.In("pods")) {
+	collections := append(rm.holdings.Collections(), rm.Load.In("pods"))
+	slices.Sort(collections)
+	for _, collection := range slices.Compact(collections) {
 		path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
-		_ = straysOf(ctx, rm.Client, lookPatience, path, "", metav1.APIResource{Name: name, Namespaced: true}, selector, func(o *metav1.PartialObjectMetadata, at string) { add(objectHeldUp(o, at)) }) // as above
+		_ = straysOf(ctx, rm.Client, lookPatience, path, "", metav1.APIResource{Name: name}, selector, func(o *metav1.PartialObjectMetadata, _ string) {
+			add(objectHeldUp(o, name+" "+api.ObjectName(o.Namespace, o.Name)))
+		}) // as above
 	}
 	return held
 }

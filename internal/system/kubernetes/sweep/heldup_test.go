@@ -12,8 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
 )
+
+// A removal in a namespace that exists names the objects that finalizers hold, each once.
+func TestObjectsThatAreHeldUpAreNamed(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+		list := &corev1.PodList{}
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			list.Items = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a", DeletionTimestamp: &now, Finalizers: []string{"team.example/hold"}}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "b"}}}
+		}
+		kubetest.Answer(t, w, http.StatusOK, list)
+	})
+	run.Load.Namespace = "team"
+	rm := &Remover{Run: run, holdings: create.NewHoldings(run, nil)}
+	held := rm.heldUpNow(t.Context())
+	if len(held) != 1 || held[0].what != "pods team/a" || held[0].why != "finalizers hold it: team.example/hold" {
+		t.Errorf("held up: %+v", held)
+	}
+}
 
 // terminating is a namespace that was asked to go, with conditions that hold.
 func terminating(name string, conditions map[corev1.NamespaceConditionType]string) *corev1.Namespace {
@@ -62,7 +82,7 @@ func TestWhatHoldsUpANamespace(t *testing.T) {
 	}
 	now := metav1.Now()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now, Finalizers: []string{"team.example/hold"}}}
-	if h, is := objectHeldUp(o, "/api/v1/namespaces/a/pods/b"); !is || h.what != "namespaces/a/pods/b" || h.patience != finalizerPatience {
+	if h, is := objectHeldUp(o, "pods a/b"); !is || h.what != "pods a/b" || h.patience != finalizerPatience {
 		t.Errorf("an object with a finalizer: %v %+v", is, h)
 	}
 }
