@@ -54,6 +54,7 @@ type conn struct {
 	ready uint32 // what happened to it and was not taken in yet
 	waits uint32 // for which events
 	got   int    // bytes, since others had their turn
+	least int    // bytes that must be there for it to be ready to be read
 	put   int64  // bytes, ever
 	wire  io.ReadWriter
 	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
@@ -169,6 +170,7 @@ func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 // read reads until the answer is whole.
 func (c *conn) read() error {
 	for {
+		c.wakeAt(c.answer.Left())
 		n, err := c.wire.Read(c.buf)
 		if n > 0 {
 			read, bad := c.answer.Feed(c.buf[:n])

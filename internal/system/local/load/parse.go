@@ -68,6 +68,15 @@ func (a *Answer) Started() bool { return a.started }
 // Done reports whether all of it has.
 func (a *Answer) Done() bool { return a.state == complete }
 
+// Left is how many bytes of the answer are still to come, of a length that it has told; 0
+// where it has told none.
+func (a *Answer) Left() int64 {
+	if a.state != inBody {
+		return 0
+	}
+	return max(a.length, 0)
+}
+
 // End takes in the end of the connection: it completes a body whose length
 // nobody gave, and is an error in any other.
 func (a *Answer) End() error {

@@ -18,6 +18,8 @@ const (
 	broken = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 	// turn is how many bytes a connection reads before others have their turn.
 	turn = 512 << 10
+	// mostAwaited is how much of an answer is waited for at most.
+	mostAwaited = 256 << 10
 )
 
 // wait waits until the connection can be read or written. It is an error once
@@ -59,6 +61,20 @@ func (c *conn) pause(d record.Micros) {
 	c.tick()
 }
 
+// wakeAt has the connection be ready once much of an answer is there of which so many
+// bytes are still to come, or all of it. If each segment of a large answer wakes this
+// thread, it wakes the other side as often by its acknowledgements, which takes more of
+// both processors than the bytes do.
+func (c *conn) wakeAt(left int64) {
+	n := int(min(left, mostAwaited))
+	if n < bufferBytes {
+		n = 1 // the kernel's own
+	}
+	if n != c.least && c.plan.TLS == nil && unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil {
+		c.least = n
+	}
+}
+
 // connect opens a connection.
 func (c *conn) connect() error {
 	if c.wrong != nil {
@@ -68,7 +84,7 @@ func (c *conn) connect() error {
 	if err != nil {
 		return err
 	}
-	c.fd, c.ready = fd, 0
+	c.fd, c.ready, c.least = fd, 0, 1
 	c.opens++
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // without it answers are later
 	if n := len(c.plan.Sources); n > 0 {
