@@ -23,7 +23,7 @@ func TestALargeAnswerWakesSeldom(t *testing.T) {
 	o := NewOne(Plan{Address: l.Addr().String(), Hosts: []Host{{Name: "www.test", Weight: 1}}, Method: "GET", Path: "/"}, clock.Now)
 	c := o.conn
 	c.Timeout = time.Minute
-	if c.begin(c.now()); c.connect() != nil {
+	if c.beginAt(0, c.now()); c.connect() != nil {
 		t.Fatal("no connection")
 	}
 	defer c.close()
