@@ -9,7 +9,7 @@ import (
 // The first three bound the memory that it takes to judge one, the others the time.
 const (
 	// mostObjects may be asked for, or have news, since the target was last empty. An
-	// object takes about 3 kB. Kubernetes supports 150,000 pods.
+	// object takes about 2 kB. Kubernetes supports 150,000 pods.
 	mostObjects = 500_000
 	// mostBeside bytes may be in lines that are not about objects.
 	mostBeside = 1 << 30

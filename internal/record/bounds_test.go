@@ -3,9 +3,11 @@ package record
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 )
@@ -128,6 +130,17 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	}
 	if _, _, err := OpenTable(dir, ObjectsFile); !errors.As(err, new(*BoundError)) {
 		t.Errorf("%d rows: %v", mostRows+1, err)
+	}
+	wide := hdrhistogram.New(1, math.MaxInt64/2, 5)
+	if err := wide.RecordValue(1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := wide.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Histogram(text).Counts(); err == nil {
+		t.Errorf("a histogram of %d MB is decoded from %d bytes", wide.ByteSize()>>20, len(text))
 	}
 	for _, places := range []*Places{
 		{Rows: []PlaceRow{{Count: 2_000_000_000}}}, {Rows: []PlaceRow{{Count: -1}}}, {Facts: []Fact{{}}, Rows: []PlaceRow{{Count: 1}}}, {Rows: []PlaceRow{{Count: mostPlaces}, {Count: 1}}},

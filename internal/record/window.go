@@ -1,7 +1,12 @@
 package record
 
 import (
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -113,9 +118,38 @@ func (h Histogram) Counts() (*hdrhistogram.Histogram, error) {
 	if h == "" {
 		return NewCounts(), nil
 	}
+	if err := h.shape(); err != nil {
+		return nil, fmt.Errorf("decode a histogram: %w", err)
+	}
 	counts, err := hdrhistogram.Decode([]byte(h))
 	if err != nil {
 		return nil, fmt.Errorf("decode a histogram: %w", err)
 	}
 	return counts, nil
+}
+
+// shape refuses a histogram of other times than those of NewCounts: a hundred bytes can
+// ask for one that takes 48 MB.
+func (h Histogram) shape() error {
+	// By the encoding, version 2: its own header, and that of what it holds.
+	const digitsAt, mostAt = 12, 24
+	var own [8]byte
+	var held [40]byte
+	text := base64.NewDecoder(base64.StdEncoding, strings.NewReader(string(h)))
+	_, err := io.ReadFull(text, own[:])
+	if err != nil {
+		return err
+	}
+	z, err := zlib.NewReader(text)
+	if err == nil {
+		_, err = io.ReadFull(z, held[:])
+	}
+	if err != nil {
+		return err
+	}
+	digits, most := binary.BigEndian.Uint32(held[digitsAt:]), binary.BigEndian.Uint64(held[mostAt:])
+	if digits > histogramDigits || most > uint64(histogramMost.Microseconds()) {
+		return fmt.Errorf("it has %d digits up to %d µs, and at most %d up to %v are kept", digits, most, histogramDigits, histogramMost)
+	}
+	return nil
 }
