@@ -191,14 +191,14 @@ func TestDocumentedCommands(t *testing.T) {
 
 	// Commands that are only parsed find a cluster and a lab that do not answer,
 	// and no place for a lab of their own.
-	withDefault := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default")})
+	withDefault := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default"), "vms": fmt.Sprintf(readyLab, "vms")})
 	parsed := func(line string, further ...string) harness.Outcome {
 		args, _, _ := shell(strings.Replace(line, "bin/plimsoll", "./arguments", 1))
 		args = bytes.ReplaceAll(args, []byte(".kube/config\x00"), []byte("away\x00"))
 		args = bytes.ReplaceAll(args, []byte("\x00examples/"), []byte("\x00../../examples/"))
 		args = bytes.ReplaceAll(args, []byte("=examples/"), []byte("=../../examples/"))
 		env := map[string]string{"XDG_STATE_HOME": "/dev/null"}
-		if strings.Contains(line, "--lab default") {
+		if strings.Contains(line, "--lab default") || strings.Contains(line, "--lab vms") {
 			env["XDG_STATE_HOME"] = withDefault
 		}
 		return e2e.Command(t, env, append(strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00"), further...)...)

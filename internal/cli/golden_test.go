@@ -117,7 +117,7 @@ func TestGoldenDryRuns(t *testing.T) {
 		"sweep vm-migration --levels 5 --set parallelMigrations=10 --set outboundMigrations=4",
 		"sweep node-density --levels 5 --vary lab.maxPods=10,20 --vary cpuRequest=10m,20m",
 		"limit node-density --kubeconfig testdata/kubeconfig --context prod --guard nodesNotReady=1 --guard apiErrors=5%",
-		"sweep vm-zones --levels 1 --lab vms -o json",
+		"sweep vm-zones --levels 1 --kubeconfig testdata/kubeconfig -o json",
 	} {
 		text.WriteString(e2e.Transcript(t, "", append(strings.Fields(line), "--dry-run")...) + "\n")
 	}

@@ -155,9 +155,16 @@ func privateLab(p *plan.Plan, t *Settings, beyond Extension) lab.Spec {
 }
 
 // checked refuses a target that a run would refuse before it asks a cluster anything: a
-// kubeconfig that cannot be used, or a lab that this machine has no room for.
-func checked(p *plan.Plan, t *Settings, beyond Extension) error {
+// kubeconfig that cannot be used, a lab that does not exist, one that this machine has no
+// room for, or objectives that it cannot be judged by.
+func checked(r system.Request, t *Settings, beyond Extension) error {
 	switch {
+	case t.LabName != "":
+		dir, err := r.StateDir()
+		if err == nil {
+			_, err = lab.Store{Root: dir, Executable: r.Executable}.Open(t.LabName)
+		}
+		return LabError(err)
 	case t.Kubeconfig != "":
 		chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
 		if err == nil {
@@ -165,7 +172,12 @@ func checked(p *plan.Plan, t *Settings, beyond Extension) error {
 		}
 		return err
 	case t.Lab != nil:
-		return LabError(privateLab(p, t, beyond).Check())
+		if err := privateLab(r.Plan, t, beyond).Check(); err != nil {
+			return LabError(err)
+		}
+		if r.Workload != nil && !t.Lab.RealNode {
+			return haveKubelets(r.Plan)
+		}
 	}
 	return nil
 }
@@ -607,7 +619,7 @@ func (p Provider) Outline(_ context.Context, r system.Request) ([]system.Change,
 	if err != nil {
 		return nil, err
 	}
-	if err := checked(r.Plan, t, p.extension(r)); err != nil {
+	if err := checked(r, t, p.extension(r)); err != nil {
 		return nil, err
 	}
 	if t.Named() == nil {

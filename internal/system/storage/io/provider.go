@@ -96,6 +96,9 @@ func (s *session) Prepare(ctx context.Context) error {
 
 func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
 	one, params, err := s.read(given)
+	if err == nil {
+		err = one.probe()
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
@@ -111,28 +113,53 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	return s, s.glusterOf(p, given)
 }
 
-// checkPath checks that volumes can be made in a directory, and makes it
-// absolute.
+// pathHint is what to give as path.
+const pathHint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
+
+// checkPath checks that volumes can be made in a directory, and makes it absolute.
+// Nothing is made there, see probe.
 func (s *settings) checkPath(path string) (string, error) {
-	const hint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return "", system.ParamMistake("path", hint, "%w", err)
+		return "", system.ParamMistake("path", pathHint, "%w", err)
 	}
-	probe, err := os.MkdirTemp(absolute, volumesPrefix)
-	if err != nil {
-		return "", system.ParamMistake("path", hint, "%w", err)
+	info, err := os.Stat(absolute)
+	switch {
+	case err != nil:
+		return "", system.ParamMistake("path", pathHint, "%w", err)
+	case !info.IsDir():
+		return "", system.ParamMistake("path", pathHint, "%s is not a directory", absolute)
 	}
-	defer os.RemoveAll(probe)
-	if !s.job.Direct {
-		return absolute, nil
+	if err := unix.Access(absolute, unix.W_OK|unix.X_OK); err != nil {
+		return "", system.ParamMistake("path", pathHint, "write to %s: %w", absolute, err)
 	}
-	f, err := os.OpenFile(filepath.Join(probe, fio.FileName), os.O_CREATE|os.O_WRONLY|syscall.O_DIRECT, 0o600)
-	if err != nil {
-		return "", system.ParamMistake("direct", "direct=false", "the file system of %s does no direct IO: %w", absolute, err)
-	}
-	f.Close()
 	return absolute, nil
+}
+
+// probe makes a file in each of the directories as a run does, and removes it again.
+func (s *settings) probe() error {
+	for _, path := range s.paths {
+		if err := s.probeOne(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settings) probeOne(path string) error {
+	dir, err := os.MkdirTemp(path, volumesPrefix)
+	if err != nil {
+		return system.ParamMistake("path", pathHint, "%w", err)
+	}
+	defer os.RemoveAll(dir)
+	if !s.job.Direct {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, fio.FileName), os.O_CREATE|os.O_WRONLY|syscall.O_DIRECT, 0o600)
+	if err != nil {
+		return system.ParamMistake("direct", "direct=false", "the file system of %s does no direct IO: %w", path, err)
+	}
+	return f.Close()
 }
 
 // readJob reads a job file of the user's.
