@@ -27,7 +27,7 @@ func TestPlacesThatAreTaken(t *testing.T) {
 		{"closed", at("12", "--set", "take=close"), process.ExitInconclusive, "places 4, then 3: place-3 was closed in step 1", 1},
 		{"closed, and open again", at("12", "--set", "take=close", "--set", "takeFor=20ms"), process.ExitInconclusive, "place-3 was closed in step 1", 2},
 		{"deleted in the second", at("33", "--set", "take=delete"), process.ExitInconclusive, "place-3 was deleted in step 2", 2},
-		{"broken, and the guard ends the step", at("12", "--set", "take=break", "--hold", "3s", "--guard", "placesNotReady=1"), process.ExitCouldNotRun, "guard", 1},
+		{"broken, and the guard ends the step", at("12", "--set", "take=break", "--hold", "3s", "--guard", "placesNotReady=1"), process.ExitBreached, "a guard stopped the load, and the target is not back to normal", 1},
 		{"broken for a moment, and the guard sees it", at("12", "--set", "take=break", "--set", "takeFor=2s", "--hold", "3s", "--guard", "placesNotReady=1"), process.ExitBreached, "guard:placesNotReady", 2},
 		{"broken, and no guard would have it end", at("12", "--set", "take=break", "--guard", "placesNotReady=2"), process.ExitInconclusive, "places 4, then 3: place-3 is not ready in step 1", 2},
 		{"broken for a moment, and nothing was lost by it", at("12", "--set", "take=break", "--set", "takeFor=20ms", "--guard", "placesNotReady=2"), process.ExitHeld, "!place-3", 2},
