@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 )
 
 // maxBody bounds the body of an answer. The largest that a cluster has is a list of
@@ -14,10 +16,31 @@ const maxBody = 128 << 20
 // would be as large.
 type LargeError struct {
 	Path string // of the request
+	What string // the answer is or has
 }
 
 func (e *LargeError) Error() string {
-	return fmt.Sprintf("the answer to %s is larger than %d MiB: no more of it is read", e.Path, maxBody>>20)
+	return fmt.Sprintf("the answer to %s %s: no more of it is read", e.Path, e.What)
+}
+
+// maxValues bounds the values of an answer that is decoded whole: an object of three bytes
+// takes a thousand in memory.
+const maxValues = 4_000_000
+
+// crowded reports whether an answer has more values than that: all of one in JSON, or, at
+// a twentieth, the items of a list.
+func crowded(contentType string, body []byte) bool {
+	if !strings.Contains(contentType, "protobuf") {
+		return bytes.Count(body, []byte(",")) > maxValues
+	}
+	raw, err := OpenEnvelope(body)
+	items := 0
+	for f := range fields(raw, &err) {
+		if f.num == 2 {
+			items++
+		}
+	}
+	return items > maxValues/20
 }
 
 // bounded bounds the body of an answer, unless it is one without an end: that of a watch,
@@ -48,7 +71,7 @@ func (b *boundedBody) Read(p []byte) (n int, err error) {
 		b.over = b.left < 0
 	}
 	if b.over {
-		return 0, &LargeError{b.path}
+		return 0, &LargeError{b.path, fmt.Sprintf("is larger than %d MiB", maxBody>>20)}
 	}
 	return n, err
 }

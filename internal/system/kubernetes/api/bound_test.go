@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +53,29 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 			if n > 1 && what != "a page" { // which is asked for in smaller parts, down to one object
 				t.Errorf("%s: %s was asked for %d times", what, path, n)
 			}
+		}
+	}
+}
+
+// Objects that hold nothing take three bytes in an answer, and a thousand in memory.
+func TestAnswersWithTooManyValues(t *testing.T) {
+	t.Parallel()
+	var inProtobuf atomic.Bool
+	run, _ := kubetest.RunOn(t, func(w http.ResponseWriter, _ *http.Request) {
+		if inProtobuf.Load() {
+			w.Header().Set("Content-Type", api.ProtobufType)
+			list := bytes.Repeat([]byte{0x12, 0}, 1_000_000) // an empty item
+			_, _ = w.Write(append(binary.AppendUvarint([]byte("k8s\x00\x12"), uint64(len(list))), list...))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"NodeList","apiVersion":"v1","items":[{}` + strings.Repeat(",{}", 5_000_000) + "]}"))
+	})
+	for _, protobuf := range []bool{false, true} {
+		inProtobuf.Store(protobuf)
+		list, err := run.Client.Typed.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{})
+		if !errors.As(err, new(*api.LargeError)) {
+			t.Errorf("in protobuf %t: %d items, %v", protobuf, len(list.Items), err)
 		}
 	}
 }

@@ -155,6 +155,9 @@ func (p *patient) RoundTrip(request *http.Request) (*http.Response, error) {
 		defer response.Body.Close()
 		p.client.Answers.Add(1)
 		body, err := io.ReadAll(response.Body)
+		if err == nil && crowded(response.Header.Get("Content-Type"), body) {
+			err = &LargeError{request.URL.Path, fmt.Sprintf("has more than %d values", maxValues)}
+		}
 		return Reply{response.StatusCode, body, response.Header, creates(request)}, err
 	})
 	if err != nil {
