@@ -56,8 +56,7 @@ const (
 	// wakeUp is how long a processor that does nothing takes to wake up, where this
 	// machine is a virtual one, and wakeUpPart the part of the time between two arrivals
 	// that the thread may turn round in at most.
-	wakeUp     record.Micros = 60
-	wakeUpPart               = 0.1
+	wakeUp, wakeUpPart = record.Micros(60), 0.1
 )
 
 func newLoop(s *stream, n int) *loop {
