@@ -298,7 +298,7 @@ func TestHostReadings(t *testing.T) {
 		{"a setting that does not exist there", map[string]string{"proc/sys/net/core/rmem_max": "1", "proc/sys/kernel/osrelease": "6.1"}, "tcp_window_scaling", answer.NoSuch, "", ""},
 		{"a setting that was not saved", map[string]string{"proc/sys/net/core/rmem_max": "1"}, "tcp_window_scaling", answer.Unseen, "", ""},
 		{"routes that were not saved", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet}, "interfaces on one subnet", answer.Unseen, "", ""},
-		{"a value that is no number", map[string]string{"proc/sys/net/ipv4/tcp_window_scaling": "yes"}, "tcp_window_scaling", answer.Unseen, "", ""},
+		{"a value that is not a number", map[string]string{"proc/sys/net/ipv4/tcp_window_scaling": "yes"}, "tcp_window_scaling", answer.Unseen, "", ""},
 		{"one CPU takes nearly everything", map[string]string{
 			"proc/net/softnet_stat.0": softnetRow(0, 0, 0, 0) + softnetRow(1, 0, 0, 0) + softnetRow(2, 0, 0, 0) + softnetRow(3, 0, 0, 0),
 			"proc/net/softnet_stat.1": softnetRow(0, 9, 0, 0) + softnetRow(1, 9, 0, 0) + softnetRow(2, 9999, 0, 0) + softnetRow(3, 9, 0, 0),

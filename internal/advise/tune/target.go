@@ -27,7 +27,7 @@ func ParseTarget(text string) (t Plan, err error) {
 		}
 		n, err := param.ParseCount(word)
 		if err != nil {
-			return t, fmt.Errorf("%q: %q is no number: %s", text, word, allowed)
+			return t, fmt.Errorf("%q: %q is not a number: %s", text, word, allowed)
 		}
 		i++
 		noun := ""

@@ -35,15 +35,15 @@ func TestParseTarget(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                           "is no target",
-		"many VMs":                   `"many" is no number`,
+		"many VMs":                   `"many" is not a number`,
 		"300 podz on 3 nodes":        `did you mean "pods"?`,
 		"300 pods and 200 pods":      "says twice",
 		"300 VMs per node":           "only pods are counted per node",
 		"300":                        "300 of what?",
-		"-3 nodes":                   `"-3" is no number`,
-		"2,14 pods on 3 nodes":       `"2,14" is no number`,
-		"99999999999999999 nodes":    "is no number",
-		"3000 VMs on 10 nodes daily": `"daily" is no number`,
+		"-3 nodes":                   `"-3" is not a number`,
+		"2,14 pods on 3 nodes":       `"2,14" is not a number`,
+		"99999999999999999 nodes":    "is not a number",
+		"3000 VMs on 10 nodes daily": `"daily" is not a number`,
 	} {
 		if got, err := ParseTarget(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v; want %q", text, got, err, want)

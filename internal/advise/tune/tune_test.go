@@ -206,12 +206,12 @@ func TestNonsenseIsRefused(t *testing.T) {
 func TestParametersOfParts(t *testing.T) {
 	for _, tt := range []struct{ param, text, err string }{
 		{"class", "rhel=1500,1,4Gi", ""},
-		{"class", "rhel=1,500,1,4Gi,14s", "time"}, // commas part the parts
+		{"class", "rhel=1,500,1,4Gi,14s", "is not a duration"}, // commas part the parts
 		{"class", "rhel=1500,500m,4Gi,14s", ""},
 		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], such as rhel=1500,1,4Gi,14s"},
 		{"class", "=1500,1,4Gi", "is no name"},
-		{"class", "rhel=1500,1,4Gi,14s,5", "is no time"},
-		{"class", "rhel=many,1,4Gi", "is no whole number"},
+		{"class", "rhel=1500,1,4Gi,14s,5", "is not a duration"},
+		{"class", "rhel=many,1,4Gi", "is not a whole number"},
 		{"measured", "kubelet@250=0.8,450Mi", ""},
 		{"measured", "kubelet=0.8,450Mi", "want NAME@PODS=CORES,MEMORY"},
 		{"measured", "kubelet@250=0.8", "want NAME@PODS=CORES,MEMORY"},

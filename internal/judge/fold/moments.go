@@ -252,9 +252,9 @@ func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
 	return 0, false
 }
 
-// mostAchieved is the rate of an open step in percent of what was offered if the news
-// of each object was as late as it may have been: whatever may have been there within the
-// hold counts, and so does what is lost.
+// mostAchieved returns the highest rate that an open step may have achieved, in percent of
+// the offered rate: it counts each object that may have been there within the hold if its
+// news was late, and each lost object.
 func (f Moments) mostAchieved() float64 {
 	from, to := f.held()
 	judged, most := 0, 0
@@ -278,8 +278,8 @@ func (f Moments) mostAchieved() float64 {
 	return 100 * float64(most) / float64(max(judged, 1))
 }
 
-// Grows reports whether the backlog of an open step grew even if the news of each object
-// was as late as it may have been, and what is lost was there at once.
+// Grows reports whether the backlog of an open step grew for certain: also if all news was
+// as late as possible, and each lost object was there at once.
 func (f Moments) Grows(spec *result.Spec, arrivals int) bool {
 	type key struct {
 		*slot

@@ -3,7 +3,7 @@ package fold
 import "plimsoll.dev/plimsoll/internal/record"
 
 const (
-	// stampResolution is that of a server's own times, which are whole seconds.
+	// stampResolution is the resolution of a server's own times: whole seconds.
 	stampResolution = record.Micros(1e6)
 	// lateNews is how much later than other news of its kind an object's news comes at
 	// least that counts as late by the server's own times.
@@ -12,14 +12,14 @@ const (
 	fewStamps = 20
 )
 
-// serverClock is whose clock a milestone's stamp is of: each node may have its own.
+// serverClock names the clock of a milestone's stamp: each node may have its own.
 type serverClock struct {
 	milestone int
 	node      int32
 }
 
-// offset is how far the news of a clock's stamps comes after them at the least: the
-// difference of the two clocks, and how long the quickest news took.
+// offset holds the shortest time from a stamp of a clock to its news: the difference of
+// the two clocks, and how long the quickest news took.
 type offset struct {
 	least record.Micros
 	n     int
@@ -28,11 +28,11 @@ type offset struct {
 // dateByServer dates the milestones whose news came late by the server's own times, to
 // their resolution. What a list showed was reached within the second of its stamp: the
 // object's time becomes the end of that second, and early its begin. Where news of the
-// step was lost, a message may also tell of what an earlier one should have: if it came
-// more than lateNews later after its stamp than the quickest news of the same clock,
-// early is known of it as well, and its time stays. Without lost news such a time is the
-// target's: a node may know that a pod is ready long before it can say so. Where no news
-// of a clock came in time nothing changes.
+// step was lost, a later message may report what a lost one should have. If it came more
+// than lateNews later after its stamp than the quickest news of the same clock, early
+// becomes the begin of its second too, and its time stays. Without lost news the target
+// took that time: a node may know that a pod is ready long before it can say so. Where no
+// news of a clock came in time, nothing changes.
 func dateByServer(own []*slot, created int, lost bool) {
 	clocks := make(map[serverClock]offset)
 	each := func(do func(o *object, m int, clock serverClock, after record.Micros)) {

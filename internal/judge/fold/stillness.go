@@ -34,11 +34,11 @@ type interval struct {
 	open     bool
 }
 
-// stillness returns for each actor the times in which it did nothing although objects
-// waited for it, which usually wait for much less: whoever was stopped and went on
-// renews its lease before anybody misses it, and the record of the objects alone shows
-// it. There are none where all writes or all news stood still, where this
-// program did, or where an actor is known to do nothing at that time.
+// stillness returns the times in which nothing came from an actor although objects waited
+// for it much longer than usual. An actor that was stopped and went on may renew its
+// lease before anybody misses it; then only the times of the objects show it. A time does
+// not count in which all writes, all news or this program stood still, or another actor
+// is known to have done nothing.
 func (f *Facts) stillness() []Silence {
 	if f.Stream != nil {
 		return nil
@@ -75,7 +75,7 @@ func (f *Facts) waitsByOwner() (waits map[string][]interval, owners []string) {
 			}
 			at := u.object.reached(m)
 			if at == Never && m != f.there {
-				continue // not every system tells of every milestone
+				continue // some systems do not report every milestone
 			}
 			if !slices.Contains(owners, owner) {
 				owners = append(owners, owner)

@@ -52,8 +52,8 @@ func (c *canaries) add(r *record.Canary) {
 	c.seen[r.Of] = append(list, n)
 }
 
-// close ends what is collected, at the end of a step: where news of changes never came,
-// all other news of their watch may be as late, until some came again.
+// close ends the collection at the end of a step. Where the news of a change never came,
+// all news of that watch may be late until some came again.
 func (c *canaries) close(end record.Micros) {
 	for of, lost := range c.lost {
 		for len(lost) > 0 {

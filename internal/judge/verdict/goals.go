@@ -46,8 +46,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Invalid, void
 	}
 	on := v.objectives(g)
-	// Whoever did nothing although it was waited for is the reason for what is missing,
-	// however busy the machine was.
+	// An actor that is known to have done nothing explains the missing objects, however
+	// busy the machine was.
 	stopped := f.Stopped() && len(on.broken) > 0
 	if void != "" && !stopped {
 		return slo.Invalid, void

@@ -540,7 +540,7 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	r.lookAtErrors() // what an earlier step's stream came to is not of this one
+	r.lookAtErrors() // the sums of an earlier stream do not count here
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(r.guardInterval())
@@ -651,7 +651,7 @@ var ErrNotHealthy = errors.New("a guard stopped the load, and the target is not 
 
 // Recover empties a target that a guard protected. It returns ErrNotHealthy unless the
 // target is then as it was before any load, by its measures that are counts: nothing
-// goes on before. That its answers are slower yet is no danger.
+// goes on before. Slower answers alone are not a danger.
 func (e *Engine) Recover(ctx context.Context) error {
 	off, err := e.empty(ctx)
 	if err != nil {

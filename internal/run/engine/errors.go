@@ -44,9 +44,10 @@ const (
 	leastRequests = 200
 )
 
-// recentErrors keeps the outcomes of the latest requests: of those since the last look,
-// by which a target that fails at once is seen at once, and with these of as many looks
-// before as it takes to have leastRequests, by which one is that fails now and then. It is safe for concurrent use.
+// recentErrors keeps the outcomes of the latest requests in two windows. The requests
+// since the last look show a target that fails altogether. Together with those of earlier
+// looks, up to leastRequests, they show one that fails now and then. It is safe for
+// concurrent use.
 type recentErrors struct {
 	mu     sync.Mutex
 	total  outcomes   // of requests that are counted one by one
@@ -66,7 +67,7 @@ func (e *recentErrors) add(failed bool) {
 }
 
 // look returns the outcomes of the requests since the last look, and of the latest ones.
-// A stream, of which not each request is added, gives its sums so far.
+// A stream does not add each request: it gives its sums so far.
 func (e *recentErrors) look(stream *outcomes) (latest, recent outcomes) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -243,8 +243,8 @@ func (s *session) Survey(_ context.Context, _ bool) (system.Survey, error) {
 	return found, nil
 }
 
-// probe tries the first requests of a plan that change nothing, once each and one after
-// the other, and reports each one that failed until it is told to stop.
+// probe tries the first requests of a plan that change nothing, one after the other. It
+// calls failure for each one that failed, until that returns false.
 func (s *session) probe(p load.Plan, failure func(request, failed string) (more bool)) {
 	left := probed
 	clock := record.StartClock(s.Now)

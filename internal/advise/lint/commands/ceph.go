@@ -87,7 +87,7 @@ func checkPGNum(out *report.Report, c call, w word) {
 	}
 	if n&(n-1) != 0 {
 		low := 1 << (bits.Len(uint(n)) - 1)
-		out.Find("ceph-pg-num", c.at(w), fmt.Sprintf("write %d or %d", low, 2*low), fmt.Sprintf("%d is no power of two", n))
+		out.Find("ceph-pg-num", c.at(w), fmt.Sprintf("write %d or %d", low, 2*low), fmt.Sprintf("%d is not a power of two", n))
 	}
 }
 

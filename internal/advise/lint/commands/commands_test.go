@@ -80,8 +80,8 @@ a.sh:2:32: error: min_size cannot be "0" [ceph-value]`,
 		{
 			Why:   "some groups are twice as large as others",
 			Fires: "ceph osd pool create rbd 1000\nceph osd pool set rbd pgp_num 96\n",
-			Want: `a.sh:1:26: warning: 1000 is no power of two [ceph-pg-num]
-a.sh:2:31: warning: 96 is no power of two [ceph-pg-num]`,
+			Want: `a.sh:1:26: warning: 1000 is not a power of two [ceph-pg-num]
+a.sh:2:31: warning: 96 is not a power of two [ceph-pg-num]`,
 			But:  "1024 is a power of two",
 			Near: "ceph osd pool create rbd 1024 1024\nceph osd pool set rbd pgp_num 1024\n",
 		},

@@ -42,7 +42,7 @@ func settings() linttest.Table {
 		{
 			Why:   "sysctl skips a line without a value",
 			Fires: "  vm.swappiness 10\n",
-			Want:  `sysctl.conf:1:3: error: the line is no setting: "vm.swappiness 10" [sysctl-value]`,
+			Want:  `sysctl.conf:1:3: error: the line is not a setting: "vm.swappiness 10" [sysctl-value]`,
 			But:   "a dash excludes the key from a pattern; comments and empty lines set nothing; a template fills in a line",
 			Near:  "-vm.swappiness\n# vm.swappiness 10\n; vm.swappiness 10\n\n${SETTINGS}\n",
 		},
@@ -78,7 +78,7 @@ sysctl.conf:2:21: warning: the value is "20\t; percent", comment and all [sysctl
 		{
 			Why:   "the kernel does not read units",
 			Fires: "net.core.somaxconn = 4k\n",
-			Want:  `sysctl.conf:1:22: error: net.core.somaxconn is "4k", which is no whole number [sysctl-value]`,
+			Want:  `sysctl.conf:1:22: error: net.core.somaxconn is "4k", which is not a whole number [sysctl-value]`,
 			But:   "the kernel reads hexadecimal numbers, and a script fills in a variable",
 			Near:  "net.core.somaxconn = 0x1000\nnet.core.netdev_max_backlog = $BACKLOG\n",
 		},
@@ -106,7 +106,7 @@ sysctl.conf:2:21: warning: the value is "20\t; percent", comment and all [sysctl
 		{
 			Why:   "no key begins with nett",
 			Fires: "nett.core.somaxconn = 1024\n",
-			Want:  `sysctl.conf:1:1: error: there is no key nett.core.somaxconn [sysctl-key]`,
+			Want:  `sysctl.conf:1:1: error: unknown key nett.core.somaxconn [sysctl-key]`,
 			But:   "a module of its own may have any key",
 			Near:  "lustre.nett.somaxconn = 1024\n",
 		},
@@ -127,8 +127,8 @@ sysctl.conf:2:21: warning: the value is "20\t; percent", comment and all [sysctl
 		{
 			Why:   "slashes may stand for dots: the kernel does not read units there, too",
 			Fires: "net/core/somaxconn = 4k\n",
-			Want:  `sysctl.conf:1:22: error: net/core/somaxconn is "4k", which is no whole number [sysctl-value]`,
-			But:   "the number has no unit; a word without a dot is no key",
+			Want:  `sysctl.conf:1:22: error: net/core/somaxconn is "4k", which is not a whole number [sysctl-value]`,
+			But:   "the number has no unit; a word without a dot is not a key",
 			Near:  "net/core/somaxconn = 4096\nwords = 4k\n",
 		},
 		{
@@ -245,7 +245,7 @@ func profiles() linttest.Table {
 		{
 			Why:   "no profile has that name: the node keeps its profile",
 			Fires: "-- tuned.yaml --\nspec:\n  profile:\n  - name: custom-ceph\n  recommend:\n  - profile: custom-cephs\n",
-			Want:  `tuned.yaml:5:14: error: there is no profile custom-cephs here [bad-value]`,
+			Want:  `tuned.yaml:5:14: error: profile custom-cephs does not exist in this file [bad-value]`,
 			But:   "the operator brings profiles of its own, another object may have others, and a template fills in names",
 			Near:  "-- tuned.yaml --\nspec:\n  profile:\n  - name: custom-ceph\n  - name: openshift-nodes\n  recommend:\n  - profile: custom-ceph\n  - profile: openshift-node\n  - profile: gpu\n  - profile: custom-cep${X}\n",
 		},

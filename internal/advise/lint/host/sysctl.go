@@ -27,7 +27,7 @@ func SysctlFile(out *report.Report, t *reading.Text) {
 		s, ok := assignment(t, n)
 		if !ok {
 			if trimmed[0] != '-' { // "-key" excludes it from a pattern
-				out.Find("sysctl-value", t.Place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is no setting: %q", trimmed))
+				out.Find("sysctl-value", t.Place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is not a setting: %q", trimmed))
 			}
 			continue
 		}
@@ -121,7 +121,7 @@ func CheckSetting(out *report.Report, s report.Setting) {
 		v, err := strconv.ParseInt(f, 0, 64)
 		switch {
 		case err != nil:
-			out.Find("sysctl-value", s.AtValue, "write a whole number", fmt.Sprintf("%s is %q, which is no whole number", s.Key, f))
+			out.Find("sysctl-value", s.AtValue, "write a whole number", fmt.Sprintf("%s is %q, which is not a whole number", s.Key, f))
 		case v < r.Low || v > r.High:
 			bounds := fmt.Sprintf("%d to %d", r.Low, r.High)
 			if r.High >= math.MaxInt32 {
@@ -154,7 +154,7 @@ func unknownSysctl(out *report.Report, s report.Setting, key string) {
 	candidates := kernel.Families[family]
 	if !ok || len(candidates) == 0 {
 		if near, found := nearest.Word(family, kernel.Roots); found && near != family {
-			out.Find("sysctl-key", s.AtKey, "did you mean "+near+key[len(family):]+"?", fmt.Sprintf("there is no key %s", s.Key))
+			out.Find("sysctl-key", s.AtKey, "did you mean "+near+key[len(family):]+"?", fmt.Sprintf("unknown key %s", s.Key))
 		}
 		return
 	}

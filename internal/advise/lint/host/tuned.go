@@ -67,7 +67,7 @@ func CheckTuned(out *report.Report, spec reading.Value) {
 			continue
 		}
 		if hint := report.Near(name, names, ""); hint != "" {
-			out.Find("bad-value", profile.At(), hint, fmt.Sprintf("there is no profile %s here", name))
+			out.Find("bad-value", profile.At(), hint, fmt.Sprintf("profile %s does not exist in this file", name))
 		}
 	}
 }

@@ -58,7 +58,7 @@ a.shape:2:10: error: a wants text, found yes, which Kubernetes reads as true [wr
 			Near: "text: \"5\"\nmap: {a: 'yes', b: }\n",
 		},
 		{
-			Why:   "a text in quotes is no number and no word for true",
+			Why:   "a text in quotes is not a number and no word for true",
 			Fires: "flag: \"true\"\nwhole: \"5\"\nnumber: \"1.5\"\n",
 			Want: `a.shape:1:7: error: flag wants true or false, found the text "true" [wrong-type]
 a.shape:2:8: error: whole wants a whole number, found the text "5" [wrong-type]

@@ -107,7 +107,7 @@ a.yaml:11:3: error: a StorageProfile without a name [missing-name]`,
 		{
 			Why:   "a profile of tuned is looked at by package host",
 			Fires: "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-b}]\n",
-			Want:  `a.yaml:6:25: error: there is no profile mine-b here [bad-value]`,
+			Want:  `a.yaml:6:25: error: profile mine-b does not exist in this file [bad-value]`,
 			But:   "it names the profile that it makes",
 			Near:  "apiVersion: tuned.openshift.io/v1\nkind: Tuned\nmetadata: {name: a}\nspec:\n  profile: [{name: mine-a}]\n  recommend: [{profile: mine-a}]\n",
 		},

@@ -40,7 +40,7 @@ func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 		for j, f := range fields {
 			v, err := strconv.ParseUint(f, 16, 32)
 			if err != nil || len(f) != 8 {
-				return nil, fmt.Errorf("line %d, column %d: %q is no number of eight hexadecimal digits", i+1, j+1, f)
+				return nil, fmt.Errorf("line %d, column %d: %q is not a number of eight hexadecimal digits", i+1, j+1, f)
 			}
 			values[j] = uint32(v)
 		}

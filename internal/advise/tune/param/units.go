@@ -143,7 +143,7 @@ func ParseDelay(text string) (time.Duration, error) {
 		if _, rest, ok := Number(s); ok && rest == "" {
 			return 0, fmt.Errorf("%q has no unit: write %sms or %ss, for example", text, s, s)
 		}
-		return 0, fmt.Errorf("%q is no time: want a number with a unit (ns, us, ms, s, m, h), such as 0.208ms", text)
+		return 0, fmt.Errorf("%q is not a duration: want a number with a unit (ns, us, ms, s, m, h), such as 0.208ms", text)
 	}
 	if d <= 0 {
 		return 0, fmt.Errorf("%q: want a time above zero", text)
@@ -160,7 +160,7 @@ func ParseCount(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%q is no whole number of at least 0", text)
+		return 0, fmt.Errorf("%q is not a whole number of at least 0", text)
 	}
 	const most = 1_000_000_000
 	if n > most {

@@ -53,9 +53,9 @@ const (
 	// batch is how many connections are looked at, or begin, at a time.
 	batch = 64
 	never = record.Micros(math.MaxInt64)
-	// wakeUp is how long a processor that does nothing takes to wake up, where this
-	// machine is a virtual one, and wakeUpPart the part of the time between two arrivals
-	// that the thread may turn round in at most.
+	// wakeUp is how long an idle processor of a virtual machine takes to wake up.
+	// wakeUpPart is the largest part of the time between two arrivals in which the thread
+	// may poll.
 	wakeUp, wakeUpPart = record.Micros(60), 0.1
 )
 
@@ -164,8 +164,8 @@ func (l *loop) tick() record.Micros {
 func (l *loop) poll(until record.Micros) (int, error) {
 	wait := max(min(until-l.last, record.MicrosOf(tick)), 0)
 	if l.Open || l.plan.Pace > 0 {
-		// A thread that slept is late by as long as its processor takes to wake up: it
-		// asks for that much less, and looks again and again for the rest.
+		// An idle processor takes time to wake up: the thread sleeps that much less, and
+		// polls for the rest.
 		wait = max(wait-l.early, 0)
 	}
 	if (l.Open || l.plan.Pace > 0) && wait > 0 {
