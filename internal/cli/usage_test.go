@@ -141,7 +141,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune cepf", []string{"no command 'tune cepf'", `did you mean "ceph"?`}, "a calculator"},
 		{"tune ceph", []string{"--osds: is needed", "hint: for example --osds 141"}, "a parameter that is needed"},
 		{"tune ceph --osds 0 --replicas 0", []string{"--osds: 0: want 1 to", "--replicas: 0: want 1 to"}, "two mistakes at once"},
-		{"tune ceph --osds many", []string{"--osds", "no whole number"}, "a parameter's number"},
+		{"tune ceph --osds many", []string{"--osds", "not a whole number"}, "a parameter's number"},
 		{"tune ceph --osds 0", []string{"--osds: 0: want 1 to"}, "a parameter's range"},
 		{"tune ceph --osds 3 --pool vms=80", []string{"--pool", "80%"}, "a share without a sign"},
 		{"tune ceph --osds 3 -o jsn", []string{`-o "jsn"`, `did you mean "json"?`}, "a form of answers"},
