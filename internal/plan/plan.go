@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -92,6 +93,9 @@ type Plan struct {
 
 	// Kind follows from what the file says; see Default.
 	Kind ExperimentKind `yaml:"-"`
+	// Own holds the target's own settings, which ReadTarget reads from Target; nil
+	// before that, and for a target without any.
+	Own settings.Own `yaml:"-"`
 
 	positions *strictyaml.Positions
 }
@@ -550,7 +554,7 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 // normalised is what the plan says, however it came to say it.
 func (p *Plan) normalised() Plan {
 	said := withoutEmpty(reflect.ValueOf(*p)).Interface().(Plan)
-	said.positions, said.Kind = nil, ""
+	said.positions, said.Kind, said.Own = nil, "", nil
 	said.Target = strictyaml.Text(p.Target.Meaning())
 	return said
 }

@@ -41,7 +41,7 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Name == "" {
 		p.Name = w.Name
 	}
-	p.DefaultTarget(w.Target)
+	_ = p.ReadTarget(w.Target) // Validate reports what is wrong
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
@@ -175,18 +175,23 @@ func (p *Plan) kind() ExperimentKind {
 // settingsPath is where a plan has the target's own settings.
 const settingsPath = "target"
 
-// Settings are the target's own, as the plan has them and with what it leaves
-// open; nil for a target without any. The error is a *strictyaml.Error.
-func (p *Plan) Settings(t workload.Target) (settings.Own, error) {
-	if t.Settings == nil {
+// ReadTarget reads the target's own settings into Own, unless they were read, and
+// fills in what the plan leaves open of them. The error is a *strictyaml.Error.
+func (p *Plan) ReadTarget(t workload.Target) error {
+	switch {
+	case p.Own != nil || t.Settings == nil && p.Target.IsZero():
+		return nil
+	case t.Settings == nil:
 		v := p.validator()
-		if !p.Target.IsZero() {
-			v.Add(settingsPath, "leave it out", "the target %s has no settings", t.Name)
-		}
-		return nil, strictyaml.Join(v.Problems)
+		v.Add(settingsPath, "leave it out", "the target %s has no settings", t.Name)
+		return strictyaml.Join(v.Problems)
 	}
 	own := t.Settings()
-	return own, settings.Read(p.Target, own, settingsPath, p.positions)
+	if err := settings.Read(p.Target, own, settingsPath, p.positions); err != nil {
+		return err
+	}
+	p.Own, p.Target = own, settings.Write(own, p.Target)
+	return nil
 }
 
 // defaultSearch fills in what was left open of a search.
@@ -244,15 +249,8 @@ func figureName(metric string) string {
 	return metric
 }
 
-// DefaultTarget fills in what the plan leaves open of its target.
-func (p *Plan) DefaultTarget(t workload.Target) {
-	if own, err := p.Settings(t); own != nil && err == nil { // else Validate says what is wrong
-		p.Target = settings.Write(own, p.Target)
-	}
-}
-
-// ValidateTarget judges the plan's target alone, after DefaultTarget. The error
-// is as that of Validate.
+// ValidateTarget reads the plan's target and judges it alone. The error is as that
+// of Validate.
 func (p *Plan) ValidateTarget(t workload.Target) error {
 	v := p.validator()
 	v.target(t)
@@ -267,7 +265,8 @@ func (p *Plan) Validate(w *workload.Workload) error {
 		return strictyaml.Join(v.Problems)
 	}
 	v.name("name", p.Name)
-	v.fresh(w.Target, v.target(w.Target))
+	v.target(w.Target)
+	v.fresh(w.Target)
 	v.params(w, "params", p.Params)
 	v.axis(w)
 	kind := w.KindOn(p.Axis.Name)
@@ -311,27 +310,22 @@ func several(given ...bool) bool {
 }
 
 // target judges what the plan says of its target.
-func (v *validator) target(t workload.Target) settings.Own {
-	own, err := v.plan.Settings(t)
-	switch {
-	case err != nil:
-		v.Problems = append(v.Problems, strictyaml.Problems(err)...)
-		return nil
-	case own != nil:
+func (v *validator) target(t workload.Target) {
+	v.Problems = append(v.Problems, strictyaml.Problems(v.plan.ReadTarget(t))...)
+	if own := v.plan.Own; own != nil {
 		v.Problems = append(v.Problems, settings.Validate(own, settingsPath, v.plan.positions)...)
 	}
-	return own
 }
 
 // fresh judges what steps begin with, and other keys that only some targets
 // know.
-func (v *validator) fresh(t workload.Target, own settings.Own) {
+func (v *validator) fresh(t workload.Target) {
 	p := v.plan
 	starts := slices.DeleteFunc([]string{FreshObjects, t.Renews}, func(word string) bool { return word == "" })
 	switch {
 	case !slices.Contains(starts, p.Fresh):
 		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "the target %s has no fresh start %q", t.Name, p.Fresh)
-	case p.Renews() && own != nil && own.Named() != nil:
+	case p.Renews() && p.Own != nil && p.Own.Named() != nil:
 		v.Add("fresh", "leave out the target, or say objects", "only a private %s can be recreated for each step", t.Renews)
 	}
 	if _, takes := t.Takes["normal-events"]; p.NormalEvents && !takes {

@@ -64,9 +64,9 @@ func (p *Plan) Rounds() [][]int {
 	return rounds
 }
 
-// OfCell is the plan of one cell alone. The error is of a value that its key
-// cannot have.
-func (p *Plan) OfCell(c Cell) (*Plan, error) {
+// OfCell is the plan of one cell alone, which loads a target. The error is of a value
+// that its key cannot have.
+func (p *Plan) OfCell(c Cell, t workload.Target) (*Plan, error) {
 	of := *p
 	of.Vary, of.positions = nil, nil
 	of.Name += "-" + c.Name
@@ -86,7 +86,7 @@ func (p *Plan) OfCell(c Cell) (*Plan, error) {
 			if _, err := strictyaml.Decode("", []byte(value), &raw); err != nil {
 				return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 			}
-			of.Target = of.Target.With(key, raw)
+			of.Target, of.Own = of.Target.With(key, raw), nil
 			continue
 		}
 		if of.Params == nil {
@@ -94,7 +94,7 @@ func (p *Plan) OfCell(c Cell) (*Plan, error) {
 		}
 		of.Params[key] = value
 	}
-	return &of, nil
+	return &of, of.ReadTarget(t)
 }
 
 // vary judges what a plan varies, each cell as a plan of its own.
@@ -134,7 +134,7 @@ func (v *validator) vary(w *workload.Workload) {
 	}
 	seen := make(map[string]bool) // a problem is of one value, and of every cell that has it
 	for _, c := range p.Cells() {
-		of, err := p.OfCell(c)
+		of, err := p.OfCell(c, w.Target)
 		if err == nil {
 			err = of.Validate(w)
 		}

@@ -10,7 +10,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -46,7 +45,7 @@ useless.`,
 	}, func(cmd *cobra.Command, args []string) (found ceiling.Check, err error) {
 		r, err := f.checker(p, cmd, args)
 		if err == nil {
-			err = said(r.target(), f.own.Names())
+			err = said(r.plan.Own, f.own.Names())
 		}
 		if err != nil {
 			return found, err
@@ -83,7 +82,6 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	}
 	if name == "" {
 		x.target = process.Clusters()
-		x.plan.DefaultTarget(x.target)
 		if err := x.plan.ValidateTarget(x.target); err != nil {
 			return nil, x.planError(err)
 		}
@@ -116,12 +114,9 @@ type unsaid interface {
 
 // said refuses a look at what nobody has named: the system that would be brought up for it
 // is no other's.
-func said(t workload.Target, named bool) error {
-	if t.Settings == nil || named {
-		return nil
-	}
-	if own, is := t.Settings().(unsaid); is {
-		return process.Usagef(own.Unsaid(), "what is to be checked is not named")
+func said(own settings.Own, named bool) error {
+	if by, is := own.(unsaid); is && !named {
+		return process.Usagef(by.Unsaid(), "what is to be checked is not named")
 	}
 	return nil
 }

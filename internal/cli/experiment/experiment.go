@@ -267,6 +267,7 @@ unless --allow does, too.`,
 			if err != nil {
 				if f.dryRun && f.output == "text" {
 					r := &runner{plan: loaded, workload: w, file: file, said: f.word()}
+					_ = loaded.ReadTarget(r.target()) // it is refused already
 					printChanges(p, r.named(cmd.Context(), nil), system.Use)
 				}
 				return err

@@ -182,7 +182,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 		r.plan, r.workload, r.past = kept.plan, kept.workload, past
 		r.steps -= past.Made
 	} else {
-		of, err := g.plan.OfCell(c)
+		of, err := g.plan.OfCell(c, g.workload.Target)
 		if err != nil {
 			return err
 		}

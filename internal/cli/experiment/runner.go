@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
-	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -254,8 +253,7 @@ const outlineSchema = "plimsoll/outline/v1"
 func (r *runner) named(ctx context.Context, known []proc.Program) (list []system.Change) {
 	target := r.target()
 	names := r.plan.Brings(target)
-	own, _ := r.plan.Settings(target) // the plan is valid, or will be refused
-	if config := kubeconfigOf(own); config != "" && r.file != "" {
+	if config := kubeconfigOf(r.plan.Own); config != "" && r.file != "" {
 		names = append(names, plan.Brought{At: "target.kubeconfig", Value: config, Kind: plan.BroughtFile})
 	}
 	for _, b := range names {
@@ -301,14 +299,13 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 			use("the file %s (documents)", place.Tarball)
 		}
 	}
-	own := r.settings()
-	if by, ok := own.(brings); ok {
+	if by, ok := r.plan.Own.(brings); ok {
 		programs, files := by.Brings()
 		for _, path := range programs {
-			use("the program %s (%s)", path, settingsPath(own))
+			use("the program %s (%s)", path, settingsPath(r.plan.Own))
 		}
 		for _, path := range slices.Sorted(maps.Keys(files)) {
-			use("the file %s (%s)", path, settingsPath(own))
+			use("the file %s (%s)", path, settingsPath(r.plan.Own))
 		}
 	}
 	return list
@@ -331,7 +328,7 @@ func (r *runner) changes(ctx context.Context) (list []system.Change, provider sy
 	}
 	for _, cell := range r.plan.Cells() {
 		of := request
-		if of.Plan, err = r.plan.OfCell(cell); err == nil {
+		if of.Plan, err = r.plan.OfCell(cell, r.workload.Target); err == nil {
 			_, err = provider.Outline(ctx, of)
 		}
 		if err != nil {
@@ -408,15 +405,9 @@ func (r *runner) target() workload.Target {
 	return process.Clusters()
 }
 
-// settings are the target's own, as the plan has them; nil for none.
-func (r *runner) settings() settings.Own {
-	own, _ := r.plan.Settings(r.target()) // the plan is valid
-	return own
-}
-
 // system names what would be loaded.
 func (r *runner) system() string {
-	if own := r.settings(); own != nil {
+	if own := r.plan.Own; own != nil {
 		return own.System()
 	}
 	return "the target " + r.workload.Target.Name
@@ -425,7 +416,7 @@ func (r *runner) system() string {
 // cleanCommand is the command that removes what runs have left in the system, or on
 // this machine; it is "" for one of which nothing can be left.
 func (r *runner) cleanCommand() string {
-	if own := r.settings(); own != nil && own.Named() != nil {
+	if own := r.plan.Own; own != nil && own.Named() != nil {
 		return process.CleanCommand(own)
 	}
 	name := process.Clusters().Name
@@ -451,7 +442,7 @@ func (r *runner) resumeCommand(dir record.Dir) string {
 	for _, b := range r.plan.Brings(r.workload.Target) {
 		allow(b.Value, word{}.trusted(b, file))
 	}
-	if by, ok := r.settings().(brings); ok {
+	if by, ok := r.plan.Own.(brings); ok {
 		programs, _ := by.Brings()
 		for _, path := range programs {
 			allow(path, word{}.program("", path, file))

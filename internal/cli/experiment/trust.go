@@ -83,33 +83,33 @@ func trustedWorkload(p *plan.Plan, file string, s word) (*workload.Workload, err
 	if err != nil {
 		return nil, err
 	}
+	_ = p.ReadTarget(w.Target) // Validate reports what is wrong
 	for _, b := range p.Brings(w.Target) {
 		if err := s.trusted(b, file); err != nil {
 			return w, err
 		}
 	}
-	own, _ := p.Settings(w.Target) // the plan is valid, or will be refused
 	if s.system {
 		return w, nil
 	}
-	if config := kubeconfigOf(own); config != "" && !s.resumed {
+	if config := kubeconfigOf(p.Own); config != "" && !s.resumed {
 		if err := s.trusted(plan.Brought{At: "target.kubeconfig", Value: config, Kind: plan.BroughtFile}, file); err != nil {
 			return w, err
 		}
 	}
-	by, ok := own.(brings)
+	by, ok := p.Own.(brings)
 	if !ok {
 		return w, nil
 	}
 	programs, files := by.Brings()
 	for _, path := range programs {
-		if err := s.program(settingsPath(own), path, file); err != nil {
+		if err := s.program(settingsPath(p.Own), path, file); err != nil {
 			return w, err
 		}
 	}
 	for path, in := range files {
 		if !within(in, path) && !s.allows(path) {
-			return w, process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the kubeconfig", path), "%s: %s names the file %s, which does not lie beside the kubeconfig", file, settingsPath(own), path)
+			return w, process.Usagef(fmt.Sprintf("if it may be read: --allow %s; or put it beside the kubeconfig", path), "%s: %s names the file %s, which does not lie beside the kubeconfig", file, settingsPath(p.Own), path)
 		}
 	}
 	return w, nil
@@ -132,11 +132,10 @@ func allBrought(p *plan.Plan, w *workload.Workload) (list []string) {
 	for _, b := range p.Brings(w.Target) {
 		list = append(list, b.Value)
 	}
-	own, _ := p.Settings(w.Target) // as above
-	if config := kubeconfigOf(own); config != "" {
+	if config := kubeconfigOf(p.Own); config != "" {
 		list = append(list, config)
 	}
-	if by, ok := own.(brings); ok {
+	if by, ok := p.Own.(brings); ok {
 		programs, files := by.Brings()
 		list = append(append(list, programs...), slices.Collect(maps.Keys(files))...)
 	}

@@ -51,27 +51,22 @@ func (p Provider) Account(r system.Request, namespace string) (Account, error) {
 		return a, err
 	}
 	d.Namespace = namespace
-	scrapes, err := scrapeRights(r.Plan)
-	if err != nil {
-		return a, err
-	}
-	d.Beyond = append(d.Beyond, scrapes...)
+	d.Beyond = append(d.Beyond, scrapeRights(r.Plan)...)
 	a.Rights, err = survey.Rights(d, survey.Conventional())
 	return a, mistakes(err)
 }
 
 // scrapeRights are those to read what a run scrapes. That of nodes lets its holder run
 // commands in containers, too: it is given to nobody who did not ask for nodes.
-func scrapeRights(p *plan.Plan) ([]ceiling.Right, error) {
+func scrapeRights(p *plan.Plan) []ceiling.Right {
 	if p.Scrape.Every == 0 {
-		return nil, nil
+		return nil
 	}
 	list := []ceiling.Right{{Verb: "get", Resource: "/metrics", For: "reads the metrics of the API server", Optional: true}}
-	t, err := settingsOf(p)
-	if err == nil && t.Scrape != nil && t.Scrape.Nodes > 0 {
+	if t := settingsOf(p); t.Scrape != nil && t.Scrape.Nodes > 0 {
 		list = append(list, ceiling.Right{Verb: "get", Resource: "nodes/proxy", For: "reads the metrics of nodes (--scrape-nodes); it also lets its holder run commands in their containers", Optional: true})
 	}
-	return list, err
+	return list
 }
 
 // Manifest is the account with its roles and their bindings as YAML, as kubectl

@@ -40,10 +40,6 @@ func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 
 // clusterEndpoints are those of a cluster that is no lab of this machine.
 func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, error) {
-	t, err := settingsOf(s.Plan)
-	if err != nil {
-		return nil, err
-	}
 	transport, err := rest.TransportFor(s.cluster.client.Config)
 	if err != nil {
 		return nil, err
@@ -53,7 +49,7 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 	far := base.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 	server := strings.TrimSuffix(base.String(), "/")
 	list := []metrics.Endpoint{{Job: lab.APIServer, Instance: base.Host, URL: server + "/metrics", Transport: transport, Far: far}}
-	nodes, err := s.drawNodes(ctx, t.scraped())
+	nodes, err := s.drawNodes(ctx, settingsOf(s.Plan).scraped())
 	for _, name := range nodes {
 		list = append(list, lab.KubeletEndpoints(server, name, transport, far)...)
 	}

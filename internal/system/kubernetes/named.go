@@ -45,11 +45,8 @@ func (t *Settings) scraped() int {
 	return t.Scrape.Nodes
 }
 
-// settingsOf are those of a plan.
-func settingsOf(p *plan.Plan) (*Settings, error) {
-	t := new(Settings)
-	return t, own.Read(p.Target, t, "target", nil)
-}
+// settingsOf are those of a plan that is valid.
+func settingsOf(p *plan.Plan) *Settings { return p.Own.(*Settings) }
 
 // Complete makes a plan that names nothing one of a private lab.
 func (t *Settings) Complete(func(string) bool) {

@@ -101,10 +101,7 @@ func (p Provider) Open(ctx context.Context, r system.Request) (system.Session, e
 
 // open brings up the private lab, or finds the lab or cluster that was named.
 func (s *session) open(ctx context.Context, show func(string)) error {
-	t, err := settingsOf(s.Plan)
-	if err != nil {
-		return err
-	}
+	t := settingsOf(s.Plan)
 	s.namespace = t.Namespace
 	if err := s.find(ctx, t, show); err != nil {
 		return err
@@ -463,10 +460,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if r.Workload == nil {
 		return v, nil
 	}
-	t, err := settingsOf(r.Plan)
-	if err != nil {
-		return v, err
-	}
+	t := settingsOf(r.Plan)
 	if len(filled) > 0 {
 		given = maps.Clone(given)
 		if given == nil {
@@ -525,7 +519,7 @@ func (s *session) Prepare(context.Context) error {
 	fill := make(map[string]string)
 	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
-		if t, err := settingsOf(s.Plan); err != nil || t.Images != "" {
+		if settingsOf(s.Plan).Images != "" {
 			fill[paramDatabase] = image.PostgresReference
 		}
 	}
@@ -614,11 +608,7 @@ func (p Provider) Outline(_ context.Context, r system.Request) ([]system.Change,
 	if err != nil {
 		return nil, err
 	}
-	list := []system.Change{}
-	t, err := settingsOf(r.Plan)
-	if err != nil {
-		return nil, err
-	}
+	list, t := []system.Change{}, settingsOf(r.Plan)
 	if err := checked(r, t, p.extension(r)); err != nil {
 		return nil, err
 	}

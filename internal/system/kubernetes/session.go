@@ -199,8 +199,8 @@ const durationsPatience = 5 * time.Second
 // Describe implements system.Target.
 func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Target.Describe(ctx)
-	if own, _ := settingsOf(t.s.Plan); t.s.Workload != nil { // the plan is valid
-		env.Facts = append(env.Facts, own.fact(t.s.Workload)...)
+	if t.s.Workload != nil {
+		env.Facts = append(env.Facts, settingsOf(t.s.Plan).fact(t.s.Workload)...)
 	}
 	if t.s.lab == nil {
 		return env, err
