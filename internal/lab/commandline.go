@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 // serviceRange has room for a million services. The API server's default, a
@@ -233,7 +233,7 @@ func simulatedNodesArguments(dir directory, r record) []string {
 func virtArguments(dir directory, r record) []string {
 	arguments := []string{
 		"--kubeconfig=" + dir.componentConfig(Virt),
-		"--figures=" + planted.List(r.Virt),
+		"--figures=" + settings.List(r.Virt),
 		"--time-scale=" + strconv.FormatFloat(r.TimeScale, 'g', -1, 64),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--api-port=" + strconv.Itoa(r.Ports.VirtAPI),

@@ -18,7 +18,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -97,7 +96,7 @@ has its own namespaces and does not touch the system's containerd. Without
 		RunE: func(cmd *cobra.Command, args []string) error {
 			written := given.Over(strictyaml.Raw{})
 			if virt {
-				texts, err := planted.ParseList(figures)
+				texts, err := settings.ParseList(figures)
 				if err != nil {
 					return process.Usagef("for example --virt-figures bootTime=20s,qps=5", "--virt-figures: %w", err)
 				}

@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/virt"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 // virtualMachines plays what makes virtual machines of pods, until the process
@@ -43,7 +44,7 @@ func virtualMachines(args []string) int {
 		log.Error("bad command line", "error", err)
 		return 2
 	}
-	given, err := planted.ParseList(figures)
+	given, err := settings.ParseList(figures)
 	if err == nil {
 		o.Figures, err = planted.Parse(given, o.Scale)
 	}

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 func figures(t testing.TB, list string) planted.Virt {
 	t.Helper()
-	given, err := planted.ParseList(list)
+	given, err := settings.ParseList(list)
 	if err != nil {
 		t.Fatal(err)
 	}

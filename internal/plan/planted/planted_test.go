@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 func TestParse(t *testing.T) {
@@ -24,14 +26,15 @@ func TestParse(t *testing.T) {
 			return v.QPS == 300 && v.Burst == 10 && v.BootTime == 500*time.Millisecond && v.FlattenAbove == 250
 		}, ""},
 		{"a name is taken as it is", "lostNode=node-0003", 1, func(v Virt) bool { return v.LostNode == "node-0003" }, ""},
-		{"a key that is misspelled", "botTime=3s", 1, nil, `there is no figure "botTime"; did you mean "bootTime"?`},
-		{"a duration without a unit", "bootTime=3", 1, nil, "want a duration such as 1.5s"},
-		{"fewer workers than one would never clone", "cloneWorkers=0", 1, nil, "want at least 1"},
-		{"no time is negative", "reboot=-1s", 1, nil, "want at least 0"},
-		{"no number is none", "qps=NaN", 1, nil, "want at least 0.1"},
+		{"a key that is misspelled", "botTime=3s", 1, nil, `unknown key "botTime" (did you mean "bootTime"?)`},
+		{"a duration without a unit", "bootTime=3", 1, nil, "bootTime: wants a duration such as 10s, found the number 3 (write the unit: 3s)"},
+		{"fewer workers than one would never clone", "cloneWorkers=0", 1, nil, "cloneWorkers: 0 is out of range: want at least 1"},
+		{"no time is negative", "reboot=-1s", 1, nil, "reboot: -1s is out of range: want at least 0"},
+		{"no number is none", "qps=NaN", 1, nil, "qps: wants a number"},
+		{"a rate that is too low", "qps=0.01", 1, nil, "want at least 0.1"},
 		{"a pair needs a value", "qps", 1, nil, "want KEY=VALUE"},
 	} {
-		given, err := ParseList(tt.list)
+		given, err := settings.ParseList(tt.list)
 		var v Virt
 		if err == nil {
 			v, err = Parse(given, tt.scale)
@@ -45,25 +48,14 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestEveryFigureSaysWhatItIs(t *testing.T) {
-	for _, f := range Figures() {
-		if f.Meaning == "" {
-			t.Errorf("%s has no meaning", f.Key)
-		}
-	}
-	if len(Keys()) != len(Figures()) {
-		t.Error("some figures have no key")
-	}
-}
-
 // The page lists every figure with its default and meaning.
 func TestFiguresAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/virt-lab.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range Figures() {
-		if row := fmt.Sprintf("| `%s` | %s | %s |\n", f.Key, cmp.Or(f.Default, "none"), f.Meaning); !strings.Contains(string(page), row) {
+	for _, f := range settings.Fields(Virt{}) {
+		if row := fmt.Sprintf("| `%s` | %s | %s |\n", f.Path, cmp.Or(f.Tag.Get("default"), "none"), f.Tag.Get("help")); !strings.Contains(string(page), row) {
 			t.Errorf("docs/virt-lab.md lacks the row\n%s", row)
 		}
 	}

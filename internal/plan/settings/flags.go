@@ -2,13 +2,14 @@ package settings
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -28,11 +29,11 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 		if f.Flag == "" || !take(f) {
 			continue
 		}
-		help := f.tag.Get("help")
-		if word := f.tag.Get("value"); word != "" {
+		help := f.Tag.Get("help")
+		if word := f.Tag.Get("value"); word != "" {
 			help = strings.Replace(help, word, "`"+word+"`", 1)
 		}
-		one := &flag{Field: f, text: f.tag.Get("default")}
+		one := &flag{Field: f, text: f.Tag.Get("default")}
 		added = append(added, one)
 		if to.Var(one, f.Flag, help); f.typ.Kind() == reflect.Bool {
 			to.Lookup(f.Flag).NoOptDefVal = "true"
@@ -44,7 +45,7 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 // Names reports whether a flag was given that names a system, and not just one that
 // goes with any.
 func (f Flags) Names() bool {
-	return slices.ContainsFunc(f, func(one *flag) bool { return one.says() && one.tag.Get("beside") == "" })
+	return slices.ContainsFunc(f, func(one *flag) bool { return one.says() && one.Tag.Get("beside") == "" })
 }
 
 // says reports whether something was given: "$UNSET" names nothing.
@@ -68,7 +69,7 @@ func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
 // raw is the text of a flag as a file has it.
 func (f *flag) raw(text string) (strictyaml.Raw, error) {
 	if f.typ.Kind() == reflect.Map {
-		values, err := planted.ParseList(text)
+		values, err := ParseList(text)
 		return strictyaml.Map(values), err
 	}
 	if _, reads := reflect.New(f.typ).Interface().(interface{ UnmarshalText([]byte) error }); reads || f.typ.Kind() == reflect.String {
@@ -86,7 +87,7 @@ func (f *flag) Set(text string) error {
 	if problems := strictyaml.Problems(err); len(problems) > 0 {
 		err = errors.New(problems[0].Message)
 	}
-	if example := f.tag.Get("example"); err != nil && example != "" {
+	if example := f.Tag.Get("example"); err != nil && example != "" {
 		return errors.New(err.Error() + ", for example --" + f.Flag + " " + example)
 	}
 	f.text, f.given = text, true
@@ -108,4 +109,30 @@ func (f *flag) Type() string {
 		return "string"
 	}
 	return f.typ.Kind().String()
+}
+
+// ParseList reads "KEY=VALUE,KEY=VALUE" as written on a command line; empty is
+// none.
+func ParseList(text string) (map[string]string, error) {
+	given := map[string]string{}
+	if text == "" {
+		return given, nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(one, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q: want KEY=VALUE", one)
+		}
+		given[key] = value
+	}
+	return given, nil
+}
+
+// List writes texts as ParseList reads them.
+func List(given map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		list = append(list, key+"="+given[key])
+	}
+	return strings.Join(list, ",")
 }

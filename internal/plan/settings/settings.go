@@ -52,14 +52,14 @@ type checker interface{ Check(c *Check) }
 type Field struct {
 	Path string // its key, after those that it stands below: lab.nodes
 	Flag string // without dashes
+	Tag  reflect.StructTag
 
-	tag   reflect.StructTag
 	typ   reflect.Type
 	index []int
 }
 
 // example is a value that a user might give, "" for none.
-func (f Field) example() string { return cmp.Or(f.tag.Get("example"), f.tag.Get("default")) }
+func (f Field) example() string { return cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")) }
 
 // Fields lists the settings in a struct, or in a pointer to one, in their order.
 func Fields(of any) []Field {
@@ -131,7 +131,7 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	visit(reflect.ValueOf(into).Elem(), "", func(one any, path string) {
 		given := func(key string) bool { return written.Has(path + key) }
 		for _, f := range Fields(one) {
-			text, ok := f.tag.Lookup("default")
+			text, ok := f.Tag.Lookup("default")
 			if v := f.of(one); ok && v.IsValid() && v.IsZero() && !given(f.Path) {
 				if err := strictyaml.Word(text).Decode("", v.Addr().Interface(), nil); err != nil {
 					panic(fmt.Sprintf("settings: the default of %s: %v", f.Path, err))
@@ -143,6 +143,19 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 		}
 	})
 	return nil
+}
+
+// ReadTexts reads texts by their keys, as flags have them, into a pointer to a struct,
+// fills in the rest and judges the bounds. The error is a *strictyaml.Error.
+func ReadTexts(texts map[string]string, into any) error {
+	var written strictyaml.Raw
+	for key, text := range texts {
+		written = written.With(key, strictyaml.Word(text))
+	}
+	if err := Read(written, into, "", nil); err != nil {
+		return err
+	}
+	return strictyaml.Join(Ranges(into))
 }
 
 // Write writes settings down: what was given, and whatever is not zero.
@@ -167,7 +180,7 @@ func Differing(own any, but ...string) (told []string) {
 		if plain := rawOf(v).String(); plain != "" {
 			text = plain
 		}
-		if text != f.tag.Get("default") {
+		if text != f.Tag.Get("default") {
 			told = append(told, f.Path+": "+text)
 		}
 	}
@@ -272,7 +285,7 @@ func Ranges(own any) []strictyaml.Problem {
 // ranges judges the fields of a struct itself by their bounds.
 func (c *Check) ranges(one any) {
 	for _, f := range Fields(one) {
-		bounds, ok := f.tag.Lookup("range")
+		bounds, ok := f.Tag.Lookup("range")
 		if !ok || len(f.index) > 1 {
 			continue
 		}
@@ -283,14 +296,18 @@ func (c *Check) ranges(one any) {
 			x = float64(v.Int())
 		}
 		low, high, want := bounded(bounds)
-		if x == 0 && f.tag.Get("default") == "" || x >= low && x <= high && !math.IsInf(x, 0) {
+		if x == 0 && f.Tag.Get("default") == "" || x >= low && x <= high && !math.IsInf(x, 0) {
 			continue
 		}
 		hint := ""
 		if example := f.example(); example != "" {
 			hint = "for example " + c.Set(f.Path, example)
 		}
-		c.Problem(f.Path, hint, "%v is not a %s: want %s", v.Interface(), f.tag.Get("unit"), want)
+		is := "out of range"
+		if unit := f.Tag.Get("unit"); unit != "" {
+			is = "not a " + unit
+		}
+		c.Problem(f.Path, hint, "%v is %s: want %s", v.Interface(), is, want)
 	}
 }
 

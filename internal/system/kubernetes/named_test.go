@@ -41,7 +41,7 @@ func TestSettingsOfAPlan(t *testing.T) {
 		{"less than no processor", "{lab: {realNode: true, nodeCPUs: -1}}", "", "f.yaml:3:42: target.lab.nodeCPUs: -1 is not a number of processors: want at least 0"},
 		{"a range of one address", "{lab: {realNode: true, podCIDRPrefix: 32}}", "", "f.yaml:3:47: target.lab.podCIDRPrefix: 32 is not a prefix of a range of pod addresses: want 16 to 29"},
 		{"more guests than there can be", "{lab: {realGuests: 65}}", "", "f.yaml:3:28: target.lab.realGuests: 65 is not a number of real guests: want 0 to 64 (for example realGuests: 2)"},
-		{"a figure that there is not", "{lab: {virt: {bootTim: 1s}}}", "", `f.yaml:3:16: target.lab.virt: there is no figure "bootTim"; did you mean "bootTime"?`},
+		{"a figure that there is not", "{lab: {virt: {bootTim: 1s}}}", "", `f.yaml:3:16: target.lab.virt: unknown key "bootTim" (did you mean "bootTime"?)`},
 		{"time that stands still", "{lab: {virt: {}, timeScale: 0}}", "", "f.yaml:3:37: target.lab.timeScale: virtual machines need a scale of time above 0 (for example timeScale: 60)"},
 		{"machines on a real node alone", "{lab: {realNode: true, timeScale: 2}}", "", "f.yaml:3:10: target.lab.virt: virtual machines need simulated nodes (for example nodes: 20)"},
 		{"a key of a lab that is like none", "{lab: {size: 3}}", "", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, virt, timeScale, realGuests, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
