@@ -119,7 +119,7 @@ func TestJSONEverywhere(t *testing.T) {
 			{"a lab without nodes", e2e.Command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("a lab without nodes", "")},
 			{"a signature that there is not", e2e.Command(t, nil, "signatures", "show", "x", "--output=json"), process.ExitUsage, failed(`no signature "x"`, "")},
 			{"a flag that there is not", e2e.Command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), process.ExitUsage, failed("unknown flag", "--from")},
-			{"a plan with a mistake", e2e.Command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from 0", "")},
+			{"a plan with a mistake", e2e.Command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from: 0", "")},
 			{"a lab that cannot come up", e2e.Command(t, nil, "limit", "node-density", "-o", "json"), process.ExitCouldNotRun, failed("private lab", "")},
 		} {
 			var v any

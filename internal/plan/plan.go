@@ -39,45 +39,46 @@ type Plan struct {
 	Schema   string `yaml:"schema"`
 	Name     string `yaml:"name,omitempty"`
 	Workload string `yaml:"workload"` // a built-in one's name, or a directory
-	Params   Params `yaml:"params,omitempty"`
+	Params   Params `yaml:"params,omitempty" flag:"set"`
 	// Target is what stands there, as it is written: the target's own settings.
 	Target strictyaml.Raw `yaml:"target,omitempty"`
-	Axis   Axis           `yaml:"axis,omitempty"`
-	Arms   []Arm          `yaml:"arms,omitempty"`
+	Axis   Axis           `yaml:"axis,omitempty" flag:""`
+	Arms   []Arm          `yaml:"arms,omitempty" flag:"arm"`
 	// Vary are values by key; each combination is a search or a sweep of its
 	// own. See Cells.
 	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
 	// Repeat is how often a sweep makes all levels, or how many blocks a comparison
 	// has, and Until what ends one of a range of blocks before the most.
-	Repeat Repeat `yaml:"repeat,omitempty"`
-	Until  Until  `yaml:"until,omitempty"`
-	Seed   uint64 `yaml:"seed,omitempty"`
-	Pace   Pace   `yaml:"pace,omitempty"`
+	Repeat Repeat `yaml:"repeat,omitempty" flag:"repeat" value:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
+	Until  Until  `yaml:"until,omitempty" flag:"until" value:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
+	Seed   uint64 `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
+	Pace   Pace   `yaml:"pace,omitempty" flag:"pace" help:"requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
-	Hold Duration `yaml:"hold,omitempty"`
+	Hold Duration `yaml:"hold,omitempty" flag:"hold" help:"how long a level is held (default the workload's)"`
 	// HoldMax is the longest hold of a step that is made again because its hold was
 	// too short to tell whether its backlog grows; 0 is five holds.
-	HoldMax     Duration                     `yaml:"holdMax,omitempty"`
-	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
-	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
-	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
+	HoldMax     Duration `yaml:"holdMax,omitempty" flag:"hold-max" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
+	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" help:"how long objects are followed after the last one was created (default 5m)"`
+	// Budget is the time after which no step begins; 0 is none.
+	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" help:"time after which no step begins; the result is the best range so far (default none)"`
+	Goals  strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
 	// Require names the goal that the exit code follows, or says RequireAll; ""
 	// is the headline.
-	Require string   `yaml:"require,omitempty"`
+	Require string   `yaml:"require,omitempty" flag:"require" value:"all|NAME" help:"which goals the exit code follows: all|NAME (default the headline, which is the first)"`
 	Primary *Primary `yaml:"primary,omitempty"`
-	Guards  Guards   `yaml:"guards,omitempty"`
+	Guards  Guards   `yaml:"guards,omitempty" flag:"guard"`
 	// GuardQueries are objectives on queries: a step ends once one does not hold.
-	GuardQueries []string `yaml:"guardQueries,omitempty"`
+	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" value:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects, or
 	// the word by which the target makes its system anew.
-	Fresh string `yaml:"fresh,omitempty"`
+	Fresh string `yaml:"fresh,omitempty" flag:"fresh"`
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
-	NormalEvents bool `yaml:"normalEvents,omitempty"`
+	NormalEvents bool `yaml:"normalEvents,omitempty" flag:"normal-events"`
 	// Scrape is how often the metrics are read that the target publishes, 0 for
 	// never, and MaxSeries how many series of them are kept, 0 for the default.
-	Scrape    Scrape `yaml:"scrape,omitempty"`
-	MaxSeries int    `yaml:"maxSeries,omitempty"`
+	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape"`
+	MaxSeries int    `yaml:"maxSeries,omitempty" flag:"max-series"`
 	// Prometheus is asked for what it has scraped; nil for none.
 	Prometheus *Prometheus `yaml:"prometheus,omitempty"`
 	// Published are figures that others have published, to be shown beside
@@ -104,9 +105,9 @@ type Plan struct {
 // never part of a plan.
 type Prometheus struct {
 	// URL is where it is, or OpenShift.
-	URL string `yaml:"url"`
+	URL string `yaml:"url" flag:"prometheus"`
 	// Match are selectors of series that are asked for, besides those of objectives.
-	Match []string `yaml:"match,omitempty"`
+	Match []string `yaml:"match,omitempty" flag:"prometheus-match"`
 }
 
 // OpenShift stands for the Prometheus of the OpenShift cluster that is loaded.
@@ -127,25 +128,25 @@ type Bytes = size.Bytes
 
 // Axis is what is raised, and how.
 type Axis struct {
-	Name   string    `yaml:"name,omitempty"`
+	Name   string    `yaml:"name,omitempty" flag:"axis" help:"what is raised; 'plimsoll workloads show WORKLOAD' lists the axes"`
 	Search *Search   `yaml:"search,omitempty"`
-	Levels []float64 `yaml:"levels,omitempty"`
-	Level  *float64  `yaml:"level,omitempty"`
+	Levels []float64 `yaml:"levels,omitempty" flag:"levels" example:"100,200,300" help:"the levels, separated by commas (default of a sweep the workload's, if it has any)"`
+	Level  *float64  `yaml:"level,omitempty" flag:"level" example:"60" help:"the level at which the arms are run (default the first level of a search)"`
 	// Life is how long after it was ready an object is removed on an axis of
 	// arrivals per second; such a step's warm-up lasts as long. 0 is the
 	// workload's own.
-	Life Duration `yaml:"life,omitempty"`
+	Life Duration `yaml:"life,omitempty" flag:"life" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
 	// PodLife is what Life was called; a plan that is read has it in Life.
 	PodLife Duration `yaml:"podLife,omitempty"`
 }
 
 // Search is the range in which the load line is looked for.
 type Search struct {
-	From       float64 `yaml:"from,omitempty"`
-	Step       float64 `yaml:"step,omitempty"`
-	Max        float64 `yaml:"max,omitempty"`
-	Resolution float64 `yaml:"resolution,omitempty"`
-	Confirm    Confirm `yaml:"confirm,omitempty"`
+	From       float64 `yaml:"from,omitempty" flag:"from" help:"first level (default the workload's)"`
+	Step       float64 `yaml:"step,omitempty" flag:"step" help:"distance between levels while raising (default the workload's)"`
+	Max        float64 `yaml:"max,omitempty" flag:"max" help:"highest level that is tried (default the workload's)"`
+	Resolution float64 `yaml:"resolution,omitempty" flag:"resolution" help:"how precise the answer is (default the workload's)"`
+	Confirm    Confirm `yaml:"confirm,omitempty" flag:"confirm" value:"N" help:"confirmations that must pass: N, or N/M for N of M (default 3)"`
 }
 
 // Arm is one of the things that are compared; the first is the baseline.
@@ -156,12 +157,12 @@ type Arm struct {
 
 // Primary is the metric that decides a comparison.
 type Primary struct {
-	Metric string `yaml:"metric"`
+	Metric string `yaml:"metric" flag:"metric"`
 	// Further are metrics that decide with it: each of all of them is judged at Alpha
 	// by how many they are.
 	Further []string `yaml:"further,omitempty" json:",omitempty"`
-	Margin  string   `yaml:"margin,omitempty"`
-	Alpha   float64  `yaml:"alpha,omitempty"`
+	Margin  string   `yaml:"margin,omitempty" flag:"margin" default:"5%" help:"relative change that still counts as the same"`
+	Alpha   float64  `yaml:"alpha,omitempty" flag:"alpha" default:"0.05" help:"error rate of the interval"`
 }
 
 // Metrics are those that decide, the primary first.
@@ -477,6 +478,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Type names it in the help of flags.
+func (Duration) Type() string { return "duration" }
+
 // MarshalText writes what UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
@@ -521,6 +525,12 @@ func Parse(file string, data []byte) (*Plan, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// ReadFlags reads what flags say into the plan, in the form that a file has.
+func (p *Plan) ReadFlags(said strictyaml.Raw) error {
+	p.positions = new(strictyaml.Positions)
+	return said.Decode("", p, p.positions)
 }
 
 // Marshal writes the plan as a file that Parse reads, back into the same plan.

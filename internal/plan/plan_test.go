@@ -409,7 +409,7 @@ func TestValidate(t *testing.T) {
 		{"a figure of an arm that is not there", "published: [{what: a, arm: x, value: 1, source: s}]\n", `f.yaml:3:28: published[0].arm: there is no arm "x" (there is none)`},
 		{"a change of what?", "published: [{what: a, change: 5%, source: s}]\n", "f.yaml:3:13: published[0].arm: a change is one of an arm against the baseline (name an arm that is not the first)"},
 		{"a lab made anew for each step", "fresh: lab\n", ok},
-		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private lab can be recreated for each step (leave out the target, or say objects)"},
+		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private lab can be recreated for each step (leave out the target, or say fresh: objects)"},
 		{"a start that is none", "fresh: labs\n", "f.yaml:3:8: fresh: the target kubernetes has no fresh start \"labs\" (did you mean \"lab\"?)"},
 		{"what a target has a default for is none", "target: {lab: {maxPods: 0}}\n", "f.yaml:3:25: target.lab.maxPods: 0 is not a number of pods: want at least 1 (for example maxPods: 110)"},
 		{"a key of a target that is like none", "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName)`},

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -133,14 +134,14 @@ func (v *validator) repeat() {
 	case r.Fixed() && r.Most < 1:
 		v.Add("repeat", "", "%d is not a number of repetitions: want at least 1", r.Most)
 	case !r.Fixed() && (r.Least < 2 || r.Most > mostBlocks):
-		v.Add("repeat", "for example repeat: 4..30", "%s is not a range of blocks: want 2 at least and %d at most", r, mostBlocks)
+		v.Add("repeat", "for example "+v.Set("repeat", "4..30"), "%s is not a range of blocks: want 2 at least and %d at most", r, mostBlocks)
 	}
 	switch {
 	case p.Until == "" || p.Kind != AB:
 	case p.Until != UntilDecided && p.Until != UntilNotWorse:
 		v.Add("until", "", "unknown end %q (allowed: %s, %s)", p.Until, UntilDecided, UntilNotWorse)
 	case p.Repeat.Fixed():
-		v.Add("until", "give a range, such as repeat: 4..30", "repeat: %s is how many blocks there are, whatever they show", p.Repeat)
+		v.Add("until", "give a range, such as "+v.Set("repeat", "4..30"), "repeat: %s is how many blocks there are, whatever they show", p.Repeat)
 	}
 }
 
@@ -295,12 +296,12 @@ func (v *validator) name(path, name string) {
 }
 
 type validator struct {
-	strictyaml.Validation
+	*settings.Check
 	plan *Plan
 }
 
 func (p *Plan) validator() *validator {
-	return &validator{strictyaml.Validation{At: p.positions}, p}
+	return &validator{settings.NewCheck(p, p.positions), p}
 }
 
 // several reports whether more than one of them is given.
@@ -326,7 +327,7 @@ func (v *validator) fresh(t workload.Target) {
 	case !slices.Contains(starts, p.Fresh):
 		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "the target %s has no fresh start %q", t.Name, p.Fresh)
 	case p.Renews() && p.Own != nil && p.Own.Named() != nil:
-		v.Add("fresh", "leave out the target, or say objects", "only a private %s can be recreated for each step", t.Renews)
+		v.Add("fresh", "leave out the target, or say "+v.Set("fresh", FreshObjects), "only a private %s can be recreated for each step", t.Renews)
 	}
 	if _, takes := t.Takes["normal-events"]; p.NormalEvents && !takes {
 		v.Add("normalEvents", "leave it out", "the target %s does not know it", t.Name)
@@ -380,14 +381,14 @@ func (v *validator) levels(kind ExperimentKind) {
 	case kind == Limit && a.Search == nil:
 		v.Add("axis.search", "", "a limit needs a range to be searched in")
 	case kind == Sweep && len(a.Levels) == 0:
-		v.Add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
+		v.Add("axis.levels", "for example "+v.Set("axis.levels", "[50, 100]"), "a sweep needs levels")
 	case kind == AB && len(a.Levels) == 0 && a.Level == nil && a.Search == nil:
-		v.Add("axis.level", "for example level: 60", "a comparison needs a level, or levels, to be made at")
+		v.Add("axis.level", "for example "+v.Set("axis.level", "60"), "a comparison needs a level, or levels, to be made at")
 	case kind == Run && a.Level == nil:
 		v.Add("axis.level", "", "a run of one level needs it")
 	}
 	if several(a.Search != nil, len(a.Levels) > 0, a.Level != nil) {
-		v.Add("axis", "keep one of search, levels and level", "the axis has both a search and given levels")
+		v.Add("axis", "keep one of "+v.Key("axis.search")+", "+v.Key("axis.levels")+" and "+v.Key("axis.level"), "the axis has both a search and given levels")
 	}
 	level := func(path string, x float64) {
 		if !(x > 0) || math.IsInf(x, 0) {
@@ -406,7 +407,7 @@ func (v *validator) levels(kind ExperimentKind) {
 		level("axis.search.max", s.Max)
 		level("axis.search.resolution", s.Resolution)
 		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
-			v.Add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its load line is confirmed")
+			v.Add("axis.search.confirm", "for example "+v.Set("axis.search.confirm", strconv.Itoa(defaultConfirm)), "the search does not say how often its load line is confirmed")
 		}
 		// What is no level at all has its problem already.
 		if s.Max > 0 && s.Max < s.From {
@@ -483,9 +484,13 @@ func (v *validator) comparison(w *workload.Workload) {
 	if p.Kind == AB {
 		switch {
 		case len(p.Arms) < 2:
-			v.Add("arms", "for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "a comparison needs two arms at least")
+			hint := "for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]"
+			if v.FromFlags() {
+				hint = "for example --arm a:image=x --arm b:image=y"
+			}
+			v.Add("arms", hint, "a comparison needs two arms at least")
 		case p.Axis.Search != nil:
-			v.Add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
+			v.Add("axis.search", "give "+v.Key("axis.level")+" or "+v.Key("axis.levels"), "the arms of a comparison are run at given levels")
 		}
 	} else {
 		switch {

@@ -13,8 +13,6 @@ import (
 func newABCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
 	var f experimentFlags
 	var arms []string
-	var level string
-	var primary plan.Primary
 	var metrics []string
 	cmd := &cobra.Command{
 		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... [--level L]",
@@ -50,30 +48,23 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 				}
 				x.plan.Arms = append(x.plan.Arms, arm)
 			}
-			if level != "" && f.levels != "" {
-				x.fail(process.Usagef("", "--level and --levels are both given"))
+			if a := &x.plan.Axis; a.Level != nil && len(a.Levels) == 0 {
+				a.Levels, a.Level = []float64{*a.Level}, nil
 			}
-			if given := level + f.levels; given != "" {
-				x.levels(given, "for example --level 60", "--level")
+			if x.plan.Primary == nil {
+				x.plan.Primary = new(plan.Primary)
 			}
 			if len(metrics) > 0 {
-				primary.Metric, primary.Further = metrics[0], metrics[1:]
+				x.plan.Primary.Metric, x.plan.Primary.Further = metrics[0], metrics[1:]
 			}
-			x.plan.Primary = &primary
-			x.text("repeat", f.repeat, &x.plan.Repeat)
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&arms, "arm", nil, "an arm: `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
-	flags.StringVar(&level, "level", "", "the level at which the arms are run (default the first level of a search)")
-	flags.StringVar(&f.levels, "levels", "", "several levels, separated by commas")
-	flags.StringVar(&f.repeat, "repeat", "", "runs of each arm at each level: `N`, or a range A..B that ends once --until is met (default 4..30)")
-	flags.StringVar((*string)(&f.plan.Until), "until", "", "what ends a range of runs: `decided`, or notWorse (default decided)")
+	f.addPlan(flags, "level", "levels", "repeat", "until", "margin", "alpha")
 	flags.StringArrayVar(&metrics, "metric", nil, "the figure that decides: `MILESTONE pNN|max` or one of the workload's metrics (default the workload's); may be repeated, and each is judged at alpha divided by their number")
-	flags.StringVar(&primary.Margin, "margin", "5%", "relative change that still counts as the same")
-	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")
 	return cmd
 }
 

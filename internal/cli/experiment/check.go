@@ -60,7 +60,7 @@ useless.`,
 	f.addOwn(cmd, func(settings.Field) bool { return true })
 	f.addLife(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	f.addPlan(flags, "axis")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	f.addUserData(cmd)
 	return cmd
@@ -72,7 +72,7 @@ func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args [
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
-	} else if flag, given := process.FirstChanged(cmd, "axis", "set", lifeFlag, formerLifeFlag); given {
+	} else if flag, given := process.FirstChanged(cmd, "axis", "set", lifeFlag); given {
 		return nil, process.Usagef("for example 'plimsoll check node-density'", "--%s needs a workload", flag)
 	}
 	x := f.experiment(cmd, name)

@@ -4,17 +4,17 @@
 package experiment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -45,10 +45,10 @@ func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 
 // consent is what a user has agreed to.
 type consent struct {
-	yes          bool // to load a system that is not ours
-	reboots      int  // how many nodes may be rebooted
-	ignoreHealth bool // to load a system that is not fit for it
-	wait         bool // to wait for other runs to end
+	Yes          bool `yaml:"yes" flag:"yes"`                    // to load a system that is not ours
+	Reboots      int  `yaml:"reboots" flag:"reboots"`            // how many nodes may be rebooted
+	IgnoreHealth bool `yaml:"ignoreHealth" flag:"ignore-health"` // to load a system that is not fit for it
+	Wait         bool `yaml:"wait" flag:"wait"`                  // to wait for other runs to end
 }
 
 // word is what they say of what a plan from a file may name.
@@ -59,19 +59,15 @@ func (f *experimentFlags) word() word {
 // experimentFlags are the flags that limit, sweep and run share. Those of an
 // experiment fill in a plan.
 type experimentFlags struct {
-	own settings.Flags // of targets
+	own, given, agreed settings.Flags // of targets, of the plan, and of consent
 	consent
 	dryRun bool
 	allow  []string // what a plan may bring in
 	// experiment
-	plan             plan.Plan // what needs no more reading
-	search           plan.Search
-	confirm, repeat  string
-	levels           string
+	plan             plan.Plan
 	slos, goals, set []string
 	userData         string // a file
 	vary             []string
-	pace, scrape     string
 	guards           []string
 	prometheus       prometheusFlags
 	signatures       string
@@ -88,7 +84,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addOutput(cmd)
 	f.addLife(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	f.addPlan(flags, "axis", "pace", "hold", "hold-max", "step-timeout", "budget", "guard-query", "seed")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
@@ -96,20 +92,9 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	if cmd.Name() != "ab" {
 		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of a setting of the target by its key in a plan, such as lab.nodes; may be repeated, and each combination is a run of its own")
 	}
-	flags.StringVar(&f.pace, "pace", "", "requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)")
-	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
-	flags.DurationVar((*time.Duration)(&f.plan.HoldMax), "hold-max", 0, "longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)")
-	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
-	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")
-	flags.StringArrayVar(&f.plan.GuardQueries, "guard-query", nil, "end a step once metrics are not as this `objective` wants them: \"query 'PROMQL' OP VALUE\"; may be repeated")
 	f.prometheus.add(cmd)
 	f.addSignatures(cmd)
-	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
-}
-
-func (f *experimentFlags) addRequire(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
 }
 
 func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
@@ -119,11 +104,13 @@ func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
 
 // addLife adds the flag of an object's life, by its former name as well.
 func (f *experimentFlags) addLife(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	for _, name := range []string{lifeFlag, formerLifeFlag} {
-		flags.DurationVar((*time.Duration)(&f.plan.Axis.Life), name, 0, "on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)")
-	}
-	flags.Lookup(formerLifeFlag).Hidden = true
+	f.addPlan(cmd.Flags(), lifeFlag)
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == formerLifeFlag {
+			name = lifeFlag
+		}
+		return pflag.NormalizedName(name)
+	})
 }
 
 const (
@@ -166,18 +153,11 @@ follows the headline goal: the first of the workload, or that of --slo. With
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Limit
-			x.flag(&x.plan.Axis.Search, "from", "step", "max", "resolution", "confirm")
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
-	f.addRequire(cmd)
-	flags := cmd.Flags()
-	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
-	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
-	flags.Float64Var(&f.search.Max, "max", 0, "highest level that is tried (default the workload's)")
-	flags.Float64Var(&f.search.Resolution, "resolution", 0, "how precise the answer is (default the workload's)")
-	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N`, or N/M for N of M (default 3)")
+	f.addPlan(cmd.Flags(), "require", "from", "step", "max", "resolution", "confirm")
 	return cmd
 }
 
@@ -195,17 +175,12 @@ all.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Sweep
-			if f.levels != "" {
-				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
-			}
-			x.text("repeat", f.repeat, &x.plan.Repeat)
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
-	f.addRequire(cmd)
-	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
-	cmd.Flags().StringVar(&f.repeat, "repeat", "", "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
+	f.addPlan(cmd.Flags(), "require", "levels", "repeat")
+	cmd.Flags().Lookup("repeat").Usage = "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)"
 	return cmd
 }
 
@@ -336,8 +311,9 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 	p := &f.plan
 	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
 	p.Schema, p.Workload = plan.Schema, workloadName
-	x.text("pace", f.pace, &p.Pace)
-	x.text("scrape", f.scrape, &p.Scrape)
+	if err := p.ReadFlags(f.given.Over(strictyaml.Raw{})); err != nil {
+		x.fail(process.Usagef("", "%w", err))
+	}
 	pairs(f.set, "--set ", "k=v", "for example --set image=quay.io/my/pause:1", x.fail, func(key, value string) bool {
 		_, twice := p.Params[key]
 		if p.Params == nil {
@@ -373,16 +349,6 @@ func (x *experimentCommand) fail(err error) {
 	}
 }
 
-// text reads a flag's value, "" for one that was not given.
-func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalText([]byte) error }) {
-	if value == "" {
-		return
-	}
-	if err := into.UnmarshalText([]byte(value)); err != nil {
-		x.fail(process.Usagef("", "--%s: %w", flag, err))
-	}
-}
-
 // pairs reads texts that are each a key and a value. Set takes one and reports
 // whether the key was given before; fail takes what is wrong, behind the flag.
 func pairs(texts []string, flag, want, hint string, fail func(error), set func(key, value string) (twice bool)) {
@@ -393,33 +359,6 @@ func pairs(texts []string, flag, want, hint string, fail func(error), set func(k
 			fail(process.Usagef(hint, "%s%q: want %s", flag, text, want))
 		case set(key, value):
 			fail(process.Usagef("", "%s%s is given twice", flag, key))
-		}
-	}
-}
-
-// levels reads the levels of a flag, which have commas between.
-func (x *experimentCommand) levels(text, hint, flag string) {
-	for word := range strings.SplitSeq(text, ",") {
-		level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
-		if err != nil {
-			x.fail(process.Usagef(hint, "%s: %q is not a number", flag, word))
-			return
-		}
-		x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
-	}
-}
-
-// flag fills in a search from the flags of that name that were given.
-func (x *experimentCommand) flag(search **plan.Search, names ...string) {
-	if !slices.ContainsFunc(names, x.cmd.Flags().Changed) {
-		return
-	}
-	s := &x.flags.search
-	*search = s
-	x.text("confirm", x.flags.confirm, &s.Confirm)
-	for name, value := range map[string]float64{"from": s.From, "step": s.Step, "max": s.Max, "resolution": s.Resolution} {
-		if x.cmd.Flags().Changed(name) && !(value > 0) {
-			x.fail(process.Usagef("", "--%s %g: want a number above 0", name, value))
 		}
 	}
 }
@@ -629,58 +568,16 @@ func (x *experimentCommand) planError(err error) error {
 	var lines []string
 	hint := ""
 	for _, problem := range problems {
-		lines = append(lines, x.flagOf(problem.Path)+problem.Message)
-		if hint == "" {
-			hint = hintInFlags(problem.Hint)
+		flag := settings.FlagOf(x.plan, problem.Path)
+		if path, own := strings.CutPrefix(problem.Path, "target."); own && x.target.Settings != nil {
+			flag = settings.FlagOf(x.target.Settings(), path)
+		} else if flag == "--goal slo" {
+			flag = "--slo"
 		}
+		lines = append(lines, strings.TrimPrefix(flag+": ", ": ")+problem.Message)
+		hint = cmp.Or(hint, problem.Hint)
 	}
 	return process.Usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
-}
-
-// hintInFlags is a hint about a plan's keys in the words of flags.
-func hintInFlags(hint string) string {
-	for _, h := range [...]struct{ plan, flags string }{
-		{"for example levels: [50, 100]", "for example --levels 50,100"},
-		{"for example level: 60", "for example --level 60"},
-		{"give level or levels", "give --level or --levels"},
-		{"give a range, such as repeat: 4..30", "give a range, such as --repeat 4..30"},
-		{"keep one of search, levels and level", "keep one of --levels and --level"},
-		{"leave out the target, or say objects", "leave out the target, or say --fresh objects"},
-		{"for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "for example --arm a:image=x --arm b:image=y"},
-	} {
-		if hint == h.plan {
-			return h.flags
-		}
-	}
-	for _, key := range []string{"for example confirm: ", "for example repeat: "} {
-		hint = strings.Replace(hint, key, strings.Replace(strings.TrimSuffix(key, ": "), "example ", "example --", 1)+" ", 1)
-	}
-	return hint
-}
-
-// flagOf is the flag that fills in a part of a plan, with a colon; "" if none
-// does.
-func (x *experimentCommand) flagOf(path string) string {
-	if own, ok := strings.CutPrefix(path, "target."); ok && x.target.Settings != nil {
-		return strings.TrimPrefix(settings.FlagOf(x.target.Settings(), own)+": ", ": ")
-	}
-	for _, f := range [...]struct{ path, flag string }{
-		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
-		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
-		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"until", "--until"}, {"fresh", "--fresh"},
-		{"normalEvents", "--normal-events"}, {"scrape", "--scrape"}, {"maxSeries", "--max-series"}, {"guardQueries", "--guard-query"}, {"prometheus.url", "--prometheus"}, {"prometheus.match", "--prometheus-match"}, {"hold", "--hold"}, {"holdMax", "--hold-max"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
-	} {
-		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
-			return f.flag + ": "
-		}
-	}
-	for _, f := range [...]struct{ path, flag string }{{"params.", "--set "}, {"guards.", "--guard "}, {"goals.", "--goal "}} {
-		if name, ok := strings.CutPrefix(path, f.path); ok {
-			name, _, _ = strings.Cut(name, "[")
-			return f.flag + name + ": "
-		}
-	}
-	return ""
 }
 
 // showResult prints a result.

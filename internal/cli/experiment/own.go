@@ -35,10 +35,16 @@ func (f *experimentFlags) addOwn(cmd *cobra.Command, take func(settings.Field) b
 			}
 		}
 		for _, name := range options {
-			if help, ok := t.Takes[name]; ok {
-				f.addOption(flags, name, help)
-				mark(flags, name, t.Name)
+			help, ok := t.Takes[name]
+			if !ok {
+				continue
 			}
+			if flags.Lookup(name) == nil {
+				f.addPlan(flags, name)
+				f.agreed = append(f.agreed, settings.AddFlags(flags, f.consent, func(field settings.Field) bool { return field.Flag == name })...)
+				flags.Lookup(name).Usage = help
+			}
+			mark(flags, name, t.Name)
 		}
 	}
 	helpOfTarget(cmd)
@@ -56,31 +62,9 @@ func mark(flags *pflag.FlagSet, name, target string) {
 // ofConsent are the options of commands that load what is not theirs.
 func ofConsent() []string { return []string{"wait", "ignore-health", "yes", "reboots"} }
 
-// addOption adds a flag that only some targets know, unless another has.
-func (f *experimentFlags) addOption(flags *pflag.FlagSet, name, help string) {
-	if flags.Lookup(name) != nil {
-		return
-	}
-	switch name {
-	case "wait":
-		flags.BoolVar(&f.wait, name, false, help)
-	case "ignore-health":
-		flags.BoolVar(&f.ignoreHealth, name, false, help)
-	case "yes":
-		flags.BoolVar(&f.yes, name, false, help)
-	case "reboots":
-		flags.IntVar(&f.reboots, name, 0, help)
-	case "fresh":
-		flags.StringVar(&f.plan.Fresh, name, "", help)
-	case "normal-events":
-		flags.BoolVar(&f.plan.NormalEvents, name, false, help)
-	case "scrape":
-		flags.StringVar(&f.scrape, name, "", help)
-	case "max-series":
-		flags.IntVar(&f.plan.MaxSeries, name, 0, help)
-	default:
-		panic("a target takes the flag " + name + ", which no command has")
-	}
+// addPlan adds the flags of a plan that have these names.
+func (f *experimentFlags) addPlan(flags *pflag.FlagSet, names ...string) {
+	f.given = append(f.given, settings.AddFlags(flags, f.plan, func(field settings.Field) bool { return slices.Contains(names, field.Flag) })...)
 }
 
 // targetsNamed are targets as a sentence has them.

@@ -62,7 +62,7 @@ to read metrics are for what --scrape, and the flag that begins with it, ask for
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&namespace, "namespace", "", "namespace that the run is to keep to, as its --namespace says (default those that it makes)")
-	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	f.addPlan(flags, "axis")
 	f.addOwn(cmd, func(field settings.Field) bool { return strings.HasPrefix(field.Flag, "scrape-") }, "scrape")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	return cmd

@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // runner runs one valid plan.
@@ -55,7 +56,8 @@ type runner struct {
 
 // under is what a command gives a run.
 func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experimentFlags) {
-	r.p, r.stop, r.consent, r.quiet, r.documented, r.said = p, stop, f.consent, f.output == "json", f.documented, f.word()
+	r.p, r.stop, r.quiet, r.documented, r.said = p, stop, f.output == "json", f.documented, f.word()
+	_ = f.agreed.Over(strictyaml.Raw{}).Decode("", &r.consent, nil) // the flags were read before
 }
 
 // mild reports whether an error only says that the run was cut by its user, its
@@ -81,7 +83,7 @@ func (r *runner) request() (system.Provider, system.Request, error) {
 		}
 	}
 	id, long, err := r.p.Names()
-	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Command: r.p.CommandLine(), Clean: r.cleanCommand(), Wait: r.wait}
+	q := system.Request{Host: r.p.Host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Command: r.p.CommandLine(), Clean: r.cleanCommand(), Wait: r.Wait}
 	if r.uuid != "" {
 		q.UUID = r.uuid
 	}
@@ -125,7 +127,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 	show.Start()
 	job := run.Job{
 		Request: request, Provider: provider, Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out, Keep: keep,
-		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: &beginning{show, r.stop, r},
+		IgnoreHealth: r.IgnoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: &beginning{show, r.stop, r},
 		Access: r.access,
 		Judged: func(dir record.Dir, result *result.Result, err error) {
 			show.End(true)
@@ -183,26 +185,26 @@ func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 	if err := r.agreeToReboots(ctx, c.Reboots, c.Once); err != nil {
 		return err
 	}
-	if r.yes {
+	if r.Yes {
 		r.p.Logf("loading %s\n", c.System)
 		return nil
 	}
 	err := r.p.Confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
-	r.yes = err == nil // for further cells as well
+	r.Yes = err == nil // for further cells as well
 	return err
 }
 
 // agreeToReboots asks for the number of nodes that will be rebooted, unless it was
 // given. That a cluster may be loaded does not answer it.
 func (r *runner) agreeToReboots(ctx context.Context, n int, once bool) error {
-	if n == 0 || r.reboots == n {
+	if n == 0 || r.Reboots == n {
 		return nil
 	}
 	what := record.Noun{One: "node", Many: "nodes"}.Count(n) + " will be rebooted"
 	if !once {
 		what += ", twice"
 	}
-	if r.reboots != 0 || !r.p.StdinTerminal {
+	if r.Reboots != 0 || !r.p.StdinTerminal {
 		return process.Usagef(fmt.Sprintf("check that these are the right ones, and give --reboots %d", n), "%s, and this was not confirmed", what)
 	}
 	r.p.Logf("%s. How many nodes may be rebooted? ", what)
@@ -213,7 +215,7 @@ func (r *runner) agreeToReboots(ctx context.Context, n int, once bool) error {
 	if strings.TrimSpace(answer) != strconv.Itoa(n) {
 		return process.Usagef("", "not confirmed: nothing was done")
 	}
-	r.reboots = n // for further cells as well
+	r.Reboots = n // for further cells as well
 	return nil
 }
 

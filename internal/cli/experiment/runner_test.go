@@ -32,7 +32,7 @@ func TestAgreementToReboots(t *testing.T) {
 		if tt.why == "nothing is rebooted" {
 			n = 0
 		}
-		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Console: screen.Console{Stderr: &log}}, consent: consent{yes: true, reboots: tt.given}}
+		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Console: screen.Console{Stderr: &log}}, consent: consent{Yes: true, Reboots: tt.given}}
 		err := r.agree(context.Background(), &system.Consent{System: "a cluster", Reboots: n})
 		if (err != nil) != (tt.code != 0) {
 			t.Errorf("%s: %v", tt.why, err)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ type flag struct {
 	Field
 	text  string
 	given bool
+	items []strictyaml.Raw // those of a list, of which each time that it is given adds one
 }
 
 // AddFlags adds the flags of those settings that are taken.
@@ -59,28 +61,39 @@ func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
 	}
 	for _, one := range f {
 		if one.says() {
-			raw, _ := one.raw(one.text) // Set has read it
+			raw, _ := one.raw() // Set has read it
 			written = written.With(one.Path, raw)
 		}
 	}
 	return written
 }
 
-// raw is the text of a flag as a file has it.
-func (f *flag) raw(text string) (strictyaml.Raw, error) {
-	if f.typ.Kind() == reflect.Map {
-		values, err := ParseList(text)
+// raw is what a flag says as a file has it.
+func (f *flag) raw() (strictyaml.Raw, error) {
+	_, reads := reflect.New(f.typ).Interface().(encoding.TextUnmarshaler)
+	switch kind := f.typ.Kind(); {
+	case reads || kind == reflect.String:
+		return strictyaml.Text(f.text), nil
+	case kind == reflect.Map:
+		values, err := ParseList(f.text)
 		return strictyaml.Map(values), err
+	case kind == reflect.Slice:
+		return strictyaml.ListOf(f.items), nil
 	}
-	if _, reads := reflect.New(f.typ).Interface().(interface{ UnmarshalText([]byte) error }); reads || f.typ.Kind() == reflect.String {
-		return strictyaml.Text(text), nil
-	}
-	return strictyaml.Word(text), nil
+	return strictyaml.Word(f.text), nil
 }
 
 // Set implements pflag.Value: a flag is read as the same value in a file.
 func (f *flag) Set(text string) error {
-	raw, err := f.raw(text)
+	f.text, f.given = text, true
+	if f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.String {
+		f.items = append(f.items, strictyaml.Text(text))
+	} else if f.items = nil; f.typ.Kind() == reflect.Slice {
+		for word := range strings.SplitSeq(text, ",") {
+			f.items = append(f.items, strictyaml.Word(strings.TrimSpace(word)))
+		}
+	}
+	raw, err := f.raw()
 	if err == nil {
 		err = raw.Decode("", reflect.New(f.typ).Interface(), nil)
 	}
@@ -90,7 +103,6 @@ func (f *flag) Set(text string) error {
 	if example := f.Tag.Get("example"); err != nil && example != "" {
 		return errors.New(err.Error() + ", for example --" + f.Flag + " " + example)
 	}
-	f.text, f.given = text, true
 	return err
 }
 
@@ -102,13 +114,17 @@ func (f *flag) Type() string {
 	if named, ok := reflect.New(f.typ).Interface().(interface{ Type() string }); ok {
 		return named.Type()
 	}
-	switch f.typ.Kind() {
+	t := f.typ
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
 	case reflect.Float64:
 		return "float"
-	case reflect.Struct, reflect.Map:
+	case reflect.Struct, reflect.Map, reflect.Slice:
 		return "string"
 	}
-	return f.typ.Kind().String()
+	return t.Kind().String()
 }
 
 // ParseList reads "KEY=VALUE,KEY=VALUE" as written on a command line; empty is

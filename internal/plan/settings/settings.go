@@ -5,7 +5,8 @@
 //
 // A field has a key (the tag yaml). Further tags are:
 //
-//	flag     its flag; of an inner struct what the flags of its fields begin with
+//	flag     its flag; of an inner struct what the flags of its fields begin with. A
+//	         struct that is not behind a pointer holds settings where this is ""
 //	help     what the flag does
 //	value    the word of help that stands for the flag's value
 //	default  what holds where nothing is said
@@ -74,9 +75,12 @@ func Fields(of any) []Field {
 func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	for i := range t.NumField() {
 		field := t.Field(i)
+		if !field.IsExported() {
+			continue
+		}
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		f := Field{in.Path + key, in.Flag + field.Tag.Get("flag"), field.Tag, field.Type, append(in.index[:len(in.index):len(in.index)], i)}
-		if inner, ok := group(field.Type); ok {
+		if inner, ok := group(field); ok {
 			f.Path += "."
 			list = append(list, fieldsOf(inner, f)...)
 			continue
@@ -87,11 +91,12 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 }
 
 // group is the struct that a field holds settings in.
-func group(t reflect.Type) (reflect.Type, bool) {
-	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
-		return nil, false
+func group(f reflect.StructField) (reflect.Type, bool) {
+	if f.Type.Kind() == reflect.Pointer {
+		return f.Type.Elem(), f.Type.Elem().Kind() == reflect.Struct && f.IsExported()
 	}
-	return t.Elem(), true
+	begins, tagged := f.Tag.Lookup("flag")
+	return f.Type, f.Type.Kind() == reflect.Struct && tagged && begins == ""
 }
 
 // of is the value of the field, invalid where what it stands in is not there.
@@ -114,9 +119,10 @@ func (f Field) of(own any) reflect.Value {
 func visit(v reflect.Value, path string, each func(one any, path string)) {
 	each(v.Addr().Interface(), path)
 	for i := range v.NumField() {
-		if _, ok := group(v.Field(i).Type()); ok && !v.Field(i).IsNil() {
-			key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-			visit(v.Field(i).Elem(), path+key+".", each)
+		inner, field := reflect.Indirect(v.Field(i)), v.Type().Field(i)
+		if _, ok := group(field); ok && inner.IsValid() {
+			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			visit(inner, path+key+".", each)
 		}
 	}
 }
@@ -204,23 +210,21 @@ func rawOf(v reflect.Value) strictyaml.Raw {
 	}
 }
 
-// FlagOf is the flag of the setting at a path, with dashes, and for a path that
-// holds settings the first of theirs; "" for none.
+// FlagOf is the flag of the setting at a path, with dashes and, in a mapping, with
+// the name that it has there; "" for none.
 func FlagOf(own any, path string) string {
-	var below []string
 	for _, f := range Fields(own) {
+		rest, within := strings.CutPrefix(path, f.Path)
+		name, _, _ := strings.Cut(rest, "[")
 		switch {
-		case f.Flag == "":
-		case f.Path == path:
+		case f.Flag == "" || !within:
+		case name == "":
 			return "--" + f.Flag
-		case strings.HasPrefix(f.Path, path+"."):
-			below = append(below, "--"+f.Flag)
+		case name[0] == '.':
+			return "--" + f.Flag + " " + name[1:]
 		}
 	}
-	if len(below) == 0 {
-		return ""
-	}
-	return strings.Join(below[:min(len(below), 2)], ", ") + " ..."
+	return ""
 }
 
 // Check collects what is wrong with settings, in the words of the file that they
@@ -239,29 +243,47 @@ func (c *Check) Problem(key, hint, format string, args ...any) {
 	c.Add(strings.TrimSuffix(c.in+c.path+key, "."), hint, format, args...)
 }
 
-// Key is what the user knows a key by: itself, or its flag.
+// Key is what the user knows a key by: itself, or its flag, or the first flags of the
+// settings that it holds.
 func (c *Check) Key(key string) string {
 	if flag := FlagOf(c.own, c.path+key); c.flags && flag != "" {
 		return flag
 	}
-	return key
+	var below []string
+	for _, f := range Fields(c.own) {
+		if c.flags && f.Flag != "" && strings.HasPrefix(f.Path, c.path+key+".") {
+			below = append(below, "--"+f.Flag)
+		}
+	}
+	if len(below) > 0 {
+		return strings.Join(below[:min(len(below), 2)], ", ") + " ..."
+	}
+	return key[strings.LastIndexByte(key, '.')+1:]
 }
 
-// Set is how the user gives a key a value.
+// Set is how the user gives a key a value, which of a list is as in "[1, 2]".
 func (c *Check) Set(key, value string) string {
 	switch {
 	case !c.flags:
-		return key + ": " + value
+		return c.Key(key) + ": " + value
 	case value == "true":
 		return c.Key(key)
 	}
-	return c.Key(key) + " " + value
+	return c.Key(key) + " " + strings.NewReplacer("[", "", "]", "", ", ", ",").Replace(value)
+}
+
+// FromFlags says whether the settings are from flags.
+func (c *Check) FromFlags() bool { return c.flags }
+
+// NewCheck checks a struct whose positions these are, of no file where it is from flags.
+func NewCheck(own any, at *strictyaml.Positions) *Check {
+	return &Check{Validation: strictyaml.Validation{At: at}, own: own, flags: at != nil && at.File() == ""}
 }
 
 // Validate judges settings that were read. In is where they stand in the file
-// whose positions these are; without positions they are from flags.
+// whose positions these are; without a file they are from flags.
 func Validate(own any, in string, at *strictyaml.Positions) []strictyaml.Problem {
-	c := &Check{strictyaml.Validation{At: at}, own, in + ".", "", at == nil}
+	c := &Check{strictyaml.Validation{At: at}, own, in + ".", "", at.File() == ""}
 	if in == "" {
 		c.in = ""
 	}

@@ -23,6 +23,8 @@ type box struct {
 	Delay   dist.Dist         `yaml:"delay" flag:"delay" example:"constant:1s"`
 	Lid     bool              `yaml:"lid" flag:"lid"`
 	Figures map[string]string `yaml:"figures" flag:"figures" example:"a=1"`
+	Marks   []string          `yaml:"marks" flag:"marks"`
+	Cuts    []float64         `yaml:"cuts" flag:"cuts" example:"1,2.5"`
 }
 
 func (s *system) Complete(func(string) bool) {
@@ -116,6 +118,9 @@ func TestSettingsOfFlags(t *testing.T) {
 		{"an unset variable names nothing", "--name=", "", ""},
 		{"a list", "--box-figures a=1,b=x", `{"box":{"figures":{"a":"1","b":"x"}}}`, ""},
 		{"an empty list is one", "--box-figures=", `{"box":{"figures":{}}}`, ""},
+		{"a list that is repeated", "--box-marks a,b --box-marks 1.10", `{"box":{"marks":["a,b","1.10"]}}`, ""},
+		{"a list with commas", "--box-cuts 1,2.5", `{"box":{"cuts":[1,2.5]}}`, ""},
+		{"a list of something else", "--box-cuts 1,x", "", `wants a number, found the text "x", for example --box-cuts 1,2.5`},
 		{"no number", "--box-size five", "", `invalid argument "five" for "--box-size" flag: wants a whole number, found the text "five"`},
 		{"a text that is none", "--box-delay 1s", "", `has no shape: want ` + dist.Grammar + `, for example --box-delay constant:1s`},
 		{"no list", "--box-figures a", "", `"a": want KEY=VALUE, for example --box-figures a=1`},
@@ -172,7 +177,7 @@ func TestHelpOfFlags(t *testing.T) {
 }
 
 func TestNamesOfFlags(t *testing.T) {
-	for path, want := range map[string]string{"name": "--name", "box.lid": "--box-lid", "box": "--box-size, --box-share ...", "none": ""} {
+	for path, want := range map[string]string{"name": "--name", "box.lid": "--box-lid", "box": "", "none": "", "box.cuts[1]": "--box-cuts", "box.figures.a": "--box-figures a"} {
 		if got := FlagOf(new(system), path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}

@@ -32,6 +32,15 @@ func Map(texts map[string]string) Raw {
 	return Raw{n}
 }
 
+// ListOf is a list of values.
+func ListOf(items []Raw) Raw {
+	n := &Node{Kind: List}
+	for _, item := range items {
+		n.Items = append(n.Items, item.node)
+	}
+	return Raw{n}
+}
+
 // IsZero reports whether nothing is written.
 func (r Raw) IsZero() bool {
 	return r.node == nil || r.node.Kind == Mapping && len(r.node.Entries) == 0
