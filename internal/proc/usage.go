@@ -151,6 +151,15 @@ func Threads(pid int) []Thread {
 	return list
 }
 
+// Wanted returns for how many seconds the threads of a process ran, or waited for a
+// processor.
+func Wanted(pid int) (seconds float64) {
+	for _, t := range Threads(pid) {
+		seconds += t.Ran + t.Waited
+	}
+	return seconds
+}
+
 // Arguments are those of all processes that can be seen.
 func Arguments() (list []string) {
 	all, _ := procfs.AllProcs() // without /proc none is seen

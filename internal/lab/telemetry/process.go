@@ -17,6 +17,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
+// CPUs returns for how many seconds each processor has worked, and at what, by its number;
+// none where that cannot be read.
+func CPUs() map[int64]procfs.CPUStat {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil
+	}
+	stat, _ := fs.Stat() // without it there are none
+	return stat.CPU
+}
+
 // Reading is what is in use of this machine, since it was started where it only
 // grows: its cpus, the seconds that they worked (cpuSeconds), those of them for
 // interrupts, which are nobody's (interruptSeconds), its memory and what of it is

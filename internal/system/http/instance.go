@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -14,7 +13,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
-	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
 const (
@@ -30,147 +28,79 @@ const (
 // instance is what the engine loads.
 type instance struct {
 	*session
-	local.Streamed
-	rec  system.Recorder
-	made uint64
+	local.Rig[settings]
+	last atomic.Pointer[settings] // of the last step, nil before the first one
+}
 
-	mu      sync.Mutex
-	clients *load.Generator // nil before the first step
-	arm     string
-	loaded  bool // by a step that was not reset
-	threads int
-	last    struct {
-		at     record.Micros
-		wanted float64 // seconds that this program ran or waited for a processor
-	}
+// step is the load of a step.
+type step struct {
+	local.Requests
+	here   bool // the server is one of this machine's
+	sent   int  // after the warm-up
+	at     record.Micros
+	wanted float64 // seconds that this program ran or waited for a processor until then
 }
 
 // Describe implements system.Target.
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	return record.Environment{
-		Start: i.rec.Clock.Start(), Target: i.naming(),
+		Start: i.Rec.Clock.Start(), Target: i.naming(),
 		Fidelity: local.Fidelity(fmt.Sprintf("%s (%s) is real and not plimsoll's: nothing was seen of it but its answers", i.server, i.server.address)),
 		Facts:    []record.Fact{listFact(i.arms[""].digest)},
 	}, nil
 }
 
-// Raise implements system.Target.
-func (i *instance) Raise(_ context.Context, level system.Level) (system.Batch, error) {
-	one, ok := i.arms[level.Arm]
-	if !ok {
-		return system.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
-	}
-	reached := level.Value
-	if level.Span == 0 {
-		reached = math.Floor(level.Value + 1e-9)
-	}
-	if reached <= 0 {
-		return system.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
-	}
-	i.made++
-	g := load.New(one.plan, i.rec.Clock.Now, i.Plan.Seed+i.made)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.clients, i.threads, i.last.at = g, one.plan.Threads, 0
-	i.arm, i.loaded = level.Arm, true
-	return system.Batch{Reached: reached, Stream: func(ctx context.Context, s system.Schedule) error { return i.stream(ctx, s, g, one.plan.Pace) }}, nil
+// start makes the load of a level.
+func (i *instance) start(_ context.Context, one settings, _ *system.Level) (local.Load, error) {
+	i.last.Store(&one)
+	s := &step{here: i.server.here}
+	s.Requests = local.Requests{Plan: one.plan, Client: "this machine", Sees: s.sees, Read: s.read, Stop: func() error { return nil }}
+	return s, i.Begin(&s.Requests)
 }
 
-// stream makes the load of a step.
-func (i *instance) stream(ctx context.Context, s system.Schedule, g *load.Generator, pace float64) error {
-	sent := 0
-	err := g.Load(ctx, s, func(w *record.Window) {
-		if !w.WarmUp {
-			sent += w.Sent
-		}
-		i.rec.Emit(w)
-	}, i.rec.Emit)
-	note := func(format string, args ...any) {
-		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf(format, args...)})
+// sees counts the requests that are judged.
+func (s *step) sees(w *record.Window) error {
+	if !w.WarmUp {
+		s.sent += w.Sent
 	}
-	if n := g.Counts().NoPort; n > 0 {
-		note("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)
-	}
-	if rate := float64(sent) / s.Hold.Seconds(); !s.Open && rate > atPace*pace {
-		note("the load was bound by maxRate, at most %g requests a second, and not by the server", pace)
+	return nil
+}
+
+// Stream implements local.Load.
+func (s *step) Stream(ctx context.Context, schedule system.Schedule) error {
+	err := s.Requests.Stream(ctx, schedule)
+	if rate := float64(s.sent) / schedule.Hold.Seconds(); !schedule.Open && rate > atPace*s.Plan.Pace {
+		s.Note("the load was bound by maxRate, at most %g requests a second, and not by the server", s.Plan.Pace)
 	}
 	return err
 }
 
-// Progress implements system.Target.
-func (i *instance) Progress() system.Progress {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.clients == nil {
-		return system.Progress{}
-	}
-	return i.clients.Progress()
-}
-
-// Readings are what the generator uses, and the machine that it runs on.
-func (i *instance) Readings() (list []record.Reading) {
-	i.mu.Lock()
-	g := i.clients
-	i.mu.Unlock()
-	if g != nil {
-		g.Beside(func() { list = i.read() })
-	}
-	return list
-}
-
-// read reads them, which takes milliseconds.
-func (i *instance) read() []record.Reading {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.clients == nil {
-		return nil
-	}
+// read reads what the generator uses, and the machine that it runs on.
+func (s *step) read() []record.Reading {
 	machine := telemetry.Reading()
-	if i.server.here {
+	if s.here {
 		machine.Values["targetUnread"] = 1 // the server is one of the programs of this machine
 	}
-	list := []record.Reading{machine}
-	wanted := 0.0
-	for _, t := range proc.Threads(os.Getpid()) {
-		wanted += t.Ran + t.Waited
+	now, wanted, values := s.Rec.Clock.Now(), proc.Wanted(os.Getpid()), s.Counts().Values()
+	if seconds := (now - s.at).Seconds(); s.at > 0 && seconds > 0.1 {
+		values["demand"] = min((wanted-s.wanted)/seconds/float64(s.Plan.Threads), 1)
 	}
-	now, counts := i.rec.Clock.Now(), i.clients.Counts()
-	values := map[string]float64{
-		"opened": float64(counts.Opened), "resumed": float64(counts.Resumed), "retried": float64(counts.Retried), "noPort": float64(counts.NoPort),
-	}
-	if seconds := (now - i.last.at).Seconds(); i.last.at > 0 && seconds > 0.1 {
-		values["demand"] = min((wanted-i.last.wanted)/seconds/float64(i.threads), 1)
-	}
-	i.last.at, i.last.wanted = now, wanted
-	return append(list, record.Reading{Source: sourceLoad, Values: values})
-}
-
-// Reset implements system.Target: nothing was made.
-func (i *instance) Reset(context.Context) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.loaded = false
-	return nil
+	s.at, s.wanted = now, wanted
+	return []record.Reading{machine, {Source: sourceLoad, Values: values}}
 }
 
 // Health implements system.Target: after a step that a guard stopped, the server has to
 // answer again. While it is loaded nothing else is asked of it.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
-	i.mu.Lock()
-	idle, arm := i.clients != nil && !i.loaded, i.arm
-	i.mu.Unlock()
 	var err error
-	if idle {
-		i.probe(i.arms[arm].plan, func(request, failed string) bool {
+	if last := i.last.Load(); last != nil && i.Current() == nil {
+		i.probe(last.plan, func(request, failed string) bool {
 			err = fmt.Errorf("the server does not answer %s: %s", request, failed)
 			return false
 		})
 	}
 	return map[string]float64{}, err
 }
-
-// Close implements system.Instance: connections end with each step.
-func (*instance) Close(context.Context) error { return nil }
 
 // Renew implements system.Session.
 func (*session) Renew(context.Context) error {

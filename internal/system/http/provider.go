@@ -281,7 +281,8 @@ func (s *session) Bounds() system.Bounds {
 
 // Target implements system.Session.
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
-	i := &instance{session: s, rec: rec}
+	i := &instance{session: s}
+	i.Rig = local.Rig[settings]{Rec: rec, Seed: s.Plan.Seed, Arms: s.arms, Start: i.start}
 	s.Loads(i)
 	return i, nil
 }

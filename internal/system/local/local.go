@@ -102,21 +102,6 @@ type Running interface {
 	Close(context.Context) error
 }
 
-// Streamed implements what has nothing to do in a system.Target whose load is a
-// stream: all that is known of it is on record.
-type Streamed struct{}
-
-// Settle implements system.Target.
-func (Streamed) Settle(context.Context) error { return nil }
-
-// Account implements system.Target.
-func (Streamed) Account(context.Context) (system.Spread, error) { return system.Spread{}, nil }
-
-// Health implements system.Target.
-func (Streamed) Health(context.Context) (map[string]float64, error) {
-	return map[string]float64{}, nil
-}
-
 // Session implements what system.Sessions of such systems have in common.
 type Session struct {
 	system.Request
@@ -198,7 +183,8 @@ func (s *Session) Loads(r Running) {
 	s.running = r
 }
 
-func (s *Session) loaded() Running {
+// Loaded returns the system that is loaded, nil before there is one.
+func (s *Session) Loaded() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running
@@ -206,7 +192,7 @@ func (s *Session) loaded() Running {
 
 // Readings implements system.Session.
 func (s *Session) Readings() []record.Reading {
-	if r := s.loaded(); r != nil {
+	if r := s.Loaded(); r != nil {
 		return r.Readings()
 	}
 	return nil
@@ -220,7 +206,7 @@ func (*Session) Renew(context.Context) error {
 // Close implements system.Session.
 func (s *Session) Close() error {
 	var err error
-	if r := s.loaded(); r != nil {
+	if r := s.Loaded(); r != nil {
 		err = r.Close(context.Background())
 	}
 	if s.Tied != nil {

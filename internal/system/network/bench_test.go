@@ -17,7 +17,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -147,8 +146,8 @@ func BenchmarkYardsticks(b *testing.B) {
 			}
 			half := max(len(cpus)/2, 1)
 			n := built(b, settings{kind: kindNamed("direct"), mtu: 1500, queues: 1, size: x.size, clientCPUs: cpus[:half], serverCPUs: cpus[len(cpus)-half:]})
-			i := &instance{session: &session{Session: local.Session{Request: system.Request{Host: system.Host{Executable: suite.Binary(b)}}}, dir: n.keep}}
-			address, err := i.serve(context.Background(), n)
+			n.executable = suite.Binary(b)
+			address, err := n.serve(context.Background())
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -5,37 +5,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
-	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// instance is what the engine loads: each step has a path of its own, so that none
-// inherits what another one left.
+// instance is what the engine loads: a path for each step.
 type instance struct {
 	*session
-	local.Streamed
-	rec  system.Recorder
-	made uint64 // paths
+	local.Rig[settings]
+	noted bool // what carries packets
+}
 
-	mu       sync.Mutex
-	network  *network // nil between steps
-	clients  *load.Generator
-	gauges   gauges
-	undo     func() // lets this program have all processors again
-	unfollow func()
+// step is the load of a step on its path.
+type step struct {
+	local.Requests
+	*network
+	accounting accounting
+	gauges     gauges
 }
 
 // Describe implements system.Target.
@@ -46,57 +41,38 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 		"client and server are network namespaces of this machine, joined by the kernel's own links: packets cross its network stack and no network card",
 		"packets that are segmented or checked late (GSO, TSO, GRO, checksum) cross a virtual link in one piece, which hides what a header for each packet costs: set gso=off and gro=off where that is compared")
 	return record.Environment{
-		Start: i.rec.Clock.Start(), Target: naming(), Fidelity: local.Fidelity(notes...),
+		Start: i.Rec.Clock.Start(), Target: naming(), Fidelity: local.Fidelity(notes...),
 		Facts: []record.Fact{pathFact(one.kind.name), carriedFact(carried), record.Placement(one.placement()), record.RunsAs("the server", proc.Least().String())},
 	}, nil
 }
 
-// Raise implements system.Target: a path is built for the level.
-func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
-	if err := i.stop(); err != nil {
-		return system.Batch{}, err
-	}
-	one, ok := i.arms[level.Arm]
-	if !ok {
-		return system.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
-	}
-	reached := level.Value
-	if level.Span == 0 {
-		reached = math.Floor(level.Value + 1e-9)
-	}
-	if reached <= 0 {
-		return system.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
-	}
+// start builds a path for a level, with its server.
+func (i *instance) start(ctx context.Context, one settings, level *system.Level) (local.Load, error) {
+	clients := 0
 	if i.Plan.Axis.Name == axisSize {
-		one.size = int(reached)
+		one.size, clients = int(level.Value), one.streams
 	}
 	n, err := build(i.Tied, i.Host, i.dir, one)
 	if err != nil {
-		return system.Batch{}, err
+		return nil, err
 	}
-	address, err := i.serve(ctx, n)
+	address, err := n.serve(ctx)
 	if err != nil {
-		n.close()
-		return system.Batch{}, err
+		return nil, errors.Join(err, n.end())
 	}
-	undo, err := cpu.Keep(one.clientCPUs)
-	if err != nil {
-		n.close()
-		return system.Batch{}, err
-	}
-	if i.made == 0 {
+	if !i.noted {
 		_, notes := i.carriedBy()
 		for _, text := range notes {
-			i.rec.Emit(&record.Note{Text: text})
+			i.Rec.Emit(&record.Note{Text: text})
 		}
+		i.noted = true
 	}
-	i.made++
-	g := load.New(one.load(address, n.client.EnterNetwork), i.rec.Clock.Now, i.Plan.Seed+i.made)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.network, i.clients, i.gauges, i.undo = n, g, gauges{}, undo
-	i.unfollow = local.FollowPlaces(i.rec, record.Noun{One: "path", Many: "paths"}, []local.Place{{Name: one.kind.name, Look: i.look(n)}})
-	return system.Batch{Reached: reached, Stream: func(ctx context.Context, s system.Schedule) error { return i.stream(ctx, s, g) }}, nil
+	s := &step{network: n, accounting: i.accounting}
+	s.Requests = local.Requests{
+		Plan: one.load(address, n.client.EnterNetwork), Client: "the client", Clients: clients, CPUs: one.clientCPUs,
+		Noun: record.Noun{One: "path", Many: "paths"}, Places: []local.Place{{Name: one.kind.name, Look: i.look(n)}}, Read: s.read, Stop: n.end,
+	}
+	return s, i.Begin(&s.Requests)
 }
 
 // look says how a path is. What a program of it says is kept, too, since it may be that
@@ -110,7 +86,7 @@ func (i *instance) look(n *network) func() record.Place {
 			return record.Place{}
 		}
 		if !told && len(n.carriers) > 0 {
-			i.rec.Emit(&record.Log{Object: n.kind.name, Lines: []string{what}})
+			i.Rec.Emit(&record.Log{Object: n.kind.name, Lines: []string{what}})
 		}
 		told = true
 		return record.Place{State: record.PlaceNotReady, What: what}
@@ -124,10 +100,10 @@ const (
 )
 
 // serve starts the server, and returns its address once it serves.
-func (i *instance) serve(ctx context.Context, n *network) (string, error) {
+func (n *network) serve(ctx context.Context) (string, error) {
 	address := net.JoinHostPort(n.at.String(), strconv.Itoa(port))
 	text, err := json.Marshal(backend.Spec{Plain: address, PageSize: n.size, Service: n.service})
-	file := filepath.Join(i.dir, "server.json")
+	file := filepath.Join(n.keep, serverFile)
 	if err == nil {
 		err = proc.Least().Write(file, text)
 	}
@@ -135,7 +111,7 @@ func (i *instance) serve(ctx context.Context, n *network) (string, error) {
 		return "", fmt.Errorf("write what the server serves: %w", err)
 	}
 	user := proc.Least()
-	p, err := n.server.Start(n.server.Command(i.Executable, "component", backend.Component, file), proc.How{Name: "the server", As: &user, CPUs: n.serverCPUs})
+	p, err := n.server.Start(n.server.Command(n.executable, "component", backend.Component, file), proc.How{Name: "the server", As: &user, CPUs: n.serverCPUs})
 	if err != nil {
 		return "", err
 	}
@@ -152,47 +128,13 @@ func (i *instance) serve(ctx context.Context, n *network) (string, error) {
 	return address, err
 }
 
-// stream makes the load of a step.
-func (i *instance) stream(ctx context.Context, s system.Schedule, g *load.Generator) error {
-	if i.Plan.Axis.Name == axisSize {
-		s.Value = float64(i.network.streams)
-	}
-	err := g.Load(ctx, s, func(w *record.Window) { i.rec.Emit(w) }, i.rec.Emit)
-	if n := g.Counts().NoPort; n > 0 {
-		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("the client had no free port or file handle for %d connections: what became of their requests is not known", n)})
-	}
-	return err
-}
+// serverFile holds what the server serves, in the network's directory.
+const serverFile = "server.json"
 
-// Progress implements system.Target.
-func (i *instance) Progress() system.Progress {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.clients == nil {
-		return system.Progress{}
-	}
-	return i.clients.Progress()
-}
-
-// Reset implements system.Target.
-func (i *instance) Reset(context.Context) error { return i.stop() }
-
-// Close implements system.Instance.
-func (i *instance) Close(context.Context) error { return i.stop() }
-
-// stop takes the path of the last step away.
-func (i *instance) stop() error {
-	i.mu.Lock()
-	n, undo := i.network, i.undo
-	i.network, i.clients, i.undo = nil, nil, nil
-	i.mu.Unlock()
-	if n == nil {
-		return nil
-	}
-	undo()
-	i.unfollow()
+// end takes the path away, with what its server has served.
+func (n *network) end() error {
 	n.close()
-	if err := os.Remove(filepath.Join(i.dir, "server.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(n.keep, serverFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove what the server served: %w", err)
 	}
 	return nil

@@ -226,7 +226,8 @@ func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instanc
 	for _, text := range s.misleads() {
 		rec.Emit(&record.Note{Warning: record.WarningNote, Text: text})
 	}
-	i := &instance{session: s, rec: rec}
+	i := &instance{session: s}
+	i.Rig = local.Rig[settings]{Rec: rec, Seed: s.Plan.Seed, Arms: s.arms, Start: i.start}
 	s.Loads(i)
 	return i, nil
 }

@@ -27,69 +27,57 @@ type gauges struct {
 	tcp      sending
 }
 
-// Readings are what client, server and path have used and carried, and how much of
-// what they have is in use.
-func (i *instance) Readings() (list []record.Reading) {
-	i.mu.Lock()
-	g := i.clients
-	i.mu.Unlock()
-	if g != nil {
-		g.Beside(func() { list = i.read() })
-	}
-	return list
-}
-
-// read reads them, which takes milliseconds.
-func (i *instance) read() []record.Reading {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	n := i.network
-	if n == nil {
-		return nil
-	}
-	next := gauges{at: i.rec.Clock.Now(), softirq: softirqs()}
+// read reads what client, server and path have used and carried, and how much of what
+// they have is in use.
+func (s *step) read() []record.Reading {
+	next := gauges{at: s.Rec.Clock.Now(), softirq: softirqs()}
 	list := []record.Reading{telemetry.Reading()}
 	own, err := proc.Read(os.Getpid())
 	if err == nil {
 		list = append(list, record.Reading{Source: sourceClient, Values: map[string]float64{usedSeconds: own.CPUSeconds}})
 	}
-	next.wanted[0] = wanted(os.Getpid(), nil)
-	server, _ := proc.Read(n.served) // of one that has ended there is nothing
-	next.wanted[1] = wanted(n.served, nil)
+	next.wanted[0] = proc.Wanted(os.Getpid())
+	server, _ := proc.Read(s.served) // of one that has ended there is nothing
+	next.wanted[1] = proc.Wanted(s.served)
 	list = append(list, reading(sourceServer, server))
 	var carried proc.Usage
 	next.carriers = make(map[int]float64)
-	for _, c := range n.carriers {
+	for _, c := range s.carriers {
 		one, _ := proc.Read(c.pid)
 		carried = carried.Plus(one)
-		next.carriers[-c.pid] = wanted(c.pid, next.carriers) / float64(max(c.cpus, 1))
+		all := 0.0
+		for _, t := range proc.Threads(c.pid) {
+			next.carriers[t.ID] = t.Ran + t.Waited
+			all += t.Ran + t.Waited
+		}
+		next.carriers[-c.pid] = all / float64(max(c.cpus, 1))
 	}
-	if len(n.carriers) > 0 {
+	if len(s.carriers) > 0 {
 		list = append(list, reading(sourceCarriers, carried))
 	}
-	all := own.CPUSeconds + server.CPUSeconds + carried.CPUSeconds + i.accounting.threads()
-	if i.accounting.apart {
+	all := own.CPUSeconds + server.CPUSeconds + carried.CPUSeconds + s.accounting.threads()
+	if s.accounting.apart {
 		for _, x := range next.softirq {
 			all += x
 		}
 	}
 	list = append(list, record.Reading{Source: sourceAll, Values: map[string]float64{usedSeconds: all}})
-	done := float64(i.clients.Progress().There)
-	payload := float64(i.clients.Counts().Received)
+	done := float64(s.Progress().There)
+	payload := float64(s.Counts().Received)
 	crossed := map[string]float64{payloadBytes: payload, payloadGB: payload / 1e9, payloadGbit: 8 * payload / 1e9, thousands: done / 1000}
-	if link, err := n.links[n.client].LinkByName(linkName); err == nil {
+	if link, err := s.links[s.client].LinkByName(linkName); err == nil {
 		x := link.Attrs().Statistics
 		crossed[wireBytes], crossed[packets] = float64(x.RxBytes+x.TxBytes), float64(x.RxPackets+x.TxPackets)
 		next.sent = float64(max(x.RxBytes, x.TxBytes))
 	}
-	crossed[retransmits], crossed[drops] = n.lost()
+	crossed[retransmits], crossed[drops] = s.lost()
 	list = append(list, record.Reading{Source: sourcePath, Values: crossed})
-	next.tcp = n.sending()
-	if seconds := (next.at - i.gauges.at).Seconds(); i.gauges.at > 0 && seconds > 0.1 {
-		list = append(list, record.Reading{Source: sourceShares, Values: next.shares(i.gauges, n.settings, seconds)})
+	next.tcp = s.sending()
+	if seconds := (next.at - s.gauges.at).Seconds(); s.gauges.at > 0 && seconds > 0.1 {
+		list = append(list, record.Reading{Source: sourceShares, Values: next.shares(s.gauges, s.settings, seconds)})
 	}
-	if i.gauges.at == 0 || (next.at-i.gauges.at).Seconds() > 0.1 {
-		i.gauges = next
+	if s.gauges.at == 0 || (next.at-s.gauges.at).Seconds() > 0.1 {
+		s.gauges = next
 	}
 	return list
 }
@@ -117,34 +105,15 @@ func (g *gauges) shares(was gauges, s settings, seconds float64) map[string]floa
 
 // softirqs are for how long each processor has worked in softirqs.
 func softirqs() (list []float64) {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return nil
-	}
-	stat, err := fs.Stat()
-	if err != nil {
-		return nil
-	}
-	for n := range int64(len(stat.CPU)) {
-		list = append(list, stat.CPU[n].SoftIRQ)
+	all := telemetry.CPUs()
+	for n := range int64(len(all)) {
+		list = append(list, all[n].SoftIRQ)
 	}
 	return list
 }
 
 func reading(source string, u proc.Usage) record.Reading {
 	return record.Reading{Source: source, Values: map[string]float64{record.ValueCPU: u.CPUSeconds, record.ValueMemory: float64(u.RSSBytes)}}
-}
-
-// wanted is for how long the threads of a process could run, in seconds; each is noted,
-// too.
-func wanted(pid int, each map[int]float64) (all float64) {
-	for _, t := range proc.Threads(pid) {
-		all += t.Ran + t.Waited
-		if each != nil {
-			each[t.ID] = t.Ran + t.Waited
-		}
-	}
-	return all
 }
 
 // sending is what the server's connections, which send the answers, have done, in

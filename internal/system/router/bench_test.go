@@ -71,8 +71,7 @@ func running(t testing.TB, given map[string]string) *deployment {
 		}
 		tied.Close()
 	})
-	clock := record.StartClock(time.Now)
-	if err := s.start(context.Background(), clock.Now, 1); err != nil {
+	if err := s.start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return s

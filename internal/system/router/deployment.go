@@ -39,7 +39,6 @@ type deployment struct {
 	link    *link          // nil where clients reach it by the loopback interface
 	servers []*server
 	proxy   *haproxy.Process
-	clients *load.Generator
 }
 
 // server is one server process.
@@ -207,8 +206,8 @@ func (s *deployment) write() error {
 	return nil
 }
 
-// start starts the servers and the router, and makes the generator.
-func (s *deployment) start(ctx context.Context, now func() record.Micros, seed uint64) error {
+// start starts the servers and the router.
+func (s *deployment) start(ctx context.Context) error {
 	if err := errors.Join(s.draw(), s.connect()); err != nil {
 		return err
 	}
@@ -221,11 +220,8 @@ func (s *deployment) start(ctx context.Context, now func() record.Micros, seed u
 		}
 	}
 	var err error
-	if s.proxy, err = haproxy.Start(ctx, s.binary, s.dir, s.router, s.how("HAProxy", nil)); err != nil {
-		return err
-	}
-	s.clients = load.New(s.load(), now, seed)
-	return nil
+	s.proxy, err = haproxy.Start(ctx, s.binary, s.dir, s.router, s.how("HAProxy", nil))
+	return err
 }
 
 // how starts processes in the system's network, kept to some processors, none for

@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -207,7 +208,7 @@ func TestAnEventThatEndsAfterTheHold(t *testing.T) {
 	clock := record.StartClock(time.Now)
 	s := running(t, map[string]string{"event": "reload", "routes": "1"})
 	var list events
-	i := &instance{rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}, changes: changing(s)}
+	i := &step{Requests: local.Requests{Rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}}, deployment: s, changes: changing(s)}
 	for hold, late := range map[time.Duration]bool{time.Microsecond: true, time.Minute: false} {
 		err := i.makeEvent(t.Context(), system.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
 		if _, is := errors.AsType[*system.UnfinishedError](err); is != late || !late && err != nil {

@@ -42,27 +42,26 @@ func parseEvent(text string) (event, error) {
 // makeEvent makes the event of a step in the middle of its hold, follows it to its
 // end, and puts on record how long it took. One that ends after the load has shown
 // only a part of what it does to requests.
-func (i *instance) makeEvent(ctx context.Context, schedule system.Schedule) error {
-	s := i.changes
+func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {
 	if s.event == noEvent {
 		return nil
 	}
 	middle := schedule.Begin + record.MicrosOf(schedule.Warm+schedule.Hold/2)
 	select {
-	case <-time.After((middle - i.rec.Clock.Now()).Duration()):
+	case <-time.After((middle - s.Rec.Clock.Now()).Duration()):
 	case <-ctx.Done():
 		return nil
 	}
-	values, err := s.make(ctx)
+	values, err := s.changes.make(ctx)
 	if ctx.Err() != nil {
 		return nil // the step was cut
 	}
 	if err != nil {
 		return fmt.Errorf("make the event %s: %w", s.event, err)
 	}
-	i.rec.Emit(&record.Reading{Source: sourceChange, Values: values})
-	s.took.Store(int64(values["seconds"] * 1e6))
-	if late := i.rec.Clock.Now() - schedule.End(); late > 0 {
+	s.Rec.Emit(&record.Reading{Source: sourceChange, Values: values})
+	s.changes.took.Store(int64(values["seconds"] * 1e6))
+	if late := s.Rec.Clock.Now() - schedule.End(); late > 0 {
 		return &system.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
 	}
 	return nil

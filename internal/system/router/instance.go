@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
-	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -16,28 +14,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// instance is what the engine loads: each step has a router of its own, so that
-// none inherits what another one left.
+// instance is what the engine loads: a router for each step.
 type instance struct {
 	*session
-	local.Streamed
-	rec  system.Recorder
-	made uint64 // routers
+	local.Rig[settings]
+}
 
-	mu         sync.Mutex
-	deployment *deployment // nil between steps
-	changes    *changes
-	idlers     *idlers
-	gauges     gauges
-	undo       func() // lets this program have all processors again
-	unfollow   func() // the servers
+// step is the load of a step on its router.
+type step struct {
+	local.Requests
+	*deployment
+	changes *changes
+	idlers  *idlers
+	gauges  gauges
 }
 
 // Describe implements system.Target.
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
 	e := record.Environment{
-		Start: i.rec.Clock.Start(), Target: naming(),
+		Start: i.Rec.Clock.Start(), Target: naming(),
 		Fidelity: local.Fidelity("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross the loopback interface and no network card"),
 	}
 	if one.rate > 0 {
@@ -67,77 +63,49 @@ func (p placement) text() string {
 	return fmt.Sprintf("HAProxy has the processors %s, the servers %s and the generator %s", list(p.router), list(p.servers), list(p.generator))
 }
 
-// Raise implements system.Target: a router is started for the level.
-func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
-	if err := i.stop(); err != nil {
-		return system.Batch{}, err
-	}
-	one, ok := i.arms[level.Arm]
-	if !ok {
-		return system.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
-	}
-	reached := level.Value
-	if level.Span == 0 {
-		reached = math.Floor(level.Value + 1e-9)
-	}
-	if reached <= 0 {
-		return system.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
-	}
+// start starts a router for a level, with its servers.
+func (i *instance) start(ctx context.Context, one settings, level *system.Level) (local.Load, error) {
 	switch i.Plan.Axis.Name {
 	case axisIdle:
-		one.idle = int(reached)
+		one.idle = int(level.Value)
 	case axisRoutes:
-		one.lead(made(int(reached)))
+		one.lead(made(int(level.Value)))
 	}
-	s := &deployment{settings: one, dir: i.dir, host: i.Host, tied: i.Tied}
-	i.made++
-	if err := s.start(ctx, i.rec.Clock.Now, i.Plan.Seed+i.made); err != nil {
-		return system.Batch{}, errors.Join(err, s.stop())
+	d := &deployment{settings: one, dir: i.dir, host: i.Host, tied: i.Tied}
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.stop())
 	}
-	undo := func() {}
-	if cpus := one.placement.generator; len(cpus) > 0 {
-		var err error
-		if undo, err = cpu.Keep(cpus); err != nil {
-			return system.Batch{}, errors.Join(err, s.stop())
-		}
+	s := &step{deployment: d, changes: &changes{deployment: d, now: i.Rec.Clock.Now, config: d.router}, idlers: &idlers{deployment: d}}
+	s.Requests = local.Requests{
+		Plan: d.load(), Client: "this machine", CPUs: one.placement.generator, Noun: record.Noun{One: "server", Many: "servers"}, Places: d.places(),
+		Sees: s.sees, Read: s.read, Stop: d.stop,
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.deployment, i.gauges, i.undo = s, gauges{}, undo
-	i.unfollow = local.FollowPlaces(i.rec, record.Noun{One: "server", Many: "servers"}, s.places())
-	i.changes, i.idlers = &changes{deployment: s, now: i.rec.Clock.Now, config: s.router}, &idlers{deployment: s}
-	return system.Batch{Reached: reached, Stream: i.stream}, nil
+	if axis := i.Plan.Axis.Name; axis == axisIdle || axis == axisRoutes {
+		s.Clients = one.clients
+	}
+	return s, i.Begin(&s.Requests)
 }
 
-// stream makes the load of a step.
-func (i *instance) stream(ctx context.Context, schedule system.Schedule) error {
-	s := i.deployment
-	if axis := i.Plan.Axis.Name; axis == axisIdle || axis == axisRoutes {
-		schedule.Value = float64(s.settings.clients)
-	}
+// Stream implements local.Load.
+func (s *step) Stream(ctx context.Context, schedule system.Schedule) error {
 	made := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
-	go func() { made <- i.makeEvent(ctx, schedule) }()
+	go func() { made <- s.makeEvent(ctx, schedule) }()
 	var beside sync.WaitGroup
-	beside.Go(func() { i.changes.churn(changing) })
-	beside.Go(func() { i.idlers.hold(changing) })
-	var told error
-	err := s.clients.Load(ctx, schedule, func(w *record.Window) {
-		if how := s.proxy.Died(); how != "" {
-			blame(w, how)
-		}
-		if err := i.changes.tell(w); err != nil {
-			told = err
-		}
-		i.rec.Emit(w)
-	}, i.rec.Emit)
-	err = errors.Join(err, told, <-made)
+	beside.Go(func() { s.changes.churn(changing) })
+	beside.Go(func() { s.idlers.hold(changing) })
+	err := errors.Join(s.Requests.Stream(ctx, schedule), <-made)
 	stop()
 	beside.Wait()
-	if n := s.clients.Counts().NoPort; n > 0 {
-		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)})
-	}
 	return err
+}
+
+// sees adds to a window what is known of the router.
+func (s *step) sees(w *record.Window) error {
+	if how := s.proxy.Died(); how != "" {
+		blame(w, how)
+	}
+	return s.changes.tell(w)
 }
 
 // blame tells of a window that connections failed because HAProxy had ended.
@@ -148,34 +116,4 @@ func blame(w *record.Window, how string) {
 			delete(w.Failed, kind)
 		}
 	}
-}
-
-// Progress implements system.Target.
-func (i *instance) Progress() system.Progress {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.deployment == nil {
-		return system.Progress{}
-	}
-	return i.deployment.clients.Progress()
-}
-
-// Reset implements system.Target.
-func (i *instance) Reset(context.Context) error { return i.stop() }
-
-// Close implements system.Instance.
-func (i *instance) Close(context.Context) error { return i.stop() }
-
-// stop ends the router of the last step.
-func (i *instance) stop() error {
-	i.mu.Lock()
-	s, undo := i.deployment, i.undo
-	i.deployment, i.undo = nil, nil
-	i.mu.Unlock()
-	if s == nil {
-		return nil
-	}
-	undo()
-	i.unfollow()
-	return s.stop()
 }

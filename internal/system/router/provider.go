@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -132,20 +131,16 @@ type session struct {
 	limits limits
 	dir    string // that HAProxy and its servers work in
 	arms   map[string]settings
-	// instance is what is loaded, nil before that.
-	instance atomic.Pointer[instance]
 }
 
 // Endpoints implements system.Publisher: HAProxy's exporter, while a step is made.
 func (s *session) Endpoints(context.Context) ([]metrics.Endpoint, error) {
-	i := s.instance.Load()
-	if i == nil {
+	i, is := s.Loaded().(*instance)
+	if !is {
 		return nil, nil
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	d := i.deployment
-	if d == nil || !d.router.Publishes {
+	d, is := i.Current().(*step)
+	if !is || !d.router.Publishes {
 		return nil, nil
 	}
 	return []metrics.Endpoint{{Job: sourceRouter, Instance: sourceRouter, URL: haproxy.MetricsURL(len(d.router.Routes)), Transport: d.proxy.Stats().Metrics()}}, nil
@@ -332,8 +327,8 @@ func (s *session) Bounds() system.Bounds {
 
 // Target implements system.Session.
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
-	i := &instance{session: s, rec: rec}
+	i := &instance{session: s}
+	i.Rig = local.Rig[settings]{Rec: rec, Seed: s.Plan.Seed, Arms: s.arms, Start: i.start}
 	s.Loads(i)
-	s.instance.Store(i)
 	return i, nil
 }

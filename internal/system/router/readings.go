@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/prometheus/procfs"
-
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -30,27 +28,9 @@ type gauges struct {
 	totals   haproxy.Totals
 }
 
-// Readings are what the parts of the router use now, and what it tells of
-// itself.
-func (i *instance) Readings() (list []record.Reading) {
-	i.mu.Lock()
-	s := i.deployment
-	i.mu.Unlock()
-	if s != nil {
-		s.clients.Beside(func() { list = i.read() })
-	}
-	return list
-}
-
-// read reads them, which takes milliseconds.
-func (i *instance) read() []record.Reading {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	s := i.deployment
-	if s == nil {
-		return nil
-	}
-	now := i.rec.Clock.Now()
+// read reads what the parts of the router use now, and what it tells of itself.
+func (s *step) read() []record.Reading {
+	now := s.Rec.Clock.Now()
 	var list []record.Reading
 	add := func(source string, values map[string]float64) {
 		list = append(list, record.Reading{Source: source, Values: values})
@@ -58,17 +38,17 @@ func (i *instance) read() []record.Reading {
 	if u, err := s.proxy.Usage(); err == nil {
 		list = append(list, u.Sample(sourceRouter))
 	}
-	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), tasks: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
+	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), tasks: make(map[int]float64), counts: s.Counts(), asked: s.gauges.asked + 1, totals: s.gauges.totals}
 	figures := make(map[string]float64)
-	seconds := (now - i.gauges.at).Seconds()
-	known := i.gauges.at > 0 && seconds > 0.1
+	seconds := (now - s.gauges.at).Seconds()
+	known := s.gauges.at > 0 && seconds > 0.1
 	busiest, ran, waited := 0.0, 0.0, 0.0 // the last two since HAProxy was started
 	for _, pid := range s.proxy.PIDs() {
 		for n, t := range proc.Threads(pid) {
 			next.threads[t.ID] = t
 			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
 			ran, waited = ran+t.Ran, waited+t.Waited
-			if was, ok := i.gauges.threads[t.ID]; ok && known {
+			if was, ok := s.gauges.threads[t.ID]; ok && known {
 				busiest = max(busiest, min((t.Ran+t.Waited-was.Ran-was.Waited)/seconds, 1))
 			}
 		}
@@ -78,7 +58,7 @@ func (i *instance) read() []record.Reading {
 		if u, err := x.process.Usage(); err == nil {
 			all = all.Plus(u)
 		}
-		next.wanted[0] += wanted(x.process.PID())
+		next.wanted[0] += proc.Wanted(x.process.PID())
 	}
 	list = append(list, all.Sample(sourceServers))
 	next.used[0] = all.CPUSeconds
@@ -86,38 +66,37 @@ func (i *instance) read() []record.Reading {
 		next.used[1] = own.CPUSeconds
 	}
 	list = append(list, telemetry.Reading())
-	next.wanted[1] = wanted(os.Getpid())
+	next.wanted[1] = proc.Wanted(os.Getpid())
 	next.readBusy()
-	list = append(list, next.processors(s, ran, waited)...)
+	list = append(list, next.processors(s.deployment, ran, waited)...)
 	if s.link != nil {
 		next.received, _ = s.link.received() // without it, it has carried nothing
 	}
-	i.figures(s, figures, &next)
+	s.figures(figures, &next)
 	if known {
 		figures["busiestThread"] = busiest
 		if s.link != nil {
-			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
+			figures["linkBits"] = 8 * (next.received - s.gauges.received) / seconds
 			figures["linkShare"] = figures["linkBits"] / s.rate
 		}
-		busy, demand := next.demands(i.gauges, s, seconds)
-		generator := map[string]float64{"demand": demand}
+		busy, demand := next.demands(s.gauges, s.deployment, seconds)
 		figures["serverBusy"] = busy
-		generator["opened"], generator["resumed"] = float64(next.counts.Opened), float64(next.counts.Resumed)
-		generator["retried"], generator["noPort"] = float64(next.counts.Retried), float64(next.counts.NoPort)
+		generator := next.counts.Values()
+		generator["demand"] = demand
 		add(sourceLoad, generator)
 		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
 	}
 	if s.idle > 0 {
-		figures["idleHeld"] = float64(i.idlers.held.Load())
+		figures["idleHeld"] = float64(s.idlers.held.Load())
 	}
 	if s.churned > 0 {
-		figures["routesChurned"], figures["churnRefused"] = float64(i.changes.added.Load()), float64(i.changes.refused.Load())
+		figures["routesChurned"], figures["churnRefused"] = float64(s.changes.added.Load()), float64(s.changes.refused.Load())
 	}
 	if len(figures) > 0 {
 		add(sourceFigures, figures)
 	}
-	if known || i.gauges.at == 0 {
-		i.gauges = next
+	if known || s.gauges.at == 0 {
+		s.gauges = next
 	}
 	return list
 }
@@ -190,7 +169,7 @@ const (
 )
 
 // figures asks HAProxy for its own figures.
-func (i *instance) figures(s *deployment, figures map[string]float64, next *gauges) {
+func (s *step) figures(figures map[string]float64, next *gauges) {
 	address := s.router.Plain
 	if s.router.Termination.Secure() {
 		address = s.router.Secure
@@ -242,27 +221,10 @@ func (i *instance) figures(s *deployment, figures map[string]float64, next *gaug
 
 // readBusy reads for how long each processor has worked.
 func (g *gauges) readBusy() {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return
-	}
-	stat, err := fs.Stat()
-	if err != nil {
-		return
-	}
-	for n, c := range stat.CPU {
+	for n, c := range telemetry.CPUs() {
 		g.tasks[int(n)] = c.User + c.Nice + c.System + c.Steal
 		g.busy[int(n)] = g.tasks[int(n)] + c.IRQ + c.SoftIRQ
 	}
-}
-
-// wanted is for how long the threads of a process have run, or waited for a
-// processor.
-func wanted(pid int) (seconds float64) {
-	for _, t := range proc.Threads(pid) {
-		seconds += t.Ran + t.Waited
-	}
-	return seconds
 }
 
 // share is how much of some processors, or of all, was used since other gauges

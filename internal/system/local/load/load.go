@@ -103,6 +103,11 @@ type Counts struct {
 	Received int64
 }
 
+// Values returns the counts of connections as values of a reading.
+func (c Counts) Values() map[string]float64 {
+	return map[string]float64{"opened": float64(c.Opened), "resumed": float64(c.Resumed), "retried": float64(c.Retried), "noPort": float64(c.NoPort)}
+}
+
 // Generator makes streams.
 type Generator struct {
 	plan     Plan

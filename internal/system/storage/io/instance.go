@@ -24,19 +24,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 
-// instance is what the engine loads.
+// instance is what the engine loads. Its volumes stay from one step to the next.
 type instance struct {
 	*session
-	local.Streamed
-	rec system.Recorder
+	local.Rig[settings]
 
-	mu     sync.Mutex
 	arm    string
 	ground ground // nil before there are volumes
 	filled map[string]bool
 	beside *database // nil without
-	load   *load     // nil between steps
-	gauges gauges
 
 	unfollow func() // what the ground is on
 }
@@ -45,7 +41,7 @@ type instance struct {
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
 	e := record.Environment{
-		Start: i.rec.Clock.Start(), Target: naming(),
+		Start: i.Rec.Clock.Start(), Target: naming(),
 		Fidelity: local.Fidelity(),
 	}
 	notes := []string{"the files are real; one process for each volume creates, reads and deletes them, and at a fixed rate latencies count from when an operation was due"}
@@ -81,58 +77,42 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	return e, nil
 }
 
-// Raise implements system.Target: the volumes are made, their files filled, and
-// an fio is started on each.
-func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
-	if err := i.stop(); err != nil {
-		return system.Batch{}, err
-	}
-	one, ok := i.arms[level.Arm]
-	if !ok {
-		return system.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
-	}
+// start makes the volumes for a level, fills their files, and starts an fio on each.
+func (i *instance) start(ctx context.Context, one settings, level *system.Level) (local.Load, error) {
+	level.Value = math.Floor(level.Value + 1e-9)
 	axis := i.axis()
 	one = one.along(axis, level.Value)
 	if err := one.check(axis); err != nil {
-		return system.Batch{}, err
+		return nil, err
 	}
 	if i.ground != nil && i.arm != level.Arm {
-		if err := i.close(); err != nil {
-			return system.Batch{}, err
+		if err := i.Close(ctx); err != nil {
+			return nil, err
 		}
 	}
 	if i.ground == nil {
 		g, err := i.newGround(ctx, one)
 		if err != nil {
-			return system.Batch{}, err
+			return nil, err
 		}
-		i.mu.Lock()
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
-		i.mu.Unlock()
 		noun, places := g.places()
-		i.unfollow = local.FollowPlaces(i.rec, noun, places)
+		i.unfollow = local.FollowPlaces(i.Rec, noun, places)
 	}
 	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
 		dir, err := i.ground.volume(ctx, 0)
 		if err != nil {
-			return system.Batch{}, err
+			return nil, err
 		}
-		d, err := startDatabase(ctx, i.ground, dir, one.postgres, i.Run)
-		if err != nil {
-			return system.Batch{}, err
+		if i.beside, err = startDatabase(ctx, i.ground, dir, one.postgres, i.Run); err != nil {
+			return nil, err
 		}
-		i.mu.Lock()
-		i.beside = d
-		i.mu.Unlock()
 	}
-	l := &load{beside: i.beside, settings: one, session: i.session, ground: i.ground, rec: i.rec, every: i.every()}
+	l := &load{beside: i.beside, settings: one, session: i.session, ground: i.ground, rec: i.Rec, every: i.every()}
 	if err := l.prepare(ctx, i.filled); err != nil {
-		return system.Batch{}, errors.Join(err, l.kill())
+		return nil, errors.Join(err, l.End())
 	}
-	i.mu.Lock()
-	i.load, i.gauges = l, gauges{}
-	i.mu.Unlock()
-	return system.Batch{Reached: math.Floor(level.Value + 1e-9), Stream: l.stream}, nil
+	return l, nil
 }
 
 // newGround makes what volumes are made on.
@@ -412,42 +392,12 @@ func steady(rates []float64) float64 {
 	return stat.Mean(last, nil)
 }
 
-// Progress implements system.Target.
-func (i *instance) Progress() system.Progress {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.load == nil {
-		return system.Progress{}
-	}
-	return i.load.progress()
-}
-
-// Reset implements system.Target: the volumes stay, with their files.
-func (i *instance) Reset(context.Context) error { return i.stop() }
-
-// Close implements system.Instance.
-func (i *instance) Close(context.Context) error { return i.close() }
-
-// stop ends the load of the last step.
-func (i *instance) stop() error {
-	i.mu.Lock()
-	l := i.load
-	i.load = nil
-	i.mu.Unlock()
-	if l == nil {
-		return nil
-	}
-	return l.kill()
-}
-
-// close ends the load and removes the volumes.
-func (i *instance) close() error {
-	err := i.stop()
+// Close implements system.Instance: it ends the load and removes the volumes.
+func (i *instance) Close(ctx context.Context) error {
+	err := i.Reset(ctx)
 	if i.beside != nil {
 		i.beside.stop()
-		i.mu.Lock()
 		i.beside = nil
-		i.mu.Unlock()
 	}
 	if i.ground != nil {
 		i.unfollow()

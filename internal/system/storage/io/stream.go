@@ -35,6 +35,7 @@ type load struct {
 	warm    int  // windows of the warm-up
 	asked   bool // fio to end
 	ticks   int  // readings of waits
+	gauges  gauges
 }
 
 // volume is one volume and its fio.
@@ -100,8 +101,8 @@ const (
 	achievedTolerated = 0.01
 )
 
-// stream makes the load of a step.
-func (l *load) stream(ctx context.Context, s system.Schedule) error {
+// Stream implements local.Load.
+func (l *load) Stream(ctx context.Context, s system.Schedule) error {
 	l.mu.Lock()
 	l.windows = make([]*window, int((s.Warm+s.Hold+s.Window-1)/s.Window))
 	l.warm = int(s.Warm / s.Window)
@@ -128,7 +129,7 @@ func (l *load) stream(ctx context.Context, s system.Schedule) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return l.kill() // a step that was cut decides nothing
+			return l.End() // a step that was cut decides nothing
 		}
 		now := l.rec.Clock.Now()
 		if !warmed && now >= warmAt {
@@ -400,7 +401,7 @@ func (l *load) finish(ctx context.Context, s system.Schedule) error {
 	})
 	hung := l.running()
 	if ctx.Err() != nil {
-		return l.kill()
+		return l.End()
 	}
 	var ending sync.WaitGroup
 	for _, v := range hung {

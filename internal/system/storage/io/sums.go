@@ -94,8 +94,8 @@ func spread(volumes []*volume, windows int, hold time.Duration) float64 {
 	return hold.Seconds() * (1 - float64(least)/float64(most))
 }
 
-// progress sums up the stream.
-func (l *load) progress() system.Progress {
+// Progress implements local.Load.
+func (l *load) Progress() system.Progress {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var p system.Progress
@@ -115,8 +115,8 @@ func (l *load) progress() system.Progress {
 	return p
 }
 
-// kill ends every fio.
-func (l *load) kill() error {
+// End implements local.Load: it ends every fio.
+func (l *load) End() error {
 	var all sync.WaitGroup
 	errs := make([]error, len(l.volumes))
 	for i, v := range l.volumes {
@@ -136,21 +136,15 @@ type gauges struct {
 	ticks float64         // seconds in which the device was busy
 }
 
-// Readings are what the parts use now.
-func (i *instance) Readings() []record.Reading {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	l := i.load
-	if l == nil {
-		return nil
-	}
+// Readings implements local.Load.
+func (l *load) Readings() []record.Reading {
 	var list []record.Reading
 	add := func(source string, values map[string]float64) {
 		list = append(list, record.Reading{Source: source, Values: values})
 	}
-	next := gauges{at: i.rec.Clock.Now(), used: make(map[int]float64)}
-	seconds := (next.at - i.gauges.at).Seconds()
-	known := i.gauges.at > 0 && seconds > 0.05
+	next := gauges{at: l.rec.Clock.Now(), used: make(map[int]float64)}
+	seconds := (next.at - l.gauges.at).Seconds()
+	known := l.gauges.at > 0 && seconds > 0.05
 	var all proc.Usage
 	busiest := 0.0
 	for _, v := range l.volumes {
@@ -164,7 +158,7 @@ func (i *instance) Readings() []record.Reading {
 		}
 		all = all.Plus(u)
 		next.used[pid] = u.CPUSeconds
-		if was, ok := i.gauges.used[pid]; ok && known {
+		if was, ok := l.gauges.used[pid]; ok && known {
 			busiest = max(busiest, min((u.CPUSeconds-was)/seconds, 1))
 		}
 	}
@@ -175,13 +169,13 @@ func (i *instance) Readings() []record.Reading {
 	list = append(list, telemetry.Reading())
 	var ok bool
 	if next.ticks, ok = deviceBusy(l.ground.below()); ok && known {
-		add(sourceDrive, map[string]float64{"busy": min((next.ticks-i.gauges.ticks)/seconds, 1)})
+		add(sourceDrive, map[string]float64{"busy": min((next.ticks-l.gauges.ticks)/seconds, 1)})
 	}
 	if known {
 		add(sourceFio, map[string]float64{"busiest": busiest})
 	}
-	if known || i.gauges.at == 0 {
-		i.gauges = next
+	if known || l.gauges.at == 0 {
+		l.gauges = next
 	}
 	return list
 }
