@@ -86,14 +86,7 @@ func (b *Builder) Add(e record.Event) {
 	case *record.Corrected:
 		b.Warn(b.collector.AddCorrected(body))
 	case *record.Note:
-		w := record.Warning{Kind: cmp.Or(body.Warning, record.WarningNote), Text: body.Text}
-		if body.About > 0 {
-			w.Steps = []int{body.About}
-		}
-		if body.Place != "" {
-			w.Places = []string{body.Place}
-		}
-		b.Warn(w)
+		b.Warn(warningOf(body))
 	case *record.Guard:
 		if !b.collector.UnderWay() {
 			breach := verdict.GuardBreach(fold.Stop{Guard: *body, At: e.T})
@@ -103,6 +96,33 @@ func (b *Builder) Add(e record.Event) {
 		b.collector.Add(e)
 	default:
 		b.collector.Add(e)
+	}
+}
+
+// warningOf returns the warning that a note is.
+func warningOf(n *record.Note) record.Warning {
+	w := record.Warning{Kind: cmp.Or(n.Warning, record.WarningNote), Text: n.Text}
+	if n.About > 0 {
+		w.Steps = []int{n.About}
+	}
+	if n.Place != "" {
+		w.Places = []string{n.Place}
+	}
+	return w
+}
+
+// Amend adds to a result what an event of the removal tells, which came after it was
+// judged.
+func Amend(r *result.Result, body record.Body) {
+	switch body := body.(type) {
+	case *record.Cleanup:
+		r.Cleanup = body
+	case *record.Note:
+		r.Warnings.Add(warningOf(body))
+	case *record.RunEvent:
+		if body.Signal != 0 {
+			r.ExitCode = body.Signal
+		}
 	}
 }
 

@@ -55,8 +55,9 @@ type Job struct {
 	// why the run was cut, nil where it was not.
 	Judged func(dir record.Dir, result *result.Result, err error)
 
-	surveyed surveyed
-	session  system.Session
+	surveyed  surveyed
+	session   system.Session
+	preferred string // what this program was allowed of the CPUs
 }
 
 // Asked is a level that the user has asked for, and by what.
@@ -96,39 +97,58 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Re
 		return "", nil, err
 	}
 	defer unlock()
-	preferred, undo := j.Prefer(x.Options.Open)
+	var undo func()
+	j.preferred, undo = j.Prefer(x.Options.Open)
 	defer undo()
 	x.Steps = j.Steps
 	telemetry.ShedStartup()
-	x.Ended = func(runErr error, final bool) {
-		end := j.waitFor("judging the record")
-		replayed, replayErr := Replay(dir, x)
-		end()
-		if replayErr != nil && result != nil && replayed.Cleanup != nil {
-			result.Cleanup = replayed.Cleanup // the disk was full: what became of the removal is known all the same
-		}
-		if err = replayErr; err != nil || runErr != nil && len(replayed.Steps) == 0 {
-			return // it failed before its first step: the error says it all
-		}
-		if result = &replayed; !final && j.Judged != nil {
-			j.Judged(dir, result, runErr)
-		}
+	p, err := j.part(dir, x)
+	if err == nil {
+		result, err = j.make(soft, hard, p, x)
 	}
-	open := j.described(j.session.Target, preferred)
-	if j.Plan.Renews() {
-		open = j.renewed(open)
-	}
-	var runErr error
-	if j.Past != nil {
-		runErr = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
-	} else {
-		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
-	}
-	if _, mistake := errors.AsType[*system.MistakeError](runErr); mistake && result == nil && j.Past == nil {
+	if _, mistake := errors.AsType[*system.MistakeError](err); mistake && result == nil && j.Past == nil {
 		// Nothing was made: the command is to be given again, with the same --out.
 		err = errors.Join(err, os.RemoveAll(string(dir)))
 	}
-	return dir, result, errors.Join(runErr, err)
+	return dir, result, err
+}
+
+// part begins the record of the run, or goes on with it.
+func (j *Job) part(dir record.Dir, x Experiment) (*part, error) {
+	if j.Past != nil {
+		return resume(j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer)
+	}
+	return begin(dir, j.Request.Run, x, j.Now, j.Observer)
+}
+
+// make loads the target, judges the record, empties the target and adds to the result
+// what became of that. Where nothing is to be removed, the record is judged at the end.
+func (j *Job) make(soft, hard context.Context, p *part, x Experiment) (found *result.Result, err error) {
+	runErr := p.load(soft, j.open)
+	if p.left() {
+		// Where that fails, it fails again at the end, or the record is judged then.
+		if found, _ = j.judge(p.dir, x, runErr); found != nil && j.Judged != nil {
+			j.Judged(p.dir, found, runErr)
+		}
+	}
+	runErr = p.close(soft, hard, runErr)
+	if found == nil {
+		found, err = j.judge(p.dir, x, runErr)
+	} else {
+		err = p.amend(found)
+	}
+	return found, errors.Join(runErr, err)
+}
+
+// judge judges the record. It returns no result if the run failed before its first step:
+// the error says it all.
+func (j *Job) judge(dir record.Dir, x Experiment, runErr error) (*result.Result, error) {
+	defer j.waitFor("judging the record")()
+	r, err := Replay(dir, x)
+	if err != nil || runErr != nil && len(r.Steps) == 0 {
+		return nil, err
+	}
+	return &r, nil
 }
 
 // waitFor shows what is waited for until the returned function is called.
@@ -399,28 +419,67 @@ func NewDir(out, name string, now time.Time) (record.Dir, error) {
 // opener makes the target of a run.
 type opener func(context.Context, system.Recorder) (system.Instance, error)
 
-// described completes what a target tells of itself by what is known of this
-// machine, and was known before any load.
-func (j *Job) described(open opener, preferred string) opener {
-	return func(ctx context.Context, rec system.Recorder) (system.Instance, error) {
-		t, err := open(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		return &describedTarget{t, j.surveyed, preferred, j.Request.Progress}, nil
+// open makes the target of the run.
+func (j *Job) open(ctx context.Context, rec system.Recorder) (system.Instance, error) {
+	instance, err := j.session.Target(ctx, rec)
+	if err != nil {
+		return nil, err
 	}
+	return &target{instance, j, rec}, nil
 }
 
-type describedTarget struct {
-	system.Instance
-	surveyed
-	preferred string // what this program was allowed of the CPUs
-	progress  func() (show func(what string), end func())
+// target is the session's, completed by what is known of this machine, and was known
+// before any load.
+type target struct {
+	system.Instance // nil where it could not be made anew
+	job             *Job
+	rec             system.Recorder
 }
+
+// Describe implements system.Target.
+func (t *target) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.Instance.Describe(ctx)
+	host := telemetry.Host()
+	host.Sharing, host.Priority = "priority", t.job.preferred
+	env.Facts = record.OnRecord(append(host.Facts(env.Elsewhere), env.Facts...))
+	env.Findings, env.Ceilings = t.job.surveyed.findings, t.job.surveyed.table
+	return env, err
+}
+
+// Reset implements system.Target: it renews the system if the plan says so.
+func (t *target) Reset(ctx context.Context) error {
+	if !t.job.Plan.Renews() {
+		return t.Instance.Reset(ctx)
+	}
+	err := t.Close(ctx)
+	t.Instance = nil
+	if err != nil {
+		return err
+	}
+	if err := t.job.session.Renew(ctx); err != nil {
+		return fmt.Errorf("recreate the lab: %w", err)
+	}
+	t.Instance, err = t.job.session.Target(ctx, t.rec)
+	return err
+}
+
+// Progress implements system.Target.
+func (t *target) Progress() system.Progress {
+	if t.Instance == nil {
+		return system.Progress{}
+	}
+	return t.Instance.Progress()
+}
+
+// removalShown is how often it is shown how far a removal is.
+const removalShown = 5 * time.Second
 
 // Close implements system.Instance.
-func (t *describedTarget) Close(done context.Context) error {
-	show, end := t.progress()
+func (t *target) Close(done context.Context) error {
+	if t.Instance == nil {
+		return nil
+	}
+	show, end := t.job.Request.Progress()
 	defer end()
 	show("removing what the run has made")
 	var shower sync.WaitGroup
@@ -441,66 +500,5 @@ func (t *describedTarget) Close(done context.Context) error {
 			}
 		}
 	})
-	return t.Instance.Close(done)
-}
-
-// removalShown is how often it is shown how far a removal is.
-const removalShown = 5 * time.Second
-
-// Describe implements system.Target.
-func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
-	env, err := t.Instance.Describe(ctx)
-	host := telemetry.Host()
-	host.Sharing, host.Priority = "priority", t.preferred
-	env.Facts = record.OnRecord(append(host.Facts(env.Elsewhere), env.Facts...))
-	env.Findings, env.Ceilings = t.findings, t.table
-	return env, err
-}
-
-// renewed makes a target that is emptied by renewing its system.
-func (j *Job) renewed(open opener) opener {
-	return func(ctx context.Context, rec system.Recorder) (system.Instance, error) {
-		t, err := open(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		return &freshTarget{t, j.session, rec, open}, nil
-	}
-}
-
-type freshTarget struct {
-	system.Instance
-	session system.Session
-	rec     system.Recorder
-	open    opener
-}
-
-// Reset implements system.Target.
-func (t *freshTarget) Reset(ctx context.Context) error {
-	err := t.Instance.Close(ctx)
-	t.Instance = nil
-	if err != nil {
-		return err
-	}
-	if err := t.session.Renew(ctx); err != nil {
-		return fmt.Errorf("recreate the lab: %w", err)
-	}
-	t.Instance, err = t.open(ctx, t.rec)
-	return err
-}
-
-// Progress implements system.Target.
-func (t *freshTarget) Progress() system.Progress {
-	if t.Instance == nil {
-		return system.Progress{} // it could not be made anew
-	}
-	return t.Instance.Progress()
-}
-
-// Close implements system.Instance.
-func (t *freshTarget) Close(done context.Context) error {
-	if t.Instance == nil {
-		return nil
-	}
 	return t.Instance.Close(done)
 }

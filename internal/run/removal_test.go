@@ -28,9 +28,10 @@ func TestNothingIsShownOfARemovalThatIsOver(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			shown, over, late := 0, false, false
-			target := &describedTarget{Instance: slowRemoval{takes: 3 * removalShown}, progress: func() (func(string), func()) {
+			progress := func() (func(string), func()) {
 				return func(string) { shown++; late = late || over }, func() { over = true }
-			}}
+			}
+			target := &target{Instance: slowRemoval{takes: 3 * removalShown}, job: &Job{Request: system.Request{Host: system.Host{Progress: progress}}}}
 			if err := target.Close(t.Context()); err != nil || shown < 3 || !over {
 				t.Fatalf("shown %d times, over %v, %v", shown, over, err)
 			}

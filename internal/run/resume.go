@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,13 +118,12 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	return nil
 }
 
-// Resume goes on with a run where its record breaks off: the next step is the
-// one that would have come, or the one that was cut, from an empty target. Open
-// makes the target anew; nothing of the run may be left in it. Begin has the
-// part's ID and command. All else is as with Run; the budget is a fresh one.
-// The directory must have been locked since before Recall.
-func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer,
-	open opener) error {
+// resume goes on with a run where its record breaks off: the next step is the
+// one that would have come, or the one that was cut, from an empty target:
+// nothing of the run may be left in it. Begin has the part's ID and command. All else is
+// as with begin; the budget is a fresh one. The directory must have been locked since
+// before OpenPast.
+func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.ResumeClock(past.start, past.Last, now)
 	begin.Phase, begin.Version, begin.Framed, begin.Plan = record.PhaseResume, record.HistoryVersion, true, x.Plan
 	if back := past.start.Sub(clock.Start()); back > backTolerance && !past.start.IsZero() {
@@ -140,7 +138,7 @@ func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Exp
 	}
 	p.step.Store(int64(past.Step))
 	t := clock.Now()
-	return p.run(soft, hard, record.ResumeWriter, open,
+	return p, p.write(record.ResumeWriter,
 		record.Event{T: t, Step: past.Step, Body: &begin},
 		record.Event{T: t, Step: past.Step, Body: &record.StepEvent{Phase: record.PhaseReset}})
 }

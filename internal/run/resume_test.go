@@ -62,9 +62,13 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 		if past, err = OpenPast(dir, "trial-1", x); err != nil || past.Done {
 			return
 		}
-		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r system.Recorder) (system.Instance, error) {
+		var p *part
+		if p, err = resume(past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w); err != nil {
+			return
+		}
+		err = p.close(ctx, context.Background(), p.load(ctx, func(_ context.Context, r system.Recorder) (system.Instance, error) {
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
-		})
+		}))
 	})
 	return past, err
 }

@@ -45,11 +45,6 @@ type Experiment struct {
 	Scrape    metrics.Options
 	// Guards are queries that end a step once they do not hold.
 	Guards []slo.SLO
-	// Ended, if not nil, is called once the load is over and all of it is on
-	// record, with what Run will return as far as it is known: before the target
-	// is emptied, unless nothing in it needs to be removed, and, final, after
-	// it.
-	Ended func(err error, final bool)
 }
 
 // readingInterval is how often the use of resources is put on record, besides
@@ -75,23 +70,33 @@ type Observer interface {
 var ErrBudget = errors.New(record.BudgetSpent)
 
 // Run makes the experiment on the target that open makes and leaves its record
-// in dir. Soft ends the load, hard everything that is slow. The result is that
-// of Analyze on what was recorded, so that nothing is judged that was not
-// written down. A run that was cut has a result too; the error then says why
-// it was cut.
+// in dir. Soft ends the load, hard everything that is slow. A run that was cut has a
+// record too; the error then says why it was cut.
 func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer,
 	open opener) error {
+	p, err := begin(dir, id, x, now, observer)
+	if err != nil {
+		return err
+	}
+	err = p.load(soft, open)
+	p.left()
+	return p.close(soft, hard, err)
+}
+
+// begin begins the record of a run.
+func begin(dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.StartClock(now)
 	x.Spec.Start = clock.Start()
 	p := &part{
 		x: x, dir: dir, clock: clock, observer: observer,
 		live: &liveJudge{builder: judge.NewBuilder(x.Spec), design: x.Design},
 	}
-	return p.run(soft, hard, record.NewWriter, open,
+	return p, p.write(record.NewWriter,
 		record.Event{T: clock.Now(), Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, Framed: true, ID: id, Plan: x.Plan}})
 }
 
-// part is one part of a run: all of it, unless it is cut and resumed.
+// part is one part of a run: all of it, unless it is cut and resumed. It is loaded,
+// judged and closed.
 type part struct {
 	x        Experiment
 	dir      record.Dir
@@ -104,16 +109,20 @@ type part struct {
 	environment *record.Environment
 	changed     bool
 	questions   *questions // nil where nothing is asked
+
+	writer   *record.Writer
+	recorder system.Recorder
+	instance system.Instance // nil before it is open
+	end      record.RunEvent
+	stop     context.CancelCauseFunc // ends the watching of the target
 }
 
-// run writes the part's record, with first at its head, and makes its steps.
-func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.Secrets, func(record.Event)) (*record.Writer, error),
-	open opener, first ...record.Event) error {
-	var err error
+// write begins to write the part's record, with first at its head.
+func (p *part) write(history func(record.Dir, *redact.Secrets, func(record.Event)) (*record.Writer, error), first ...record.Event) (err error) {
 	if p.questions, err = newQuestions(&p.x, p.clock); err != nil {
 		return err
 	}
-	writer, err := history(p.dir, p.x.Secrets, func(e record.Event) {
+	p.writer, err = history(p.dir, p.x.Secrets, func(e record.Event) {
 		p.live.add(e)
 		p.questions.event(e)
 		p.observer.Event(e)
@@ -121,49 +130,72 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, *redact.
 	if err != nil {
 		return err
 	}
+	for _, e := range first {
+		p.writer.Append(e)
+	}
+	return nil
+}
+
+// load makes the part's steps, and puts on record how they ended.
+func (p *part) load(soft context.Context, open opener) error {
 	ctx, fail := context.WithCancelCause(soft)
-	defer fail(nil)
-	recorder := system.Recorder{Sink: writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
+	p.stop = fail
+	p.recorder = system.Recorder{Sink: p.writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
 	go func() {
 		select {
-		case <-writer.Failed():
-			fail(writer.Err())
+		case <-p.writer.Failed():
+			fail(p.writer.Err())
 		case <-ctx.Done():
 		}
 	}()
-	for _, e := range first {
-		writer.Append(e)
-	}
-	p.putFile(recorder, record.ExperimentFile)
+	p.putFile(p.recorder, record.ExperimentFile)
 	// The names under which the target is changed are on file before it is: a
 	// run that goes on finds by them what this one has left.
-	writer.Flush()
+	p.writer.Flush()
 
-	instance, err := open(ctx, recorder)
-	if err == nil {
-		err = p.makeSteps(ctx, instance, recorder)
+	instance, err := open(ctx, p.recorder)
+	if p.instance = instance; err == nil {
+		err = p.makeSteps(ctx, instance, p.recorder)
 	}
-	end := record.RunEvent{Phase: record.PhaseEnd}
+	p.end.Phase = record.PhaseEnd
 	switch {
 	case err != nil:
-		end.Message, end.Signal = err.Error(), signalOf(soft)
+		p.end.Message, p.end.Signal = err.Error(), signalOf(soft)
 	case instance != nil:
-		end.Paused = !p.live.next().Done
+		p.end.Paused = !p.live.next().Done
 	}
-	told := end
-	recorder.Emit(&told)
+	told := p.end
+	p.recorder.Emit(&told)
 	p.live.drop()
-	if instance != nil {
-		err = p.clean(hard, instance, recorder, writer, err)
+	return err
+}
+
+// left puts on record how many things are in the target, and reports whether there are
+// any and the record could be written: it is then judged before they are removed.
+func (p *part) left() bool {
+	if p.instance == nil || p.instance.Progress().Left == 0 {
+		return false
 	}
-	if end.Signal != signalOf(soft) { // it came while the target was emptied
-		end.Signal = signalOf(soft)
-		recorder.Emit(&end)
+	p.recorder.Emit(&record.Cleanup{Left: p.instance.Progress().Left})
+	p.writer.Flush()
+	return p.writer.Err() == nil
+}
+
+// close empties the target and ends the record. It returns how the part ended; err is
+// how the load did.
+func (p *part) close(soft, hard context.Context, err error) error {
+	defer p.stop(nil)
+	p.live.removing.Store(true)
+	if p.instance != nil {
+		err = errors.Join(err, p.clean(hard, err))
 	}
-	if closing := writer.Close(); !errors.Is(err, closing) { // what ended the run is told once
+	if p.end.Signal != signalOf(soft) { // it came while the target was emptied
+		p.end.Signal = signalOf(soft)
+		p.recorder.Emit(&p.end)
+	}
+	if closing := p.writer.Close(); !errors.Is(err, closing) { // what ended the run is told once
 		err = errors.Join(err, closing)
 	}
-	p.ended(err, true)
 	return err
 }
 
@@ -176,47 +208,45 @@ func signalOf(ctx context.Context) int {
 	return 0
 }
 
-// clean empties the target. Where that takes a while, what was found is told
-// before: it must not be lost with a removal that fails.
-func (p *part) clean(hard context.Context, instance system.Instance, recorder system.Recorder, writer *record.Writer, runErr error) error {
-	if left := instance.Progress().Left; left > 0 {
-		recorder.Emit(&record.Cleanup{Left: left})
-		if writer.Flush(); writer.Err() == nil {
-			p.ended(runErr, false)
-		}
+// amend adds what became of the removal to a result that was judged before it.
+func (p *part) amend(r *result.Result) error {
+	for _, body := range p.live.removal {
+		judge.Amend(r, body)
 	}
+	return p.dir.WriteResult(r, p.x.Secrets)
+}
+
+// clean empties the target, as far as it answers.
+func (p *part) clean(hard context.Context, runErr error) error {
 	if _, is := errors.AsType[*engine.OutOfReachError](runErr); is {
 		var cancel context.CancelFunc
 		hard, cancel = context.WithTimeoutCause(hard, unansweredClose, runErr)
 		defer cancel()
 	}
-	err := instance.Close(hard)
+	err := p.instance.Close(hard)
 	if err == nil {
-		recorder.Emit(&record.Cleanup{Done: true})
-		return runErr
+		p.recorder.Emit(&record.Cleanup{Done: true})
+		return nil
 	}
-	left := &system.LeftError{Err: err, Left: instance.Progress().Left}
-	err = left
-	recorder.Emit(&record.Cleanup{Left: left.Left})
-	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
-	return errors.Join(runErr, err)
+	left := &system.LeftError{Err: err, Left: p.instance.Progress().Left}
+	p.recorder.Emit(&record.Cleanup{Left: left.Left})
+	p.recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: left.Error()})
+	return left
 }
 
 // unansweredClose bounds the removal from a target that answers nothing: it may be back,
 // and the next command removes what is left.
 const unansweredClose = 10 * time.Second
 
-func (p *part) ended(err error, final bool) {
-	if p.x.Ended != nil {
-		p.x.Ended(err, final)
-	}
-}
-
 // liveJudge is the analysis of a run under way. Events come from many goroutines.
 type liveJudge struct {
 	mu      sync.Mutex
-	builder *judge.Builder
+	builder *judge.Builder // nil once no step is left to be chosen
 	design  design.Design
+	// removal has those events that a result tells of and that came while the target was
+	// emptied.
+	removing atomic.Bool
+	removal  []record.Body
 }
 
 func (j *liveJudge) add(e record.Event) {
@@ -224,6 +254,13 @@ func (j *liveJudge) add(e record.Event) {
 	defer j.mu.Unlock()
 	if j.builder != nil {
 		j.builder.Add(e)
+		return
+	}
+	if j.removing.Load() {
+		switch e.Body.(type) {
+		case *record.Cleanup, *record.Note, *record.RunEvent:
+			j.removal = append(j.removal, e.Body)
+		}
 	}
 }
 

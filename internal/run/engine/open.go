@@ -30,13 +30,8 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 func (r *run) arrive(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	begin := r.clock.Now()
-	a := &arrivals{
-		run: r, replies: make(chan *record.Slot, r.options.MaxInFlight), begin: begin, warm: begin + record.MicrosOf(r.options.Warmup),
-		end: begin + record.MicrosOf(r.level().Span), tick: time.NewTicker(statusInterval), alarm: time.NewTimer(0),
-	}
-	defer a.tick.Stop()
-	defer a.alarm.Stop()
-	<-a.alarm.C
+	a := &arrivals{sender: r.sending(), begin: begin, warm: begin + record.MicrosOf(r.options.Warmup), end: begin + record.MicrosOf(r.level().Span)}
+	a.take, a.tell = a.replied, a.told
 	for i := 0; i < r.load.Requests && ctx.Err() == nil; i++ {
 		a.request(ctx, i)
 	}
@@ -45,24 +40,18 @@ func (r *run) arrive(ctx context.Context) error {
 	if ctx.Err() == nil {
 		r.over(ctx)
 	}
-	for a.inFlight > 0 {
-		a.wait(nil, nil)
-	}
+	a.drain()
 	return ctx.Err()
 }
 
 // arrivals are the requests of a step of an open loop.
 type arrivals struct {
-	*run
-	replies  chan *record.Slot
-	inFlight int
+	sender
 	// freed is when there last was a place again after there had been none:
 	// only from then on is it our own doing that an arrival waits.
 	freed            record.Micros
 	begin, warm, end record.Micros
 	warmed           bool
-	tick             *time.Ticker
-	alarm            *time.Timer
 }
 
 func (a *arrivals) full() bool { return a.inFlight >= a.options.MaxInFlight }
@@ -75,7 +64,7 @@ func (a *arrivals) request(ctx context.Context, i int) {
 	a.reached(intended)
 	// Replies that lie in the queue have freed places already.
 	for len(a.replies) > 0 {
-		a.take(<-a.replies)
+		a.wait(nil, nil)
 	}
 	if a.full() {
 		a.until(ctx, intended+record.MicrosOf(DropAfter), true)
@@ -92,22 +81,15 @@ func (a *arrivals) request(ctx context.Context, i int) {
 	if waited > 0 {
 		a.status.Late++
 	}
-	a.inFlight++
-	a.status.Sent++
 	sent := a.clock.Now()
-	go func() {
-		slot := a.load.Send(ctx, i)
-		slot.Intended, slot.Waited, slot.Sent, slot.Replied = intended, waited, sent, a.clock.Now()
-		a.replies <- &slot
-	}()
+	a.send(ctx, i, func(slot *record.Slot) { slot.Intended, slot.Waited, slot.Sent = intended, waited, sent })
 }
 
-func (a *arrivals) take(slot *record.Slot) {
+// replied notes when there is a place again.
+func (a *arrivals) replied(slot *record.Slot) {
 	if a.full() {
 		a.freed = slot.Replied
 	}
-	a.inFlight--
-	a.countOutcome(slot)
 }
 
 // until waits for a time, taking replies meanwhile; with place it returns as soon
@@ -123,20 +105,13 @@ func (a *arrivals) until(ctx context.Context, t record.Micros, place bool) {
 	}
 }
 
-// wait takes a reply, or waits for what comes before one.
-func (a *arrivals) wait(alarm <-chan time.Time, done <-chan struct{}) {
-	select {
-	case slot := <-a.replies:
-		a.take(slot)
-	case <-alarm:
-	case <-a.tick.C:
-		next := a.end
-		if a.status.Stage == StageWarming {
-			next = a.warm
-		}
-		a.report(a.inFlight, a.options.MaxInFlight, max((next-a.clock.Now()).Duration(), 0))
-	case <-done:
+// told reports the status, with the time until the stage is over.
+func (a *arrivals) told() {
+	next := a.end
+	if a.status.Stage == StageWarming {
+		next = a.warm
 	}
+	a.report(a.inFlight, a.options.MaxInFlight, max((next-a.clock.Now()).Duration(), 0))
 }
 
 // reached notes the end of the warm-up, once it is over.

@@ -218,6 +218,19 @@ type labRun struct {
 	n          int64                              // its number, which names what it makes; 0 for the next
 }
 
+// removed is a target that tells when it begins to be emptied for good.
+type removed struct {
+	*Target
+	before func()
+}
+
+func (r removed) Close(done context.Context) error {
+	if r.before != nil {
+		r.before()
+	}
+	return r.Target.Close(done)
+}
+
 type statusObserver struct{ onStatus func(engine.Status) }
 
 func (o statusObserver) Status(s engine.Status, _ func() fold.Live) {
@@ -272,11 +285,6 @@ func (r labRun) do(t *testing.T) (result.Result, error) {
 		Design:  design.Sweep{Levels: r.levels},
 		Options: engine.Options{MaxInFlight: 16, Timeout: time.Minute, Hold: r.hold, ShortHold: r.hold, Pace: r.pace},
 	}
-	x.Ended = func(_ error, final bool) {
-		if !final && r.beforeEnd != nil {
-			r.beforeEnd()
-		}
-	}
 	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +301,7 @@ func (r labRun) do(t *testing.T) (result.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return target, nil
+		return removed{target, r.beforeEnd}, nil
 	})
 	result, replayErr := run.Replay(dir, x)
 	if replayErr != nil {
