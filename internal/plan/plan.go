@@ -594,6 +594,18 @@ func withoutEmpty(v reflect.Value) reflect.Value {
 	return said
 }
 
+// Certain returns the highest level that is made whatever comes of those before it, 0
+// where the plan names none.
+func (p *Plan) Certain() float64 {
+	switch {
+	case p.Axis.Search != nil:
+		return p.Axis.Search.From
+	case p.Axis.Level != nil:
+		return *p.Axis.Level
+	}
+	return slices.Max(append(slices.Clone(p.Axis.Levels), 0))
+}
+
 // Levels are those that the plan names: of a sweep, a level, or the first and
 // the highest of a search.
 func (p *Plan) Levels() []float64 {

@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/http"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 	"plimsoll.dev/plimsoll/internal/system/network"
 	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/system/simulated"
@@ -23,7 +22,7 @@ import (
 func Providers() []system.Provider {
 	return []system.Provider{
 		kubernetes.Provider{},
-		virt.Provider{},
+		kubernetes.Provider{Machines: true},
 		router.Provider{},
 		io.Provider{},
 		network.Provider{},

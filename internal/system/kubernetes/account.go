@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 )
 
 // Account is a service account that may do what runs of a workload ask for, and
@@ -37,7 +38,7 @@ const accountSchema = "plimsoll/rbac/v1"
 // that exists or, with "", in those that they make. No cluster is asked: kinds that
 // are not of Kubernetes itself have the names that they have by convention. The error
 // is a mistake in the workload.
-func (p Provider) Account(r system.Request, namespace string) (Account, error) {
+func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	if err := CheckNamespace(namespace); err != nil {
 		return Account{}, system.Mistakef("for example --namespace team-a", "%w", err)
 	}
@@ -46,7 +47,7 @@ func (p Provider) Account(r system.Request, namespace string) (Account, error) {
 	if err != nil {
 		return a, err
 	}
-	d, err := demandOf(r, p.extension(r), all.variant)
+	d, err := demandOf(r, virt.Of(r), all.variant)
 	if err != nil {
 		return a, err
 	}

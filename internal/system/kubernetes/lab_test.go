@@ -294,7 +294,7 @@ func (r labRun) do(t *testing.T) (result.Result, error) {
 		if r.open != nil {
 			r.open(c, &load)
 		}
-		target, err := c.Open(ctx, load, plain{}, rec)
+		target, err := sessionOn(c).openTarget(ctx, load, rec)
 		if err == nil && r.onOpen != nil {
 			r.onOpen(target)
 		}

@@ -26,30 +26,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // Provider opens Kubernetes clusters: labs of this machine, private ones that
 // live as long as a session, and clusters by their kubeconfig.
 type Provider struct {
-	// Extend makes what a target on top of this one adds to a session; nil adds
-	// nothing.
-	Extend func(r system.Request) Extension
-}
-
-// extension is what is added to a session.
-func (p Provider) extension(r system.Request) Extension {
-	if p.Extend == nil {
-		return plain{}
-	}
-	return p.Extend(r)
+	// Machines says that virtual machines are loaded: the target is KubeVirt.
+	Machines bool
 }
 
 // Declare implements system.Provider.
-func (Provider) Declare() workload.Target {
+func (p Provider) Declare() workload.Target {
 	declared := observe.Declare()
 	declared.Facts = declaredFacts()
 	declared.Settings = func() own.Own { return new(Settings) }
+	if p.Machines {
+		declared.Name, declared.Objects = virt.Name, described.OfMachines
+	}
 	return declared
 }
 
@@ -59,7 +54,7 @@ type session struct {
 
 	renderings
 	opened
-	beyond Extension
+	machines *virt.Machines
 
 	// namespace is one that exists and that all is made in, "" for the run's own.
 	namespace string
@@ -83,13 +78,13 @@ type opened struct {
 }
 
 // Open implements system.Provider.
-func (p Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
 	// What is wrong with the workload is found before a lab comes up.
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Request: r, renderings: rendered, beyond: p.extension(r)}
+	s := &session{Request: r, renderings: rendered, machines: virt.Of(r)}
 	show, end := s.Progress()
 	err = s.open(ctx, show)
 	end()
@@ -127,7 +122,7 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) erro
 		return err
 	}
 	store.Progress = show
-	spec := privateLab(s.Plan, t, s.beyond)
+	spec := privateLab(s.Plan, t, s.machines)
 	if spec.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -145,16 +140,16 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) erro
 }
 
 // privateLab is the lab that a plan brings up.
-func privateLab(p *plan.Plan, t *Settings, beyond Extension) lab.Spec {
+func privateLab(p *plan.Plan, t *Settings, machines *virt.Machines) lab.Spec {
 	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(p, t.Lab.Nodes)}
-	beyond.Lab(&spec)
+	machines.Lab(&spec)
 	return spec
 }
 
 // checked refuses a target that a run would refuse before it asks a cluster anything: a
 // kubeconfig that cannot be used, a lab that does not exist, one that this machine has no
 // room for, or objectives that it cannot be judged by.
-func checked(r system.Request, t *Settings, beyond Extension) error {
+func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	switch {
 	case t.LabName != "":
 		dir, err := r.StateDir()
@@ -169,7 +164,7 @@ func checked(r system.Request, t *Settings, beyond Extension) error {
 		}
 		return err
 	case t.Lab != nil:
-		if err := privateLab(r.Plan, t, beyond).Check(); err != nil {
+		if err := privateLab(r.Plan, t, machines).Check(); err != nil {
 			return LabError(err)
 		}
 		if r.Workload != nil && !t.Lab.RealNode {
@@ -196,20 +191,7 @@ func podsAsked(p *plan.Plan, nodes int) int {
 	if p.Axis.Name != observe.AxisPodsPerNode {
 		return 0
 	}
-	return int(math.Ceil(MostAsked(p) * float64(nodes)))
-}
-
-// MostAsked is the highest level that the plan will make by what it says itself,
-// 0 where it does not say it.
-func MostAsked(p *plan.Plan) float64 {
-	levels := slices.Concat([]float64{0}, p.Axis.Levels)
-	if p.Axis.Level != nil {
-		levels = []float64{*p.Axis.Level}
-	}
-	if p.Axis.Search != nil {
-		levels = []float64{p.Axis.Search.From}
-	}
-	return slices.Max(levels)
+	return int(math.Ceil(p.Certain() * float64(nodes)))
 }
 
 func (o *opened) openNamedLab(ctx context.Context, host system.Host, name string) error {
@@ -257,7 +239,7 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return consent, s.beyond.Agree(ctx, s.cluster.client, consent)
+	return consent, s.machines.Agree(ctx, s.cluster.client, consent)
 }
 
 // Sweep implements system.Session. Of a run that goes on everything goes,
@@ -352,7 +334,7 @@ func (s *session) Bounds() system.Bounds {
 			b.Guards[m.Name] = plan.Bound{Value: m.Bound, Percent: m.Percent}
 		}
 	}
-	s.beyond.Bounds(&b)
+	s.machines.Bounds(&b)
 	return b
 }
 
@@ -512,7 +494,7 @@ const (
 // time for pods to stop in, since a level that begins from empty begins when
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
-	filled, err := s.beyond.Fill()
+	filled, err := s.machines.Fill()
 	if err != nil {
 		return err
 	}
@@ -603,13 +585,13 @@ func hasParam(r system.Request, name string) bool {
 }
 
 // Outline implements system.Provider.
-func (p Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
+func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
 	}
 	list, t := []system.Change{}, settingsOf(r.Plan)
-	if err := checked(r, t, p.extension(r)); err != nil {
+	if err := checked(r, t, virt.Of(r)); err != nil {
 		return nil, err
 	}
 	if t.Named() == nil {
@@ -627,7 +609,7 @@ func (p Provider) Outline(_ context.Context, r system.Request) ([]system.Change,
 	} else {
 		list = append(list, system.Change{Action: system.RemoveLeft, What: "leftovers of earlier runs"})
 	}
-	list = append(list, p.extension(r).Outline()...)
+	list = append(list, virt.Of(r).Outline()...)
 	canary := "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"
 	if t.Namespace != "" {
 		canary = "in namespace " + t.Namespace + ", which stays, a pod that is never scheduled, to measure the watch"

@@ -29,6 +29,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 )
 
 // Target implements system.Session.
@@ -38,7 +39,7 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 		s.held = sweep.Hold(s.Host, s.Run)
 	}
 	s.clean = false
-	t, err := s.cluster.Open(ctx, s.load(), s.beyond, rec)
+	t, err := s.openTarget(ctx, s.load(), rec)
 	if err != nil {
 		return nil, mistakes(err)
 	}
@@ -46,7 +47,7 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 	for _, note := range s.beside {
 		rec.Emit(&record.Note{Warning: record.WarningBeside, Text: note})
 	}
-	return &loaded{t, s, rec, s.release != nil}, nil
+	return t, nil
 }
 
 // load is the workload as the cluster takes it.
@@ -110,34 +111,9 @@ func keepApart(l *lab.Lab) (release func()) {
 	return release
 }
 
-// loaded completes what a target tells of itself by what its lab knows.
-type loaded struct {
-	*Target
-	s     *session
-	rec   system.Recorder
-	apart bool // this program is kept off the real node's processors
-}
-
-// Close implements system.Instance.
-func (t *loaded) Close(done context.Context) error {
-	err := t.Target.Close(done)
-	t.s.clean = err == nil
-	return err
-}
-
-// Raise implements system.Target.
-func (t *loaded) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
-	if err := t.refuse(level); err != nil {
-		return system.Batch{}, err
-	}
-	batch, err := t.Target.Raise(ctx, level)
-	t.putDurations(ctx) // what was set up before the load is not of it
-	return batch, err
-}
-
 // refuse is why the lab cannot take a level, nil if it can.
-func (t *loaded) refuse(level system.Level) error {
-	if t.s.lab == nil {
+func (t *Target) refuse(level system.Level) error {
+	if t.session.lab == nil {
 		return nil
 	}
 	load := t.population.Rendering
@@ -148,47 +124,41 @@ func (t *loaded) refuse(level system.Level) error {
 	if t.Load.Axis == observe.AxisBulk {
 		objects = t.population.Whole()
 	}
-	return t.s.beyond.Refuse(t.s.lab.Spec(), level, objects, load.Params)
-}
-
-// Account implements system.Target.
-func (t *loaded) Account(ctx context.Context) (system.Spread, error) {
-	t.putDurations(ctx)
-	return t.Target.Account(ctx)
+	return t.session.machines.Refuse(t.session.lab.Spec(), level, objects, load.Params)
 }
 
 // putDurations puts on record what a real node's kubelet publishes of its work,
 // the API server of its garbage collection, and schedulers and controllers of their
 // clients' limits; and the API server of its requests, where objects are what their
 // controllers make many of.
-func (t *loaded) putDurations(ctx context.Context) {
+func (t *Target) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
 	if t.Load.Objects != nil {
-		list, err := requests(ctx, t.s.cluster.client)
+		list, err := requests(ctx, t.session.cluster.client)
 		if err != nil {
-			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
+			t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
 		}
 		for _, h := range list {
-			t.rec.Emit(h)
+			t.Emit(h)
 		}
 	}
-	if t.s.lab == nil {
+	if t.session.lab == nil {
 		return
 	}
 	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){
-		lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections,
-		lab.Scheduler: t.s.lab.ClientWaits(lab.Scheduler), lab.ControllerManager: t.s.lab.ClientWaits(lab.ControllerManager),
+		lab.Kubelet: t.session.lab.RealNodeDurations, lab.APIServer: t.session.lab.APIServerCollections,
+		lab.Scheduler: t.session.lab.ClientWaits(lab.Scheduler), lab.ControllerManager: t.session.lab.ClientWaits(lab.ControllerManager),
 	} {
 		list, err := read(ctx)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause // the request only says that it was cut
 		}
 		if err != nil {
-			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
+			t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
 		}
 		for _, d := range list {
-			t.rec.Emit(&record.ComponentHistogram{Source: source, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+			t.Emit(&record.ComponentHistogram{Source: source, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
 		}
 	}
 }
@@ -196,43 +166,35 @@ func (t *loaded) putDurations(ctx context.Context) {
 // durationsPatience is how long programs may take to tell.
 const durationsPatience = 5 * time.Second
 
-// Describe implements system.Target.
-func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
-	env, err := t.Target.Describe(ctx)
-	if t.s.Workload != nil {
-		env.Facts = append(env.Facts, settingsOf(t.s.Plan).fact(t.s.Workload)...)
-	}
-	if t.s.lab == nil {
-		return env, err
-	}
+// describeLab adds to an environment what is known of the lab.
+func (s *session) describeLab(env *record.Environment) {
 	var placement []string
-	env.Facts = append(env.Facts, labFacts(t.s.lab.Spec())...)
-	if t.s.lab.Spec().RealNode {
-		env.Facts = append(env.Facts, record.Versions(t.s.lab.RealNodeVersions())...)
-		placement = append(placement, t.processors())
+	env.Facts = append(env.Facts, labFacts(s.lab.Spec())...)
+	if s.lab.Spec().RealNode {
+		env.Facts = append(env.Facts, record.Versions(s.lab.RealNodeVersions())...)
+		placement = append(placement, s.processors())
 	}
-	t.s.beyond.Describe(t.s.lab.Spec(), &env.Fidelity)
-	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
+	s.machines.Describe(s.lab.Spec(), &env.Fidelity)
+	if cpus := s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
 		placement = append(placement, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}
 	placement = append(placement, "the control plane, the load generator and the observer share this machine's CPUs")
 	env.Facts = append(env.Facts, record.Placement(strings.Join(placement, "; ")))
-	return env, err
 }
 
 // processors says which of this machine's processors a real node may use.
-func (t *loaded) processors() string {
-	node, beside := t.s.lab.RealNodeProcessors()
+func (s *session) processors() string {
+	node, beside := s.lab.RealNodeProcessors()
 	note := "the real node may use all processors of this machine"
 	switch {
-	case len(node) > 0 && len(beside) > 0 && t.apart:
+	case len(node) > 0 && len(beside) > 0 && s.release != nil:
 		note = fmt.Sprintf("the real node is kept to processors %v, the control plane, the load generator and the observer to %v", node, beside)
 	case len(node) > 0 && len(beside) > 0:
 		note = fmt.Sprintf("the real node is kept to processors %v, the control plane to %v; the load generator and observer may use all", node, beside)
 	case len(node) > 0:
 		note = fmt.Sprintf("the real node is kept to processors %v, which are all that there are: the control plane shares them", node)
 	}
-	if cpus := t.s.lab.Spec().NodeCPUs; cpus > 0 && cpus < float64(len(node)) {
+	if cpus := s.lab.Spec().NodeCPUs; cpus > 0 && cpus < float64(len(node)) {
 		note += fmt.Sprintf("; it gets the time of %g", cpus)
 	}
 	return note
@@ -338,7 +300,7 @@ func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAss
 
 // assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
-	d, err := demandOf(s.Request, s.beyond, v)
+	d, err := demandOf(s.Request, s.machines, v)
 	d.Namespace = s.namespace
 	if err != nil {
 		return nil, err
@@ -387,10 +349,10 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 }
 
 // demandOf is what a request with a rendering of its workload asks of a cluster.
-func demandOf(r system.Request, beyond Extension, v prepared.Variant) (survey.Demand, error) {
+func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (survey.Demand, error) {
 	d := survey.Demand{
 		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead,
-		Objects: described.Of(r.Workload), Beyond: beyond.Rights(v.Params),
+		Objects: described.Of(r.Workload), Beyond: machines.Rights(v.Params),
 	}
 	if r.Workload == nil {
 		return d, nil
@@ -450,7 +412,7 @@ func (s *session) Readings() []record.Reading {
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
 	if s.cluster != nil {
-		samples = append(samples, s.beyond.Readings(s.lab.Spec(), s.cluster.client)...)
+		samples = append(samples, s.machines.Readings(s.lab.Spec(), s.cluster.client)...)
 	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }

@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/drain"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
@@ -30,7 +31,7 @@ import (
 // Target is a workload on a cluster, loaded along one axis.
 type Target struct {
 	*prepared.Run
-	cluster    *Cluster
+	session    *session
 	arms       map[string]*create.Rendering
 	population create.Population
 	holdings   *create.Holdings
@@ -38,7 +39,7 @@ type Target struct {
 	watch      *follow.Observer
 	ageing     *follow.Ageing
 	remover    *sweep.Remover
-	around     Around
+	drain      *drain.Drain // nil where no node is drained
 	settings   *change.Settings
 	run        context.Context // that of the whole run: it tells of a signal
 
@@ -48,10 +49,11 @@ type Target struct {
 	declared *create.Rendering // whose places were told of, nil for none
 }
 
-// Open begins to observe the cluster and makes what a run needs besides its
+// openTarget begins to observe the cluster and makes what a run needs besides its
 // load: a namespace of its own and a canary. The error is a mistake in
 // the load, or what the cluster said.
-func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extension, rec system.Recorder) (*Target, error) {
+func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec system.Recorder) (*Target, error) {
+	c := s.cluster
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 	}
 	t := &Target{
 		Run:     &prepared.Run{Client: c.client, Load: &load, Sink: rec.Sink, Clock: rec.Clock, Step: rec.Step},
-		cluster: c, arms: make(map[string]*create.Rendering, len(load.Arms)),
+		session: s, arms: make(map[string]*create.Rendering, len(load.Arms)),
 	}
 	ids := prepared.Identity{UUID: load.UUID, Run: load.RunID}
 	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects); err != nil {
@@ -73,14 +75,16 @@ func (c *Cluster) Open(ctx context.Context, load prepared.Workload, with Extensi
 		}
 	}
 	t.ageing = &follow.Ageing{Run: t.Run}
-	beside := with.Open(t.Run, func(namespace string) bool { return t.watch.Namespaces.Has(namespace) }, c.host.Log)
-	t.around = beside.Around
-	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, beside.Caller); err != nil {
+	var caller follow.Caller
+	caller, t.drain = s.machines.Open(t.Run, func(namespace string) bool { return t.watch.Namespaces.Has(namespace) }, c.host.Log)
+	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, caller); err != nil {
 		return nil, err
 	}
 	t.holdings = create.NewHoldings(t.Run, t.watch.Actors)
 	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
-	t.sender.Evict = beside.Evict
+	if t.drain != nil {
+		t.sender.Evict = t.drain.Evict
+	}
 	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings, c.host.Log)
 	if t.watch.Objects != nil {
 		t.watch.Objects.Ask = t.sender.Further
@@ -143,11 +147,12 @@ func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.Compone
 
 // Describe implements system.Target.
 func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
+	c := t.session.cluster
 	env := record.Environment{
-		Target: t.cluster.Naming, Elsewhere: t.cluster.Naming.Kind == "cluster",
+		Target: c.Naming, Elsewhere: c.Naming.Kind == "cluster",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None, Notes: []string{}},
 	}
-	server, clockOffset, err := t.cluster.version(ctx)
+	server, clockOffset, err := c.version(ctx)
 	if err != nil {
 		return env, err
 	}
@@ -160,6 +165,12 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,
 			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are no ceiling")
+	}
+	if t.session.Workload != nil {
+		env.Facts = append(env.Facts, settingsOf(t.session.Plan).fact(t.session.Workload)...)
+	}
+	if t.session.lab != nil {
+		t.session.describeLab(&env)
 	}
 	return env, nil
 }
@@ -205,6 +216,10 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	if (t.Load.Axis == observe.AxisRate) != (level.Span > 0) {
 		return system.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.Load.Axis, level.Span)
 	}
+	if err := t.refuse(level); err != nil {
+		return system.Batch{}, err
+	}
+	defer t.putDurations(ctx) // what was set up before the load is not of it
 	if arm, ok := t.arms[level.Arm]; ok {
 		if t.population.Units > 0 {
 			return system.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
@@ -225,7 +240,7 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	t.realness = realness
 	t.remover.Lies(realness)
 	if t.Load.Objects != nil {
-		return t.raise(ctx, level, nil, 0)
+		return t.raise(ctx, level, 0, 0)
 	}
 	notOurs := url.Values{"labelSelector": {api.LabelRun + "!=" + t.Load.RunID}, "fieldSelector": {api.NotTerminal}}
 	list := func(path string) (map[string]int, int, error) {
@@ -247,49 +262,31 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	for _, n := range perNode {
 		others += n
 	}
-	return t.raise(ctx, level, nodes, others)
+	return t.raise(ctx, level, len(nodes), others)
 }
 
-// raise plans the load of a level, on nodes that have so many pods of others,
+// raise plans the load of a level, on so many nodes that have so many pods of others,
 // and sets up what it needs.
-func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.Node, others int) (system.Batch, error) {
-	var want int
-	switch t.Load.Axis {
-	case observe.AxisPodsPerNode:
-		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
-	case observe.AxisRate:
-		want = t.population.Units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
-	case observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce:
-		want = int(math.Floor(level.Value + 1e-9))
-	case observe.AxisBulk:
-		want = t.population.Whole()
-	}
-	var load create.Raising
-	var err error
-	switch t.Load.Axis {
-	case observe.AxisIterations:
-		load = t.population.PlanIterations(int(math.Floor(level.Value + 1e-9)))
-	case observe.AxisJobs:
-		load, err = t.population.PlanJobs(int(math.Floor(level.Value + 1e-9)))
-	default:
-		load, err = t.population.Plan(want)
-	}
+func (t *Target) raise(ctx context.Context, level system.Level, nodes, others int) (system.Batch, error) {
+	axis, r := axes()[t.Load.Axis], &raising{Target: t, level: level, nodes: nodes, others: others}
+	load, err := axis.plan(r)
 	if err != nil {
 		return system.Batch{}, err
 	}
+	r.load = load
 	if err := t.holdings.MakeNamespaces(ctx, slices.Concat(slices.Concat(load.SetUp...), load.Slots)); err != nil {
 		return system.Batch{}, err
 	}
-	if err := t.around.Mark(ctx, t.population.Iterations); err != nil {
+	if err := t.drain.Mark(ctx, t.population.Iterations); err != nil {
 		return system.Batch{}, err
 	}
 	if err := t.setUp(ctx, load.SetUp); err != nil {
 		return system.Batch{}, err
 	}
-	if err := t.around.Cordon(ctx); err != nil {
+	if err := t.drain.Cordon(ctx); err != nil {
 		return system.Batch{}, err
 	}
-	for name, node := range t.around.On() {
+	for name, node := range t.drain.On() {
 		t.watch.Objects.Live(name, node)
 	}
 	if err := t.settings.Apply(ctx, level.Arm, true); err != nil {
@@ -299,7 +296,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 		t.watch.Objects.TellSpells()
 	}
 	batch := system.Batch{
-		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(), AtOnce: t.atOnce(),
+		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(), AtOnce: axis.atOnce || t.drains(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
 	if t.Load.AsItIs {
@@ -307,20 +304,12 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes []*corev1.
 	}
 	t.population.Units += load.Units
 	t.watch.Followed.Expect(t.population.Units)
-	switch t.Load.Axis {
-	case observe.AxisPodsPerNode:
-		batch.Reached = float64(others+t.population.Units) / float64(len(nodes))
-	case observe.AxisRate:
-		batch.Reached = float64(load.Units) / level.Span.Seconds()
+	if level.Span > 0 {
 		t.ageing.Begin(t.watch.Watching, t.remover.DeleteAged)
-	case observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce:
-		batch.Reached = float64(t.population.Units)
-	case observe.AxisIterations:
-		batch.Reached = float64(t.population.Iterations)
-	case observe.AxisJobs:
-		batch.Reached = level.Value
-	case observe.AxisBulk:
-		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
+	}
+	batch.Reached = axis.reached(r)
+	if axis.due != nil {
+		batch.Due = axis.due(r)
 	}
 	return batch, nil
 }
@@ -392,18 +381,10 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 	return nil
 }
 
-// atOnce reports whether a level asks for everything at once, as a storm and a drain
-// do, and not for one more and one more.
-func (t *Target) atOnce() bool {
+// drains reports whether a load drains nodes, which is asked for at once.
+func (t *Target) drains() bool {
 	o := t.Load.Objects
-	drains := o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
-	return drains || slices.Contains([]string{observe.AxisAllAtOnce, observe.AxisAtOnce, observe.AxisBulk}, t.Load.Axis)
-}
-
-// inBulks lets requests go in bulks of a size, each once all of the bulks before
-// it are there.
-func (t *Target) inBulks(size int) func(i int) bool {
-	return func(i int) bool { return t.settled() >= i/size*size }
+	return o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
 }
 
 // settled is how many objects are there or will never be. Where nothing moves for as
@@ -436,6 +417,7 @@ func (t *Target) Settle(ctx context.Context) error { return t.watch.Settle(ctx) 
 
 // Account implements system.Target.
 func (t *Target) Account(ctx context.Context) (system.Spread, error) {
+	t.putDurations(ctx)
 	var failing []observe.Failing
 	if t.watch.Objects != nil {
 		t.watch.Objects.AwaitFigures(ctx)
@@ -491,7 +473,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.End()
-	if err := t.around.Release(ctx, false); err != nil {
+	if err := t.drain.Release(ctx, false); err != nil {
 		return err
 	}
 	if err := t.remover.Empty(ctx, t.population.OnlyPods()); err != nil {
@@ -514,7 +496,7 @@ func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
 	var err error
 	if t.Load.Abandon {
-		err = t.around.Release(done, true)
+		err = t.drain.Release(done, true)
 	} else {
 		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
 		defer cancel()
@@ -524,8 +506,9 @@ func (t *Target) Close(done context.Context) error {
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
 		go t.remover.EndOutOfReach(ctx, t.run, blind)
-		err = errors.Join(t.around.Release(ctx, true), t.settings.PutBack(ctx), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
+		err = errors.Join(t.drain.Release(ctx, true), t.settings.PutBack(ctx), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
+	t.session.clean = err == nil
 	t.watch.Close(err == nil && !t.Load.Abandon)
 	t.Client.Close()
 	return err

@@ -19,24 +19,30 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 )
 
 // targetOn is a target whose API server answers as handler says.
 func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) {
 	t.Helper()
 	common, sink := kubetest.RunOn(t, handler)
-	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, follow.Silent{})
+	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Target{Run: common, watch: watch}, sink
+	return &Target{Run: common, watch: watch, session: sessionOn(nil)}, sink
+}
+
+// sessionOn is a session on a cluster, without a workload.
+func sessionOn(c *Cluster) *session {
+	return &session{opened: opened{cluster: c}, machines: virt.Of(system.Request{})}
 }
 
 // An axis that nobody knows is refused before anything is asked of the cluster.
 func TestUnknownAxis(t *testing.T) {
 	on, sink := targetOn(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, axis := range []string{"", "vms"} {
-		_, err := (&Cluster{client: on.Client}).Open(t.Context(), prepared.Workload{Axis: axis}, plain{}, system.Recorder{Sink: sink, Clock: on.Clock, Step: func() int { return 1 }})
+		_, err := sessionOn(&Cluster{client: on.Client}).openTarget(t.Context(), prepared.Workload{Axis: axis}, system.Recorder{Sink: sink, Clock: on.Clock, Step: func() int { return 1 }})
 		var mistake *system.MistakeError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along all-at-once, at-once, bulk, iterations, jobs, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)

@@ -191,7 +191,7 @@ func floors() map[string][]string {
 	return map[string][]string{
 		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
 		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "stream", "usage", "result", "compare", "stats"},
-		"internal/system/kubernetes": {"virt", "documents", "", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
+		"internal/system/kubernetes": {"documents", "", "survey", "sweep", "virt", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
 	}
 }
 

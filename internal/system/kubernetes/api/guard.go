@@ -383,7 +383,7 @@ func (w *Watcher) settle() {
 // how late; what it has missed; and whether it is alive at all.
 func (w *Watcher) Guard(ctx context.Context) {
 	for Sleep(ctx, guardInterval) && !w.Closed() {
-		if w.Beside && w.denied.Load() {
+		if w.Beside && w.standing.Load() == denied {
 			continue
 		}
 		moving := w.probe(ctx)

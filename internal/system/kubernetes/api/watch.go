@@ -48,9 +48,24 @@ type Watcher struct {
 	seen            atomic.Uint64 // the newest version, as a number
 	heard           atomic.Int64  // when the last message came, as record.Micros
 	current         atomic.Pointer[context.CancelCauseFunc]
-	denied          atomic.Bool // the server says that the user may not watch
-	closed          atomic.Bool // and has said so for long
+	standing        atomic.Int32 // one of those below
 	account
+}
+
+// How a watch stands with the server.
+const (
+	untaken int32 = iota // it was not taken up yet
+	taken                // it was, and no answer has said no since
+	denied               // the server says that the user may not watch
+	closed               // nothing is judged by it, and Run has ended with that
+)
+
+// gap is a time without news, until the server takes up the watch again.
+type gap struct {
+	since   record.Micros // 0 while the watch is whole
+	cause   error         // of its begin
+	told    bool          // it is on record
+	refused record.Micros // since when the server says no, 0 while it does not
 }
 
 // Handler takes in what a watch receives, and what a list shows beyond that.
@@ -106,64 +121,67 @@ func (w *Watcher) Start(ctx context.Context) error {
 
 // Closed reports whether the user may not watch the resource, or not any more, by
 // which nothing is judged: Run has then ended.
-func (w *Watcher) Closed() bool { return w.closed.Load() }
+func (w *Watcher) Closed() bool { return w.standing.Load() == closed }
 
 // Run watches until ctx ends. It returns early only on an error that no trying again
 // fixes, a *RefusedError: the right to watch was taken away, or was never there.
 func (w *Watcher) Run(ctx context.Context) error {
 	pause := FirstPause
-	var brokenAt record.Micros // 0 while the watch is whole
-	var told, taken bool       // the gap is on record; the server has taken up the watch
-	var cause error
-	var refusedAt record.Micros // 0 while the server does not say no
-	for {
-		resumed := func() {
-			if told || refusedAt > 0 {
-				w.fault("cut", brokenAt, w.Clock.Now(), cause)
-			}
-			brokenAt, told, taken, pause, refusedAt = 0, false, true, FirstPause, 0
-			w.denied.Store(false)
+	var g gap
+	resumed := func() {
+		if g.told || g.refused > 0 {
+			w.fault("cut", g.since, w.Clock.Now(), g.cause)
 		}
+		g, pause = gap{}, FirstPause
+		w.standing.Store(taken)
+	}
+	for {
 		err := w.stream(ctx, resumed)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if brokenAt == 0 {
-			brokenAt, cause = w.Clock.Now(), err
+		if g.since == 0 {
+			g.since, g.cause = w.Clock.Now(), err
 		}
 		if errors.Is(err, errGone) {
-			err = w.list(once(ctx)) // each gap is told
-			if err == nil {
+			if err = w.list(once(ctx)); err == nil { // each gap is told
 				resumed()
 				continue
 			}
 		}
 		_, refused := errors.AsType[*RefusedError](err)
-		if refused {
-			w.denied.Store(true)
-			if w.Beside && !taken {
-				w.closed.Store(true)
-				return fmt.Errorf("watch %s: %w", w.Name, err)
-			}
-			if refusedAt == 0 {
-				refusedAt = w.Clock.Now()
-			} else if w.Clock.Now()-refusedAt > record.MicrosOf(DenialPatience) {
-				w.closed.Store(w.Beside)
-				return fmt.Errorf("watch %s: %w", w.Name, err)
-			}
+		if refused && w.refuse(&g) {
+			return fmt.Errorf("watch %s: %w", w.Name, err)
 		}
 		// A server ends watches now and then, and the next one follows at
 		// once: that is no gap worth telling. Nor is a short one of news by which
-		// nothing is judged; of what is refused it is told once it is over, or for good.
-		if !told && !errors.Is(err, errBroken) && (!w.Beside || !refused && w.Clock.Now()-brokenAt > record.MicrosOf(lateAfter)) {
-			told = true
-			w.fault("cut", brokenAt, 0, err)
+		// nothing is judged. A refusal of these is recorded when it ends, or when it is final.
+		if !g.told && !errors.Is(err, errBroken) && (!w.Beside || !refused && w.Clock.Now()-g.since > record.MicrosOf(lateAfter)) {
+			g.told = true
+			w.fault("cut", g.since, 0, err)
 		}
 		if !Sleep(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, LastPause)
 	}
+}
+
+// refuse notes that the server says no, and reports whether that is final.
+func (w *Watcher) refuse(g *gap) bool {
+	was, now := w.standing.Swap(denied), w.Clock.Now()
+	if !w.Beside || was != untaken {
+		if g.refused == 0 {
+			g.refused = now
+		}
+		if now-g.refused <= record.MicrosOf(DenialPatience) {
+			return false
+		}
+	}
+	if w.Beside {
+		w.standing.Store(closed)
+	}
+	return true
 }
 
 // Over says that nothing is awaited any more: what the watch was late with is of no

@@ -21,7 +21,7 @@ import (
 func senderOn(t *testing.T, handler http.HandlerFunc) *Sender {
 	t.Helper()
 	common, _ := kubetest.RunOn(t, handler)
-	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, follow.Silent{})
+	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

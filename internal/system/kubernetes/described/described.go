@@ -53,6 +53,14 @@ type Objects struct {
 	ofMachines bool
 }
 
+// MachinesOf returns what a workload says of virtual machines, nil where it has none.
+func MachinesOf(w *workload.Workload) *Objects {
+	if o := Of(w); o != nil && o.ofMachines {
+		return o
+	}
+	return nil
+}
+
 // New is a description that is to be read. OfMachines is one on a target that calls
 // servers and drains nodes.
 func New() workload.Followed { return new(Objects) }

@@ -48,17 +48,23 @@ type Actors struct {
 // actor is one that is watched.
 type actor struct {
 	name, says string
-	leases     []lease // where its lease may be; none of the nodes, which have one each
-	// known says that a lease of its was read, hidden that none can be.
-	known, hidden bool
-	renewed       map[string]time.Time // as its leases said last, by their names
-	every         time.Duration        // the shortest time that was seen between two renewals, 0 for none
-	first         record.Micros        // when it was first waited for, of late
-	waited        bool
-	acted         record.Micros // when it was last seen to do something
-	heard         atomic.Int64  // when it last wrote an event
-	told          record.Micros // when it was last told to do nothing, 0 while it is not
-	since         record.Micros // as that said
+	leases     []lease              // where its lease may be; none of the nodes, which have one each, and where none can be read
+	renewed    map[string]time.Time // as its leases said last, by their names
+	every      time.Duration        // the shortest time that was seen between two renewals, 0 for none
+	acted      record.Micros        // when it was last seen to do something
+	heard      atomic.Int64         // when it last wrote an event
+	wanted     *spell               // nil while nothing waits for it
+}
+
+// leased reports whether a lease of the actor was read, which tells that it lives even if
+// it does nothing.
+func (x *actor) leased() bool { return len(x.renewed) > 0 }
+
+// spell is a time for which an actor is waited for.
+type spell struct {
+	first record.Micros // when it began
+	told  record.Micros // when it was last told that the actor does nothing, 0 while it is not
+	since record.Micros // as that said
 }
 
 type lease struct{ namespace, name string }
@@ -189,7 +195,8 @@ func (a *Actors) look(ctx context.Context, learn bool) {
 	now := a.Clock.Now()
 	for _, x := range []*actor{server, store} {
 		if x == dead {
-			x.first, x.waited, x.acted = a.news, true, a.news
+			x.acted = a.news
+			x.wait(a.news).first = a.news
 			waiting, of := a.wanted(w)
 			a.judge(now, x, waiting, of, message)
 		} else {
@@ -257,7 +264,7 @@ func (a *Actors) wanted(w Waits) (int, record.Noun) {
 
 // lookAt looks at one whose work the news shows.
 func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
-	if learn && x.leases != nil && x.every == 0 && !x.hidden {
+	if learn && len(x.leases) > 0 && x.every == 0 {
 		a.readLease(ctx, x)
 	}
 	now := a.Clock.Now()
@@ -281,23 +288,20 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 		a.over(now, x)
 		return
 	}
-	if !x.known && x.name == observe.ControllerManager && w.Objects[observe.Scheduler]+w.Objects[observe.Nodes] > 0 {
+	if !x.leased() && x.name == observe.ControllerManager && w.Objects[observe.Scheduler]+w.Objects[observe.Nodes] > 0 {
 		x.acted = now // it may wait for them
 	}
-	if !x.waited {
-		x.waited, x.first = true, now
-	}
-	if (now - max(x.acted, x.first)).Duration() < restless {
-		if x.told != 0 {
+	if s := x.wait(now); (now - max(x.acted, s.first)).Duration() < restless {
+		if s.told != 0 {
 			a.over(now, x)
-			x.waited, x.first = true, now
+			x.wait(now)
 		}
 		return
 	}
 	renewed := false
 	if x.name == observe.Nodes {
 		renewed = a.readNodes(ctx, x, w.Places)
-	} else if !x.hidden {
+	} else if len(x.leases) > 0 {
 		renewed = a.readLease(ctx, x)
 	}
 	now = a.Clock.Now()
@@ -306,7 +310,7 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 		return
 	}
 	message := "it was not seen to do anything"
-	if x.known {
+	if x.leased() {
 		message = "its lease was not renewed meanwhile"
 	}
 	a.judge(now, x, waiting, of, message)
@@ -316,13 +320,21 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 // leases, and are known by their answers.
 func (x *actor) isServer() bool { return x.name == observe.APIServer || x.name == observe.Store }
 
+// wait returns since when the actor is waited for, which is now where nothing waited.
+func (x *actor) wait(now record.Micros) *spell {
+	if x.wanted == nil {
+		x.wanted = &spell{first: now}
+	}
+	return x.wanted
+}
+
 // bounds are for how long an actor does nothing before that is told, and before it
 // is waited for no more. A node without a lease may fetch an image.
 func (x *actor) bounds() (told, patience time.Duration) {
 	switch {
 	case x.isServer() || x.every > 0:
 		return min(max(leastTold, missed*x.every), Patience), Patience
-	case x.name == observe.Nodes && !x.known:
+	case x.name == observe.Nodes && !x.leased():
 		return hiddenPatience, hiddenPatience
 	}
 	return hiddenTold, Patience
@@ -330,17 +342,18 @@ func (x *actor) bounds() (told, patience time.Duration) {
 
 // judge tells of an actor that does nothing, once it did for long enough.
 func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun, message string) {
-	x.since = max(x.acted, x.first)
-	lasts := (now - x.since).Duration()
+	s := x.wanted
+	s.since = max(x.acted, s.first)
+	lasts := (now - s.since).Duration()
 	told, patience := x.bounds()
 	if lasts < told {
 		return
 	}
 	end := lasts >= patience
 	silent, _ := a.Silent()
-	event := &record.Actor{Actor: x.name, Says: x.says, Since: x.since, Waiting: waiting, Of: of, Message: message}
-	if x.told == 0 || (now-x.told).Duration() >= toldInterval || end && silent == "" {
-		x.told = now
+	event := &record.Actor{Actor: x.name, Says: x.says, Since: s.since, Waiting: waiting, Of: of, Message: message}
+	if s.told == 0 || (now-s.told).Duration() >= toldInterval || end && silent == "" {
+		s.told = now
 		a.EmitAt(now, event)
 	}
 	if !end {
@@ -353,7 +366,7 @@ func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun,
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, wait := range a.waits {
-		if wait.actor == x.name && wait.last > 0 && (x.known || lasts >= hiddenPatience) {
+		if wait.actor == x.name && wait.last > 0 && (x.leased() || lasts >= hiddenPatience) {
 			wait.end(&SilentError{what})
 		}
 	}
@@ -361,15 +374,15 @@ func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun,
 
 // over says that an actor is not waited for any more, or acts again.
 func (a *Actors) over(now record.Micros, x *actor) {
-	x.waited = false
+	s := x.wanted
+	x.wanted = nil
 	if x.name == observe.Nodes {
 		x.says = "no node has acted"
 	}
-	if x.told == 0 {
+	if s == nil || s.told == 0 {
 		return
 	}
-	a.EmitAt(now, &record.Actor{Actor: x.name, Says: x.says, Since: x.since, Over: true})
-	x.told = 0
+	a.EmitAt(now, &record.Actor{Actor: x.name, Says: x.says, Since: s.since, Over: true})
 	a.silent.Store(nil)
 }
 
@@ -380,9 +393,9 @@ func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 		renewed, code := a.read(ctx, x, l)
 		switch {
 		case code == http.StatusOK:
-			x.leases, x.known = []lease{l}, true
+			x.leases = []lease{l}
 			return renewed
-		case code == http.StatusNotFound && !x.known:
+		case code == http.StatusNotFound && !x.leased():
 			continue // it may be elsewhere
 		case code == http.StatusNotFound:
 			return false // it is gone
@@ -391,7 +404,7 @@ func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 		}
 		break
 	}
-	x.hidden = true
+	x.leases = nil
 	a.warn()
 	return false
 }
@@ -430,7 +443,7 @@ func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int)
 		defer one.Unlock()
 		switch {
 		case code == http.StatusOK:
-			x.known, x.renewed[names[i]] = true, now
+			x.renewed[names[i]] = now
 			if !known || !now.After(at) {
 				break
 			}

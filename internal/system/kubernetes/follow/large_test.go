@@ -17,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 
 	"plimsoll.dev/plimsoll/internal/test/ring"
@@ -46,7 +48,7 @@ func TestLargeObjectsAreNotKept(t *testing.T) {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "Thing"}, meta.RESTScopeNamespace)
-	set, err := newObjectSet(run, &Ageing{Run: run}, newNamespaceSet(), mapper, Silent{})
+	set, err := newObjectSet(run, &Ageing{Run: run}, newNamespaceSet(), mapper, silent{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,3 +165,13 @@ func statusOf(t *testing.T, field string) int64 {
 	}
 	return kib << 10
 }
+
+// silent is a Caller where no object has a server.
+type silent struct{}
+
+func (silent) Begin(workload.Params)                           {}
+func (silent) Call(context.Context, *ObjectSet, observe.Probe) {}
+func (silent) Times(*described.Probe) []string                 { return nil }
+func (silent) Await(context.Context)                           {}
+func (silent) Figures(int) []record.Body                       { return nil }
+func (silent) Forget()                                         {}

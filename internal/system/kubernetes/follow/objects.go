@@ -55,27 +55,6 @@ type Caller interface {
 	Forget()
 }
 
-// Silent is a Caller where no object has a server.
-type Silent struct{}
-
-// Begin implements Caller.
-func (Silent) Begin(workload.Params) {}
-
-// Call implements Caller.
-func (Silent) Call(context.Context, *ObjectSet, observe.Probe) {}
-
-// Times implements Caller.
-func (Silent) Times(*described.Probe) []string { return nil }
-
-// Await implements Caller.
-func (Silent) Await(context.Context) {}
-
-// Figures implements Caller.
-func (Silent) Figures(int) []record.Body { return nil }
-
-// Forget implements Caller.
-func (Silent) Forget() {}
-
 // Look calls f with what is known of the objects, which nobody else changes
 // meanwhile.
 func (s *ObjectSet) Look(f func(d *observe.Described)) {

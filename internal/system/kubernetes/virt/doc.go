@@ -1,6 +1,6 @@
-// Package virt is the KubeVirt target: the Kubernetes one, and what only virtual
-// machines have. They are called and logged in to, tell of the IO that they do,
-// and are moved off nodes that a run drains.
+// Package virt does what the Kubernetes target does for virtual machines alone. They are
+// called and logged in to, tell of the IO that they do, and are moved off nodes that a
+// run drains.
 //
 // Machines are called from this machine or through the API server, never from a
 // pod of the run: that needs an image that the cluster can pull, and a clock

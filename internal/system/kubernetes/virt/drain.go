@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
-	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
@@ -17,12 +15,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// drainOf is what a workload drains, nil for nothing.
-func drainOf(w *workload.Workload) *described.Drain {
-	if o := described.Of(w); o != nil && o.Begin != nil {
-		return o.Begin.Drain
+// drain returns what the workload drains, nil for nothing.
+func (m *Machines) drain() *described.Drain {
+	if m.objects == nil || m.objects.Begin == nil {
+		return nil
 	}
-	return nil
+	return m.objects.Begin.Drain
 }
 
 // drainRights is what draining takes besides.
@@ -42,10 +40,10 @@ func drainRights(spec *described.Drain) (list []ceiling.Right) {
 	return list
 }
 
-// Agree implements kubernetes.Extension: it names the nodes that the run will
-// cordon and drain at most; no others are.
-func (m *machines) Agree(ctx context.Context, c *api.Client, consent *system.Consent) error {
-	spec := drainOf(m.Workload)
+// Agree adds to what the user of a cluster must agree to: it names the nodes that the
+// run will cordon and drain at most; no others are.
+func (m *Machines) Agree(ctx context.Context, c *api.Client, consent *system.Consent) error {
+	spec := m.drain()
 	if m.ToRead {
 		return nil
 	}
@@ -60,7 +58,7 @@ func (m *machines) Agree(ctx context.Context, c *api.Client, consent *system.Con
 	if spec == nil {
 		return nil
 	}
-	nodes, text, err := drain.Agree(ctx, c, spec, mostNodes(&m.Plan.Axis))
+	nodes, text, err := drain.Agree(ctx, c, spec, int(slices.Max(append(m.Plan.Levels(), 1))))
 	if err != nil {
 		return err
 	}
@@ -71,24 +69,12 @@ func (m *machines) Agree(ctx context.Context, c *api.Client, consent *system.Con
 	return nil
 }
 
-// mostNodes is the highest level of a plan.
-func mostNodes(axis *plan.Axis) int {
-	levels := slices.Clone(axis.Levels)
-	if axis.Level != nil {
-		levels = append(levels, *axis.Level)
-	}
-	if axis.Search != nil {
-		levels = append(levels, axis.Search.Max)
-	}
-	return int(slices.Max(append(levels, 1)))
-}
-
-// Outline implements kubernetes.Extension.
-func (m *machines) Outline() []system.Change {
-	if d := drainOf(m.Workload); d != nil && d.Pools != "" {
+// Outline returns what a run does to the cluster besides.
+func (m *Machines) Outline() []system.Change {
+	if d := m.drain(); d != nil && d.Pools != "" {
 		return []system.Change{{Action: system.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)}}
 	} else if d != nil {
-		return []system.Change{{Action: system.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, described.Of(m.Workload).Noun.Many)}}
+		return []system.Change{{Action: system.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, m.objects.Noun.Many)}}
 	}
 	if by := m.upgrades(); by != "" {
 		return []system.Change{{Action: system.Reboot, What: fmt.Sprintf("all nodes of the cluster, once: the upgrade (%s) drains and reboots them, and is not undone", by)}}
@@ -98,8 +84,8 @@ func (m *machines) Outline() []system.Change {
 
 // upgrades says by which parameter the run has an operator reboot all nodes, "" where it
 // does not: one of an upgrade that somebody else begins is only watched.
-func (m *machines) upgrades() string {
-	if o := described.Of(m.Workload); o == nil || o.Begin == nil || !o.Begin.Reboots {
+func (m *Machines) upgrades() string {
+	if m.objects == nil || m.objects.Begin == nil || !m.objects.Begin.Reboots {
 		return ""
 	}
 	all := []map[string]string{m.Plan.Params}
@@ -116,9 +102,9 @@ func (m *machines) upgrades() string {
 	return ""
 }
 
-// Bounds implements kubernetes.Extension.
-func (m *machines) Bounds(b *system.Bounds) {
-	if d := drainOf(m.Workload); d != nil && d.Pools != "" {
+// Bounds changes the bounds of a load.
+func (m *Machines) Bounds(b *system.Bounds) {
+	if d := m.drain(); d != nil && d.Pools != "" {
 		delete(b.Guards, observe.NodesNotReady) // that is what is done to them
 	}
 }

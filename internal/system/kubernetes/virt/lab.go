@@ -13,16 +13,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// Lab implements kubernetes.Extension.
-func (m *machines) Lab(spec *lab.Spec) {
+// Lab completes what a private lab is brought up as.
+func (m *Machines) Lab(spec *lab.Spec) {
 	spec.Machines = m.asked()
-	if m.Workload != nil && m.Workload.Lab == workload.LabVirt {
+	if m.here && m.Workload.Lab == workload.LabVirt {
 		spec.TimeScale = cmp.Or(spec.TimeScale, 1)
 	}
 }
@@ -30,21 +29,21 @@ func (m *machines) Lab(spec *lab.Spec) {
 // asked is how many virtual machines there will be at once by what the plan says
 // itself, 0 where it does not say it: an object of an axis that counts objects has
 // one.
-func (m *machines) asked() int {
-	if described.Of(m.Workload) == nil {
+func (m *Machines) asked() int {
+	if m.objects == nil {
 		return 0
 	}
 	axis, err := m.Workload.Axis(m.Plan.Axis.Name)
 	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAllAtOnce, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
 		return 0
 	}
-	return int(kubernetes.MostAsked(m.Plan))
+	return int(m.Plan.Certain())
 }
 
-// Refuse implements kubernetes.Extension: it refuses a level of machines that do IO
-// in a lab that has fewer real ones: what is played does none.
-func (m *machines) Refuse(l lab.Spec, level system.Level, objects int, params workload.Params) error {
-	if !l.HasVirt() || !described.DoesIO(m.Workload, params) || objects <= l.RealGuests {
+// Refuse refuses a level of so many machines that do IO in a lab that has fewer real
+// ones: what is played does none.
+func (m *Machines) Refuse(l lab.Spec, level system.Level, objects int, params workload.Params) error {
+	if m.objects == nil || !l.HasVirt() || !described.DoesIO(m.Workload, params) || objects <= l.RealGuests {
 		return nil
 	}
 	hint := fmt.Sprintf("give the private lab real ones, --lab-real-guests %d, or ask for fewer machines", objects)
@@ -54,9 +53,9 @@ func (m *machines) Refuse(l lab.Spec, level system.Level, objects int, params wo
 	return system.Mistakef(hint, "the level %g has %d machines, each of which does IO, and %d of the lab's have a real guest: what is played does no IO", level.Value, objects, l.RealGuests)
 }
 
-// Describe implements kubernetes.Extension.
-func (m *machines) Describe(v lab.Spec, of *record.Fidelity) {
-	if !v.HasVirt() {
+// Describe completes what is said of a run on a lab.
+func (m *Machines) Describe(v lab.Spec, of *record.Fidelity) {
+	if !m.here || !v.HasVirt() {
 		return
 	}
 	of.Guests = record.Simulated
@@ -75,10 +74,9 @@ func (m *machines) Describe(v lab.Spec, of *record.Fidelity) {
 	}
 }
 
-// Readings implements kubernetes.Extension: how far what can hold up machines is used
-// up, as a lab tells.
-func (m *machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
-	if !l.HasVirt() {
+// Readings returns how far what can hold up machines is used up, as a lab tells.
+func (m *Machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
+	if !m.here || !l.HasVirt() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)

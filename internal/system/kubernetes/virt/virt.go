@@ -1,7 +1,6 @@
 package virt
 
 import (
-	"context"
 	"crypto/ed25519"
 	"encoding/pem"
 	"fmt"
@@ -11,56 +10,29 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
-	"plimsoll.dev/plimsoll/internal/proc"
-	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/drain"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
-
-// Provider opens Kubernetes clusters for loads of virtual machines.
-type Provider struct{}
-
-// base opens the clusters.
-func base() kubernetes.Provider {
-	return kubernetes.Provider{Extend: func(r system.Request) kubernetes.Extension { return &machines{Request: r} }}
-}
 
 // Name is that of the target.
 const Name = "kubevirt"
 
-// Declare implements system.Provider.
-func (Provider) Declare() workload.Target {
-	declared := base().Declare()
-	declared.Name, declared.Objects = Name, described.OfMachines
-	return declared
-}
-
-// Needs implements system.Provider.
-func (Provider) Needs() []proc.Program { return base().Needs() }
-
-// Open implements system.Provider.
-func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
-	return base().Open(ctx, r)
-}
-
-// Outline implements system.Provider.
-func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
-	return base().Outline(ctx, r)
-}
-
-// Account is as that of the clusters.
-func (Provider) Account(r system.Request, namespace string) (kubernetes.Account, error) {
-	return base().Account(r, namespace)
-}
-
-// machines is what one session has of them.
-type machines struct {
+// Machines is what one session has of virtual machines. It does nothing for a workload
+// that has none.
+type Machines struct {
 	system.Request
-	keys   keys     // of those that are to be logged in to, or none
-	drains []string // nodes that the user let be drained, nil for any
+	here    bool               // the target is KubeVirt
+	objects *described.Objects // nil where no machines are followed
+	keys    keys               // of those that are to be logged in to, or none
+	drains  []string           // nodes that the user let be drained, nil for any
+}
+
+// Of returns the machines of a session.
+func Of(r system.Request) *Machines {
+	return &Machines{Request: r, here: r.Workload != nil && r.Workload.Target.Name == Name, objects: described.MachinesOf(r.Workload)}
 }
 
 // keys are what a run and its machines know each other by.
@@ -102,34 +74,33 @@ func newKey() (ssh.Signer, string, error) {
 	return signer, string(pem.EncodeToMemory(file)), nil
 }
 
-// Fill implements kubernetes.Extension: machines that are to be logged in to get
-// keys of this run.
-func (m *machines) Fill() (given map[string]string, err error) {
-	if !described.Of(m.Workload).ReadsFIO() {
+// Fill returns the parameters that the run gives, whatever the plan says, and which are
+// not put on record: keys of this run for machines that are to be logged in to.
+func (m *Machines) Fill() (given map[string]string, err error) {
+	if !m.objects.ReadsFIO() {
 		return nil, nil
 	}
 	m.keys, given, err = newKeys()
 	return given, err
 }
 
-// Rights implements kubernetes.Extension.
-func (m *machines) Rights(params workload.Params) (list []ceiling.Right) {
-	if spec := drainOf(m.Workload); spec != nil {
+// Rights returns those that a load with these parameters takes besides.
+func (m *Machines) Rights(params workload.Params) (list []ceiling.Right) {
+	if spec := m.drain(); spec != nil {
 		list = drainRights(spec)
 	}
-	if throughForward(params) {
+	if m.here && throughForward(params) {
 		list = append(list, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources, For: "calls machines through the API server"})
 	}
 	return list
 }
 
-// Open implements kubernetes.Extension.
-func (m *machines) Open(run *prepared.Run, ours func(namespace string) bool, log func(format string, args ...any)) kubernetes.Beside {
-	var nodes *drain.Drain // nil where no node is drained
-	var evict func(context.Context, string, record.Slot) record.Slot
-	if spec := drainOf(m.Workload); spec != nil {
-		nodes = drain.New(run, spec, m.drains, ours, log)
-		evict = nodes.Evict
+// Open returns what calls the machines of a run, and what drains their nodes, nil where
+// none is drained. Ours tells which namespaces are the run's.
+func (m *Machines) Open(run *prepared.Run, ours func(namespace string) bool, log func(format string, args ...any)) (follow.Caller, *drain.Drain) {
+	caller := newCalls(run, m.keys)
+	if spec := m.drain(); spec != nil {
+		return caller, drain.New(run, spec, m.drains, ours, log)
 	}
-	return kubernetes.Beside{Caller: newCalls(run, m.keys), Around: nodes, Evict: evict}
+	return caller, nil
 }

@@ -1,0 +1,76 @@
+package kubernetes
+
+import (
+	"math"
+
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+)
+
+// axis says how a load is raised along one of the axes of a cluster.
+type axis struct {
+	// plan plans the load of a level.
+	plan func(r *raising) (create.Raising, error)
+	// reached returns the level that the load reaches, once it is among the population.
+	reached func(r *raising) float64
+	// due says whether a request may be made now; nil lets all go.
+	due func(r *raising) func(i int) bool
+	// atOnce says that everything of a level is asked for at once, and not one more and
+	// one more.
+	atOnce bool
+}
+
+// raising is the load of a level on its way.
+type raising struct {
+	*Target
+	level  system.Level
+	nodes  int // that the level is an average over
+	others int // pods on them that are not ours
+	load   create.Raising
+}
+
+// whole is the level as a number of things.
+func (r *raising) whole() int { return int(math.Floor(r.level.Value + 1e-9)) }
+
+// axes are those that a cluster can be raised along; see observe.Declare.
+func axes() map[string]axis {
+	asked := func(r *raising) float64 { return r.level.Value }
+	inPlace := axis{
+		plan:    func(r *raising) (create.Raising, error) { return r.population.Plan(r.whole()) },
+		reached: func(r *raising) float64 { return float64(r.population.Units) },
+	}
+	atOnce := inPlace
+	atOnce.atOnce = true
+	return map[string]axis{
+		observe.AxisObjects: inPlace, observe.AxisAllAtOnce: atOnce, observe.AxisAtOnce: atOnce,
+		observe.AxisPodsPerNode: {
+			plan: func(r *raising) (create.Raising, error) {
+				return r.population.Plan(int(math.Floor(r.level.Value*float64(r.nodes)+1e-9)) - r.others)
+			},
+			reached: func(r *raising) float64 { return float64(r.others+r.population.Units) / float64(r.nodes) },
+		},
+		observe.AxisRate: {
+			plan: func(r *raising) (create.Raising, error) {
+				return r.population.Plan(r.population.Units + int(math.Ceil(r.level.Value*r.level.Span.Seconds()-1e-9)))
+			},
+			reached: func(r *raising) float64 { return float64(r.load.Units) / r.level.Span.Seconds() },
+		},
+		observe.AxisIterations: {
+			plan:    func(r *raising) (create.Raising, error) { return r.population.PlanIterations(r.whole()), nil },
+			reached: func(r *raising) float64 { return float64(r.population.Iterations) },
+		},
+		observe.AxisJobs: {plan: func(r *raising) (create.Raising, error) { return r.population.PlanJobs(r.whole()) }, reached: asked},
+		observe.AxisBulk: {
+			plan:    func(r *raising) (create.Raising, error) { return r.population.Plan(r.population.Whole()) },
+			reached: asked, due: (*raising).inBulks, atOnce: true,
+		},
+	}
+}
+
+// inBulks lets requests go in bulks of the level's size, each once all of the bulks before
+// it are there.
+func (r *raising) inBulks() func(i int) bool {
+	size := int(r.level.Value)
+	return func(i int) bool { return r.settled() >= i/size*size }
+}
