@@ -358,7 +358,7 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 			curve.Knee = &before.Value
 		}
 	}
-	if l, err := stats.FitLine(x, y, stats.Absolute, result.Confidence); err == nil && l.Wrong == "" {
+	if l, err := stats.FitLine(x, y, result.Confidence); err == nil && l.Wrong == "" {
 		curve.Exponent = &result.Interval{Value: result.Finite(l.Slope.Value), Lo: result.Finite(l.Slope.Lo), Hi: result.Finite(l.Slope.Hi)}
 	}
 	return &curve

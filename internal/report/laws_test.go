@@ -16,8 +16,7 @@ import (
 )
 
 // lawful is the result of a sweep in which laws were planted: objects come at
-// 150 a second, the 99th percentile bends at 35, and each object takes 60 KiB
-// of the API server's memory. One step decides nothing.
+// 150 a second, and each takes 60 KiB of the API server's memory.
 func lawful(levels ...float64) result.Result {
 	rng := rand.New(rand.NewPCG(3, 4))
 	noise := func() float64 { return math.Exp(0.02 * rng.NormFloat64()) }
@@ -45,7 +44,7 @@ func lawful(levels ...float64) result.Result {
 	return r
 }
 
-// rated is the result of a sweep of arrivals whose throughput has a peak.
+// rated is the result of a sweep of arrivals. One step decides nothing.
 func rated() result.Result {
 	rng := rand.New(rand.NewPCG(5, 6))
 	r := result.Result{Schema: result.Schema, ObjectKind: pods(), Experiment: "rate", Workload: "pods", Kind: "sweep", Verdict: slo.Pass, Why: "every level held", Arrived: "Ready"}

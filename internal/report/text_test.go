@@ -227,7 +227,7 @@ func TestAnExplanationFitsOnTwoScreens(t *testing.T) {
 		"4 pods: Too many pods on 4 of 4 nodes", "What broke first, in step 9 at 13:", "CPU of etcd", "A limit of one or more components was reached",
 		"The nodes have no room for more pods", "To do: Raise maxPods", "Breaches and troubles in the other steps:", "all Ready, in steps 4-6, first in step 4",
 		"Why each level was chosen:", "12 held in 2 of 2 confirmations", "goal fast (Ready p99 <= 250ms): below the first level", "14 ms per object",
-		"no law of 15 curves: ", "Load line of node-density: 12 pods/node, confirmed 2 of 2 from empty; 13 failed", "Predicted 12 pods/node", "Simulated: nodes, containers",
+		"no cost per object found (", "Load line of node-density: 12 pods/node, confirmed 2 of 2 from empty; 13 failed", "Predicted 12 pods/node", "Simulated: nodes, containers",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not said:\n%s", want, out.String())

@@ -190,26 +190,14 @@ export interface Shift {
   hi: number | null
 }
 
-export interface CurvePoint {
-  x: number
-  y: number
-  lo?: number | null
-  hi?: number | null
-}
-
 export interface Law {
   name: string
-  of: 'throughput' | 'latency' | 'time' | 'memory' | 'cpu'
+  of: 'memory' | 'cpu' | 'count'
   x: string
   xUnit: string
   yUnit: string
-  lowest: number
-  highest: number
-  limit: number
   points: { step: number; x: number; y: number }[]
-  usl?: { peak: { level: Interval; throughput: Interval } | null }
-  knee?: { at: Interval; logLog?: boolean; line: CurvePoint[] } | null
-  curve: CurvePoint[]
+  line?: { intercept: Interval; slope: Interval } | null
 }
 
 export interface Result {
@@ -220,7 +208,7 @@ export interface Result {
   fidelity?: { timeScale?: number }
   comparison: Comparison | null
   loadLine: LoadLine | null
-  laws?: { list: Law[] | null } | null
+  laws?: { unit: string; list: Law[] | null } | null
   goals: { name: string; slo: string[]; loadLine: LoadLine | null; verdict: Verdict }[]
   steps: Step[]
 }

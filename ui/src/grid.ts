@@ -257,7 +257,7 @@ function capacity(c: Capacity, alike: Capacity[], host: HTMLElement): void {
       const [at, high] = [x.at(knee.value), y.at(knee.lowestFailing ?? knee.level) - 16]
       const label = `gains little from ${number(knee.value)} on`
       const before = at + widthOf(label, 13) + 12 > right
-      body.push(svg('path', { class: 'law-knee-mark', d: `M${at} ${high - 6}l6 6l-6 6l-6 -6z` }), titled(label, before && at - widthOf(label, 13) - 12 > 0 ? at - 10 : before ? right : at + 10, before && at - widthOf(label, 13) - 12 <= 0 ? high - 12 : high + 4, before ? 'end' : 'start', 'knee-text'))
+      body.push(svg('path', { class: 'knee-mark', d: `M${at} ${high - 6}l6 6l-6 6l-6 -6z` }), titled(label, before && at - widthOf(label, 13) - 12 > 0 ? at - 10 : before ? right : at + 10, before && at - widthOf(label, 13) - 12 <= 0 ? high - 12 : high + 4, before ? 'end' : 'start', 'knee-text'))
     }
     return { svg: canvas(width, bottom + 44, ...body), points: row.length, rows: [row], top: 24, bottom }
   })

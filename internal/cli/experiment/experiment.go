@@ -126,7 +126,7 @@ func (f *experimentFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
 	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
-	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
+	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and more of what was found")
 }
 
 func newLimitCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {

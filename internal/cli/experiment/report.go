@@ -220,7 +220,7 @@ configuration.`,
 	}
 	process.OutputFlag(cmd, &output, "junit")
 	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and more of what was found")
 	cmd.Flags().StringVar(&into, "documents", "", "also write the documents that kube-burner would of this run of a configuration into this `directory`; files of the same names are replaced")
 	return cmd
 }

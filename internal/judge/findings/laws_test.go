@@ -39,13 +39,9 @@ func (l *lawSteps) step(level float64, fromEmpty bool, change func(*result.Step)
 		Resources: make(map[string]result.Usage),
 	}
 	jitter := func() float64 { return math.Exp(0.02 * l.rng.NormFloat64()) }
-	rate, reach := 100*jitter(), float64(own)/100*jitter()
-	p50, p99 := jitter(), 2*jitter()
-	if level > 35 {
-		p99 += 0.2 * (level - 35)
-	}
-	c.AchievedRate, c.OfferedRate, c.ReachSeconds = &rate, &rate, &reach
-	c.Latency = result.Latencies{"Ready": {N: own, P50: &p50, P99: &p99}}
+	rate := 100 * jitter()
+	c.AchievedRate, c.OfferedRate = &rate, &rate
+	c.Latency = result.Latencies{"Ready": {N: own}}
 	c.Resources["etcd"] = result.Usage{CPUSeconds: (0.05*c.Seconds + float64(own)*0.003) * jitter(), PeakRSSBytes: int64(1e8 + 5000*float64(l.in) + 1e5*l.rng.NormFloat64())}
 	c.Resources["idle"] = result.Usage{CPUSeconds: 0.01, PeakRSSBytes: int64(5e7 + 1e5*l.rng.NormFloat64())}
 	if change != nil {
@@ -103,39 +99,15 @@ func TestLawsOfARampedSweep(t *testing.T) {
 	for _, x := range laws.List {
 		names = append(names, x.Name)
 	}
-	if want := []string{"throughput", "Ready p50", "Ready p99", "time per object", "etcd memory", "idle memory", "etcd CPU", "idle CPU"}; !slices.Equal(names, want) {
+	if want := []string{"etcd memory", "idle memory", "etcd CPU", "idle CPU"}; !slices.Equal(names, want) {
 		t.Errorf("the laws are %q, want %q", names, want)
 	}
 
-	// 100 a second at any level: that is no law, but figures.
-	x := by["throughput"]
-	if x.USL != nil || len(x.Points) != 7 || !strings.Contains(x.Refused, "no trend is shown") {
-		t.Errorf("throughput: %+v", x)
-	}
-	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "between 100 and 200 objects at once") }) {
-		t.Errorf("steps of 100 and of 200 objects do not compare: %q", x.Warnings)
-	}
-	if x = by["Ready p50"]; x.Knee != nil || x.Line != nil || *x.P < 0.05 {
-		t.Errorf("the median does not change: %+v", x)
-	}
-	x = by["Ready p99"]
-	if x.Knee == nil {
-		t.Fatalf("no knee: %s", x.NoKnee)
-	}
-	about(t, "the knee", x.Knee.At.Value, 35, 0.1)
-	about(t, "the slope after it", &x.Knee.After, 0.2, 0.1)
-	if len(x.Curve) != 0 || x.Knee.Line[len(x.Knee.Line)-1].X != 60 {
-		t.Errorf("what bends is extrapolated: %d points, broken line to %g", len(x.Curve), x.Knee.Line[len(x.Knee.Line)-1].X)
-	}
-	if x = by["time per object"]; x.Line != nil || x.Points[6].X != 1200 || !strings.Contains(x.Refused, "no trend is shown") {
-		t.Fatalf("the time is linear: %+v", x)
-	}
-	about(t, "time of one object", &x.Points[6].Y, 0.01, 0.1)
-	x = by["etcd memory"]
+	x := by["etcd memory"]
 	about(t, "memory of an object", x.Line.Slope.Value, 5000, 0.1)
 	about(t, "memory of none", x.Line.Intercept.Value, 1e8, 0.01)
-	if x.Points[6].X != 1200 || x.Limit != 2400 || x.Curve[0].X != 0 {
-		t.Errorf("memory is told against all in place: %g, limit %g, from %g", x.Points[6].X, x.Limit, x.Curve[0].X)
+	if x.Points[6].X != 1200 {
+		t.Errorf("memory is shown against all in place: %g", x.Points[6].X)
 	}
 	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "changes with time alone") }) {
 		t.Errorf("time and objects went together: %q", x.Warnings)
@@ -169,9 +141,6 @@ func TestLawsOfASearch(t *testing.T) {
 	}
 	l.step(60, false, func(c *result.Step) { // too many
 		c.Verdict = slo.Breached
-		never := c.Latency["Ready"]
-		never.P99, never.Censored = nil, 10
-		c.Latency["Ready"], c.ReachSeconds = never, nil
 	})
 	l.step(55, true, nil)
 	for range 3 {
@@ -183,22 +152,7 @@ func TestLawsOfASearch(t *testing.T) {
 	if laws.Levels != 7 || len(laws.LeftOut) != 2 || laws.LeftOut[0].Why != "it is invalid: short of CPU" || laws.LeftOut[1].Why != "a guard stopped it" {
 		t.Errorf("%d levels, left out %v", laws.Levels, laws.LeftOut)
 	}
-	x := by["throughput"]
-	if len(x.Points) != 10 || x.Levels != 7 {
-		t.Errorf("throughput stands on %d measurements of %d levels", len(x.Points), x.Levels)
-	}
-	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "began from empty") }) {
-		t.Errorf("whole levels beside raised ones: %q", x.Warnings)
-	}
-	x = by["Ready p99"]
-	if len(x.LeftOut) != 1 || x.LeftOut[0].Step != 6 || !strings.Contains(x.LeftOut[0].Why, "never ready") {
-		t.Errorf("p99 that fell on what never ready: %v", x.LeftOut)
-	}
-	x = by["time per object"]
-	if len(x.LeftOut) != 1 || len(x.Points) != 9 || x.Points[5].X != 1100 {
-		t.Errorf("time: %v, point from empty %+v", x.LeftOut, x.Points[5])
-	}
-	x = by["etcd memory"]
+	x := by["etcd memory"]
 	if len(x.Points) != 6 || len(x.LeftOut) != 4 || !strings.Contains(x.LeftOut[0].Why, "an earlier step had 1200 objects in place") {
 		t.Errorf("memory stands on %d measurements, without %v", len(x.Points), x.LeftOut)
 	}
@@ -216,7 +170,7 @@ func TestLawsThatAreNot(t *testing.T) {
 	l.step(10, false, nil)
 	l.step(20, false, nil)
 	laws, by := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
-	for _, name := range []string{"throughput", "Ready p50", "etcd memory", "time per object"} {
+	for _, name := range []string{"etcd memory", "idle memory"} {
 		if !strings.Contains(by[name].Refused, "there are 3 levels, and a fit needs 6") {
 			t.Errorf("%s of %d levels: %q", name, laws.Levels, by[name].Refused)
 		}
@@ -224,24 +178,10 @@ func TestLawsThatAreNot(t *testing.T) {
 	if laws, _ := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "ab", Arms: &result.ArmsSpec{}}); laws != nil {
 		t.Error("a comparison of arms has laws")
 	}
-	// With a pace, that is what throughput shows.
-	l = newLawSteps()
-	for _, level := range []float64{5, 10, 20, 30, 40, 50, 60} {
-		l.step(level, level == 5, func(c *result.Step) { c.Pace = "105/s" })
-	}
-	_, by = l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
-	for _, name := range []string{"throughput", "time per object"} {
-		if !strings.Contains(by[name].Refused, "the pace of 105 requests/s") {
-			t.Errorf("%s at a pace: %q", name, by[name].Refused)
-		}
-	}
-	if x := by["Ready p99"]; x.Line == nil {
-		t.Errorf("latency does not hang on the pace: %s", x.Refused)
-	}
 }
 
-// TestLawsOfArrivals: on an axis of arrivals throughput stands against what
-// was offered, and nothing is in place to be told of.
+// TestLawsOfArrivals: on an axis of arrivals only CPU has a cost per object, since
+// nothing stays in place.
 func TestLawsOfArrivals(t *testing.T) {
 	l := newLawSteps()
 	for _, level := range []float64{20, 40, 80, 120, 160, 200, 240} {
@@ -256,13 +196,6 @@ func TestLawsOfArrivals(t *testing.T) {
 		})
 	}
 	_, by := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
-	x := by["throughput"]
-	if x.X != "offered rate" || math.Abs(x.Points[0].X-20.2) > 1e-9 || x.USL == nil {
-		t.Fatalf("throughput against %s, %+v: %s", x.X, x.Points, x.Refused)
-	}
-	if _, ok := by["time per object"]; ok {
-		t.Error("there is no level to be reached")
-	}
 	if _, ok := by["etcd memory"]; ok {
 		t.Error("objects come and go")
 	}
@@ -274,61 +207,63 @@ func TestLawsOfArrivals(t *testing.T) {
 	about(t, "CPU of none", c.Line.Intercept.Value, 0.1, 0.01)
 }
 
-// What steps show that the load did not make is no law; their figures stay.
+// What steps show that the load did not cause is not a law; their figures stay.
 func TestLawsNeedATestThatHolds(t *testing.T) {
 	levels := []float64{10, 20, 30, 40, 50, 60, 70, 80}
 	for _, tt := range []struct {
 		why    string
 		change func(i int, c *result.Step)
-		want   string // in what p50 is refused with
+		want   string // part of why the CPU has no law
 	}{
-		{"it rises", func(i int, c *result.Step) { *c.Latency["Ready"].P50 = 1 + 0.1*float64(i) }, ""},
+		{"it rises", nil, ""},
 		{"it rises but for one step that is far off, and the ranks do not care how far",
 			func(i int, c *result.Step) {
-				*c.Latency["Ready"].P50 = 1 + 0.1*float64(i)
 				if i == 7 {
-					*c.Latency["Ready"].P50 = 10
+					c.Resources["etcd"] = result.Usage{CPUSeconds: 900}
 				}
 			}, ""},
 		{"one step alone is off", func(i int, c *result.Step) {
-			*c.Latency["Ready"].P50 = []float64{1.01, 0.99, 1.02, 0.98, 1.03, 0.97, 1, 10}[i]
+			c.Resources["etcd"] = result.Usage{CPUSeconds: []float64{1.01, 0.99, 1.02, 0.98, 1.03, 0.97, 1, 10}[i] * c.Seconds}
 		}, "no trend is shown (by ranks, p = "},
-		{"all stood still in it: the step is not used", func(i int, c *result.Step) {
-			*c.Latency["Ready"].P50 = 1 + 0.1*float64(i)
+		{"all writes stood still: the step is not used", func(i int, c *result.Step) {
 			if i >= 5 {
 				c.Breaches = []result.Breach{{Kind: result.BreachStandstill}}
 			}
-		}, "there are 5 levels"},
+		}, "there are 5 different rates"},
 		{"others used a third of the machine", func(i int, c *result.Step) {
-			*c.Latency["Ready"].P50 = 1 + 0.1*float64(i)
 			if i >= 5 {
 				c.Bottleneck = &result.Bottleneck{CPUs: 2, CPUBy: []result.CPUShare{{Source: "etcd", Percent: 20}, {Source: result.Others, Percent: 34}}}
 			}
-		}, "there are 5 levels"},
+		}, "there are 5 different rates"},
 		{"the processors were busy", func(i int, c *result.Step) {
-			*c.Latency["Ready"].P50 = 1 + 0.1*float64(i)
 			if i >= 5 {
 				c.Bottleneck = &result.Bottleneck{CPUs: 2, CPUBusy: new(70.0), CPUPeak: 99.2}
 			}
-		}, "there are 5 levels"},
+		}, "there are 5 different rates"},
 	} {
 		l := newLawSteps()
-		for i, level := range levels {
-			l.step(level, true, func(c *result.Step) { tt.change(i, c) })
+		for _, level := range levels {
+			l.step(level, true, func(c *result.Step) {
+				if tt.change != nil {
+					tt.change(c.ID-1, c)
+				}
+			})
 		}
 		_, by := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
-		x := by["Ready p50"]
-		if (x.Line != nil || x.Knee != nil) != (tt.want == "") || !strings.Contains(x.Refused, tt.want) || len(x.Points) < 5 {
+		x := by["etcd CPU"]
+		if (x.Line != nil) != (tt.want == "") || !strings.Contains(x.Refused, tt.want) || len(x.Points) < 5 {
 			t.Errorf("%s: refused %q, %+v", tt.why, x.Refused, x)
 		}
 	}
 	// What hangs on the order of the steps and not on the level.
 	l := newLawSteps()
 	for i, level := range []float64{10, 20, 40, 30, 60, 50, 80, 70, 50, 90} {
-		l.step(level, true, func(c *result.Step) { *c.Latency["Ready"].P50 = 1 + 0.1*float64(i) + 0.01*l.rng.NormFloat64() })
+		l.step(level, true, func(c *result.Step) {
+			c.Resources["etcd"] = result.Usage{CPUSeconds: (1 + 0.1*float64(i) + 0.01*l.rng.NormFloat64()) * c.Seconds}
+		})
 	}
 	_, by := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
-	if x := by["Ready p50"]; x.Line != nil || !strings.Contains(x.Refused, "the order of the steps") {
+	if x := by["etcd CPU"]; x.Line != nil || !strings.Contains(x.Refused, "the order of the steps") {
 		t.Errorf("what drifts with time: refused %q, %+v", x.Refused, x.Line)
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
-// Line is the linear law y = a + b x, with Student's intervals (least squares): of a quantity that each object adds its part to, such as memory.
+// Line is the linear law y = a + b x, with Student's intervals (least squares): of
+// a quantity that each object adds its part to, such as memory.
 type Line struct {
 	Basis
 	Intercept, Slope Estimate
-	// SD is the standard deviation of what the measurements lie beside the line:
-	// where errors are relative as a share of it.
+	// SD is the standard deviation of the measurements about the line.
 	SD float64
 	// Bend is how far the line misses a curve of second degree, as a share of
 	// what the line rises or falls over the measured levels, and BendP the
@@ -21,14 +22,7 @@ type Line struct {
 	Bend, BendP float64
 	// Wrong says that a line is the wrong law: the measurements bend, and so
 	// far that it matters. "" says that nothing speaks against a line.
-	Wrong    string
-	Warnings []string
-
-	t     float64 // Student's quantile of the intervals
-	bendT float64 // the bend in its own standard errors
-	// What the intervals need: the weighted mean of the levels, the sum of the
-	// weights, and the weighted sum of squares about that mean.
-	meanX, mean, sxx float64
+	Wrong string
 }
 
 // What a bend must be before a line is called the wrong law: shown beyond
@@ -41,102 +35,56 @@ const (
 )
 
 // FitLine fits a line to measurements y at x. Values of x may repeat. It
-// refuses fewer than LawLevels different ones. Where errors are relative a
-// measurement counts the less the higher the line is there; figures that are
-// not positive have no relative errors.
-func FitLine(x, y []float64, noise Noise, confidence float64) (Line, error) {
-	a, err := basisOf(x, y, math.Inf(-1))
+// refuses fewer than LawLevels different ones.
+func FitLine(x, y []float64, confidence float64) (Line, error) {
+	a, err := basisOf(x, y)
 	if err != nil {
 		return Line{}, err
 	}
 	l := Line{Basis: a}
-	weight := slices.Repeat([]float64{1}, a.N)
-	if noise == Relative && slices.Min(y) > 0 {
-		for i, v := range positiveLine(x, y) {
-			weight[i] = 1 / v
-		}
-	}
-	all, meanY := floats.Dot(weight, weight), 0.0
-	for i, w := range weight {
-		l.meanX += w * w * x[i] / all
-		meanY += w * w * y[i] / all
-	}
+	n := float64(a.N)
+	meanX, meanY := stat.Mean(x, nil), stat.Mean(y, nil)
 	centred := make([]float64, a.N)
 	for i := range x {
-		centred[i] = weight[i] * (x[i] - l.meanX)
+		centred[i] = x[i] - meanX
 	}
-	weighted := times(y, weight)
-	coefs, left, ok := leastSquares([][]float64{weight, centred}, weighted)
+	ones := slices.Repeat([]float64{1}, a.N)
+	coefs, left, ok := leastSquares([][]float64{ones, centred}, y)
 	if !ok {
 		return Line{}, fmt.Errorf("levels from %.10g to %.10g are too close for a line", a.Lowest, a.Highest)
 	}
-	l.mean, l.sxx = all, floats.Dot(centred, centred)
-	l.SD = math.Sqrt(floats.Dot(left, left) / float64(a.N-2))
-	l.t = studentQuantile(1-(1-confidence)/2, float64(a.N-2))
-	l.Slope = l.around(coefs[1], 1/l.sxx)
-	l.Intercept = l.around(coefs[0]-coefs[1]*l.meanX, 1/l.mean+l.meanX*l.meanX/l.sxx)
-	l.bend(x, weight, weighted, left, meanY)
+	sxx := floats.Dot(centred, centred)
+	l.SD = math.Sqrt(floats.Dot(left, left) / (n - 2))
+	t := studentQuantile(1-(1-confidence)/2, n-2)
+	// around is an estimate whose variance is a multiple of that of a measurement.
+	around := func(value, times float64) Estimate {
+		half := t * l.SD * math.Sqrt(times)
+		return Estimate{value, value - half, value + half}
+	}
+	l.Slope = around(coefs[1], 1/sxx)
+	l.Intercept = around(coefs[0]-coefs[1]*meanX, 1/n+meanX*meanX/sxx)
+	l.bend(ones, centred, y, left, meanY)
 	return l, nil
-}
-
-// positiveLine is the height, at each measurement, of the line whose
-// logarithms come closest to those of positive figures. It is made of its
-// heights at both ends, so that it stays above 0; where it cannot, it is the
-// figures themselves.
-func positiveLine(x, y []float64) []float64 {
-	low, high := make([]float64, len(x)), make([]float64, len(x))
-	first, last := slices.Min(x), slices.Max(x)
-	for i, v := range x {
-		high[i] = (v - first) / (last - first)
-		low[i] = 1 - high[i]
-	}
-	if ends, sum := positiveFit(y).best([][]float64{low, high}, nil, 0); !math.IsInf(sum, 1) {
-		return mix(low, ends[0], high, ends[1])
-	}
-	return slices.Clone(y)
-}
-
-// around is an estimate whose variance is a multiple of that of a measurement.
-func (l Line) around(value, times float64) Estimate {
-	half := l.t * l.SD * math.Sqrt(times)
-	return Estimate{value, value - half, value + half}
-}
-
-// At is the line at a level, with its interval: that of the line, and not of a
-// further measurement. Past Reach it is a *TooFarError.
-func (l Line) At(level float64) (Estimate, error) {
-	if err := l.reaches(level); err != nil {
-		return Estimate{}, err
-	}
-	d := level - l.meanX
-	return l.around(l.Intercept.Value+l.Slope.Value*level, 1/l.mean+d*d/l.sxx), nil
 }
 
 // bend asks whether a curve of second degree fits better: the t-test of its
 // last coefficient, which is exact where the errors are normal.
-func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
+func (l *Line) bend(ones, centred, y, left []float64, meanY float64) {
 	l.BendP = 1
-	// What rounding leaves of a perfect line is no bend.
-	if floats.Dot(left, left) <= 1e-24*floats.Dot(weighted, weighted) {
+	// What rounding leaves of a perfect line is not a bend.
+	if floats.Dot(left, left) <= 1e-24*floats.Dot(y, y) {
 		return
 	}
-	centred, square := make([]float64, len(x)), make([]float64, len(x))
-	for i, v := range x {
-		centred[i] = weight[i] * (v - l.meanX)
-		square[i] = centred[i] * (v - l.meanX)
-	}
-	coefs, rest, ok := leastSquares([][]float64{weight, centred, square}, weighted)
+	square := floats.MulTo(make([]float64, len(y)), centred, centred)
+	coefs, rest, ok := leastSquares([][]float64{ones, centred, square}, y)
 	df := float64(l.N - 3)
 	if !ok || df < 1 {
 		return
 	}
 	// The square less what a line tells of it, which is what the line misses.
-	_, alone, ok := leastSquares([][]float64{weight, centred}, square)
+	_, alone, ok := leastSquares([][]float64{ones, centred}, square)
 	if !ok {
 		return
-	}
-	for i := range alone {
-		alone[i] /= weight[i]
 	}
 	far := 0.0
 	for _, v := range alone {
@@ -152,8 +100,7 @@ func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
 	if gained <= 0 {
 		return
 	}
-	l.bendT = math.Sqrt(gained / (floats.Dot(rest, rest) / df))
-	l.BendP = 2 * studentCDF(-l.bendT, df)
+	l.BendP = 2 * studentCDF(-math.Sqrt(gained/(floats.Dot(rest, rest)/df)), df)
 	if l.BendP < bendAlpha && l.Bend > bendMatters && far > bendOfMean*math.Abs(meanY) {
 		way := "more and more slowly"
 		if (coefs[2] > 0) == (l.Slope.Value > 0) {

@@ -251,6 +251,9 @@ func (c *counts) distance(in []bool) float64 {
 	return most
 }
 
+// rankWays is how many lots RankP draws.
+const rankWays = 999
+
 // RankP is how often the ranks of y would go with those of x, up or down, at
 // least as closely by chance: the p-value of Kendall's tau by drawing lots, which
 // takes figures as they are, and one that is far off as no more than one. The
@@ -271,11 +274,11 @@ func RankP(x, y []float64, seed uint64) float64 {
 		return max(n, -n)
 	}
 	seen, as := together(), 1
-	for range kneeWays {
+	for range rankWays {
 		rng.Shuffle(len(lots), func(i, j int) { lots[i], lots[j] = lots[j], lots[i] })
 		if together() >= seen {
 			as++
 		}
 	}
-	return float64(as) / (kneeWays + 1)
+	return float64(as) / (rankWays + 1)
 }

@@ -44,7 +44,7 @@ func TestAPlaneAlongOneThingIsALine(t *testing.T) {
 	other := []float64{1, -1, -1, 1, 1, -1, -1, 1} // has nothing to do with it
 	y := []float64{1, 3.1, 4.9, 7, 9.2, 10.9, 13, 15}
 	b1, _, err := FitPlane(x, other, y, 0.95)
-	line, err2 := FitLine(x, y, Absolute, 0.95)
+	line, err2 := FitLine(x, y, 0.95)
 	if err != nil || err2 != nil || math.Abs(b1.Value-line.Slope.Value) > 1e-9 {
 		t.Errorf("%v, %v; a line has %v, %v", b1, err, line.Slope, err2)
 	}

@@ -91,7 +91,7 @@ func drift(means []float64, each float64) (stats.Estimate, bool) {
 	for i := range x {
 		x[i] = float64(i) * each
 	}
-	l, err := stats.FitLine(x, means, stats.Absolute, driftConfidence)
+	l, err := stats.FitLine(x, means, driftConfidence)
 	if err != nil {
 		return stats.Estimate{}, false
 	}

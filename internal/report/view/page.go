@@ -86,7 +86,7 @@ func Words() map[string]any {
 		"cellLink": cellLink, "levelHead": levelHead, "levelRow": levelRow, "one": onePoint, "compared": comparedBy, "pairs": pairsOf,
 		"curveTitle": curveTitle, "capacity": capacityTable, "capacitySays": capacitySays, "margin": percentOf, "confidence": func(alpha float64) string { return percentOf(1 - alpha) },
 		"blocks": runTable, "groups": groupsOf, "series": seriesOf,
-		"cells": cellsOf, "operandFacts": operandFacts, "fidelity": fidelityOf, "lawTitle": lawTitle, "lawSays": lawSays,
+		"cells": cellsOf, "operandFacts": operandFacts, "fidelity": fidelityOf, "lawSays": lawSays,
 		"nodeSource": func() string { return usage.SourceNode }, "strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,

@@ -209,64 +209,6 @@ func TestSteadyRates(t *testing.T) {
 	}
 }
 
-// Curves that are smooth have no knee, nor has what drifts with time.
-func TestSmoothCurvesHaveNoKnee(t *testing.T) {
-	n := trials(400)
-	levels := func(to float64, of int) []float64 {
-		x := make([]float64, of)
-		for i := range x {
-			x[i] = to * float64(i+1) / float64(of)
-		}
-		return x
-	}
-	for _, c := range []struct {
-		why   string
-		curve func(x float64) float64
-	}{
-		{"a queue, swept to 80 % of its capacity", func(x float64) float64 { return 1 + 0.5*0.8*x/(1-0.8*x) }},
-		{"a queue, swept to 95 %", func(x float64) float64 { return 1 + 0.5*0.95*x/(1-0.95*x) }},
-		{"a throughput that saturates", func(x float64) float64 { return x / (1 + 3*x) }},
-		{"the square", func(x float64) float64 { return 1 + x*x }},
-		{"the root", math.Sqrt},
-		{"a line", func(x float64) float64 { return 1 + x }},
-	} {
-		rng := rand.New(rand.NewPCG(28, 1))
-		named := 0
-		for range n {
-			x := levels(1, 10)
-			y := make([]float64, len(x))
-			for i := range x {
-				y[i] = c.curve(x[i]) * math.Exp(0.02*rng.NormFloat64())
-			}
-			if k, err := stats.FindKnee(x, y, stats.Relative, 0.95, 1); err == nil && k.P <= 0.05 && !k.Gradual && k.Bounded() {
-				named++
-			}
-		}
-		if named > few(n, 0.05) {
-			t.Errorf("%s: a knee is named in %d of %d", c.why, named, n)
-		}
-		add("knees of a smooth curve (sim)", fmt.Sprintf("%s, 10 levels, noise 2 %%", c.why), "at most 5 %", "%.1f %% of %d", 100*float64(named)/float64(n), n)
-	}
-	rng := rand.New(rand.NewPCG(28, 2))
-	named := 0
-	for range n {
-		x := levels(1, 12)
-		rng.Shuffle(len(x), func(i, j int) { x[i], x[j] = x[j], x[i] })
-		y, order, drift := make([]float64, len(x)), make([]float64, len(x)), 0.0
-		for i := range x {
-			drift += 0.03 * rng.NormFloat64()
-			order[i], y[i] = float64(i), math.Exp(drift+0.01*rng.NormFloat64())
-		}
-		if k, err := stats.FindKnee(x, y, stats.Relative, 0.95, 1); err == nil && k.P <= 0.05 && !k.Gradual && k.Bounded() && stats.BesideOrder(x, y, order, k.At.Value, 0.95) {
-			named++
-		}
-	}
-	if named > few(n, 0.05) {
-		t.Errorf("flat data that drift: a knee is named in %d of %d", named, n)
-	}
-	add("knees of flat data that drift (sim)", "12 levels in a random order, a random walk of 3 % a step", "at most 5 %", "%.1f %% of %d", 100*float64(named)/float64(n), n)
-}
-
 // A comparison that goes on until it is decided leaves the truth out of its interval
 // at any look as seldom as it says, and decides soon.
 func TestUntilDecided(t *testing.T) {
