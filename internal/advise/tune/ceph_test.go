@@ -40,9 +40,9 @@ func TestCephPlacementGroups(t *testing.T) {
 		grade          answer.Grade
 		floored, pools bool
 	}{
-		{"rounding down by 29 %: the calculator takes the next power of two", ceph.Ceph{OSDs: count(141), Replicas: count(3), Fill: param.Given(0.613, "flag")}, 2048, 4096, answer.OK, false, false},
+		{"rounding down by 29 %: the calculator takes the next power of two", ceph.Ceph{OSDs: count(141), Replicas: count(3), Fill: param.Given[param.Share](0.613, "flag")}, 2048, 4096, answer.OK, false, false},
 		{"64 is 24.7 % below 85: both take it", ceph.Ceph{OSDs: count(3), Replicas: count(3)}, 64, 0, answer.OK, false, false},
-		{"one OSD, one copy", ceph.Ceph{OSDs: count(1), Replicas: count(1), Target: count(1), Fill: param.Given(0.01, "flag")}, 1, 0, answer.OK, false, false},
+		{"one OSD, one copy", ceph.Ceph{OSDs: count(1), Replicas: count(1), Target: count(1), Fill: param.Given[param.Share](0.01, "flag")}, 1, 0, answer.OK, false, false},
 		{"a target beyond what monitors allow", ceph.Ceph{OSDs: count(100), Replicas: count(3), Target: count(400)}, 8192, 16384, answer.Change, false, false},
 	} {
 		a, err := ceph.Tune(tt.p)

@@ -112,7 +112,7 @@ func TestKubeletReadsItsConfiguration(t *testing.T) {
 func TestKubeletReserves(t *testing.T) {
 	// A line through two readings, with headroom; all of it in systemReserved
 	// on OpenShift.
-	a, err := cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(500), Headroom: param.Given(0.0, "flag"), Costs: []cluster.ComponentCost{
+	a, err := cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(500), Headroom: param.Given[param.Share](0, "flag"), Costs: []cluster.ComponentCost{
 		{Name: "kubelet", Pods: 100, Cores: 0.4, Memory: 300 << 20, From: "x"}, {Name: "kubelet", Pods: 250, Cores: 0.7, Memory: 450 << 20, From: "x"}, {Name: "crio", Pods: 250, Cores: 0.5, Memory: 100 << 20, From: "x"},
 	}})
 	answered(t, a, err)
@@ -176,7 +176,7 @@ func TestKubeletFromACluster(t *testing.T) {
 		{Name: "master", MaxPods: 50, Cores: 4, Memory: 16 << 30},
 	}}
 	p := cluster.Kubelet{MaxPods: count(200), Cluster: facts}
-	param.Of(&p)
+	p.Cases()
 	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || facts.LeastMaxPods().Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != param.Kubernetes {
 		t.Errorf("%+v", p)
 	}

@@ -20,31 +20,31 @@ import (
 
 // Plan are the parameters of a whole cluster that is to be.
 type Plan struct {
-	Platform    param.In[string]  `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
-	Nodes       param.In[int64]   `flag:"nodes" help:"nodes that take pods" range:"1..100000" needed:"--nodes 26"`
-	OtherNodes  param.In[int64]   `flag:"other-nodes" help:"nodes of the control plane and infrastructure" range:"0..10000" default:"3" why:"a control plane of three"`
-	PodsPerNode param.In[int64]   `flag:"pods-per-node" help:"all pods of each node" range:"1..100000"` // in place of Pods
-	Pods        param.In[int64]   `flag:"pods" help:"users' pods over all nodes" range:"0..100000000"`
-	VMs         param.In[int64]   `flag:"vms" help:"virtual machines" range:"0..10000000"`
-	Classes     []virt.VMClass    `flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"`
-	MaxPods     param.In[int64]   `flag:"max-pods" help:"maxPods of the nodes (default the next that was tested)" range:"1..100000"`
-	Growth      param.In[float64] `flag:"growth" takes:"share" help:"headroom for more nodes, such as 50%" default:"0%" why:"no headroom asked for"`
+	Platform    param.In[string]      `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Nodes       param.In[int64]       `yaml:"nodes" flag:"nodes" help:"nodes that take pods" range:"1..100000" needed:"--nodes 26"`
+	OtherNodes  param.In[int64]       `yaml:"otherNodes" flag:"other-nodes" help:"nodes of the control plane and infrastructure" range:"0..10000" default:"3" why:"a control plane of three"`
+	PodsPerNode param.In[int64]       `yaml:"podsPerNode" flag:"pods-per-node" help:"all pods of each node" range:"1..100000"` // in place of Pods
+	Pods        param.In[int64]       `yaml:"pods" flag:"pods" help:"users' pods over all nodes" range:"0..100000000"`
+	VMs         param.In[int64]       `yaml:"vms" flag:"vms" help:"virtual machines" range:"0..10000000"`
+	Classes     []virt.VMClass        `yaml:"class" flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"`
+	MaxPods     param.In[int64]       `yaml:"maxPods" flag:"max-pods" help:"maxPods of the nodes (default the next that was tested)" range:"1..100000"`
+	Growth      param.In[param.Share] `yaml:"growth" flag:"growth" help:"headroom for more nodes, such as 50%" default:"0%" why:"no headroom asked for"`
 	// Two pods and one service are an iteration of node-density-heavy (D4).
-	PodsPerIteration     param.In[int64]         `flag:"pods-per-iteration" help:"pods of an iteration of the load" range:"1..10000" default:"2" why:"an application and its database (D4)"`
-	ServicesPerIteration param.In[int64]         `flag:"services-per-iteration" help:"services of an iteration of the load" range:"0..10000" default:"1" why:"of the database (D16)"`
-	OSDs                 param.In[int64]         `flag:"osds" help:"OSDs of a Ceph cluster"`
-	Replicas             param.In[int64]         `flag:"replicas" help:"copies in Ceph (default 3)"`
-	CephPool             param.In[string]        `flag:"pool-name" takes:"name" help:"Ceph's pool of the machines"`
-	RTT                  param.In[time.Duration] `flag:"rtt" help:"round trip between the hosts" range:"1ns..1m"`
-	Link                 param.In[param.Rate]    `flag:"link" help:"speed of the nodes' link"`
-	MTU                  param.In[int64]         `flag:"mtu" help:"MTU of the nodes' link (default 1500)"`
-	Cores                param.In[float64]       `flag:"cores" help:"CPU of a node"`
-	Memory               param.In[param.Bytes]   `flag:"memory" help:"memory of a node"`
-	MaxUnavailable       param.In[int64]         `flag:"max-unavailable" help:"nodes that reboot at a time (default 1, with 100 nodes and more 10)"`
-	MachineCIDRs         []netip.Prefix          `flag:"machine-cidr" help:"range of the machines"`
-	Avoid                []netip.Prefix          `flag:"avoid" help:"range that is in use elsewhere"`
-	Costs                []cluster.ComponentCost `flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
-	KubeVirt             param.In[string]        `flag:"kubevirt" takes:"version" help:"KubeVirt's version (default 1.4)"`
+	PodsPerIteration     param.In[int64]          `yaml:"podsPerIteration" flag:"pods-per-iteration" help:"pods of an iteration of the load" range:"1..10000" default:"2" why:"an application and its database (D4)"`
+	ServicesPerIteration param.In[int64]          `yaml:"servicesPerIteration" flag:"services-per-iteration" help:"services of an iteration of the load" range:"0..10000" default:"1" why:"of the database (D16)"`
+	OSDs                 param.In[int64]          `yaml:"osds" flag:"osds" help:"OSDs of a Ceph cluster"`
+	Replicas             param.In[int64]          `yaml:"replicas" flag:"replicas" help:"copies in Ceph (default 3)"`
+	CephPool             param.In[string]         `yaml:"poolName" flag:"pool-name" takes:"name" help:"Ceph's pool of the machines"`
+	RTT                  param.In[time.Duration]  `yaml:"rtt" flag:"rtt" help:"round trip between the hosts" range:"1ns..1m"`
+	Link                 param.In[param.Rate]     `yaml:"link" flag:"link" help:"speed of the nodes' link"`
+	MTU                  param.In[int64]          `yaml:"mtu" flag:"mtu" help:"MTU of the nodes' link (default 1500)"`
+	Cores                param.In[float64]        `yaml:"cores" flag:"cores" help:"CPU of a node"`
+	Memory               param.In[param.Bytes]    `yaml:"memory" flag:"memory" help:"memory of a node"`
+	MaxUnavailable       param.In[int64]          `yaml:"maxUnavailable" flag:"max-unavailable" help:"nodes that reboot at a time (default 1, with 100 nodes and more 10)"`
+	MachineCIDRs         []param.In[netip.Prefix] `yaml:"machineCidr" flag:"machine-cidr" help:"range of the machines"`
+	Avoid                []param.In[netip.Prefix] `yaml:"avoid" flag:"avoid" help:"range that is in use elsewhere"`
+	Costs                []cluster.ComponentCost  `yaml:"measured" flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
+	KubeVirt             param.In[string]         `yaml:"kubevirt" flag:"kubevirt" takes:"version" help:"KubeVirt's version (default 1.4)"`
 }
 
 // The stages of a plan, in order.
@@ -76,8 +76,8 @@ func (b *planner) dir(stage int) string {
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
 }
 
-// Complete takes the load of the document beside machines: idle pods.
-func (p *Plan) Complete() map[string]bool {
+// Cases takes the load of the document beside machines: idle pods.
+func (p *Plan) Cases() map[string]bool {
 	if p.VMs.Ok() {
 		p.PodsPerIteration = p.PodsPerIteration.Or(1, "idle pods beside the machines, as in the document (V2)")
 		p.ServicesPerIteration = p.ServicesPerIteration.Or(0, "idle pods")

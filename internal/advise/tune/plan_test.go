@@ -3,7 +3,6 @@ package tune
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -141,7 +140,7 @@ func TestPlanForDensity(t *testing.T) {
 	// elsewhere, and where it is too small.
 	wantResult(t, a, "clusterCIDR", "10.128.0.0/14")
 	for want, p := range map[string]Plan{
-		"10.0.0.0/15":   {Nodes: count(26), Avoid: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}},
+		"10.0.0.0/15":   {Nodes: count(26), Avoid: ranges("10.128.0.0/9")},
 		"10.128.0.0/13": {Nodes: count(62)},
 	} {
 		p.PodsPerNode = count(2500)
@@ -162,7 +161,7 @@ func TestPlanForDensity(t *testing.T) {
 }
 
 func TestPlanElsewhere(t *testing.T) {
-	a, err := TunePlan(Plan{Platform: param.Given(param.Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: param.Given(1.0, "flag"), MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	a, err := TunePlan(Plan{Platform: param.Given(param.Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: param.Given[param.Share](1, "flag"), MachineCIDRs: ranges("10.0.0.0/8")})
 	answered(t, a, err)
 	if cidr := a.Result("clusterCIDR").(string); strings.HasPrefix(cidr, "10.") {
 		t.Errorf("%s is in the machines' range", cidr)

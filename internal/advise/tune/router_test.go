@@ -54,7 +54,7 @@ func TestRouterOfTheDocument(t *testing.T) {
 		t.Errorf("%+v", shard)
 	}
 	// One's own measurement takes the table's place, and the link bounds it.
-	a, err = host.TuneRouter(host.Router{Rate: count(100_000), Measured: count(20_000), Use: param.Given(0.5, "flag")})
+	a, err = host.TuneRouter(host.Router{Rate: count(100_000), Measured: count(20_000), Use: param.Given[param.Share](0.5, "flag")})
 	answered(t, a, err)
 	wantResult(t, a, "routers", int64(10))
 	a, err = host.TuneRouter(host.Router{Rate: count(10_000), Page: param.Given(param.Bytes(1<<20), "flag")})

@@ -72,12 +72,12 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 		grade     answer.Grade
 	}{
 		{"more nodes than subnets", "nodes in", cluster.Subnet{ClusterCIDRs: ranges("10.128.0.0/20"), Nodes: count(100)}, answer.Cannot},
-		{"headroom counts", "nodes in", cluster.Subnet{Nodes: count(400), Growth: param.Given(0.5, "flag"), ClusterCIDRs: ranges("10.128.0.0/14")}, answer.Cannot},
+		{"headroom counts", "nodes in", cluster.Subnet{Nodes: count(400), Growth: param.Given[param.Share](0.5, "flag"), ClusterCIDRs: ranges("10.128.0.0/14")}, answer.Cannot},
 		{"without headroom they fit", "nodes in", cluster.Subnet{Nodes: count(400), ClusterCIDRs: ranges("10.128.0.0/14")}, answer.OK},
 		{"a /23 is too small for 500", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(500)}, answer.Cannot},
 		{"494 is the most", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(494)}, answer.OK},
 		{"495 is one too many", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(495)}, answer.Cannot},
-		{"pods and machines", "machine network 10.128.0.0/16 and cluster network", cluster.Subnet{MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/16")}}, answer.Cannot},
+		{"pods and machines", "machine network 10.128.0.0/16 and cluster network", cluster.Subnet{MachineCIDRs: ranges("10.128.0.0/16")}, answer.Cannot},
 		{"OVN's own range", "OVN-Kubernetes join subnet", cluster.Subnet{ClusterCIDRs: ranges("100.64.0.0/14")}, answer.Cannot},
 		{"services in the pods' range", "cluster network 10.0.0.0/8 and service network", cluster.Subnet{ClusterCIDRs: ranges("10.0.0.0/8"), ServiceCIDRs: ranges("10.96.0.0/16")}, answer.Cannot},
 		{"services do not fit", "services in", cluster.Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(300)}, answer.Cannot},
@@ -107,7 +107,7 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 		"a subnet larger than the range":   {ClusterCIDRs: ranges("10.128.0.0/24"), HostPrefix: count(23)},
 		"no nodes":                         {Nodes: count(0)},
 		"Kubernetes without any size":      {Platform: param.Given(param.Kubernetes, "flag")},
-		"no room beside what is in use":    {Nodes: count(60000), Avoid: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		"no room beside what is in use":    {Nodes: count(60000), Avoid: ranges("10.0.0.0/8")},
 		"a service range nobody has space": {Services: count(900_000_000)},
 	} {
 		if a, err := cluster.TuneSubnet(p); err == nil {
@@ -217,7 +217,7 @@ func TestSubnetFromACluster(t *testing.T) {
 	}
 	// What the user says counts more.
 	p := cluster.Subnet{HostPrefix: count(20), Nodes: count(7), Cluster: facts}
-	param.Of(&p)
+	p.Cases()
 	if p.HostPrefix.Value != 20 || p.Nodes.Value != 7 {
 		t.Errorf("%+v", p)
 	}

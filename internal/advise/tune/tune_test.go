@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -10,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/spf13/pflag"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
@@ -23,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -208,7 +210,7 @@ func TestParametersOfParts(t *testing.T) {
 		{"class", "rhel=1500,1,4Gi", ""},
 		{"class", "rhel=1,500,1,4Gi,14s", "is not a duration"}, // commas part the parts
 		{"class", "rhel=1500,500m,4Gi,14s", ""},
-		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], such as rhel=1500,1,4Gi,14s"},
+		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], for example --class rhel=1500,1,4Gi,14s"},
 		{"class", "=1500,1,4Gi", "is no name"},
 		{"class", "rhel=1500,1,4Gi,14s,5", "is not a duration"},
 		{"class", "rhel=many,1,4Gi", "is not a whole number"},
@@ -218,47 +220,44 @@ func TestParametersOfParts(t *testing.T) {
 		{"measured", "", "want NAME@PODS=CORES,MEMORY"},
 	} {
 		var p Plan
-		for _, param := range param.Of(&p) {
-			if param.Name() != tt.param {
-				continue
-			}
-			err := param.Set(tt.text)
-			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("--%s %q: %v, want %q", tt.param, tt.text, err, tt.err)
-			}
+		if err := given(&p, "--"+tt.param, tt.text); (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("--%s %q: %v, want %q", tt.param, tt.text, err, tt.err)
 		}
 	}
 	var c ceph.Ceph
-	var v virt.Virt
-	for _, param := range append(param.Of(&c), param.Of(&v)...) {
-		switch param.Name() {
-		case "pool":
-			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (ceph.CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (ceph.CephPool{Name: "b", Share: 0.2, Size: 6}) {
-				t.Errorf("%v %+v", err, c.Pools)
-			}
-		case "clone-measured":
-			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (virt.CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
-				t.Errorf("%v %+v", err, v.CloneReadings)
-			}
-		}
+	if err := given(&c, "--pool", "a=50%", "--pool", "b=0.2,6"); err != nil || !slices.Equal(c.Pools, []ceph.CephPool{{Name: "a", Share: 0.5}, {Name: "b", Share: 0.2, Size: 6}}) {
+		t.Errorf("%v %+v", err, c.Pools)
 	}
+	var v virt.Virt
+	if err := given(&v, "--clone-measured", "100=5m", "--clones", "1,000"); err != nil || v.CloneReadings[0] != (virt.CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) || v.Clones != param.Given[int64](1000, "flag --clones") {
+		t.Errorf("%v %+v %+v", err, v.CloneReadings, v.Clones)
+	}
+}
+
+// given reads flags into the parameters of a calculator.
+func given(params any, args ...string) error {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags := settings.AddFlags(set, params, func(settings.Field) bool { return true })
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return flags.Fill(params)
 }
 
 // What tags say of parameters can be read, and is what the calculators have.
 func TestDeclaredParameters(t *testing.T) {
 	said := map[string]string{}
 	for _, of := range []any{&Plan{}, &ceph.Ceph{}, &virt.Virt{}, &host.Host{}, &host.Network{}, &host.Router{}, &cluster.Subnet{}, &cluster.Kubelet{}} {
-		fields := reflect.TypeOf(of).Elem()
-		for _, p := range param.Of(of) {
-			field, _ := fields.FieldByNameFunc(func(name string) bool {
-				f, _ := fields.FieldByName(name)
-				return f.Tag.Get("flag") == p.Name()
-			})
-			said[fields.Name()+" "+p.Name()] = p.Help()
-			low, high, _ := strings.Cut(field.Tag.Get("range"), "..")
-			for _, text := range []string{field.Tag.Get("default"), low, high, field.Tag.Get("example")} {
-				if text != "" && p.Set(text) != nil {
-					t.Errorf("%s: --%s cannot be %s", fields.Name(), p.Name(), text)
+		name := reflect.TypeOf(of).Elem().Name()
+		for _, f := range settings.Fields(of) {
+			said[name+" "+f.Flag] = f.Tag.Get("help") + " (default " + f.Tag.Get("default") + ")"
+			low, high, _ := strings.Cut(f.Tag.Get("range"), "..")
+			for _, text := range []string{f.Tag.Get("default"), low, high, f.Tag.Get("example")} {
+				if text == "" {
+					continue
+				}
+				if err := given(of, "--"+f.Flag+"="+text); err != nil {
+					t.Errorf("%s: --%s cannot be %s: %v", name, f.Flag, text, err)
 				}
 			}
 		}

@@ -231,7 +231,7 @@ func TestCloneModel(t *testing.T) {
 func TestCloneBulks(t *testing.T) {
 	// Small bulks cost their overhead, large ones the penalty: the best is in
 	// between, and here the document's.
-	a, err := virt.Tune(virt.Virt{Clones: count(800), CloneLock: param.Given(time.Second, "flag"), CloneBulk: param.Given(10*time.Second, "flag"), ClonePenalty: param.Given(0.002, "flag"), Flatten: param.Given(time.Nanosecond, "flag")})
+	a, err := virt.Tune(virt.Virt{Clones: count(800), CloneLock: param.Given(time.Second, "flag"), CloneBulk: param.Given(10*time.Second, "flag"), ClonePenalty: param.Given[param.Share](0.002, "flag"), Flatten: param.Given(time.Nanosecond, "flag")})
 	answered(t, a, err)
 	bulk, best, all := a.Result("bulk").(int64), a.Result("cloneTime").(float64), a.Result("cloneTimeAtOnce").(float64)
 	if bulk != 100 || best >= all {

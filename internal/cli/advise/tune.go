@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -124,8 +125,12 @@ func tuneCommand(p *process.Process, cmd *cobra.Command, params any, calculate f
 	if cmd.Args == nil {
 		cmd.Args = process.NoArguments
 	}
+	given := settings.AddFlags(cmd.Flags(), params, func(settings.Field) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.check(); err != nil {
+			return err
+		}
+		if err := given.Fill(params); err != nil {
 			return err
 		}
 		a, err := calculate(cmd.Context())
@@ -133,11 +138,6 @@ func tuneCommand(p *process.Process, cmd *cobra.Command, params any, calculate f
 			return tuneUsage(err)
 		}
 		return out.show(p, a)
-	}
-	for _, param := range param.Of(params) {
-		if f := cmd.Flags().VarPF(param, param.Name(), "", param.Help()); param.Type() == "bool" {
-			f.NoOptDefVal = "true"
-		}
 	}
 	out.add(cmd)
 	return cmd

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -32,12 +33,15 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 			continue
 		}
 		help := f.Tag.Get("help")
+		if words := f.Tag.Get("words"); words != "" {
+			help += ": " + words
+		}
 		if word := f.Tag.Get("value"); word != "" {
 			help = strings.Replace(help, word, "`"+word+"`", 1)
 		}
 		one := &flag{Field: f, text: f.Tag.Get("default")}
 		added = append(added, one)
-		if to.Var(one, f.Flag, help); f.typ.Kind() == reflect.Bool {
+		if to.Var(one, f.Flag, help); one.Type() == "bool" {
 			to.Lookup(f.Flag).NoOptDefVal = "true"
 		}
 	}
@@ -51,7 +55,9 @@ func (f Flags) Names() bool {
 }
 
 // says reports whether something was given: "$UNSET" names nothing.
-func (f *flag) says() bool { return f.given && (f.text != "" || f.typ.Kind() == reflect.Map) }
+func (f *flag) says() bool {
+	return f.given && (f.text != "" || f.typ.Kind() == reflect.Map || f.repeats())
+}
 
 // Over is what a file says of a system, with the flags that were given: those that
 // name one leave nothing of the file's.
@@ -86,7 +92,7 @@ func (f *flag) raw() (strictyaml.Raw, error) {
 // Set implements pflag.Value: a flag is read as the same value in a file.
 func (f *flag) Set(text string) error {
 	f.text, f.given = text, true
-	if f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.String {
+	if f.repeats() {
 		f.items = append(f.items, strictyaml.Text(text))
 	} else if f.items = nil; f.typ.Kind() == reflect.Slice {
 		for word := range strings.SplitSeq(text, ",") {
@@ -100,8 +106,44 @@ func (f *flag) Set(text string) error {
 	if problems := strictyaml.Problems(err); len(problems) > 0 {
 		err = errors.New(problems[0].Message)
 	}
+	words := strings.Split(f.Tag.Get("words"), ", ")
+	if words[0] != "" && !slices.Contains(words, text) {
+		err = fmt.Errorf("want %s", f.Tag.Get("words"))
+		if near, ok := nearest.Word(text, words); ok {
+			err = fmt.Errorf("%w (did you mean %q?)", err, near)
+		}
+	}
 	if example := f.Tag.Get("example"); err != nil && example != "" {
 		return errors.New(err.Error() + ", for example --" + f.Flag + " " + example)
+	}
+	return err
+}
+
+// repeats reports whether each time that the flag is given adds to a list. Else a
+// list has commas.
+func (f *flag) repeats() bool {
+	return f.typ.Kind() == reflect.Slice && (f.typ.Elem().Kind() == reflect.String || reflect.PointerTo(f.typ.Elem()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()))
+}
+
+// Fill reads what was given into the struct that a pointer leads to, with where it is
+// from.
+func (f Flags) Fill(own any) error {
+	err := f.Over(strictyaml.Raw{}).Decode("", own, nil)
+	for _, one := range f {
+		if !one.says() {
+			continue
+		}
+		items := []reflect.Value{one.Of(own)}
+		if items[0].Kind() == reflect.Slice {
+			for i := range items[0].Len() {
+				items = append(items, items[0].Index(i))
+			}
+		}
+		for _, item := range items {
+			if _, from := sourced(item); from.IsValid() {
+				from.SetString("flag --" + one.Flag)
+			}
+		}
 	}
 	return err
 }
@@ -111,12 +153,15 @@ func (f *flag) String() string { return f.text }
 
 // Type implements pflag.Value: it stands in the help.
 func (f *flag) Type() string {
-	if named, ok := reflect.New(f.typ).Interface().(interface{ Type() string }); ok {
-		return named.Type()
+	if takes := f.Tag.Get("takes"); takes != "" {
+		return takes
 	}
 	t := f.typ
-	if t.Kind() == reflect.Pointer {
+	if t.Kind() == reflect.Pointer || f.repeats() {
 		t = t.Elem()
+	}
+	if named, ok := reflect.New(t).Interface().(interface{ Type() string }); ok {
+		return named.Type()
 	}
 	switch t.Kind() {
 	case reflect.Float64:

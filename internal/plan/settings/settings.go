@@ -1,7 +1,7 @@
-// Package settings answers one question: what can a user set of one target, by
-// which key of a plan and by which flag? A target declares that as a struct, and
-// one walk of it gives the flags with their help, reads what stands in a plan,
-// fills in the defaults, checks it and writes it down.
+// Package settings answers one question: what can a user set of a plan, a target or a
+// calculator, by which key and by which flag? Each declares that as a struct, and one
+// walk of it gives the flags with their help, reads what stands in a plan, fills in the
+// defaults, checks it and writes it down.
 //
 // A field has a key (the tag yaml). Further tags are:
 //
@@ -14,8 +14,15 @@
 //	range    its bounds, "0..64", or "0.." for no upper one
 //	example  a value, where the default is none
 //	beside   its flag goes with whichever system a file names
+//	takes    what its flag takes, in a word or a form, where its type does not tell
+//	words    what its flag can be
+//	needed   how it is given, where nothing works without it
+//	when     the case in which its default matters, one of those of Cases
+//	why      the reason for its default, where its value says where it is from
 //
-// The zero value of a field without a default stands for one that is not given.
+// The zero value of a field without a default stands for one that is not given,
+// unless it is a struct of a value and where that is From. A field without a key is
+// no setting.
 package settings
 
 import (
@@ -75,10 +82,10 @@ func Fields(of any) []Field {
 func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		if !field.IsExported() {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if key == "" {
 			continue
 		}
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		f := Field{in.Path + key, in.Flag + field.Tag.Get("flag"), field.Tag, field.Type, append(in.index[:len(in.index):len(in.index)], i)}
 		if inner, ok := group(field); ok {
 			f.Path += "."
@@ -93,14 +100,14 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 // group is the struct that a field holds settings in.
 func group(f reflect.StructField) (reflect.Type, bool) {
 	if f.Type.Kind() == reflect.Pointer {
-		return f.Type.Elem(), f.Type.Elem().Kind() == reflect.Struct && f.IsExported()
+		return f.Type.Elem(), f.Type.Elem().Kind() == reflect.Struct && f.Tag.Get("yaml") != ""
 	}
 	begins, tagged := f.Tag.Lookup("flag")
 	return f.Type, f.Type.Kind() == reflect.Struct && tagged && begins == ""
 }
 
-// of is the value of the field, invalid where what it stands in is not there.
-func (f Field) of(own any) reflect.Value {
+// Of is the value of the field, invalid where what it stands in is not there.
+func (f Field) Of(own any) reflect.Value {
 	v := reflect.ValueOf(own).Elem()
 	for _, i := range f.index {
 		if v.Kind() == reflect.Pointer {
@@ -136,19 +143,58 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	}
 	visit(reflect.ValueOf(into).Elem(), "", func(one any, path string) {
 		given := func(key string) bool { return written.Has(path + key) }
-		for _, f := range Fields(one) {
-			text, ok := f.Tag.Lookup("default")
-			if v := f.of(one); ok && v.IsValid() && v.IsZero() && !given(f.Path) {
-				if err := strictyaml.Word(text).Decode("", v.Addr().Interface(), nil); err != nil {
-					panic(fmt.Sprintf("settings: the default of %s: %v", f.Path, err))
-				}
-			}
-		}
+		fill(one, given)
 		if c, ok := one.(completer); ok {
 			c.Complete(given)
 		}
 	})
 	return nil
+}
+
+// Default fills in what is left open of a struct that a pointer leads to.
+func Default(own any) { fill(own, func(string) bool { return false }) }
+
+// fill fills in the defaults of a struct's fields, but of those that were given.
+func fill(one any, given func(key string) bool) {
+	var cases map[string]bool
+	if c, ok := one.(interface{ Cases() map[string]bool }); ok {
+		cases = c.Cases()
+	}
+	for _, f := range Fields(one) {
+		text, ok := f.Tag.Lookup("default")
+		when, some := f.Tag.Lookup("when")
+		v := f.Of(one)
+		if !ok || some && !cases[when] || !v.IsValid() || !isOpen(v) || given(f.Path) {
+			continue
+		}
+		f.read(text, v)
+		if _, from := sourced(v); from.IsValid() {
+			from.SetString("default: " + f.Tag.Get("why"))
+		}
+	}
+}
+
+// read reads a text of a tag.
+func (f Field) read(text string, into reflect.Value) {
+	if err := strictyaml.Word(text).Decode("", into.Addr().Interface(), nil); err != nil {
+		panic(fmt.Sprintf("settings: %s: %v", f.Path, err)) // a mistake that any test finds
+	}
+}
+
+// sourced is the value of a setting, and where it is from if it says that.
+func sourced(v reflect.Value) (value, from reflect.Value) {
+	if v.Kind() == reflect.Struct {
+		if from = v.FieldByName("From"); from.IsValid() {
+			return v.FieldByName("Value"), from
+		}
+	}
+	return v, reflect.Value{}
+}
+
+// isOpen reports whether nothing was said of a setting.
+func isOpen(v reflect.Value) bool {
+	value, from := sourced(v)
+	return from.IsValid() && from.IsZero() || !from.IsValid() && value.IsZero()
 }
 
 // ReadTexts reads texts by their keys, as flags have them, into a pointer to a struct,
@@ -167,7 +213,7 @@ func ReadTexts(texts map[string]string, into any) error {
 // Write writes settings down: what was given, and whatever is not zero.
 func Write(own any, given strictyaml.Raw) (written strictyaml.Raw) {
 	for _, f := range Fields(own) {
-		if v := f.of(own); v.IsValid() && (!v.IsZero() || given.Has(f.Path)) {
+		if v := f.Of(own); v.IsValid() && (!v.IsZero() || given.Has(f.Path)) {
 			written = written.With(f.Path, rawOf(v))
 		}
 	}
@@ -178,7 +224,7 @@ func Write(own any, given strictyaml.Raw) (written strictyaml.Raw) {
 // some keys.
 func Differing(own any, but ...string) (told []string) {
 	for _, f := range Fields(own) {
-		v := f.of(own)
+		v := f.Of(own)
 		if slices.Contains(but, f.Path) || !v.IsValid() || v.IsZero() {
 			continue
 		}
@@ -304,47 +350,58 @@ func Ranges(own any) []strictyaml.Problem {
 	return c.Problems
 }
 
-// ranges judges the fields of a struct itself by their bounds.
+// ranges judges the fields of a struct itself by their tags.
 func (c *Check) ranges(one any) {
 	for _, f := range Fields(one) {
-		bounds, ok := f.Tag.Lookup("range")
-		if !ok || len(f.index) > 1 {
+		if len(f.index) > 1 {
 			continue
 		}
-		v, x := f.of(one), 0.0
-		if v.CanFloat() {
-			x = v.Float()
-		} else {
-			x = float64(v.Int())
+		v := f.Of(one)
+		value, from := sourced(v)
+		if judged, ok := v.Addr().Interface().(interface{ Judge(reflect.StructTag) error }); ok {
+			if err := judged.Judge(f.Tag); err != nil {
+				c.Problem(f.Path, "", "%v", err)
+			}
 		}
-		low, high, want := bounded(bounds)
-		if x == 0 && f.Tag.Get("default") == "" || x >= low && x <= high && !math.IsInf(x, 0) {
+		example, needed := f.Tag.Lookup("needed")
+		bounds, ranged := f.Tag.Lookup("range")
+		switch open := isOpen(v); {
+		case open && needed:
+			c.Problem(f.Path, "for example "+example, "is needed: %s", f.Tag.Get("help"))
+			continue
+		case !ranged || open && (from.IsValid() || f.Tag.Get("default") == ""):
 			continue
 		}
-		hint := ""
+		low, high, _ := strings.Cut(bounds, "..")
+		if x := number(value); x >= f.bound(low) && (high == "" || x <= f.bound(high)) && !math.IsInf(x, 0) {
+			continue
+		}
+		want, hint, is := low+" to "+high, "", "out of range"
+		if high == "" {
+			want = "at least " + low
+		}
 		if example := f.example(); example != "" {
 			hint = "for example " + c.Set(f.Path, example)
 		}
-		is := "out of range"
 		if unit := f.Tag.Get("unit"); unit != "" {
 			is = "not a " + unit
 		}
-		c.Problem(f.Path, hint, "%v is %s: want %s", v.Interface(), is, want)
+		c.Problem(f.Path, hint, "%v is %s: want %s", value.Interface(), is, want)
 	}
 }
 
-// bounded reads the bounds of a range, and tells them in words.
-func bounded(text string) (low, high float64, want string) {
-	first, last, _ := strings.Cut(text, "..")
-	low, err := strconv.ParseFloat(first, 64)
-	if high = math.Inf(1); last != "" && err == nil {
-		high, err = strconv.ParseFloat(last, 64)
+// bound is a bound of the field's range.
+func (f Field) bound(text string) float64 {
+	v := reflect.New(f.typ).Elem()
+	f.read(text, v)
+	value, _ := sourced(v)
+	return number(value)
+}
+
+// number is a value as its bounds are compared.
+func number(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
 	}
-	switch {
-	case err != nil:
-		panic("settings: no range: " + text)
-	case last == "":
-		return low, high, "at least " + first
-	}
-	return low, high, first + " to " + last
+	return v.Float()
 }

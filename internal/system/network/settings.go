@@ -92,7 +92,7 @@ func settingsOf(p workload.Params) (settings, error) {
 		if err != nil || !(share > 0 && share < 1) {
 			return s, system.ParamMistake("loss", "for example 2%", "%q is no share of packets between 0 and 1", text)
 		}
-		s.loss = share
+		s.loss = float64(share)
 	}
 	if text := p.Get("linkRate"); text != "" {
 		rate, err := param.ParseRate(text)

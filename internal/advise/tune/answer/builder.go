@@ -1,11 +1,14 @@
 package answer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 // Builder puts an answer together.
@@ -22,7 +25,7 @@ func NewBuilder(tool string) *Builder {
 
 // Put puts a parameter, an In, on record.
 func (b *Builder) Put(name string, in param.Said, unit string) {
-	value, from := in.Recorded()
+	value, _, from := in.Recorded()
 	b.input(name, value, unit, from)
 }
 
@@ -96,9 +99,9 @@ func (b *Builder) Cite(ids ...string) {
 // to has, and begins its answer with them. problems are what is wrong besides.
 func Begin(tool string, params any, problems ...func() error) (*Builder, error) {
 	var errs []error
-	list := param.Of(params)
-	for _, p := range list {
-		errs = append(errs, p.Settle())
+	settings.Default(params)
+	for _, p := range settings.Validate(params, "", nil) {
+		errs = append(errs, param.Bad(strings.TrimPrefix(settings.FlagOf(params, p.Path), "--"), p.Hint, "%s", p.Message))
 	}
 	for _, check := range problems {
 		errs = append(errs, check())
@@ -107,8 +110,11 @@ func Begin(tool string, params any, problems ...func() error) (*Builder, error) 
 		return nil, err
 	}
 	b := NewBuilder(tool)
-	for _, p := range list {
-		b.input(p.InputOf())
+	for _, f := range settings.Fields(params) {
+		if said, ok := f.Of(params).Interface().(param.Said); ok {
+			value, unit, from := said.Recorded()
+			b.input(f.Path, value, cmp.Or(f.Tag.Get("in"), unit), from)
+		}
 	}
 	return b, nil
 }

@@ -15,22 +15,30 @@ import (
 
 // Ceph are the parameters of a Ceph cluster.
 type Ceph struct {
-	OSDs     param.In[int64]   `flag:"osds" help:"number of OSDs" range:"1..1000000" needed:"--osds 141"`
-	Replicas param.In[int64]   `flag:"replicas" help:"copies of each object, or k+m of an erasure-coded pool" range:"1..100" default:"3" why:"Ceph's own pool size"`
-	Target   param.In[int64]   `flag:"target" help:"placement groups wanted on each OSD" range:"1..10000" default:"100" why:"V12, and Ceph's mon_target_pg_per_osd" unit:"placement groups/OSD"`
-	Fill     param.In[float64] `flag:"fill" takes:"share" help:"largest share of the cluster that is used" range:"0.01..1" default:"85%" why:"V12: the share at which Ceph warns that an OSD is nearly full"`
+	OSDs     param.In[int64]       `yaml:"osds" flag:"osds" help:"number of OSDs" range:"1..1000000" needed:"--osds 141"`
+	Replicas param.In[int64]       `yaml:"replicas" flag:"replicas" help:"copies of each object, or k+m of an erasure-coded pool" range:"1..100" default:"3" why:"Ceph's own pool size"`
+	Target   param.In[int64]       `yaml:"target" flag:"target" help:"placement groups wanted on each OSD" range:"1..10000" default:"100" why:"V12, and Ceph's mon_target_pg_per_osd" in:"placement groups/OSD"`
+	Fill     param.In[param.Share] `yaml:"fill" flag:"fill" help:"largest share of the cluster that is used" range:"0.01..1" default:"85%" why:"V12: the share at which Ceph warns that an OSD is nearly full"`
 	// Pool names the only pool of the document's formula, where Pools is empty.
-	Pool         param.In[string] `flag:"pool-name" takes:"name" help:"name of the only pool" default:"POOL" why:"a placeholder"`
-	Pools        []CephPool       `flag:"pool" takes:"name=share[,copies]" help:"one of several pools with its share of the data" example:"vms=80%"`
-	Clones       param.In[int64]  `flag:"clones" help:"clones of one image" range:"0..10000000"`
-	StorageClass param.In[string] `flag:"storage-class" takes:"name" help:"storage class of the clones" default:"ocs-external-storagecluster-ceph-rbd" why:"the document's" when:"clones" object:"true"`
+	Pool         param.In[string] `yaml:"poolName" flag:"pool-name" takes:"name" help:"name of the only pool" default:"POOL" why:"a placeholder"`
+	Pools        []CephPool       `yaml:"pool" flag:"pool" takes:"name=share[,copies]" help:"one of several pools with its share of the data" example:"vms=80%"`
+	Clones       param.In[int64]  `yaml:"clones" flag:"clones" help:"clones of one image" range:"0..10000000"`
+	StorageClass param.In[string] `yaml:"storageClass" flag:"storage-class" takes:"name" help:"storage class of the clones" default:"ocs-external-storagecluster-ceph-rbd" why:"the document's" when:"clones" object:"true"`
 }
 
 // CephPool is one of several pools.
 type CephPool struct {
 	Name  string
-	Share float64 `takes:"share"` // of the data, 0 to 1
+	Share float64 // of the data, 0 to 1
 	Size  int64   // copies; 0 is the cluster's
+}
+
+// UnmarshalText reads a pool as a parameter.
+func (p *CephPool) UnmarshalText(text []byte) error {
+	var share param.Share
+	err := param.ReadParts(string(text), "name=share[,copies]", &p.Name, &share, &p.Size)
+	p.Share = float64(share)
+	return err
 }
 
 // noPool stands for the name of a pool that was not given: the default of Pool.
@@ -43,8 +51,8 @@ const (
 	clonePurge     = 100 // above it, CSI clones may not be purged (V25)
 )
 
-// Complete says when defaults matter.
-func (p *Ceph) Complete() map[string]bool { return map[string]bool{"clones": p.Clones.Value > 0} }
+// Cases says when defaults matter.
+func (p *Ceph) Cases() map[string]bool { return map[string]bool{"clones": p.Clones.Value > 0} }
 
 // Tune computes placement groups: by the document's formula (V12) and by
 // the official calculator, which also knows several pools, a floor and a rule
@@ -64,7 +72,7 @@ func Tune(p Ceph) (*answer.Answer, error) {
 	b.Title = fmt.Sprintf("Ceph: placement groups for %s OSDs with %d copies", param.Grouped(p.OSDs.Value), p.Replicas.Value)
 	t := cephTuner{b, p, p.Pools}
 	if len(p.Pools) == 0 {
-		t.pools = []CephPool{{Name: p.Pool.Value, Share: p.Fill.Value}}
+		t.pools = []CephPool{{Name: p.Pool.Value, Share: float64(p.Fill.Value)}}
 	}
 	placed := 0.0
 	for _, pool := range t.pools {

@@ -17,34 +17,42 @@ import (
 
 // Kubelet are the parameters of the kubelets of a pool of nodes.
 type Kubelet struct {
-	Platform   param.In[string] `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
-	MaxPods    param.In[int64]  `flag:"max-pods" help:"pods that a node takes" range:"1..100000" needed:"--max-pods 500"`
-	QPS        param.In[int64]  `flag:"qps" help:"requests per second to the API server (default 50; above 250 pods 100)" range:"1..100000"`
-	Burst      param.In[int64]  `flag:"burst" help:"requests in a burst (default twice --qps)" range:"1..100000"`
-	EvenSpread param.In[bool]   `flag:"even-spread" help:"report all images of a node, so that pods spread evenly"`
-	HostPrefix param.In[int64]  `flag:"host-prefix" help:"prefix length of each node's subnet" range:"4..30"`
+	Platform   param.In[string] `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	MaxPods    param.In[int64]  `yaml:"maxPods" flag:"max-pods" help:"pods that a node takes" range:"1..100000" needed:"--max-pods 500"`
+	QPS        param.In[int64]  `yaml:"qps" flag:"qps" help:"requests per second to the API server (default 50; above 250 pods 100)" range:"1..100000"`
+	Burst      param.In[int64]  `yaml:"burst" flag:"burst" help:"requests in a burst (default twice --qps)" range:"1..100000"`
+	EvenSpread param.In[bool]   `yaml:"evenSpread" flag:"even-spread" help:"report all images of a node, so that pods spread evenly"`
+	HostPrefix param.In[int64]  `yaml:"hostPrefix" flag:"host-prefix" help:"prefix length of each node's subnet" range:"4..30"`
 	// Cores and Memory of a node give what is to be reserved by the platform's
 	// own rule, Costs by what components were measured to use.
-	Cores          param.In[float64]       `flag:"cores" help:"CPU of a node" range:"0.1..100000"`
-	Memory         param.In[param.Bytes]   `flag:"memory" help:"memory of a node" range:"256Mi..1024Pi"`
-	Costs          []ComponentCost         `flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
-	Headroom       param.In[float64]       `flag:"headroom" takes:"share" help:"on top of what was measured" range:"0..1000%" default:"20%" why:"this program's own allowance" when:"measured"`
-	PIDMax         param.In[int64]         `flag:"pid-max" help:"kernel.pid_max of the nodes" range:"301..4194304" default:"4194304" why:"OpenShift's profile, and systemd's on 64-bit hosts"`
-	Pool           param.In[string]        `flag:"pool" takes:"name" help:"MachineConfigPool" default:"worker" why:"the pool of ordinary nodes" object:"true"`
-	Label          param.In[string]        `flag:"label" takes:"key=value" help:"label that selects the pool (default: the label that the pool has by itself)"`
-	Nodes          param.In[int64]         `flag:"nodes" help:"nodes of the pool" range:"1..1000000"`
-	MaxUnavailable param.In[int64]         `flag:"max-unavailable" help:"nodes that reboot at a time" range:"1..1000000" default:"1" why:"a MachineConfigPool's" when:"rebooted"`
-	Reboot         param.In[time.Duration] `flag:"reboot" help:"drain and reboot of one node" default:"10m0s" why:"this program's own guess of a drain and reboot" when:"rebooted"`
+	Cores          param.In[float64]       `yaml:"cores" flag:"cores" help:"CPU of a node" range:"0.1..100000"`
+	Memory         param.In[param.Bytes]   `yaml:"memory" flag:"memory" help:"memory of a node" range:"256Mi..1024Pi"`
+	Costs          []ComponentCost         `yaml:"measured" flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
+	Headroom       param.In[param.Share]   `yaml:"headroom" flag:"headroom" help:"on top of what was measured" range:"0..1000%" default:"20%" why:"this program's own allowance" when:"measured"`
+	PIDMax         param.In[int64]         `yaml:"pidMax" flag:"pid-max" help:"kernel.pid_max of the nodes" range:"301..4194304" default:"4194304" why:"OpenShift's profile, and systemd's on 64-bit hosts"`
+	Pool           param.In[string]        `yaml:"pool" flag:"pool" takes:"name" help:"MachineConfigPool" default:"worker" why:"the pool of ordinary nodes" object:"true"`
+	Label          param.In[string]        `yaml:"label" flag:"label" takes:"key=value" help:"label that selects the pool (default: the label that the pool has by itself)"`
+	Nodes          param.In[int64]         `yaml:"nodes" flag:"nodes" help:"nodes of the pool" range:"1..1000000"`
+	MaxUnavailable param.In[int64]         `yaml:"maxUnavailable" flag:"max-unavailable" help:"nodes that reboot at a time" range:"1..1000000" default:"1" why:"a MachineConfigPool's" when:"rebooted"`
+	Reboot         param.In[time.Duration] `yaml:"reboot" flag:"reboot" help:"drain and reboot of one node" default:"10m0s" why:"this program's own guess of a drain and reboot" when:"rebooted"`
 	Cluster        Facts
 }
 
 // ComponentCost is what one component of a node used with so many pods on it.
 type ComponentCost struct {
 	Name   string
-	Pods   float64 `takes:"number"`
+	Pods   float64
 	Cores  float64
 	Memory param.Bytes
 	From   string
+}
+
+// UnmarshalText reads a cost as a parameter.
+func (c *ComponentCost) UnmarshalText(text []byte) error {
+	var pods int64
+	err := param.ReadParts(string(text), "name@pods=cores,memory", &c.Name, &pods, &c.Cores, &c.Memory)
+	c.Pods = float64(pods)
+	return err
 }
 
 // Defaults of the kubelet, from its configuration API, and of OpenShift.
@@ -58,8 +66,8 @@ const (
 	pidsForTheNode = 32768
 )
 
-// Complete fills in what was read of the cluster, and says when defaults matter.
-func (p *Kubelet) Complete() map[string]bool {
+// Cases fills in what was read of the cluster, and says when defaults matter.
+func (p *Kubelet) Cases() map[string]bool {
 	p.Platform.Read(p.Cluster.Platform())
 	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
 	p.Cores.Read(p.Cluster.Cores())
@@ -306,7 +314,7 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 		}
 	}
 	t.Cite("D14")
-	at := float64(t.MaxPods.Value)
+	at, factor := float64(t.MaxPods.Value), 1+float64(t.Headroom.Value)
 	for _, name := range names {
 		var pods, cores, memory []float64
 		for _, c := range t.Costs {
@@ -324,9 +332,9 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 		if slices.Contains([]string{"kubelet", "crio", "cri-o", "containerd", "containerd-shims", "dockerd", "kube-proxy"}, name) {
 			into = &kube
 		}
-		*into = into.plus(reservation{needCores * (1 + t.Headroom.Value), param.Bytes(needMemory * (1 + t.Headroom.Value))})
+		*into = into.plus(reservation{needCores * factor, param.Bytes(needMemory * factor)})
 	}
-	t.Step("reserved = sum over the components x (1 + headroom)", fmt.Sprintf("x %s: %.2f cores, %s", param.Trim(1+t.Headroom.Value), kube.cores+system.cores, kube.memory+system.memory), "D14")
+	t.Step("reserved = sum over the components x (1 + headroom)", fmt.Sprintf("x %s: %.2f cores, %s", param.Trim(factor), kube.cores+system.cores, kube.memory+system.memory), "D14")
 	return kube, system
 }
 

@@ -16,20 +16,20 @@ import (
 // decides the direction: ranges give sizes, sizes give ranges, both are held
 // against each other.
 type Subnet struct {
-	Platform     param.In[string]         `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
-	Network      param.In[string]         `flag:"network" help:"OpenShift's network plug-in" words:"OVNKubernetes, OpenShiftSDN" default:"OVNKubernetes" why:"OpenShift's since 4.12"`
-	ClusterCIDRs []param.In[netip.Prefix] `flag:"cluster-cidr" help:"range of the pods; once for each family"`
-	HostPrefix   param.In[int64]          `flag:"host-prefix" help:"prefix length of each node's subnet (default 23, Kubernetes 24)" range:"4..30"` // of IPv4
-	HostPrefix6  param.In[int64]          `flag:"host-prefix6" help:"the same for IPv6 (default 64)" range:"16..126"`
-	ServiceCIDRs []param.In[netip.Prefix] `flag:"service-cidr" help:"range of the services; once for each family"`
-	Nodes        param.In[int64]          `flag:"nodes" help:"number of nodes" range:"1..10000000"`
-	PodsPerNode  param.In[int64]          `flag:"pods-per-node" help:"pods of each node" range:"1..1000000"`
-	Services     param.In[int64]          `flag:"services" help:"number of services" range:"1..1000000000"`
-	Growth       param.In[float64]        `flag:"growth" takes:"share" help:"headroom for more nodes and services, such as 50%" range:"0..10000%" default:"0%" why:"no headroom asked for"`
-	Reserved     param.In[int64]          `flag:"reserved" help:"addresses of each node for its own pods" range:"0..10000" default:"16" why:"for the node's own pods (D3)" unit:"addresses/node"`
-	MachineCIDRs []netip.Prefix           `flag:"machine-cidr" help:"range of the machines"`
-	Avoid        []netip.Prefix           `flag:"avoid" help:"range that is in use elsewhere"`
-	DualStack    param.In[bool]           `flag:"dual-stack" help:"ranges of IPv4 and IPv6"`
+	Platform     param.In[string]         `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Network      param.In[string]         `yaml:"network" flag:"network" help:"OpenShift's network plug-in" words:"OVNKubernetes, OpenShiftSDN" default:"OVNKubernetes" why:"OpenShift's since 4.12"`
+	ClusterCIDRs []param.In[netip.Prefix] `yaml:"clusterCidr" flag:"cluster-cidr" help:"range of the pods; once for each family"`
+	HostPrefix   param.In[int64]          `yaml:"hostPrefix" flag:"host-prefix" help:"prefix length of each node's subnet (default 23, Kubernetes 24)" range:"4..30"` // of IPv4
+	HostPrefix6  param.In[int64]          `yaml:"hostPrefix6" flag:"host-prefix6" help:"the same for IPv6 (default 64)" range:"16..126"`
+	ServiceCIDRs []param.In[netip.Prefix] `yaml:"serviceCidr" flag:"service-cidr" help:"range of the services; once for each family"`
+	Nodes        param.In[int64]          `yaml:"nodes" flag:"nodes" help:"number of nodes" range:"1..10000000"`
+	PodsPerNode  param.In[int64]          `yaml:"podsPerNode" flag:"pods-per-node" help:"pods of each node" range:"1..1000000"`
+	Services     param.In[int64]          `yaml:"services" flag:"services" help:"number of services" range:"1..1000000000"`
+	Growth       param.In[param.Share]    `yaml:"growth" flag:"growth" help:"headroom for more nodes and services, such as 50%" range:"0..10000%" default:"0%" why:"no headroom asked for"`
+	Reserved     param.In[int64]          `yaml:"reserved" flag:"reserved" help:"addresses of each node for its own pods" range:"0..10000" default:"16" why:"for the node's own pods (D3)" in:"addresses/node"`
+	MachineCIDRs []param.In[netip.Prefix] `yaml:"machineCidr" flag:"machine-cidr" help:"range of the machines"`
+	Avoid        []param.In[netip.Prefix] `yaml:"avoid" flag:"avoid" help:"range that is in use elsewhere"`
+	DualStack    param.In[bool]           `yaml:"dualStack" flag:"dual-stack" help:"ranges of IPv4 and IPv6"`
 	Cluster      Facts
 }
 
@@ -73,8 +73,8 @@ type named struct {
 	ours bool // chosen or asked for here
 }
 
-// Complete fills in what was read of the cluster.
-func (p *Subnet) Complete() map[string]bool {
+// Cases fills in what was read of the cluster.
+func (p *Subnet) Cases() map[string]bool {
 	p.Platform.Read(p.Cluster.Platform())
 	p.Network.Read(p.Cluster.networkType())
 	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
@@ -195,11 +195,11 @@ func byFamily(list []param.In[netip.Prefix]) (four, six param.In[netip.Prefix]) 
 // taken are the ranges that the cluster's own must stay clear of.
 func (p *Subnet) taken(useSix bool) []named {
 	var list []named
-	for _, rng := range p.MachineCIDRs {
-		list = append(list, named{what: "machine network", rng: rng})
+	for _, in := range p.MachineCIDRs {
+		list = append(list, named{what: "machine network", rng: in.Value})
 	}
-	for _, rng := range p.Avoid {
-		list = append(list, named{what: "range to avoid", rng: rng})
+	for _, in := range p.Avoid {
+		list = append(list, named{what: "range to avoid", rng: in.Value})
 	}
 	if p.Platform.Value == param.OpenShift && p.Network.Value == param.OVNKubernetes {
 		for _, in := range []struct{ what, text string }{
@@ -502,8 +502,8 @@ func (t *subnetTuner) readMaxPods() {
 }
 
 // grown is a number with headroom.
-func grown(n int64, share float64) int64 {
-	g := int64(float64(n)*(1+share) + 0.999999)
+func grown(n int64, share param.Share) int64 {
+	g := int64(float64(n)*float64(1+share) + 0.999999)
 	return max(g, n)
 }
 
@@ -562,7 +562,7 @@ func (t *subnetTuner) files() {
 		pods = append(pods, answer.Mapping{{"cidr", c.cidr}, {"hostPrefix", c.hostPrefix}})
 	}
 	for _, m := range t.MachineCIDRs {
-		machines = append(machines, answer.Mapping{{"cidr", m.String()}})
+		machines = append(machines, answer.Mapping{{"cidr", m.Value.String()}})
 	}
 	t.File("install-config-networking.yaml", answer.Manifest(answer.Mapping{{"networking", answer.Mapping{
 		{"networkType", t.Network.Value}, {"clusterNetwork", pods}, {"serviceNetwork", t.serviceNetwork}, {"machineNetwork", machines},

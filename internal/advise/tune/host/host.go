@@ -20,22 +20,22 @@ import (
 type Host struct {
 	// Platform is what the host is a node of, if anything: OpenShift's nodes
 	// have settings of their own, which are not lowered.
-	Platform param.In[string] `flag:"platform" help:"what the host is a node of, if anything" words:"openshift, kubernetes"`
+	Platform param.In[string] `yaml:"platform" flag:"platform" help:"what the host is a node of, if anything" words:"openshift, kubernetes"`
 	// RTT and Link give socket buffers by latency (V7), Packet by packet size
 	// (V9). Without either no buffers are computed.
-	RTT        param.In[time.Duration] `flag:"rtt" help:"round trip between the hosts, as ping measures it" range:"1ns..1m"`
-	Link       param.In[param.Rate]    `flag:"link" help:"speed of the link, such as 50Gbit or 2x25GbE"`
-	Packet     param.In[param.Bytes]   `flag:"packet" help:"packet size that buffers are to hold 10 of, such as 512Ki" range:"1..1Ti"`
-	Neighbours param.In[int64]         `flag:"neighbours" help:"addresses on its links that the host talks to" range:"1..10000000"`
-	ARPFlux    param.In[bool]          `flag:"arp-flux" help:"several interfaces are on one subnet (default: by the routes of the host that is read)"`
+	RTT        param.In[time.Duration] `yaml:"rtt" flag:"rtt" help:"round trip between the hosts, as ping measures it" range:"1ns..1m"`
+	Link       param.In[param.Rate]    `yaml:"link" flag:"link" help:"speed of the link, such as 50Gbit or 2x25GbE"`
+	Packet     param.In[param.Bytes]   `yaml:"packet" flag:"packet" help:"packet size that buffers are to hold 10 of, such as 512Ki" range:"1..1Ti"`
+	Neighbours param.In[int64]         `yaml:"neighbours" flag:"neighbours" help:"addresses on its links that the host talks to" range:"1..10000000"`
+	ARPFlux    param.In[bool]          `yaml:"arpFlux" flag:"arp-flux" help:"several interfaces are on one subnet (default: by the routes of the host that is read)"`
 	// Without those that follow their settings are not computed.
-	Pods        param.In[int64] `flag:"pods" help:"pods on the host" range:"1..100000"`
-	PIDsPerPod  param.In[int64] `flag:"pids-per-pod" help:"PIDs that a pod may have" range:"1..4194304" default:"4096" why:"OpenShift's podPidsLimit" when:"pods"`
-	Connections param.In[int64] `flag:"connections" help:"connections that are tracked at a time" range:"1..1000000000"`
-	Outgoing    param.In[int64] `flag:"outgoing" help:"outgoing connections to one address and port" range:"1..1000000"`
+	Pods        param.In[int64] `yaml:"pods" flag:"pods" help:"pods on the host" range:"1..100000"`
+	PIDsPerPod  param.In[int64] `yaml:"pidsPerPod" flag:"pids-per-pod" help:"PIDs that a pod may have" range:"1..4194304" default:"4096" why:"OpenShift's podPidsLimit" when:"pods"`
+	Connections param.In[int64] `yaml:"connections" flag:"connections" help:"connections that are tracked at a time" range:"1..1000000000"`
+	Outgoing    param.In[int64] `yaml:"outgoing" flag:"outgoing" help:"outgoing connections to one address and port" range:"1..1000000"`
 	// Formats of files, of HostFormats.
-	Formats []string         `flag:"format" help:"kind of files: sysctl, tuned, machineconfig, ansible (default sysctl)"`
-	Pool    param.In[string] `flag:"pool" takes:"name" help:"pool of a MachineConfig or Tuned object" default:"worker" why:"the pool of ordinary nodes" object:"true"`
+	Formats []string         `yaml:"format" flag:"format" takes:"word" help:"kind of files: sysctl, tuned, machineconfig, ansible (default sysctl)"`
+	Pool    param.In[string] `yaml:"pool" flag:"pool" takes:"name" help:"pool of a MachineConfig or Tuned object" default:"worker" why:"the pool of ordinary nodes" object:"true"`
 	// Facts are what was read of the host; nil where nothing was.
 	Facts *Facts
 }
@@ -71,8 +71,8 @@ const (
 	nodeFile     = "99.9-node.conf"
 )
 
-// Complete says when defaults matter.
-func (p *Host) Complete() map[string]bool { return map[string]bool{"pods": p.Pods.Ok()} }
+// Cases says when defaults matter.
+func (p *Host) Cases() map[string]bool { return map[string]bool{"pods": p.Pods.Ok()} }
 
 // TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
 // changed where a host was read.

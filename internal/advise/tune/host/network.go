@@ -16,13 +16,13 @@ import (
 
 // Network are the parameters of the network between nodes.
 type Network struct {
-	Platform param.In[string]     `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
-	Overlay  param.In[string]     `flag:"overlay" help:"how pods' packets go between nodes" words:"geneve, vxlan, ipip, wireguard, none" default:"geneve" why:"OVN-Kubernetes'"`
-	IPsec    param.In[bool]       `flag:"ipsec" help:"encrypted between nodes by IPsec"`
-	IPv6     param.In[bool]       `flag:"ipv6" help:"the nodes' own addresses are IPv6"`
-	MTU      param.In[int64]      `flag:"mtu" help:"MTU of the nodes' link" range:"576..65535" default:"1500" why:"Ethernet's" unit:"B"`
-	Link     param.In[param.Rate] `flag:"link" help:"speed of the nodes' link" default:"10 Gbit/s" why:"10 Gbit/s"`
-	Networks param.In[int64]      `flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
+	Platform param.In[string]     `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Overlay  param.In[string]     `yaml:"overlay" flag:"overlay" help:"how pods' packets go between nodes" words:"geneve, vxlan, ipip, wireguard, none" default:"geneve" why:"OVN-Kubernetes'"`
+	IPsec    param.In[bool]       `yaml:"ipsec" flag:"ipsec" help:"encrypted between nodes by IPsec"`
+	IPv6     param.In[bool]       `yaml:"ipv6" flag:"ipv6" help:"the nodes' own addresses are IPv6"`
+	MTU      param.In[int64]      `yaml:"mtu" flag:"mtu" help:"MTU of the nodes' link" range:"576..65535" default:"1500" why:"Ethernet's" in:"B"`
+	Link     param.In[param.Rate] `yaml:"link" flag:"link" help:"speed of the nodes' link" default:"10 Gbit/s" why:"10 Gbit/s"`
+	Networks param.In[int64]      `yaml:"networks" flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
 	// Facts are what was read of a node; nil where nothing was.
 	Facts *Facts
 	// Measured are what paths were found to cost beside a direct one; none where

@@ -18,26 +18,26 @@ const (
 
 // Router are the parameters of an HAProxy router.
 type Router struct {
-	Platform   param.In[string]      `flag:"platform" help:"what the router is part of" words:"openshift, openshift3, haproxy" default:"openshift" why:"the documents' platform"`
-	Encryption param.In[string]      `flag:"encryption" help:"of the routes" words:"none, edge, passthrough, reencrypt" default:"none" why:"no encryption"`
-	Page       param.In[param.Bytes] `flag:"page" help:"size of an answer, such as 4k" range:"1..1Gi" default:"1000 B" why:"R2's smallest page"`
-	Link       param.In[param.Rate]  `flag:"link" help:"speed of a router's NIC" default:"1 Gbit/s" why:"R3: 1 Gbit/s"`
+	Platform   param.In[string]      `yaml:"platform" flag:"platform" help:"what the router is part of" words:"openshift, openshift3, haproxy" default:"openshift" why:"the documents' platform"`
+	Encryption param.In[string]      `yaml:"encryption" flag:"encryption" help:"of the routes" words:"none, edge, passthrough, reencrypt" default:"none" why:"no encryption"`
+	Page       param.In[param.Bytes] `yaml:"page" flag:"page" help:"size of an answer, such as 4k" range:"1..1Gi" default:"1000 B" why:"R2's smallest page"`
+	Link       param.In[param.Rate]  `yaml:"link" flag:"link" help:"speed of a router's NIC" default:"1 Gbit/s" why:"R3: 1 Gbit/s"`
 	// Measured is what one router was seen to do, in place of the document's
 	// table.
-	Measured    param.In[int64]       `flag:"measured" help:"requests per second that one router was measured to do" range:"1..100000000" unit:"requests/s"`
-	Metal       param.In[bool]        `flag:"metal" help:"bare metal: twice the document's table"`
-	Rate        param.In[int64]       `flag:"rate" help:"requests per second, over all routers" range:"1..100000000" unit:"requests/s"`
-	Use         param.In[float64]     `flag:"use" takes:"share" help:"of what a router can do that is planned for" range:"0.01..1" default:"70%" why:"this program's own allowance for bursts and for a router that is down"`
-	Routes      param.In[int64]       `flag:"routes" help:"number of routes" range:"1..1000000"`
-	Static      param.In[int64]       `flag:"static" help:"applications that serve files or cache" range:"1..1000000" unit:"applications"`
-	Dynamic     param.In[int64]       `flag:"dynamic" help:"applications that compute their answers" range:"1..1000000" unit:"applications"`
-	Connections param.In[int64]       `flag:"connections" help:"clients at a time, over all routers" range:"1..1000000000"`
-	Header      param.In[param.Bytes] `flag:"header" help:"largest header of a request or an answer" range:"1..128Mi"`
-	Memory      param.In[param.Bytes] `flag:"memory" help:"memory that a router may use"`
-	NoFile      param.In[int64]       `flag:"nofile" help:"open files that a router may have (ulimit -Hn)" range:"64..1000000000"`
-	Threads     param.In[int64]       `flag:"threads" help:"threads of HAProxy (default 4, otherwise than on OpenShift 1)" range:"1..64"`
-	CPUs        param.In[string]      `flag:"cpus" takes:"list" help:"CPUs to pin HAProxy to, such as 0-3"`
-	Domain      param.In[string]      `flag:"domain" takes:"name" help:"domain of the shards" object:"true"`
+	Measured    param.In[int64]       `yaml:"measured" flag:"measured" help:"requests per second that one router was measured to do" range:"1..100000000" in:"requests/s"`
+	Metal       param.In[bool]        `yaml:"metal" flag:"metal" help:"bare metal: twice the document's table"`
+	Rate        param.In[int64]       `yaml:"rate" flag:"rate" help:"requests per second, over all routers" range:"1..100000000" in:"requests/s"`
+	Use         param.In[param.Share] `yaml:"use" flag:"use" help:"of what a router can do that is planned for" range:"0.01..1" default:"70%" why:"this program's own allowance for bursts and for a router that is down"`
+	Routes      param.In[int64]       `yaml:"routes" flag:"routes" help:"number of routes" range:"1..1000000"`
+	Static      param.In[int64]       `yaml:"static" flag:"static" help:"applications that serve files or cache" range:"1..1000000" in:"applications"`
+	Dynamic     param.In[int64]       `yaml:"dynamic" flag:"dynamic" help:"applications that compute their answers" range:"1..1000000" in:"applications"`
+	Connections param.In[int64]       `yaml:"connections" flag:"connections" help:"clients at a time, over all routers" range:"1..1000000000"`
+	Header      param.In[param.Bytes] `yaml:"header" flag:"header" help:"largest header of a request or an answer" range:"1..128Mi"`
+	Memory      param.In[param.Bytes] `yaml:"memory" flag:"memory" help:"memory that a router may use"`
+	NoFile      param.In[int64]       `yaml:"nofile" flag:"nofile" help:"open files that a router may have (ulimit -Hn)" range:"64..1000000000"`
+	Threads     param.In[int64]       `yaml:"threads" flag:"threads" help:"threads of HAProxy (default 4, otherwise than on OpenShift 1)" range:"1..64"`
+	CPUs        param.In[string]      `yaml:"cpus" flag:"cpus" takes:"list" help:"CPUs to pin HAProxy to, such as 0-3"`
+	Domain      param.In[string]      `yaml:"domain" flag:"domain" takes:"name" help:"domain of the shards" object:"true"`
 	Facts       *Facts
 }
 
@@ -157,9 +157,9 @@ func (t *routerTuner) capacity() {
 	if !t.Rate.Ok() {
 		return
 	}
-	need := int64(math.Ceil(float64(t.Rate.Value)/(one*t.Use.Value) - 1e-9))
+	need := int64(math.Ceil(float64(t.Rate.Value)/(one*float64(t.Use.Value)) - 1e-9))
 	t.replicas = max(need, 1)
-	t.Step("routers = requests/s / (one router's x share in use), rounded up", fmt.Sprintf("%s / (%.0f x %s) = %d", param.Grouped(t.Rate.Value), one, param.Trim(t.Use.Value), need), "R2", "R6")
+	t.Step("routers = requests/s / (one router's x share in use), rounded up", fmt.Sprintf("%s / (%.0f x %s) = %d", param.Grouped(t.Rate.Value), one, param.Trim(float64(t.Use.Value)), need), "R2", "R6")
 	t.Figure("routers", need, "", "")
 }
 
@@ -222,8 +222,8 @@ func (t *routerTuner) connections() {
 	conns := t.usualConns
 	if t.Connections.Ok() {
 		each := param.CeilDiv(t.Connections.Value, t.replicas)
-		conns = param.RoundUp(int64(math.Ceil(float64(each)/t.Use.Value)), 1000)
-		t.Step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", param.Grouped(t.Connections.Value), t.replicas, param.Trim(t.Use.Value), conns), "R7")
+		conns = param.RoundUp(int64(math.Ceil(float64(each)/float64(t.Use.Value))), 1000)
+		t.Step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", param.Grouped(t.Connections.Value), t.replicas, param.Trim(float64(t.Use.Value)), conns), "R7")
 		if t.Platform.Value == param.OpenShift {
 			conns = max(conns, leastConns)
 		}

@@ -13,6 +13,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
+// Share is a part of a whole, 1 for all of it.
+type Share float64
+
 // Rate is a link's speed in bits per second.
 type Rate float64
 
@@ -173,7 +176,7 @@ func ParseCount(text string) (int64, error) {
 var grouping = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+$`)
 
 // ParsePercent reads a share such as 85% or 0.85, as 0.85.
-func ParsePercent(text string) (float64, error) {
+func ParsePercent(text string) (Share, error) {
 	value, rest, ok := Number(strings.TrimSpace(text))
 	if !ok || rest != "" && rest != "%" {
 		return 0, fmt.Errorf("%q is no share: want 85%% or 0.85", text)
@@ -183,7 +186,7 @@ func ParsePercent(text string) (float64, error) {
 	} else if value > 1 {
 		return 0, fmt.Errorf("%q: write %s%% or a number up to 1", text, Trim(value))
 	}
-	return value, nil
+	return Share(value), nil
 }
 
 // ParsePrefix reads a range of addresses in CIDR form. Its address must be the
@@ -215,6 +218,8 @@ func Plain(v any) any {
 		return v
 	case Rate:
 		return float64(v)
+	case Share:
+		return float64(v)
 	case Bytes:
 		return int64(v)
 	}
@@ -234,14 +239,6 @@ func Quote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// checkWord refuses names that no cluster or host gives to anything.
-func checkWord(name, value string) error {
-	if value != "" && !IsWord(value) {
-		return Bad(name, "", "%q: letters, digits and _.,:/=@%%+- only", value)
-	}
-	return nil
 }
 
 // Grouped writes a whole number with a comma before every third digit.

@@ -84,7 +84,7 @@ func TestParseOthers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]float64{"85%": 0.85, "0.85": 0.85, "100%": 1, "1": 1} {
-		if f, err := ParsePercent(text); err != nil || math.Abs(f-want) > 1e-12 {
+		if f, err := ParsePercent(text); err != nil || math.Abs(float64(f)-want) > 1e-12 {
 			t.Errorf("ParsePercent(%q) = %v, %v", text, f, err)
 		}
 	}

@@ -38,8 +38,16 @@ type CloneModel struct {
 // CloneReading is how long a bulk took.
 type CloneReading struct {
 	Bulk    int
-	Seconds float64 `takes:"time"`
+	Seconds float64
 	From    string
+}
+
+// UnmarshalText reads a reading as a parameter.
+func (r *CloneReading) UnmarshalText(text []byte) error {
+	var took time.Duration
+	err := param.ReadParts(string(text), "bulk=time", &r.Bulk, &took)
+	r.Seconds = took.Seconds()
+	return err
 }
 
 // BulkTime is how long a bulk of clones takes, from the first request until the
@@ -154,7 +162,7 @@ func (t *virtTuner) cloneBulks() {
 		return
 	}
 	m := CloneModel{
-		Workers: int(t.CloneWorkers.Value), Lock: t.CloneLock.Value.Seconds(), Work: t.CloneWork.Value.Seconds(), Penalty: t.ClonePenalty.Value,
+		Workers: int(t.CloneWorkers.Value), Lock: t.CloneLock.Value.Seconds(), Work: t.CloneWork.Value.Seconds(), Penalty: float64(t.ClonePenalty.Value),
 		FlattenAfter: ceph.CloneSoftLimit, Flatten: t.Flatten.Value.Seconds(), Bulk: t.CloneBulk.Value.Seconds(),
 	}
 	t.Cite("csi-provisioner")

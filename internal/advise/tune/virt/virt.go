@@ -20,43 +20,43 @@ import (
 
 // Virt are the parameters of virtual machines on a cluster.
 type Virt struct {
-	Platform param.In[string]      `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
-	VMs      param.In[int64]       `flag:"vms" help:"virtual machines" range:"1..10000000"`
-	Classes  []VMClass             `flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"` // their counts make VMs
-	Nodes    param.In[int64]       `flag:"nodes" help:"nodes that they are on" range:"1..1000000"`
-	Pods     param.In[int64]       `flag:"pods" help:"other pods" range:"0..100000000"`
-	OwnPods  param.In[int64]       `flag:"own-pods" help:"pods of each node's own" range:"0..10000" default:"16" why:"as for addresses (D3)" when:"machines" unit:"pods/node"`
-	MaxPods  param.In[int64]       `flag:"max-pods" help:"maxPods of the nodes" range:"1..100000" default:"250" why:"OpenShift's" when:"nodes"`
-	Cores    param.In[float64]     `flag:"cores" help:"CPU of a node"`
-	Memory   param.In[param.Bytes] `flag:"memory" help:"memory of a node"`
-	Overhead param.In[param.Bytes] `flag:"overhead" help:"memory of a machine's pod besides the machine's" default:"256 MiB" why:"this program's own allowance" when:"classes" unit:"B/machine"`
-	Disks    param.In[int64]       `flag:"disks" help:"disks of each machine with dedicatedIOThread" range:"0..1000"`
-	PerAPI   param.In[int64]       `flag:"per-api" help:"machines for each virt-api pod" range:"1..1000000" default:"750" why:"V35" when:"machines"`
-	KubeVirt param.In[string]      `flag:"kubevirt" takes:"version" help:"KubeVirt's version, such as 1.3" default:"1.4" why:"1.4 or later"`
+	Platform param.In[string]      `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	VMs      param.In[int64]       `yaml:"vms" flag:"vms" help:"virtual machines" range:"1..10000000"`
+	Classes  []VMClass             `yaml:"class" flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"` // their counts make VMs
+	Nodes    param.In[int64]       `yaml:"nodes" flag:"nodes" help:"nodes that they are on" range:"1..1000000"`
+	Pods     param.In[int64]       `yaml:"pods" flag:"pods" help:"other pods" range:"0..100000000"`
+	OwnPods  param.In[int64]       `yaml:"ownPods" flag:"own-pods" help:"pods of each node's own" range:"0..10000" default:"16" why:"as for addresses (D3)" when:"machines" in:"pods/node"`
+	MaxPods  param.In[int64]       `yaml:"maxPods" flag:"max-pods" help:"maxPods of the nodes" range:"1..100000" default:"250" why:"OpenShift's" when:"nodes"`
+	Cores    param.In[float64]     `yaml:"cores" flag:"cores" help:"CPU of a node"`
+	Memory   param.In[param.Bytes] `yaml:"memory" flag:"memory" help:"memory of a node"`
+	Overhead param.In[param.Bytes] `yaml:"overhead" flag:"overhead" help:"memory of a machine's pod besides the machine's" default:"256 MiB" why:"this program's own allowance" when:"classes" in:"B/machine"`
+	Disks    param.In[int64]       `yaml:"disks" flag:"disks" help:"disks of each machine with dedicatedIOThread" range:"0..1000"`
+	PerAPI   param.In[int64]       `yaml:"perApi" flag:"per-api" help:"machines for each virt-api pod" range:"1..1000000" default:"750" why:"V35" when:"machines"`
+	KubeVirt param.In[string]      `yaml:"kubevirt" flag:"kubevirt" takes:"version" help:"KubeVirt's version, such as 1.3" default:"1.4" why:"1.4 or later"`
 	// Live migration.
-	ParallelCluster param.In[int64]         `flag:"parallel" help:"migrations at a time" range:"1..100000" default:"20" why:"V34" when:"migrations"`
-	ParallelNode    param.In[int64]         `flag:"parallel-node" help:"migrations from a node at a time" range:"1..10000" default:"4" why:"V34" when:"migrations"`
-	Migrate         param.In[int64]         `flag:"migrate" help:"machines to migrate" range:"1..10000000"`
-	Drain           param.In[int64]         `flag:"drain" help:"nodes that those are on" range:"1..1000000" unit:"nodes"`
-	MigrationTime   param.In[time.Duration] `flag:"migration-time" help:"time of one migration (default: the average of the classes, or 17.2s)"`
-	MaxUnavailable  param.In[int64]         `flag:"max-unavailable" help:"nodes that are drained at a time" range:"1..1000000" default:"10" why:"V31" when:"drains or zones"`
-	Reboot          param.In[time.Duration] `flag:"reboot" help:"reboot of one node" default:"8m45s" why:"V38: 35 min of waiting in 4 rounds" when:"drains"`
-	Observed        param.In[time.Duration] `flag:"observed" help:"time that such a migration took before"`
-	Link            param.In[param.Rate]    `flag:"link" help:"speed of a node's link, for migrations"`
-	VMMemory        param.In[param.Bytes]   `flag:"vm-memory" help:"memory of a machine, for migrations"`
-	Zones           param.In[int64]         `flag:"zones" help:"pools to drain one after the other" range:"1..1000"`
+	ParallelCluster param.In[int64]         `yaml:"parallel" flag:"parallel" help:"migrations at a time" range:"1..100000" default:"20" why:"V34" when:"migrations"`
+	ParallelNode    param.In[int64]         `yaml:"parallelNode" flag:"parallel-node" help:"migrations from a node at a time" range:"1..10000" default:"4" why:"V34" when:"migrations"`
+	Migrate         param.In[int64]         `yaml:"migrate" flag:"migrate" help:"machines to migrate" range:"1..10000000"`
+	Drain           param.In[int64]         `yaml:"drain" flag:"drain" help:"nodes that those are on" range:"1..1000000" in:"nodes"`
+	MigrationTime   param.In[time.Duration] `yaml:"migrationTime" flag:"migration-time" help:"time of one migration (default: the average of the classes, or 17.2s)"`
+	MaxUnavailable  param.In[int64]         `yaml:"maxUnavailable" flag:"max-unavailable" help:"nodes that are drained at a time" range:"1..1000000" default:"10" why:"V31" when:"drains or zones"`
+	Reboot          param.In[time.Duration] `yaml:"reboot" flag:"reboot" help:"reboot of one node" default:"8m45s" why:"V38: 35 min of waiting in 4 rounds" when:"drains"`
+	Observed        param.In[time.Duration] `yaml:"observed" flag:"observed" help:"time that such a migration took before"`
+	Link            param.In[param.Rate]    `yaml:"link" flag:"link" help:"speed of a node's link, for migrations"`
+	VMMemory        param.In[param.Bytes]   `yaml:"vmMemory" flag:"vm-memory" help:"memory of a machine, for migrations"`
+	Zones           param.In[int64]         `yaml:"zones" flag:"zones" help:"pools to drain one after the other" range:"1..1000"`
 	// Clones.
-	Clones        param.In[int64]         `flag:"clones" help:"clones of one image" range:"1..50000"`
-	CloneWorkers  param.In[int64]         `flag:"clone-workers" help:"calls of the provisioner at a time" range:"1..10000" default:"10" why:"V23: 10 calls of the provisioner at a time" when:"clones"`
-	CloneLock     param.In[time.Duration] `flag:"clone-lock" help:"time that a clone holds the image"`
-	CloneWork     param.In[time.Duration] `flag:"clone-work" help:"time that a clone takes in parallel with others" default:"1s" why:"this program's own guess" when:"clones"`
-	CloneBulk     param.In[time.Duration] `flag:"clone-bulk" help:"time that a bulk costs besides its clones" default:"2s" why:"V22: machines are asked every 2 s" when:"clones"`
-	ClonePenalty  param.In[float64]       `flag:"clone-penalty" takes:"share" help:"by which each clone that waits beyond the workers slows the others, such as 0.2%" range:"0..1000%"`
-	Flatten       param.In[time.Duration] `flag:"flatten" help:"time that flattening one image takes (default: from measured bulks above 250)"`
-	CloneReadings []CloneReading          `flag:"clone-measured" takes:"bulk=time" help:"how long a bulk of clones took" example:"100=5m"`
+	Clones        param.In[int64]         `yaml:"clones" flag:"clones" help:"clones of one image" range:"1..50000"`
+	CloneWorkers  param.In[int64]         `yaml:"cloneWorkers" flag:"clone-workers" help:"calls of the provisioner at a time" range:"1..10000" default:"10" why:"V23: 10 calls of the provisioner at a time" when:"clones"`
+	CloneLock     param.In[time.Duration] `yaml:"cloneLock" flag:"clone-lock" help:"time that a clone holds the image"`
+	CloneWork     param.In[time.Duration] `yaml:"cloneWork" flag:"clone-work" help:"time that a clone takes in parallel with others" default:"1s" why:"this program's own guess" when:"clones"`
+	CloneBulk     param.In[time.Duration] `yaml:"cloneBulk" flag:"clone-bulk" help:"time that a bulk costs besides its clones" default:"2s" why:"V22: machines are asked every 2 s" when:"clones"`
+	ClonePenalty  param.In[param.Share]   `yaml:"clonePenalty" flag:"clone-penalty" help:"by which each clone that waits beyond the workers slows the others, such as 0.2%" range:"0..1000%"`
+	Flatten       param.In[time.Duration] `yaml:"flatten" flag:"flatten" help:"time that flattening one image takes (default: from measured bulks above 250)"`
+	CloneReadings []CloneReading          `yaml:"cloneMeasured" flag:"clone-measured" takes:"bulk=time" help:"how long a bulk of clones took" example:"100=5m"`
 	// Dataset is what each machine keeps, held against Disk.
-	Dataset param.In[DatasetShape] `flag:"dataset" takes:"DxFxsize" help:"directories x files x size of each machine's data set"`
-	Disk    param.In[param.Bytes]  `flag:"disk" help:"size of the data set's disk"`
+	Dataset param.In[DatasetShape] `yaml:"dataset" flag:"dataset" takes:"DxFxsize" help:"directories x files x size of each machine's data set"`
+	Disk    param.In[param.Bytes]  `yaml:"disk" flag:"disk" help:"size of the data set's disk"`
 	Cluster cluster.Facts
 }
 
@@ -67,6 +67,11 @@ type VMClass struct {
 	Cores     float64
 	Memory    param.Bytes
 	Migration time.Duration // of one; 0 is not known
+}
+
+// UnmarshalText reads a class as a parameter.
+func (c *VMClass) UnmarshalText(text []byte) error {
+	return param.ReadParts(string(text), "name=count,cores,memory[,time]", &c.Name, &c.Count, &c.Cores, &c.Memory, &c.Migration)
 }
 
 // DatasetShape is a tree of files (V30).
@@ -152,8 +157,8 @@ func parseVersion(text string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("%q is no version: want one such as 1.4", text)
 }
 
-// Complete fills in what was read of the cluster, and says when defaults matter.
-func (p *Virt) Complete() map[string]bool {
+// Cases fills in what was read of the cluster, and says when defaults matter.
+func (p *Virt) Cases() map[string]bool {
 	p.Platform.Read(p.Cluster.Platform())
 	p.Nodes.Read(p.Cluster.WorkerCount())
 	p.MaxPods.Read(p.Cluster.LeastMaxPods())
