@@ -229,17 +229,6 @@ func exitCodeOf(v slo.Verdict) int {
 	}
 }
 
-// ExitCodeOfArms is the exit code of a comparison.
-func ExitCodeOfArms(v stats.Verdict) int {
-	switch v {
-	case stats.Better, stats.Equivalent, stats.NotWorse:
-		return 0
-	case stats.Worse:
-		return 1
-	}
-	return 3
-}
-
 // putComparison puts a comparison in the place of the goals' verdict.
 func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 	r.Comparison = c
@@ -254,7 +243,7 @@ func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 		// depend on what was seen.
 		verdict, why = stats.Undecided, why+"; "+stop
 	}
-	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)
+	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, compare.ExitCode(verdict)
 	invalid := 0
 	for _, s := range r.Steps {
 		if s.Verdict == slo.Invalid {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/page"

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"

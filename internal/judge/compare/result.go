@@ -289,3 +289,14 @@ type Shift struct {
 	Lo       *float64 `json:"lo"`
 	Hi       *float64 `json:"hi"`
 }
+
+// ExitCode returns the exit code of a comparison.
+func ExitCode(v stats.Verdict) int {
+	switch v {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return 0
+	case stats.Worse:
+		return 1
+	}
+	return 3
+}

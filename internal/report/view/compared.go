@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/words"

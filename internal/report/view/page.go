@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/usage"

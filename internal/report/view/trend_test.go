@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )

@@ -190,7 +190,7 @@ func TestImportsNeverRunUp(t *testing.T) {
 func floors() map[string][]string {
 	return map[string][]string{
 		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
-		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "stream", "usage", "result", "compare", "stats"},
+		"internal/judge":             {"recorded", "objects", "", "findings", "verdict", "fold", "stream", "usage", "result", "compare", "stats"},
 		"internal/system/kubernetes": {"documents", "", "survey", "sweep", "virt", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
 	}
 }
@@ -558,7 +558,7 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	allowed := []string{
 		"internal/judge/usage/sources.go",                // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
-		"internal/judge/compare/recorded/differences.go", // what differs between clusters
+		"internal/judge/recorded/differences.go", // what differs between clusters
 		"internal/report/view/environment.go",            // what a cluster is, and what of it was real
 		"internal/report/view/ceilings.go",               // how far a cluster can be loaded
 	}

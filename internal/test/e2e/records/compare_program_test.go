@@ -9,7 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -65,7 +64,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 		return slices.ContainsFunc(t.Points, func(p compare.TrendPoint) bool { return p.Value != nil })
 	})
 	if !followed {
-		out.Verdict, out.ExitCode, out.Why = slo.Inconclusive, judge.ExitCodeOfArms("inconclusive"), "no experiment has a metric that can be followed"
+		out.Verdict, out.ExitCode, out.Why = slo.Inconclusive, compare.ExitCode("inconclusive"), "no experiment has a metric that can be followed"
 		return out, nil
 	}
 	out.Why = fmt.Sprintf("%d experiments", len(operands))

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -508,7 +507,7 @@ func withhold(c *compare.Comparison) {
 func (out *Outcome) decide(m matched, lines bool) {
 	c := out.Comparison
 	verdict, why := c.Verdict()
-	out.Verdict, out.Why, out.ExitCode = slo.Verdict(verdict), why, judge.ExitCodeOfArms(verdict)
+	out.Verdict, out.Why, out.ExitCode = slo.Verdict(verdict), why, compare.ExitCode(verdict)
 	if verdict != stats.Undecided || c.Refused != "" {
 		return
 	}
