@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -150,7 +151,7 @@ func (c cluster) waitNodesReady(ctx context.Context) error {
 func (c cluster) countReady(ctx context.Context, ready map[string]bool) error {
 	// From version 0 the watch begins with all nodes that there are.
 	w, err := c.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
-		LabelSelector:   SimulatedSelector,
+		LabelSelector:   protocol.SimulatedSelector,
 		ResourceVersion: "0",
 	})
 	if err != nil {

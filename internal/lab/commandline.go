@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
@@ -55,19 +56,19 @@ func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5
 // names files of the lab's directory, by which its process is found.
 func arguments(component string, dir directory, r record) []string {
 	switch component {
-	case Etcd:
+	case protocol.Etcd:
 		return etcdArguments(dir, r)
-	case APIServer:
+	case protocol.APIServer:
 		return apiServerArguments(dir, r)
-	case ControllerManager:
+	case protocol.ControllerManager:
 		return controllerManagerArguments(dir, r)
-	case Scheduler:
+	case protocol.Scheduler:
 		return schedulerArguments(dir, r)
-	case SimulatedNodes:
+	case protocol.SimulatedNodes:
 		return simulatedNodesArguments(dir, r)
-	case Virt:
+	case protocol.Virt:
 		return virtArguments(dir, r)
-	case RealNode:
+	case protocol.RealNode:
 		return []string{realnode.SpecFile(string(dir))}
 	}
 	panic("lab: no component " + component)
@@ -116,8 +117,8 @@ func apiServerArguments(dir directory, r record) []string {
 		"--kubelet-certificate-authority=" + dir.cert(clusterCA),
 		"--kubelet-client-certificate=" + dir.cert(kubeletClient),
 		"--kubelet-client-key=" + dir.key(kubeletClient),
-		"--tls-cert-file=" + dir.cert(APIServer),
-		"--tls-private-key-file=" + dir.key(APIServer),
+		"--tls-cert-file=" + dir.cert(protocol.APIServer),
+		"--tls-private-key-file=" + dir.key(protocol.APIServer),
 		"--client-ca-file=" + dir.cert(clusterCA),
 		"--etcd-servers=" + r.Ports.url(r.Ports.Etcd),
 		"--etcd-cafile=" + dir.cert(etcdCA),
@@ -149,15 +150,15 @@ func apiServerArguments(dir directory, r record) []string {
 }
 
 func controllerManagerArguments(dir directory, r record) []string {
-	kubeconfig := dir.componentConfig(ControllerManager)
+	kubeconfig := dir.componentConfig(protocol.ControllerManager)
 	return []string{
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(r.Ports.ControllerManager),
-		"--tls-cert-file=" + dir.cert(ControllerManager),
-		"--tls-private-key-file=" + dir.key(ControllerManager),
+		"--tls-cert-file=" + dir.cert(protocol.ControllerManager),
+		"--tls-private-key-file=" + dir.key(protocol.ControllerManager),
 		"--leader-elect",
 		"--leader-elect-lease-duration=" + leaderLease.String(),
 		"--leader-elect-renew-deadline=" + leaderDeadline.String(),
@@ -184,15 +185,15 @@ func controllerManagerArguments(dir directory, r record) []string {
 }
 
 func schedulerArguments(dir directory, r record) []string {
-	kubeconfig := dir.componentConfig(Scheduler)
+	kubeconfig := dir.componentConfig(protocol.Scheduler)
 	return []string{
 		"--config=" + dir.schedulerConfig(),
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(r.Ports.Scheduler),
-		"--tls-cert-file=" + dir.cert(Scheduler),
-		"--tls-private-key-file=" + dir.key(Scheduler),
+		"--tls-cert-file=" + dir.cert(protocol.Scheduler),
+		"--tls-private-key-file=" + dir.key(protocol.Scheduler),
 	}
 }
 
@@ -212,34 +213,34 @@ leaderElection:
   leaseDuration: %s
   renewDeadline: %s
   retryPeriod: %s
-`, dir.componentConfig(Scheduler), controllerQPS, controllerBurst, leaderLease, leaderDeadline, leaderRenewal))
+`, dir.componentConfig(protocol.Scheduler), controllerQPS, controllerBurst, leaderLease, leaderDeadline, leaderRenewal))
 }
 
 func simulatedNodesArguments(dir directory, r record) []string {
 	arguments := []string{
-		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
+		"--kubeconfig=" + dir.componentConfig(protocol.SimulatedNodes),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--max-pods=" + strconv.Itoa(r.MaxPods),
 		"--start-latency=" + r.StartLatency.String(),
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
-		"--sign=" + dir.readyFile(SimulatedNodes),
+		"--sign=" + dir.readyFile(protocol.SimulatedNodes),
 	}
 	if r.Ports.SimulatedNodes > 0 {
-		arguments = append(arguments, "--port="+strconv.Itoa(r.Ports.SimulatedNodes), "--cert="+dir.cert(SimulatedNodes), "--key="+dir.key(SimulatedNodes))
+		arguments = append(arguments, "--port="+strconv.Itoa(r.Ports.SimulatedNodes), "--cert="+dir.cert(protocol.SimulatedNodes), "--key="+dir.key(protocol.SimulatedNodes))
 	}
 	return arguments
 }
 
 func virtArguments(dir directory, r record) []string {
 	arguments := []string{
-		"--kubeconfig=" + dir.componentConfig(Virt),
+		"--kubeconfig=" + dir.componentConfig(protocol.Virt),
 		"--figures=" + settings.List(r.Virt),
 		"--time-scale=" + strconv.FormatFloat(r.TimeScale, 'g', -1, 64),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--api-port=" + strconv.Itoa(r.Ports.VirtAPI),
 		"--guest-port=" + strconv.Itoa(r.Ports.Guests),
-		"--cert=" + dir.cert(Virt), "--key=" + dir.key(Virt), "--ca=" + dir.cert(clusterCA), "--front-proxy-ca=" + dir.cert(frontProxyCA),
-		"--sign=" + dir.readyFile(Virt),
+		"--cert=" + dir.cert(protocol.Virt), "--key=" + dir.key(protocol.Virt), "--ca=" + dir.cert(clusterCA), "--front-proxy-ca=" + dir.cert(frontProxyCA),
+		"--sign=" + dir.readyFile(protocol.Virt),
 	}
 	if n := r.RealGuests; n > 0 {
 		arguments = append(arguments, "--real-guests="+strconv.Itoa(n), "--qemu="+r.QEMU, "--guest-image="+r.GuestImage, "--guest-dir="+dir.path("guests"))

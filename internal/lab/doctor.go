@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -104,7 +105,7 @@ const (
 	memoryPerNode = 3 * gib / 10_000
 	memoryPerPod  = 13 * gib / 100_000
 	// Of a real guest, with all of its own memory in use.
-	memoryPerGuest = GuestMemory + 192<<20
+	memoryPerGuest = protocol.GuestMemory + 192<<20
 	// With virtual machines: their definitions and what plays them, and each
 	// machine with its instance, its launcher and the news of them.
 	// 40, 300 and 1000 on 10 nodes took 1.4, 2.0 and 2.9 GiB in all.

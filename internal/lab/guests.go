@@ -7,18 +7,12 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-const (
-	// GuestPrefix begins the names of the processes of real guests, which then
-	// have a number.
-	GuestPrefix = "guest-"
-	// GuestMemory is that of a real guest in bytes, whatever its machine asks for.
-	GuestMemory = 160 << 20
-	qemu        = "qemu-system-x86_64"
-)
+const qemu = "qemu-system-x86_64"
 
 // qemuProgram is what runs real guests.
 func qemuProgram() proc.Program {
@@ -67,7 +61,7 @@ func (l *Lab) RealGuests() map[string]int {
 	guests := make(map[string]int)
 	processes, _ := processesOf(string(l.dir)) // what is not known is not shown
 	for _, p := range processes {
-		if strings.HasPrefix(p.component, GuestPrefix) {
+		if strings.HasPrefix(p.component, protocol.GuestPrefix) {
 			guests[p.component] = p.pid
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -34,22 +35,22 @@ func (r *runner) waitHealthy(ctx context.Context, component string, except ...st
 	if err != nil {
 		return err
 	}
-	if component == APIServer {
+	if component == protocol.APIServer {
 		return cluster.waitReady(ctx, except...)
 	}
 	probe, err := r.probe(component)
 	if err != nil {
 		return err
 	}
-	if component == SimulatedNodes {
+	if component == protocol.SimulatedNodes {
 		if err := cluster.waitNodesReady(ctx); err != nil {
 			return err
 		}
 	}
-	if err := poll(ctx, func() error { return probe(ctx) }); err != nil || component != RealNode {
+	if err := poll(ctx, func() error { return probe(ctx) }); err != nil || component != protocol.RealNode {
 		return err
 	}
-	for _, component := range []string{Kubelet, KubeProxy} {
+	for _, component := range []string{protocol.Kubelet, protocol.KubeProxy} {
 		if err := r.waitHealthy(ctx, component); err != nil {
 			return fmt.Errorf("wait for %s: %w", component, err)
 		}
@@ -78,21 +79,21 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 	var ca, cert, base, path string
 	var port int
 	switch component {
-	case Etcd:
+	case protocol.Etcd:
 		ca, cert, path, port = etcdCA, etcdClientCert, "/readyz", r.record.Ports.Etcd
-	case APIServer:
+	case protocol.APIServer:
 		// Asked without a certificate: it says so to anyone, like any cluster.
 		ca, path, base = clusterCA, "/readyz", r.record.apiServer()
-	case ControllerManager:
+	case protocol.ControllerManager:
 		ca, path, port = clusterCA, "/healthz", r.record.Ports.ControllerManager
-	case Scheduler:
+	case protocol.Scheduler:
 		ca, path, port = clusterCA, "/readyz", r.record.Ports.Scheduler
-	case SimulatedNodes, Virt, RealNode:
+	case protocol.SimulatedNodes, protocol.Virt, protocol.RealNode:
 		return func(context.Context) error {
 			_, err := os.Stat(r.dir.readyFile(component))
 			return err
 		}, nil
-	case Containerd, Kubelet, KubeProxy:
+	case protocol.Containerd, protocol.Kubelet, protocol.KubeProxy:
 		return r.probeRealNode(component)
 	default:
 		return nil, &ComponentError{component, r.componentNames()}
@@ -119,9 +120,9 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 // probeRealNode makes a function that asks one of the real node's programs
 // once whether it works.
 func (r *runner) probeRealNode(component string) (func(context.Context) error, error) {
-	if component == Containerd {
+	if component == protocol.Containerd {
 		return func(ctx context.Context) error {
-			process, err := r.processOf(Containerd)
+			process, err := r.processOf(protocol.Containerd)
 			if err != nil {
 				return err
 			}
@@ -139,7 +140,7 @@ func (r *runner) probeRealNode(component string) (func(context.Context) error, e
 		}, nil
 	}
 	port := realnode.KubeletHealthPort
-	if component == KubeProxy {
+	if component == protocol.KubeProxy {
 		port = realnode.ProxyHealthPort
 	}
 	url := fmt.Sprintf("http://%s:%d/healthz", r.record.RealNode.Link.Node, port)

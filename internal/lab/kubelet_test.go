@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -47,7 +48,7 @@ func TestASimulatedNodesPodsAreLikeAKubelets(t *testing.T) {
 	t.Cleanup(func() { l.Down(context.Background()) })
 	client := user(t, l)
 	found := make(map[string]map[string][]string, 2)
-	for _, fidelity := range []string{FidelityReal, FidelitySimulated} {
+	for _, fidelity := range []string{protocol.FidelityReal, protocol.FidelitySimulated} {
 		found[fidelity] = shapes(t, client, fidelity)
 	}
 	used := make([]bool, len(unlike))
@@ -60,7 +61,7 @@ func TestASimulatedNodesPodsAreLikeAKubelets(t *testing.T) {
 		}
 		return any
 	}
-	want, got := found[FidelityReal], found[FidelitySimulated]
+	want, got := found[protocol.FidelityReal], found[protocol.FidelitySimulated]
 	paths := make(map[string]bool)
 	for _, shape := range []map[string][]string{want, got} {
 		for path := range shape {
@@ -116,7 +117,7 @@ func shapes(t *testing.T, client kubernetes.Interface, fidelity string) map[stri
 	pods := client.CoreV1().Pods(namespace)
 	newPod := func(name string, args []string, change ...func(*corev1.Pod)) *corev1.Pod {
 		pod := realPod(name, "", args...)
-		pod.Spec.NodeSelector = map[string]string{FidelityLabel: fidelity}
+		pod.Spec.NodeSelector = map[string]string{protocol.FidelityLabel: fidelity}
 		for _, c := range change {
 			c(pod)
 		}

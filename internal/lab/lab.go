@@ -12,38 +12,22 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
-// The components of a lab, under the names by which the program starts
-// them and by which users know them.
-const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Scheduler         = "kube-scheduler"
-	SimulatedNodes    = "simulated-nodes"
-	RealNode          = "real-node"  // the first process of a real node, which keeps the others
-	Containerd        = "containerd" // the system's program, not one compiled in
-	Kubelet           = "kubelet"
-	KubeProxy         = "kube-proxy"
-	Virt              = "virt" // virtual machines, where a lab has them
-)
-
 // ComponentNames lists the components in the order in which they are started.
 func ComponentNames() []string {
-	return []string{Etcd, APIServer, ControllerManager, Scheduler, SimulatedNodes}
+	return []string{protocol.Etcd, protocol.APIServer, protocol.ControllerManager, protocol.Scheduler, protocol.SimulatedNodes}
 }
 
 // RealNodeComponentNames lists what is added by a real node.
-func RealNodeComponentNames() []string { return []string{RealNode, Containerd, Kubelet, KubeProxy} }
-
-// DefaultMaxPods is what a Spec's MaxPods stand for that are 0: the kubelet's own
-// default.
-const DefaultMaxPods = 110
+func RealNodeComponentNames() []string {
+	return []string{protocol.RealNode, protocol.Containerd, protocol.Kubelet, protocol.KubeProxy}
+}
 
 // Spec says which lab is wanted. Apart from Nodes a zero field means
 // the default.
@@ -61,12 +45,8 @@ type Spec struct {
 	Private bool
 }
 
-// VirtLimitsPath is where a lab's API server answers how far what can hold
-// virtual machines up is used up: by source, "use", "limit" and "waiting".
-const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
-
 func (s Spec) withDefaults() Spec {
-	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
+	s.MaxPods = cmp.Or(s.MaxPods, protocol.DefaultMaxPods)
 	if s.Virt != nil || s.RealGuests != 0 {
 		s.TimeScale = cmp.Or(s.TimeScale, 1)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -79,7 +80,7 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	got := Spec{Name: "a"}.withDefaults()
-	want := Spec{Name: "a", Shape: Shape{MaxPods: DefaultMaxPods}}
+	want := Spec{Name: "a", Shape: Shape{MaxPods: protocol.DefaultMaxPods}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults: %+v, want %+v", got, want)
 	}
@@ -140,7 +141,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	if err != nil || files < 15 {
 		t.Errorf("%d files were looked at, %v", files, err)
 	}
-	if got := l.Spec(); got.Nodes != 3 || got.MaxPods != DefaultMaxPods || got.Name != "a" {
+	if got := l.Spec(); got.Nodes != 3 || got.MaxPods != protocol.DefaultMaxPods || got.Name != "a" {
 		t.Errorf("spec %+v", got)
 	}
 }
@@ -227,7 +228,7 @@ func TestDamagedRecords(t *testing.T) {
 		if labs, err := s.List(); len(labs) != 2 || err != nil {
 			t.Errorf("%s: it hides the others: %v, %v", tt.why, labs, err)
 		}
-		if err := l.Restart(t.Context(), Etcd); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := l.Restart(t.Context(), protocol.Etcd); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: restart: %v", tt.why, err)
 		}
 		var exists *ExistsError
@@ -415,11 +416,11 @@ func TestStartLatencyOf(t *testing.T) {
 		{"uniform:2s,1s", second, 0, "below the first", "the wrong way round"},
 		{"normal:1s,2s", second, 0, "unknown shape", "a shape that there is not"},
 	} {
-		got, err := StartLatencyOf("uid", tt.annotation, tt.lab)
+		got, err := protocol.StartLatencyOf("uid", tt.annotation, tt.lab)
 		if got != tt.want || (err != nil) != (tt.fails != "") {
 			t.Errorf("%q (%s): %v, %v, want %v", tt.annotation, tt.why, got, err, tt.want)
 		}
-		if err != nil && (!strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), StartLatencyAnnotation)) {
+		if err != nil && (!strings.Contains(err.Error(), tt.fails) || !strings.Contains(err.Error(), protocol.StartLatencyAnnotation)) {
 			t.Errorf("%q (%s): error %v, want %q and the annotation's name", tt.annotation, tt.why, err, tt.fails)
 		}
 	}
@@ -443,8 +444,8 @@ func TestStartLatenciesAreSpreadEvenly(t *testing.T) {
 		var tenths [10]int
 		const n = 26 * 40
 		for i := range n {
-			got, err := StartLatencyOf(tt.uid(i), "", planted)
-			again, _ := StartLatencyOf(tt.uid(i), "", planted)
+			got, err := protocol.StartLatencyOf(tt.uid(i), "", planted)
+			again, _ := protocol.StartLatencyOf(tt.uid(i), "", planted)
 			if err != nil || got != again || got < planted.A || got >= planted.B {
 				t.Fatalf("%s: %v, then %v, %v", tt.why, got, again, err)
 			}

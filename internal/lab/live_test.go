@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientwatch "k8s.io/client-go/tools/watch"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -178,7 +179,7 @@ func isWhatWasAskedFor(t *testing.T, l *Lab) {
 	if err != nil || slices.Contains(who.Status.UserInfo.Groups, "system:masters") || who.Status.UserInfo.Username != userExperiments {
 		t.Errorf("experiments are made by %+v, %v", who.Status.UserInfo, err)
 	}
-	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: SimulatedSelector})
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: protocol.SimulatedSelector})
 	if err != nil || len(nodes.Items) != sharedNodes {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
@@ -433,7 +434,7 @@ func startsPodsAsPlanted(t *testing.T, l *Lab) {
 
 	var off, planted, measured []time.Duration
 	for uid, c := range courses {
-		want, err := StartLatencyOf(string(uid), "", sharedSpec.StartLatency)
+		want, err := protocol.StartLatencyOf(string(uid), "", sharedSpec.StartLatency)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -546,7 +547,7 @@ func countLeases(t *testing.T, client kubernetes.Interface) (count func() (int, 
 func startsPodsAsAnnotated(t *testing.T, l *Lab) {
 	client := user(t, l)
 	annotated := func(value string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) { p.Annotations = map[string]string{StartLatencyAnnotation: value} }
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{protocol.StartLatencyAnnotation: value} }
 	}
 	wait := follow(t, client, "default", 3)
 	for name, annotation := range map[string]string{"soon": "0s", "late": "1500ms", "drawn": "uniform:1.2s,1.3s", "wrong": "tomorrow"} {
@@ -556,7 +557,7 @@ func startsPodsAsAnnotated(t *testing.T, l *Lab) {
 	}
 	ready := make(map[string]time.Time)
 	for _, c := range wait() {
-		planted, err := StartLatencyOf(string(c.last.UID), c.last.Annotations[StartLatencyAnnotation], sharedSpec.StartLatency)
+		planted, err := protocol.StartLatencyOf(string(c.last.UID), c.last.Annotations[protocol.StartLatencyAnnotation], sharedSpec.StartLatency)
 		if c.last.Name == "wrong" {
 			if err == nil || !c.first[corev1.PodReadyToStartContainers].IsZero() {
 				t.Errorf("a latency that means nothing: %v, %v", err, c.first)
@@ -679,19 +680,19 @@ func standsBesideBrokenLabs(t *testing.T, one *Lab) {
 // One component that is gone, or that hangs, makes the lab a broken one
 // and shows which it is.
 func showsBrokenComponents(t *testing.T, l *Lab) {
-	if err := kill(t, l, Scheduler); err != nil {
+	if err := kill(t, l, protocol.Scheduler); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range stateOf(t, l).Components {
-		if want := map[bool]State{true: Stopped, false: Running}[c.Name == Scheduler]; c.State != want {
+		if want := map[bool]State{true: Stopped, false: Running}[c.Name == protocol.Scheduler]; c.State != want {
 			t.Errorf("with its scheduler killed: %+v", c)
 		}
 	}
-	if err := l.Restart(t.Context(), Scheduler); err != nil {
+	if err := l.Restart(t.Context(), protocol.Scheduler); err != nil {
 		t.Fatal(err)
 	}
 	status := stateOf(t, l)
-	i := slices.IndexFunc(status.Components, func(c Component) bool { return c.Name == ControllerManager })
+	i := slices.IndexFunc(status.Components, func(c Component) bool { return c.Name == protocol.ControllerManager })
 	pid := status.Components[i].PID
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -877,7 +878,7 @@ func TestAConfinedControlPlane(t *testing.T) {
 		if group == "" {
 			group = name
 		}
-		if want := c.Name != SimulatedNodes; inside != want {
+		if want := c.Name != protocol.SimulatedNodes; inside != want {
 			t.Errorf("%s in the control plane's group: %t, want %t:\n%s", c.Name, inside, want, groups)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/metrics"
 )
@@ -36,10 +37,10 @@ func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	const lab = "lab"
 	ports := l.record.Ports
 	list := []metrics.Endpoint{
-		{Job: Etcd, Instance: lab, URL: ports.url(ports.Etcd) + "/metrics", Transport: store},
-		{Job: APIServer, Instance: lab, URL: l.record.apiServer() + "/metrics", Transport: admin},
-		{Job: ControllerManager, Instance: lab, URL: ports.url(ports.ControllerManager) + "/metrics", Transport: admin},
-		{Job: Scheduler, Instance: lab, URL: ports.url(ports.Scheduler) + "/metrics", Transport: admin},
+		{Job: protocol.Etcd, Instance: lab, URL: ports.url(ports.Etcd) + "/metrics", Transport: store},
+		{Job: protocol.APIServer, Instance: lab, URL: l.record.apiServer() + "/metrics", Transport: admin},
+		{Job: protocol.ControllerManager, Instance: lab, URL: ports.url(ports.ControllerManager) + "/metrics", Transport: admin},
+		{Job: protocol.Scheduler, Instance: lab, URL: ports.url(ports.Scheduler) + "/metrics", Transport: admin},
 	}
 	if l.record.RealNode != nil {
 		list = append(list, KubeletEndpoints(l.record.apiServer(), realnode.NodeName, admin, false)...)
@@ -84,7 +85,7 @@ const metricsMost = 64 << 20
 func KubeletEndpoints(server, node string, transport http.RoundTripper, far bool) (list []metrics.Endpoint) {
 	for _, path := range []string{"/metrics", "/metrics/cadvisor"} {
 		list = append(list, metrics.Endpoint{
-			Job: Kubelet, Instance: node, Labels: []string{"metrics_path", path}, Transport: transport, Far: far,
+			Job: protocol.Kubelet, Instance: node, Labels: []string{"metrics_path", path}, Transport: transport, Far: far,
 			URL: server + "/api/v1/nodes/" + node + "/proxy" + path,
 		})
 	}

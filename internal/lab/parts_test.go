@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/procfs"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -64,9 +65,9 @@ func TestEnvironmentIsOurs(t *testing.T) {
 		want      []string
 		why       string
 	}{
-		{Etcd, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=4"}, "half of the processors"},
-		{Scheduler, 1, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=1"}, "half of one is one"},
-		{APIServer, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC"}, "all of them"},
+		{protocol.Etcd, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=4"}, "half of the processors"},
+		{protocol.Scheduler, 1, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=1"}, "half of one is one"},
+		{protocol.APIServer, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC"}, "all of them"},
 	} {
 		got := environment("/lab", tt.component, tt.cpus)
 		for i, v := range got {
@@ -161,11 +162,11 @@ func TestCommandLines(t *testing.T) {
 			}
 		}
 		switch component {
-		case APIServer, ControllerManager, Scheduler:
+		case protocol.APIServer, protocol.ControllerManager, protocol.Scheduler:
 			if !slices.Contains(args, "--bind-address=127.0.0.1") {
 				t.Errorf("%s listens everywhere", component)
 			}
-		case SimulatedNodes:
+		case protocol.SimulatedNodes:
 			for _, want := range []string{"--nodes=5", "--max-pods=20", "--start-latency=uniform:1s,2s"} {
 				if !slices.Contains(args, want) {
 					t.Errorf("%s lacks %s", component, want)
@@ -191,14 +192,14 @@ func TestParseCmdline(t *testing.T) {
 		component, lab string
 		why            string
 	}{
-		{"plimsoll component etcd --data-dir=/state/labs/a/etcd ", Etcd, "a", "a flag with a value"},
-		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", Containerd, "a", "the system's program for a lab"},
+		{"plimsoll component etcd --data-dir=/state/labs/a/etcd ", protocol.Etcd, "a", "a flag with a value"},
+		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", protocol.Containerd, "a", "the system's program for a lab"},
 		{"/usr/bin/containerd --config=/etc/containerd/config.toml ", "", "", "the system's program for others"},
 		{"/usr/bin/containerd ", "", "", "the system's program alone"},
 		{"/usr/bin/qemu-system-x86_64 -name guest-2 -pidfile /state/labs/a/guests/1/pid ", "guest-2", "a", "a real guest"},
 		{"/usr/bin/qemu-system-x86_64 -name mine -pidfile /run/mine ", "", "", "a guest of another's"},
-		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", Etcd, "a", "a value of its own"},
-		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", Etcd, "b-2", "the directory itself, not at first"},
+		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", protocol.Etcd, "a", "a value of its own"},
+		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", protocol.Etcd, "b-2", "the directory itself, not at first"},
 		{"plimsoll component etcd --data-dir=/state/labs2/a/etcd ", "", "", "another directory that begins the same"},
 		{"plimsoll component etcd --data-dir=/other/state/labs/a/etcd ", "", "", "of another store"},
 		{"plimsoll component etcd --data-dir=/state/labs/../a ", "", "", "no lab has this name"},
@@ -298,12 +299,12 @@ func TestAuthoritiesAreApart(t *testing.T) {
 		why    string
 	}{
 		{fromFile(etcdServerCert), etcdCA, server, "etcd", nil, "etcd"},
-		{fromFile(etcdClientCert), etcdCA, client, APIServer, nil, "only the API server may talk to etcd"},
-		{fromFile(APIServer), clusterCA, server, APIServer, nil, "the API server"},
+		{fromFile(etcdClientCert), etcdCA, client, protocol.APIServer, nil, "only the API server may talk to etcd"},
+		{fromFile(protocol.APIServer), clusterCA, server, protocol.APIServer, nil, "the API server"},
 		{fromFile(frontProxyClient), frontProxyCA, client, userFrontProxy, nil, "speaks for any user"},
 		{fromConfig(l.Kubeconfig()), clusterCA, client, userExperiments, nil, "an ordinary user, to whom fairness applies"},
 		{fromConfig(l.dir.componentConfig("admin")), clusterCA, client, userAdmin, []string{"system:masters"}, "may do anything"},
-		{fromConfig(l.dir.componentConfig(SimulatedNodes)), clusterCA, client, userSimulatedNodes, []string{"system:nodes"}, "treated as kubelets are"},
+		{fromConfig(l.dir.componentConfig(protocol.SimulatedNodes)), clusterCA, client, userSimulatedNodes, []string{"system:nodes"}, "treated as kubelets are"},
 	} {
 		if tt.cert.Subject.CommonName != tt.user || !slices.Equal(tt.cert.Subject.Organization, tt.groups) {
 			t.Errorf("%s: user %q of %q, want %q of %q", tt.why, tt.cert.Subject.CommonName, tt.cert.Subject.Organization, tt.user, tt.groups)
@@ -420,7 +421,7 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 		{&BusyError{"a", 7}, []string{`"a"`, "process 7"}},
 		{&BusyError{"a", 0}, []string{`"a"`, "another command"}},
 		{&ComponentError{"apiserver", ComponentNames()}, append(ComponentNames(), `"apiserver"`)},
-		{errors.Join(&endedError{Etcd, "exit status 1", "the log"}), []string{"exit status 1", "the log"}},
+		{errors.Join(&endedError{protocol.Etcd, "exit status 1", "the log"}), []string{"exit status 1", "the log"}},
 	} {
 		for _, part := range tt.want {
 			if !strings.Contains(tt.err.Error(), part) {
@@ -441,11 +442,11 @@ func TestAStartedComponentIsFound(t *testing.T) {
 		t.Skip(err)
 	}
 	dir := directory(filepath.Join(t.TempDir(), "labs", "found"))
-	if err := os.MkdirAll(filepath.Dir(dir.log(Etcd)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir.log(protocol.Etcd)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 200 {
-		c, err := start(forever, dir, Etcd, []string{string(dir) + "/data"}, nil, nil)
+		c, err := start(forever, dir, protocol.Etcd, []string{string(dir) + "/data"}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,6 +457,6 @@ func TestAStartedComponentIsFound(t *testing.T) {
 		if err != nil || !found {
 			t.Fatalf("component %d is not found: %v", i, err)
 		}
-		os.Remove(dir.log(Etcd))
+		os.Remove(dir.log(protocol.Etcd))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -197,19 +198,19 @@ type credential struct {
 func (r record) certificates() []credential {
 	list := []credential{
 		{etcdServerCert, identity{user: "etcd", server: true, client: true}},
-		{etcdClientCert, identity{user: APIServer, client: true}},
+		{etcdClientCert, identity{user: protocol.APIServer, client: true}},
 		{frontProxyClient, identity{user: userFrontProxy, client: true}},
-		{APIServer, identity{user: APIServer, server: true, address: net.ParseIP(r.apiServerAddress())}},
+		{protocol.APIServer, identity{user: protocol.APIServer, server: true, address: net.ParseIP(r.apiServerAddress())}},
 		{kubeletClient, identity{user: userKubeletClient, client: true}},
-		{ControllerManager, identity{user: ControllerManager, server: true}},
-		{Scheduler, identity{user: Scheduler, server: true}},
-		{SimulatedNodes, identity{user: SimulatedNodes, server: true}},
+		{protocol.ControllerManager, identity{user: protocol.ControllerManager, server: true}},
+		{protocol.Scheduler, identity{user: protocol.Scheduler, server: true}},
+		{protocol.SimulatedNodes, identity{user: protocol.SimulatedNodes, server: true}},
 	}
 	if r.HasVirt() {
-		list = append(list, credential{Virt, identity{user: Virt, server: true}})
+		list = append(list, credential{protocol.Virt, identity{user: protocol.Virt, server: true}})
 	}
 	if r.RealNode != nil {
-		list = append(list, credential{Kubelet, identity{user: userKubelet, groups: []string{groupNodes}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
+		list = append(list, credential{protocol.Kubelet, identity{user: userKubelet, groups: []string{groupNodes}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
 	}
 	return list
 }
@@ -219,20 +220,20 @@ func (r record) kubeconfigs(dir directory) []credential {
 	list := []credential{
 		{dir.kubeconfig(), identity{user: userExperiments, client: true}},
 		{dir.componentConfig("admin"), identity{user: userAdmin, groups: []string{"system:masters"}, client: true}},
-		{dir.componentConfig(ControllerManager), identity{user: userControllerManager, client: true}},
-		{dir.componentConfig(Scheduler), identity{user: userScheduler, client: true}},
+		{dir.componentConfig(protocol.ControllerManager), identity{user: userControllerManager, client: true}},
+		{dir.componentConfig(protocol.Scheduler), identity{user: userScheduler, client: true}},
 		// Of the kubelets' group, so that priority and fairness treats it as
 		// it treats kubelets, but not named as one: the node authorizer would
 		// tie it to a single node. Its rights come from a role of its own.
-		{dir.componentConfig(SimulatedNodes), identity{user: userSimulatedNodes, groups: []string{groupNodes}, client: true}},
+		{dir.componentConfig(protocol.SimulatedNodes), identity{user: userSimulatedNodes, groups: []string{groupNodes}, client: true}},
 	}
 	if r.HasVirt() {
-		list = append(list, credential{dir.componentConfig(Virt), identity{user: userVirt, client: true}})
+		list = append(list, credential{dir.componentConfig(protocol.Virt), identity{user: userVirt, client: true}})
 	}
 	if r.RealNode != nil {
 		list = append(list,
-			credential{dir.componentConfig(Kubelet), identity{user: userKubelet, groups: []string{groupNodes}, client: true}},
-			credential{dir.componentConfig(KubeProxy), identity{user: userKubeProxy, client: true}})
+			credential{dir.componentConfig(protocol.Kubelet), identity{user: userKubelet, groups: []string{groupNodes}, client: true}},
+			credential{dir.componentConfig(protocol.KubeProxy), identity{user: userKubeProxy, client: true}})
 	}
 	return list
 }

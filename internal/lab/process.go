@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
@@ -72,8 +73,8 @@ func parseCmdline(args []string, labs string) (component, lab string, ok bool) {
 	switch {
 	case len(args) >= 4 && args[1] == "component":
 		component, args = args[2], args[3:]
-	case len(args) >= 2 && filepath.Base(args[0]) == Containerd: // a program of the system's
-		component, args = Containerd, args[1:]
+	case len(args) >= 2 && filepath.Base(args[0]) == protocol.Containerd: // a program of the system's
+		component, args = protocol.Containerd, args[1:]
 	case len(args) >= 3 && filepath.Base(args[0]) == qemu && args[1] == "-name":
 		component, args = args[2], args[3:]
 	default:
@@ -181,7 +182,7 @@ func start(executable string, dir directory, component string, args []string, ti
 	cmd.Dir = string(dir)
 	cmd.Env = environment(dir, component, usableProcessors())
 	how := proc.How{Name: component, CPUs: apart, Log: dir.log(component)}
-	if component == RealNode {
+	if component == protocol.RealNode {
 		how.Namespaces = machine.Namespaces
 	}
 	if tie != nil {
@@ -220,7 +221,7 @@ func environment(dir directory, component string, cpus int) []string {
 		// saves a tenth of all time for some more memory.
 		"GOGC=200",
 	}
-	if component != APIServer {
+	if component != protocol.APIServer {
 		// The others need a fraction of what the API server does, but each
 		// would use every idle processor to look for work and to collect
 		// garbage, which costs two to three times what the work does.

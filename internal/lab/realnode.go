@@ -13,11 +13,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
-
-// RealSelector selects the real node.
-const RealSelector = FidelityLabel + "=" + FidelityReal
 
 // validateRealNode judges the real node by what this machine has.
 func (s Spec) validateRealNode() error {
@@ -70,14 +68,14 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 		MemoryBytes:   int64(spec.NodeMemory),
 		Link:          link,
 		Programs:      programs,
-		KubeletConfig: d.componentConfig(Kubelet),
-		ProxyConfig:   d.componentConfig(KubeProxy),
+		KubeletConfig: d.componentConfig(protocol.Kubelet),
+		ProxyConfig:   d.componentConfig(protocol.KubeProxy),
 		ClientCA:      d.cert(clusterCA),
-		Cert:          d.cert(Kubelet),
-		Key:           d.key(Kubelet),
-		Labels:        RealSelector,
+		Cert:          d.cert(protocol.Kubelet),
+		Key:           d.key(protocol.Kubelet),
+		Labels:        protocol.RealSelector,
 		SandboxImage:  image.AgentReference,
-		Sign:          d.readyFile(RealNode),
+		Sign:          d.readyFile(protocol.RealNode),
 	}
 	if node.CPUs > 0 {
 		if node.Processors, err = realnode.ProcessorsOf(node.CPUs); err != nil {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
@@ -129,7 +130,7 @@ func TestRealNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if node.Labels[FidelityLabel] != FidelityReal || node.Status.Allocatable.Pods().Value() != DefaultMaxPods || !strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
+	if node.Labels[protocol.FidelityLabel] != protocol.FidelityReal || node.Status.Allocatable.Pods().Value() != protocol.DefaultMaxPods || !strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
 		t.Errorf("the node: %v, %v, %v", node.Labels, node.Status.Allocatable, node.Status.NodeInfo)
 	}
 	if node.Spec.PodCIDR != "10.244.0.0/24" || node.Annotations[BridgeAnnotation] == "" {
@@ -141,7 +142,7 @@ func TestRealNode(t *testing.T) {
 	}
 	t.Run("service", func(t *testing.T) { reachService(t, client) })
 	t.Run("restarts", func(t *testing.T) {
-		for _, component := range []string{Containerd, Kubelet, KubeProxy} {
+		for _, component := range []string{protocol.Containerd, protocol.Kubelet, protocol.KubeProxy} {
 			if err := l.Restart(t.Context(), component); err != nil {
 				t.Errorf("%v", err)
 			}

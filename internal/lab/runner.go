@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
@@ -25,13 +26,13 @@ type runner struct {
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
 	if r.record.HasVirt() {
-		names = append(names, Virt)
+		names = append(names, protocol.Virt)
 	}
 	if r.record.RealNode == nil {
 		return names
 	}
 	if r.record.Nodes == 0 {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == SimulatedNodes })
+		names = slices.DeleteFunc(names, func(name string) bool { return name == protocol.SimulatedNodes })
 	}
 	return append(names, RealNodeComponentNames()...)
 }
@@ -51,17 +52,17 @@ func (r *runner) processOf(component string) (*process, error) {
 
 func (r *runner) start(component string) (*proc.Process, error) {
 	var apart []int
-	if node := r.record.RealNode; node != nil && component != RealNode {
+	if node := r.record.RealNode; node != nil && component != protocol.RealNode {
 		apart = realnode.ProcessorsBeside(node.CPUs)
 	}
 	c, err := start(r.store.Executable, r.dir, component, arguments(component, r.dir, r.record), r.tie, apart)
 	if err != nil {
 		return c, err
 	}
-	if r.record.ControlPlaneCPUs > 0 && slices.Contains([]string{Etcd, APIServer, ControllerManager, Scheduler}, component) {
+	if r.record.ControlPlaneCPUs > 0 && slices.Contains([]string{protocol.Etcd, protocol.APIServer, protocol.ControllerManager, protocol.Scheduler}, component) {
 		return c, realnode.EnterControlPlane(string(r.dir), c.PID())
 	}
-	if component != RealNode {
+	if component != protocol.RealNode {
 		return c, nil
 	}
 	return c, r.record.RealNode.Attach(c.PID())
@@ -74,10 +75,10 @@ func (r *runner) startAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.startOne(ctx, Etcd); err != nil {
+	if err := r.startOne(ctx, protocol.Etcd); err != nil {
 		return err
 	}
-	if err := r.startOne(ctx, APIServer, hookRoles, hookPriorities); err != nil {
+	if err := r.startOne(ctx, protocol.APIServer, hookRoles, hookPriorities); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -85,10 +86,10 @@ func (r *runner) startAll(ctx context.Context) error {
 		if err := cluster.setUp(ctx); err != nil {
 			return err
 		}
-		for _, component := range []string{SimulatedNodes, Virt, RealNode} {
+		for _, component := range []string{protocol.SimulatedNodes, protocol.Virt, protocol.RealNode} {
 			if slices.Contains(r.componentNames(), component) {
 				group.Go(func() error {
-					if component == Virt { // whose rights are those of a role
+					if component == protocol.Virt { // whose rights are those of a role
 						if err := cluster.waitReady(ctx, hookPriorities); err != nil {
 							return fmt.Errorf("wait for the API server's roles: %w", err)
 						}
@@ -103,7 +104,7 @@ func (r *runner) startAll(ctx context.Context) error {
 		if err := cluster.waitReady(ctx, hookPriorities); err != nil {
 			return fmt.Errorf("wait for the API server's roles: %w", err)
 		}
-		for _, component := range []string{ControllerManager, Scheduler} {
+		for _, component := range []string{protocol.ControllerManager, protocol.Scheduler} {
 			group.Go(func() error { return r.startOne(ctx, component) })
 		}
 		if err := cluster.waitServiceAccount(ctx); err != nil {
@@ -155,20 +156,20 @@ func (e *endedError) Error() string {
 }
 
 func (r *runner) restart(ctx context.Context, component string) error {
-	if slices.Contains([]string{Containerd, Kubelet, KubeProxy}, component) {
+	if slices.Contains([]string{protocol.Containerd, protocol.Kubelet, protocol.KubeProxy}, component) {
 		return r.restartOnRealNode(ctx, component)
 	}
 	err := killMatching(ctx, string(r.dir), func(p process) bool { return p.component == component })
 	if err != nil {
 		return err
 	}
-	if component == RealNode {
+	if component == protocol.RealNode {
 		// The link went with the node.
 		if err := r.record.RealNode.MakeLink(); err != nil {
 			return err
 		}
 	}
-	if component == ControllerManager || component == Scheduler {
+	if component == protocol.ControllerManager || component == protocol.Scheduler {
 		cluster, err := r.cluster()
 		if err == nil {
 			err = cluster.dropLease(ctx, component)
@@ -180,14 +181,14 @@ func (r *runner) restart(ctx context.Context, component string) error {
 	if err := r.startOne(ctx, component); err != nil {
 		return err
 	}
-	if component != Etcd {
+	if component != protocol.Etcd {
 		return nil
 	}
-	api, err := r.processOf(APIServer)
+	api, err := r.processOf(protocol.APIServer)
 	if err != nil || api == nil {
 		return err
 	}
-	return r.waitHealthy(ctx, APIServer)
+	return r.waitHealthy(ctx, protocol.APIServer)
 }
 
 // restartOnRealNode kills one of the real node's programs, which the node's
@@ -198,7 +199,7 @@ func (r *runner) restartOnRealNode(ctx context.Context, component string) error 
 		return err
 	}
 	if before == nil {
-		return fmt.Errorf("it has no process: %q brings the whole node up again", "plimsoll lab restart "+RealNode)
+		return fmt.Errorf("it has no process: %q brings the whole node up again", "plimsoll lab restart "+protocol.RealNode)
 	}
 	if err := before.kill(r.store.labs()); err != nil {
 		return err

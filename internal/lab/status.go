@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 // State is the condition of a lab or of one component.
@@ -84,7 +86,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 				components[i].State = Broken
 			}
 		})
-		if c.Name == APIServer {
+		if c.Name == protocol.APIServer {
 			asked.Go(func() {
 				if cluster, err := l.cluster(); err == nil {
 					if nodes, pods, err := cluster.count(ctx); err == nil {

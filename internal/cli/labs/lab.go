@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -81,7 +82,7 @@ run and every node is Ready. It runs until 'plimsoll lab down'.
 
 A pod on a simulated node becomes Ready after the start latency, counted from the
 moment it is bound to the node. DIST is ` + dist.Grammar + `.
-A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.
+A pod's annotation ` + protocol.StartLatencyAnnotation + ` overrides it.
 
 --real-node adds a node that runs containers on this machine: a kubelet, the
 system's containerd with runc and crun (RuntimeClasses of these names), a bridge
@@ -289,7 +290,7 @@ func newLabLogsCommand(p *process.Process) *cobra.Command {
 		Use:   "logs COMPONENT",
 		Short: "Print the log of a component of a lab",
 		Long: "Print the log of a component of a lab: " + strings.Join(lab.ComponentNames(), ", ") + `;
-with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + lab.Virt + ".",
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + protocol.Virt + ".",
 		Example: `  plimsoll lab logs kube-apiserver
   plimsoll lab logs etcd --lab big`,
 	}, func(_ context.Context, l *lab.Lab, component string) error {
@@ -330,7 +331,7 @@ func newLabRestartCommand(p *process.Process) *cobra.Command {
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
 what happens to a load that is running. The components are
 ` + strings.Join(lab.ComponentNames(), ", ") + `;
-with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + lab.Virt + ".",
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + protocol.Virt + ".",
 		Example: `  plimsoll lab restart kube-apiserver`,
 	}, func(ctx context.Context, l *lab.Lab, component string) error {
 		began := p.Now()

@@ -22,7 +22,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -30,21 +30,21 @@ import (
 // until it ends and returns its exit code. Arguments exclude the name.
 func All() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
-		lab.Etcd:              etcd,
-		lab.APIServer:         kube(apiserver.NewAPIServerCommand),
-		lab.ControllerManager: kube(controllermanager.NewControllerManagerCommand),
-		lab.Scheduler:         kube(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-		lab.SimulatedNodes:    simulatedNodes,
-		lab.RealNode:          realNode,
-		lab.Virt:              virtualMachines,
-		lab.Kubelet:           kube(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
-		lab.KubeProxy:         kube(proxy.NewProxyCommand),
+		protocol.Etcd:              etcd,
+		protocol.APIServer:         kube(apiserver.NewAPIServerCommand),
+		protocol.ControllerManager: kube(controllermanager.NewControllerManagerCommand),
+		protocol.Scheduler:         kube(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+		protocol.SimulatedNodes:    simulatedNodes,
+		protocol.RealNode:          realNode,
+		protocol.Virt:              virtualMachines,
+		protocol.Kubelet:           kube(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+		protocol.KubeProxy:         kube(proxy.NewProxyCommand),
 	}
 }
 
 // etcd runs etcd. It ends the process itself when it fails.
 func etcd(args []string) int {
-	etcdmain.Main(append([]string{lab.Etcd}, args...))
+	etcdmain.Main(append([]string{protocol.Etcd}, args...))
 	return 0
 }
 

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/informer"
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/simnode"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -43,10 +43,10 @@ type simulatedNodesOptions struct {
 
 func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	var o simulatedNodesOptions
-	flags := flag.NewFlagSet(lab.SimulatedNodes, flag.ContinueOnError)
+	flags := flag.NewFlagSet(protocol.SimulatedNodes, flag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the lab")
 	flags.IntVar(&o.nodes, "nodes", 0, "number of nodes")
-	flags.IntVar(&o.maxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of a node")
+	flags.IntVar(&o.maxPods, "max-pods", protocol.DefaultMaxPods, "allocatable pods of a node")
 	flags.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "how long a node's lease lasts")
 	flags.IntVar(&o.port, "port", 0, "port of 127.0.0.1 at which the API server reaches the nodes")
 	flags.StringVar(&o.cert, "cert", "", "file of the certificate that they show")
@@ -97,7 +97,7 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.QPS = -1 // never the limit that is measured
-	config.UserAgent = "plimsoll-" + lab.SimulatedNodes
+	config.UserAgent = "plimsoll-" + protocol.SimulatedNodes
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
@@ -136,7 +136,7 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 
 // leaseHolder is who holds the nodes' leases. It is the same after a restart:
 // a new name would have to wait for the old one's leases to run out.
-const leaseHolder = "plimsoll-" + lab.SimulatedNodes
+const leaseHolder = "plimsoll-" + protocol.SimulatedNodes
 
 // startNodes starts KWOK's controllers, which keep the nodes alive: their
 // leases and the heartbeats of their conditions. They are told of simulated
@@ -253,7 +253,7 @@ func nodeStages(nodes int) []*internalversion.Stage {
 			},
 		}, {
 			JQ: &internalversion.SelectorJQ{
-				Key:      `.metadata.annotations["` + lab.DownAnnotation + `"]`,
+				Key:      `.metadata.annotations["` + protocol.DownAnnotation + `"]`,
 				Operator: internalversion.SelectorOpDoesNotExist,
 			},
 		}}}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/virt"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -22,7 +22,7 @@ func virtualMachines(args []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	var o virt.Options
 	var kubeconfig, figures, sign string
-	flags := flag.NewFlagSet(lab.Virt, flag.ContinueOnError)
+	flags := flag.NewFlagSet(protocol.Virt, flag.ContinueOnError)
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the lab")
 	flags.StringVar(&figures, "figures", "", "what is planted, as KEY=VALUE,...")
 	flags.Float64Var(&o.Scale, "time-scale", 1, "how many times faster everything is")

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/version"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 // KwokAnnotation and KwokAnnotationValue are how KWOK knows a node as its own.
@@ -60,7 +60,7 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 				corev1.LabelArchStable: "amd64",
 				corev1.LabelOSStable:   "linux",
 				"type":                 "kwok",
-				lab.FidelityLabel:      lab.FidelitySimulated,
+				protocol.FidelityLabel: protocol.FidelitySimulated,
 			},
 			Annotations: map[string]string{KwokAnnotation: KwokAnnotationValue},
 		},

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -204,7 +204,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 		return // our own write coming back, or older
 	}
 	known.pod, known.version = pod, version
-	if known.bad != "" && pod.Annotations[lab.StartLatencyAnnotation] != known.bad {
+	if known.bad != "" && pod.Annotations[protocol.StartLatencyAnnotation] != known.bad {
 		p.plan(known, pod)
 	}
 	p.advance(known)
@@ -212,8 +212,8 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 
 // plan draws a pod's start latency.
 func (p *Player) plan(known *play, pod *corev1.Pod) {
-	annotation := pod.Annotations[lab.StartLatencyAnnotation]
-	latency, err := lab.StartLatencyOf(string(pod.UID), annotation, p.latency)
+	annotation := pod.Annotations[protocol.StartLatencyAnnotation]
+	latency, err := protocol.StartLatencyOf(string(pod.UID), annotation, p.latency)
 	known.latency, known.bad = latency, ""
 	if err != nil {
 		known.bad = annotation

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -175,7 +175,7 @@ func playing(t *testing.T, a *apiServer, latency dist.Dist) *Player {
 func constant(d time.Duration) dist.Dist { return dist.Dist{Shape: dist.Constant, A: d} }
 
 func annotated(value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Annotations = map[string]string{lab.StartLatencyAnnotation: value} }
+	return func(p *corev1.Pod) { p.Annotations = map[string]string{protocol.StartLatencyAnnotation: value} }
 }
 
 func TestPodsStartWhenPlanted(t *testing.T) {

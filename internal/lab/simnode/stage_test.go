@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 // boundPod is a pod of one container that a scheduler has just bound.
@@ -258,7 +258,7 @@ func TestNodes(t *testing.T) {
 			}
 		}
 	}
-	if node.Name != "node-0007" || node.Labels[lab.FidelityLabel] != lab.FidelitySimulated || node.Annotations[KwokAnnotation] != KwokAnnotationValue {
+	if node.Name != "node-0007" || node.Labels[protocol.FidelityLabel] != protocol.FidelitySimulated || node.Annotations[KwokAnnotation] != KwokAnnotationValue {
 		t.Errorf("%s with %v, %v", node.Name, node.Labels, node.Annotations)
 	}
 	for _, c := range node.Status.Conditions {

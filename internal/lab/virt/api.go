@@ -26,7 +26,7 @@ import (
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 const (
@@ -99,7 +99,7 @@ func (w *world) serveAPI(ctx context.Context) error {
 	mux.HandleFunc("GET "+base+"/namespaces/{namespace}/virtualmachineinstances/{name}/portforward/{port}/{protocol}", w.forward)
 	mux.HandleFunc("GET "+base, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, list) })
 	mux.HandleFunc("PUT "+base+"/namespaces/{namespace}/{resource}/{name}/{verb}", w.subresource)
-	mux.HandleFunc("GET "+lab.VirtLimitsPath, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, w.usedUp(time.Now())) })
+	mux.HandleFunc("GET "+protocol.VirtLimitsPath, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, w.usedUp(time.Now())) })
 	mux.HandleFunc("POST /evict", w.evict)
 	mux.HandleFunc("GET /healthz", func(r http.ResponseWriter, _ *http.Request) { io.WriteString(r, "ok") })
 	if w.Metrics != nil {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	kubevirt "kubevirt.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 // enter takes an instance into a phase.
@@ -315,14 +315,14 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 	delete(labels, kubevirt.NodeNameLabel)
 	labels[kubevirt.AppLabel], labels[kubevirt.CreatedByLabel], labels[kubevirt.DeprecatedVirtualMachineNameLabel] = "virt-launcher", string(vmi.UID), vmi.Name
 	annotations := map[string]string{kubevirt.DomainAnnotation: vmi.Name}
-	if start := vmi.Annotations[lab.StartLatencyAnnotation]; start != "" {
-		annotations[lab.StartLatencyAnnotation] = start
+	if start := vmi.Annotations[protocol.StartLatencyAnnotation]; start != "" {
+		annotations[protocol.StartLatencyAnnotation] = start
 	}
 	selector := maps.Clone(vmi.Spec.NodeSelector)
 	if selector == nil {
 		selector = map[string]string{}
 	}
-	selector[kubevirt.NodeSchedulable], selector[lab.FidelityLabel] = "true", lab.FidelitySimulated
+	selector[kubevirt.NodeSchedulable], selector[protocol.FidelityLabel] = "true", protocol.FidelitySimulated
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: launcherName(vmi, reason), Labels: labels, Annotations: annotations,
 			OwnerReferences: []metav1.OwnerReference{owner(vmi, kindInstance)}},

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubevirt "kubevirt.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 // kvm is the device that every machine needs.
@@ -32,7 +32,7 @@ func (w *world) prepared() (n int) {
 // loses it where that is planted.
 func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	node, ok := w.nodes.get(name)
-	if !ok || node.Labels[lab.FidelityLabel] != lab.FidelitySimulated {
+	if !ok || node.Labels[protocol.FidelityLabel] != protocol.FidelitySimulated {
 		return 0, nil
 	}
 	if node.Labels[kubevirt.NodeSchedulable] == "" {
@@ -48,7 +48,7 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 		}
 	}
 	why, again := w.lose(node)
-	is := node.Annotations[lab.DownAnnotation]
+	is := node.Annotations[protocol.DownAnnotation]
 	switch {
 	case why != "" && is == "":
 		return 0, w.setDown(ctx, name, why, corev1.ConditionUnknown)
@@ -95,9 +95,9 @@ func (w *world) lose(node *corev1.Node) (why string, again time.Duration) {
 // setDown takes a node down, or brings it up again where why is empty.
 func (w *world) setDown(ctx context.Context, name, why string, ready corev1.ConditionStatus) error {
 	nodes := w.free.CoreV1().Nodes()
-	note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, lab.DownAnnotation, why)
+	note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, protocol.DownAnnotation, why)
 	if why == "" {
-		note = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, lab.DownAnnotation)
+		note = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, protocol.DownAnnotation)
 	}
 	now := time.Now().UTC().Format(time.RFC3339)
 	reason, message := "NodeStatusUnknown", "the simulated node is down: "+why
@@ -118,5 +118,5 @@ func (w *world) setDown(ctx context.Context, name, why string, ready corev1.Cond
 // down reports whether a node is.
 func (w *world) down(name string) bool {
 	node, ok := w.nodes.get(name)
-	return ok && node.Annotations[lab.DownAnnotation] != ""
+	return ok && node.Annotations[protocol.DownAnnotation] != ""
 }

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 func poolResource() schema.GroupVersionResource {
@@ -182,7 +182,7 @@ func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	}
 	var nodes []*corev1.Node
 	for _, n := range w.nodes.all() {
-		if n.Labels[lab.FidelityLabel] == lab.FidelitySimulated && selector.Matches(labels.Set(n.Labels)) &&
+		if n.Labels[protocol.FidelityLabel] == protocol.FidelitySimulated && selector.Matches(labels.Set(n.Labels)) &&
 			!slices.ContainsFunc(newer, func(s labels.Selector) bool { return s.Matches(labels.Set(n.Labels)) }) {
 			nodes = append(nodes, n)
 		}
@@ -267,7 +267,7 @@ func (w *world) stepNode(ctx context.Context, p *pool, n *corev1.Node, rendered 
 	if begin {
 		return w.markNode(ctx, n.Name, new(true), map[string]any{desiredConfig: rendered, configState: "Working", configReason: ""})
 	}
-	if n.Annotations[lab.DownAnnotation] == rebooting {
+	if n.Annotations[protocol.DownAnnotation] == rebooting {
 		if left := w.left(n.UID, rebooting, w.Figures.Reboot); left > 0 {
 			return nil
 		}

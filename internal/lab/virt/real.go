@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubevirt "kubevirt.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
@@ -97,11 +97,11 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 		return 0, errors.Join(err, os.RemoveAll(it.dir))
 	}
 	defer disks.close()
-	name := lab.GuestPrefix + strconv.Itoa(slot)
+	name := protocol.GuestPrefix + strconv.Itoa(slot)
 	cmd := exec.Command(g.QEMU, append([]string{
 		// Its directory tells whose it is; firmware is found elsewhere.
 		"-name", name, "-L", it.dir, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
-		"-machine", "pc", "-accel", "tcg,tb-size=32", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(lab.GuestMemory >> 20),
+		"-machine", "pc", "-accel", "tcg,tb-size=32", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(protocol.GuestMemory >> 20),
 		"-kernel", disks.kernel, "-initrd", disks.initrd, "-append", "console=ttyS0 quiet panic=-1",
 		"-serial", "file:console",
 		"-netdev", fmt.Sprintf("user,id=net,restrict=on,hostfwd=tcp:%s:%d-:22", address, it.port), "-device", "virtio-net-pci,netdev=net,romfile=",

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -48,7 +49,7 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 	ip := net.ParseIP(base.Hostname())
 	far := base.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 	server := strings.TrimSuffix(base.String(), "/")
-	list := []metrics.Endpoint{{Job: lab.APIServer, Instance: base.Host, URL: server + "/metrics", Transport: transport, Far: far}}
+	list := []metrics.Endpoint{{Job: protocol.APIServer, Instance: base.Host, URL: server + "/metrics", Transport: transport, Far: far}}
 	nodes, err := s.drawNodes(ctx, settingsOf(s.Plan).scraped())
 	for _, name := range nodes {
 		list = append(list, lab.KubeletEndpoints(server, name, transport, far)...)

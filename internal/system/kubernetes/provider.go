@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
@@ -539,7 +540,7 @@ func (o *opened) onRealNode(params map[string]string) bool {
 	if o.lab == nil || !o.lab.Spec().RealNode {
 		return false
 	}
-	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], lab.RealSelector)
+	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], protocol.RealSelector)
 }
 
 // needsDatabase reports whether the workload runs the database's image as this

@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/metrics"
@@ -74,7 +75,7 @@ func (s *session) load() prepared.Workload {
 	}
 	labLatency := s.lab.Spec().StartLatency
 	l.Planted = func(uid, annotation string) time.Duration {
-		d, err := lab.StartLatencyOf(uid, annotation, labLatency)
+		d, err := protocol.StartLatencyOf(uid, annotation, labLatency)
 		if err != nil {
 			return 0 // the node says so in an event
 		}
@@ -147,8 +148,8 @@ func (t *Target) putDurations(ctx context.Context) {
 		return
 	}
 	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){
-		lab.Kubelet: t.session.lab.RealNodeDurations, lab.APIServer: t.session.lab.APIServerCollections,
-		lab.Scheduler: t.session.lab.ClientWaits(lab.Scheduler), lab.ControllerManager: t.session.lab.ClientWaits(lab.ControllerManager),
+		protocol.Kubelet: t.session.lab.RealNodeDurations, protocol.APIServer: t.session.lab.APIServerCollections,
+		protocol.Scheduler: t.session.lab.ClientWaits(protocol.Scheduler), protocol.ControllerManager: t.session.lab.ClientWaits(protocol.ControllerManager),
 	} {
 		list, err := read(ctx)
 		if cause := context.Cause(ctx); err != nil && cause != nil {

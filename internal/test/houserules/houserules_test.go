@@ -556,11 +556,11 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
 	allowed := []string{
-		"internal/judge/usage/sources.go",                // names of what is measured
-		"internal/judge/objects/before.go",               // records that did not say it
+		"internal/judge/usage/sources.go",        // names of what is measured
+		"internal/judge/objects/before.go",       // records that did not say it
 		"internal/judge/recorded/differences.go", // what differs between clusters
-		"internal/report/view/environment.go",            // what a cluster is, and what of it was real
-		"internal/report/view/ceilings.go",               // how far a cluster can be loaded
+		"internal/report/view/environment.go",    // what a cluster is, and what of it was real
+		"internal/report/view/ceilings.go",       // how far a cluster can be loaded
 	}
 	where := []string{"internal/run", "internal/judge", "internal/report"}
 	seen := make(map[string]bool)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -81,7 +82,7 @@ func (m *Machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)
 	defer cancel()
-	raw, err := c.Typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
+	raw, err := c.Typed.CoreV1().RESTClient().Get().AbsPath(protocol.VirtLimitsPath).DoRaw(ctx)
 	told := make(map[string]map[string]float64)
 	if err != nil || json.Unmarshal(raw, &told) != nil {
 		return nil

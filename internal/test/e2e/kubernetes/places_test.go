@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -48,9 +48,9 @@ func TestNodesThatAreTaken(t *testing.T) {
 		{"tainted", patch(`{"spec":{"taints":[{"key":"upkeep","value":"now","effect":"NoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitInconclusive, "was tainted (upkeep=now:NoSchedule) in step 1"},
 		{"tainted as no pod minds", patch(`{"spec":{"taints":[{"key":"upkeep","value":"soon","effect":"PreferNoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitHeld, ""},
 		{"not ready", func(t *testing.T) {
-			patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":"planted"}}}`)(t)
+			patch(`{"metadata":{"annotations":{"` + protocol.DownAnnotation + `":"planted"}}}`)(t)
 			patch(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Planted","message":"planted"}]}}`, "status")(t)
-		}, patch(`{"metadata":{"annotations":{"` + lab.DownAnnotation + `":null}}}`), process.ExitBreached, "guard:nodesNotReady"},
+		}, patch(`{"metadata":{"annotations":{"` + protocol.DownAnnotation + `":null}}}`), process.ExitBreached, "guard:nodesNotReady"},
 		{"deleted", func(t *testing.T) {
 			if err := nodes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
