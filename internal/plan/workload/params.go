@@ -13,6 +13,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/redact"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -27,12 +28,13 @@ const (
 	Bool     Type = "bool"     // true or false
 	Duration Type = "duration" // such as 10s; empty is none
 	Dist     Type = "dist"     // a distribution of delays, see package dist; empty is none
+	Size     Type = "size"     // of bytes, such as 4KiB
 	Quantity Type = "quantity" // as Kubernetes counts resources, such as 100m or 2Gi; empty is none
 	YAML     Type = "yaml"     // of the variables of a configuration; one that is not given is not set
 )
 
 func types() []string {
-	return []string{string(String), string(Int), string(Number), string(Bool), string(Duration), string(Dist), string(Quantity)}
+	return []string{string(String), string(Int), string(Number), string(Bool), string(Duration), string(Dist), string(Size), string(Quantity)}
 }
 
 // Param is a parameter of a workload.
@@ -42,7 +44,8 @@ type Param struct {
 	Default string   `yaml:"default" json:"default"`
 	Help    string   `yaml:"help" json:"help"`                 // one line
 	Values  []string `yaml:"values" json:"values,omitempty"`   // the only ones allowed; empty allows all of the type
-	Min     *int     `yaml:"min" json:"min,omitempty"`         // of an int or a number
+	Min     *int     `yaml:"min" json:"min,omitempty"`         // of an int, a number or a size
+	Max     *int     `yaml:"max" json:"max,omitempty"`         // likewise
 	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // regular expression that a whole string must match, unless it is empty
 	// Several allows more than one of the values, joined by +.
 	Several bool `yaml:"several" json:"several,omitempty"`
@@ -102,19 +105,13 @@ func (p Param) resolve(text string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q is not a whole number", text)
 		}
-		if p.Min != nil && n < int64(*p.Min) {
-			return nil, fmt.Errorf("must be at least %d, is %d", *p.Min, n)
-		}
-		return n, nil
+		return n, p.within(float64(n), text)
 	case Number:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 			return nil, fmt.Errorf("%q is not a number", text)
 		}
-		if p.Min != nil && x < float64(*p.Min) {
-			return nil, fmt.Errorf("must be at least %d, is %g", *p.Min, x)
-		}
-		return x, nil
+		return x, p.within(x, text)
 	case Bool:
 		if text != "true" && text != "false" {
 			return nil, fmt.Errorf("%q is neither true nor false", text)
@@ -138,6 +135,12 @@ func (p Param) resolve(text string) (any, error) {
 			return nil, err
 		}
 		return d.String(), nil
+	case Size:
+		n, err := size.Parse(text, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		return text, p.within(float64(n), text)
 	case Quantity:
 		if text != "" && !quantityForm.MatchString(text) {
 			return nil, fmt.Errorf("%q is not a quantity such as 100m or 2Gi", text)
@@ -162,6 +165,23 @@ func (p Param) resolve(text string) (any, error) {
 		return text, nil
 	}
 	return nil, fmt.Errorf("there is no type %q", p.Type)
+}
+
+// within refuses a value beyond the bounds of the parameter.
+func (p Param) within(x float64, text string) error {
+	bound := func(n int) string {
+		if p.Type == Size {
+			return size.Text(int64(n))
+		}
+		return strconv.Itoa(n)
+	}
+	switch {
+	case p.Min != nil && x < float64(*p.Min):
+		return fmt.Errorf("must be at least %s, is %s", bound(*p.Min), text)
+	case p.Max != nil && x > float64(*p.Max):
+		return fmt.Errorf("must be at most %s, is %s", bound(*p.Max), text)
+	}
+	return nil
 }
 
 // Params are values for all parameters of a workload, checked.
@@ -231,6 +251,12 @@ func (p Params) Number(name string) float64 {
 
 // Flag is the value of a parameter of type bool, false for any other.
 func (p Params) Flag(name string) bool { return p.Get(name) == "true" }
+
+// Bytes is the value of a parameter of type size, 0 for any other.
+func (p Params) Bytes(name string) int64 {
+	n, _ := size.Parse(p.Get(name), math.MaxInt64) // Resolve checks its form
+	return n
+}
 
 // Duration is the value of a parameter of type duration, 0 for any other.
 func (p Params) Duration(name string) time.Duration {

@@ -181,8 +181,10 @@ func (v *validator) params() {
 			v.Fail(path+".type", "there is no type %q, there is: %s", p.Type, strings.Join(types(), ", "))
 			continue
 		}
-		if p.Min != nil && p.Type != Int && p.Type != Number {
-			v.Fail(path+".min", "only a parameter of type int or number has one")
+		for key, bound := range map[string]*int{".min": p.Min, ".max": p.Max} {
+			if bound != nil && !slices.Contains([]Type{Int, Number, Size}, p.Type) {
+				v.Fail(path+key, "only a parameter of type int, number or size has one")
+			}
 		}
 		if p.Several && (p.Type != String || len(p.Values) == 0) {
 			v.Fail(path+".several", "only a parameter of type string with values has it")

@@ -171,12 +171,12 @@ func TestDescriptionErrors(t *testing.T) {
 		{"a component twice", small + "components: [{name: a}, {name: a, object: 1}]\n", `workload.yaml:9:32: components[1].name: the name "a" is taken`},
 		{"a parameter's name", small + "params: [{name: a-b, type: int, default: 1, help: x}]\n", `workload.yaml:9:17: params[0].name: "a-b" must begin with a lower case letter and consist of letters and digits`},
 		{"a parameter twice", small + "params: [{name: a, type: string, help: x}, {name: a, type: string, help: x}]\n", `workload.yaml:9:51: params[1].name: the name "a" is taken`},
-		{"a parameter's type", small + "params: [{name: a, type: text, help: x}]\n", `workload.yaml:9:26: params[0].type: there is no type "text", there is: string, int, number, bool, duration, dist, quantity`},
+		{"a parameter's type", small + "params: [{name: a, type: text, help: x}]\n", `workload.yaml:9:26: params[0].type: there is no type "text", there is: string, int, number, bool, duration, dist, size, quantity`},
 		{"a default that is not of its type", small + "params: [{name: a, type: int, help: x, default: b}]\n", `workload.yaml:9:49: params[0].default: "b" is not a whole number`},
 		{"several numbers", small + "params: [{name: a, type: int, default: 1, help: x, several: true}]\n", `workload.yaml:9:61: params[0].several: only a parameter of type string with values has it`},
 		{"a default that is not allowed", small + "params: [{name: a, type: string, help: x, values: [b, c]}]\n", `workload.yaml:9:10: params[0].default: "" is none of b, c`},
 		{"a pattern that is none", small + "params: [{name: a, type: string, help: x, pattern: '('}]\n", "workload.yaml:9:52: params[0].pattern: is no regular expression: error parsing regexp: missing closing ): `(`"},
-		{"a minimum of a text", small + "params: [{name: a, type: string, help: x, min: 1}]\n", "workload.yaml:9:48: params[0].min: only a parameter of type int or number has one"},
+		{"a minimum of a text", small + "params: [{name: a, type: string, help: x, min: 1}]\n", "workload.yaml:9:48: params[0].min: only a parameter of type int, number or size has one"},
 		{"a setting of no parameter", small + settingOf("params: []", "{param: a, in: [{apiVersion: v1, kind: A, path: spec.a}]}"), `workload.yaml:10:20: settings[0].param: there is no parameter of small "a", there is none at all`},
 		{"a setting without a place", small + settingOf(paramA, "{param: a}"), "workload.yaml:10:12: settings[0].in: is missing: at least one place with a path is needed"},
 		{"a setting that is only refused", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, refuse: no}]}"), "workload.yaml:10:23: settings[0].in: is missing: at least one place with a path is needed"},
@@ -206,7 +206,8 @@ func TestResolve(t *testing.T) {
 - {name: word, type: string, help: x, default: a, values: [a, b]}
 - {name: words, type: string, help: x, default: a, values: [a, b], several: true}
 - {name: pair, type: string, help: x, pattern: '\w+=\w+'}
-- {name: n, type: int, help: x, default: 5, min: 1}
+- {name: n, type: int, help: x, default: 5, min: 1, max: 9}
+- {name: page, type: size, help: x, default: 4KiB, min: 512, max: 1048576}
 - {name: share, type: number, help: x, default: 0.5, min: 0}
 - {name: on, type: bool, help: x, default: false}
 - {name: wait, type: duration, help: x}
@@ -216,7 +217,7 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults := map[string]any{"text": "d", "word": "a", "words": "a", "pair": "", "n": int64(5), "share": 0.5, "on": false, "wait": "", "delay": "", "memory": ""}
+	defaults := map[string]any{"text": "d", "word": "a", "words": "a", "pair": "", "n": int64(5), "page": "4KiB", "share": 0.5, "on": false, "wait": "", "delay": "", "memory": ""}
 	for _, c := range []struct {
 		why        string
 		name, text string
@@ -236,6 +237,11 @@ func TestResolve(t *testing.T) {
 		{"a number", "n", "7", int64(7), ""},
 		{"no number", "n", "7x", nil, `n: "7x" is not a whole number`},
 		{"too small a number", "n", "0", nil, "n: must be at least 1, is 0"},
+		{"too large a number", "n", "10", nil, "n: must be at most 9, is 10"},
+		{"a size", "page", "1.5kB", "1.5kB", ""},
+		{"no size", "page", "4 pages", nil, `page: "4 pages" is no size: want bytes such as 4096, 512Mi or 1.5GiB (units of 1024), 500M or 4GB (of 1000)`},
+		{"too small a size", "page", "100B", nil, "page: must be at least 512 B, is 100B"},
+		{"too large a size", "page", "2MiB", nil, "page: must be at most 1 MiB, is 2MiB"},
 		{"a fraction", "share", "0.25", 0.25, ""},
 		{"no fraction", "share", "NaN", nil, `share: "NaN" is not a number`},
 		{"too small a fraction", "share", "-0.1", nil, "share: must be at least 0, is -0.1"},

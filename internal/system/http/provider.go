@@ -154,9 +154,6 @@ func settingsOf(p workload.Params, at server, host system.Host) (settings, error
 		Hosts: hosts, Close: !p.Flag("keepAlive"), Retry: p.Get("retry") == "browser", Random: p.Get("arrivals") == "random",
 		HTTP2: p.Get("http") == "2", Streams: int(p.Int("streams")), Pace: float64(p.Int("maxRate")), Record: int(p.Int("recordRequests")),
 	}
-	if n := one.plan.Streams; n > load.MostStreams {
-		return one, system.ParamMistake("streams", "", "a connection has at most %d requests under way, not %d", load.MostStreams, n)
-	}
 	if one.plan.Streams > 1 && (!one.plan.HTTP2 || one.plan.Close) {
 		return one, system.ParamMistake("streams", "http=2 and keepAlive=true", "only connections of HTTP/2 that are kept take %d requests at once", one.plan.Streams)
 	}

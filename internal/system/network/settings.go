@@ -15,8 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
-	"plimsoll.dev/plimsoll/internal/text/dist"
-	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's path and requests are like.
@@ -42,11 +40,8 @@ type settings struct {
 const (
 	patternConnect = "connect"
 
-	leastMTU, mostMTU = 576, 65535
-	mostSize          = 64 << 20
-	sizeStreams       = 64 // connections of the axis size, unless others are asked for
-
-	leastWindow, mostWindow = 2304, 1 << 30
+	mostSize    = 64 << 20
+	sizeStreams = 64 // connections of the axis size, unless others are asked for
 )
 
 // features are the names that the kernel has for an offload.
@@ -63,21 +58,15 @@ func features() map[string][]string {
 func settingsOf(p workload.Params) (settings, error) {
 	s := settings{
 		mtu: int(p.Int("mtu")), queues: int(p.Int("queues")), offloads: make(map[string]bool), pattern: p.Get("pattern"),
-		size: int(p.Int("size")), streams: int(p.Int("streams")), random: p.Get("arrivals") == "random", service: p.Get("serviceTime"),
+		size: int(p.Int("size")), streams: int(p.Int("streams")), random: p.Get("arrivals") == "random", service: p.Get("serviceTime"), window: p.Bytes("window"),
 	}
 	s.kind = kindNamed(p.Get("path"))
-	if s.mtu < leastMTU || s.mtu > mostMTU {
-		return s, system.ParamMistake("mtu", "1500, or 9000 for jumbo frames", "a link's MTU is between %d and %d, not %d", leastMTU, mostMTU, s.mtu)
-	}
 	if s.cipher = p.Get("cipher"); s.kind.name == "ipsec" {
 		s.kind.takes = ipsecTakes(s.mtu, s.cipher)
 	}
 	if s.size == 0 {
 		s.size = map[string]int{"bulk": 1 << 20}[s.pattern]
 		s.size = cmp.Or(s.size, 64)
-	}
-	if err := s.checkSize(s.size); err != nil {
-		return s, err
 	}
 	for name := range features() {
 		if how := p.Get(name); how != "kernel" {
@@ -100,21 +89,6 @@ func settingsOf(p workload.Params) (settings, error) {
 			return s, system.ParamMistake("linkRate", "", "%w", err)
 		}
 		s.linkRate = float64(rate)
-	}
-	if text := p.Get("window"); text != "" {
-		n, err := size.Parse(text, mostWindow)
-		if err == nil && n < leastWindow {
-			err = fmt.Errorf("a receive buffer has at least %d bytes, not %d", leastWindow, n)
-		}
-		if err != nil {
-			return s, system.ParamMistake("window", "64KiB", "%w", err)
-		}
-		s.window = n
-	}
-	if s.service != "" {
-		if _, err := dist.Parse(s.service); err != nil {
-			return s, system.ParamMistake("serviceTime", "", "%w", err)
-		}
 	}
 	cpus, err := proc.Processors(0)
 	if err != nil || len(cpus) == 0 {

@@ -3,7 +3,6 @@ package router
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -96,23 +95,12 @@ func readLimits() (limits, error) {
 const (
 	openShiftMaxconn = 50_000 // of OpenShift's router
 	ownHandles       = 200    // that this program has open besides connections
-	mostPage         = 64 << 20
-	mostSize         = 1 << 30 // of anything
-	mostChurn        = 1000
-	mostWeight       = 256 // of a service, as of OpenShift's
-	mostRecorded     = 1000
+	mostWeight       = 256    // of a service, as of OpenShift's
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
 // are read, and nothing is started.
 func settingsOf(p workload.Params, l limits) (s settings, err error) {
-	sizeOf := func(name string) int {
-		n, sizeErr := size.Parse(p.Get(name), mostSize)
-		if sizeErr != nil {
-			err = errors.Join(err, system.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
-		}
-		return int(n)
-	}
 	s = settings{
 		router: haproxy.Config{
 			ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
@@ -120,7 +108,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 			Resumption: p.Flag("resumption"), Cookies: p.Flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
 			OfferHTTP2: p.Get("serverHTTP") == "auto" && p.Get("backend") == "ours", Heavy: p.Get("openshift") == "4.11", Redirects: p.Get("insecure") == "redirect",
 		},
-		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
+		pageSize: int(p.Bytes("pageSize")), answerHead: int(p.Bytes("answerHeader")), requestHead: int(p.Bytes("requestHeader")), body: int(p.Bytes("bodySize")),
 		method: p.Get("method"), close: !p.Flag("keepAlive"), ipv6: p.Get("ip") == "6", retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")), streams: int(p.Int("streams")),
@@ -138,9 +126,6 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
 		s.service = p.Get("service")
 	}
-	if err != nil {
-		return s, err
-	}
 	for weight := range strings.SplitSeq(p.Get("weights"), "+") {
 		n, _ := strconv.Atoi(weight) // digits, by the parameter's pattern
 		if n < 1 || n > mostWeight {
@@ -153,9 +138,6 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	s.router.Termination = s.terminations[0]
 	s.servers = int(p.Int("servers")) * len(s.router.Services)
-	if s.pageSize < 1 || s.pageSize > mostPage {
-		return s, system.ParamMistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
-	}
 	if s.router.HTTP2 && !s.router.Termination.Secure() {
 		return s, system.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
 	}
@@ -227,14 +209,8 @@ func (s settings) passes() bool { return s.router.Termination == haproxy.Passthr
 // fit checks that what parameters say goes together.
 func (s settings) fit() error {
 	switch {
-	case s.streams > load.MostStreams:
-		return system.ParamMistake("streams", "", "a connection has at most %d requests under way, not %d", load.MostStreams, s.streams)
 	case s.streams > 1 && (!s.router.HTTP2 || s.close):
 		return system.ParamMistake("streams", "http=2 and keepAlive=true", "only connections of HTTP/2 that are kept take %d requests at once", s.streams)
-	case s.recorded > mostRecorded:
-		return system.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
-	case s.churned > mostChurn:
-		return system.ParamMistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
 	case s.churned > 0 && s.reloads && s.event == evRouteAPI:
 		return system.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
 	case s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD"):

@@ -4,13 +4,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-const (
-	leastXFS = 300 << 20 // that mkfs.xfs makes
-	mostXFS  = 1 << 50
-)
+// leastXFS is the least that mkfs.xfs makes.
+const leastXFS = 300 << 20
 
 // Params are the parameters of workloads that SettingsOf reads.
 func Params() []string {
@@ -19,12 +16,8 @@ func Params() []string {
 
 // SettingsOf is what they say of a GlusterFS, but for where it lies.
 func SettingsOf(p workload.Params) (Settings, error) {
-	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs"}
-	var err error
-	s.Size, err = size.Parse(p.Get("brickSize"), mostXFS)
+	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs", Size: p.Bytes("brickSize")}
 	switch {
-	case err != nil:
-		return s, system.ParamMistake("brickSize", "for example 10GiB", "%w", err)
 	case s.Replica > machine.MaxConnected:
 		return s, system.ParamMistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
 	case s.XFS && s.Size < leastXFS:

@@ -42,48 +42,33 @@ type settings struct {
 }
 
 const (
-	mostSize    = 1 << 40
 	mostVolumes = 2000
 	mostDepth   = 4096
 	mostRate    = 100_000_000
-	mostSmall   = 1 << 20
-	mostFiles   = 100_000
 )
 
 // settingsOf checks what parameters say, along an axis. Files are read, and
 // nothing is started.
 func settingsOf(p workload.Params, small bool, given map[string]string) (s settings, err error) {
-	sizeOf := func(name string) int64 {
-		n, sizeErr := size.Parse(p.Get(name), mostSize)
-		if sizeErr != nil {
-			err = errors.Join(err, system.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
-		}
-		return n
-	}
 	s = settings{
 		job: fio.Job{
-			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: sizeOf("blockSize"), Size: sizeOf("size"), Direct: p.Flag("direct"),
+			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: p.Bytes("blockSize"), Size: p.Bytes("size"), Direct: p.Flag("direct"),
 			Engine: p.Get("engine"), Fsync: int(p.Int("fsync")), Verify: p.Get("verify") == "crc",
 		},
 		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Flag("drive"),
 	}
 	if small {
-		s.job, err = fio.Job{}, nil // whatever parameters of jobs are not there
-		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: sizeOf("size"), Fsync: p.Flag("fsync")}
+		s.job = fio.Job{} // whatever parameters of jobs are not there
+		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: p.Bytes("size"), Fsync: p.Flag("fsync")}
 		s.depth = s.small.Workers
-	}
-	if err != nil {
-		return s, err
 	}
 	j := &s.job
 	switch {
-	case small && (s.small.Size > mostSmall || s.small.Files > mostFiles):
-		return s, system.ParamMistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
 	case small:
 	case j.Check() != nil:
 		return s, system.ParamMistake("rw", "", "rw and engine: %w", j.Check())
-	case j.Block < 512 || j.Block > j.Size:
-		return s, system.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
+	case j.Block > j.Size:
+		return s, system.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at most the bytes of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Direct && j.Block%512 != 0:
 		return s, system.ParamMistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
 	case j.Verify && j.Size%j.Block != 0:

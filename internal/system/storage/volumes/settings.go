@@ -10,7 +10,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
-	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's GlusterFS and its volumes are like.
@@ -35,20 +34,11 @@ const (
 	faultKill    = "kill"    // the process that serves most bricks
 )
 
-const mostSize = 1 << 50 // of a file or memory
-
 // settingsOf checks what parameters say.
 func settingsOf(p workload.Params, life time.Duration) (settings, error) {
 	s := settings{
 		mount: p.Flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: p.Duration("patience"),
-		life: life, wait: p.Duration("deleteAfter"), fault: p.Get("fault"),
-	}
-	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory} {
-		n, err := size.Parse(p.Get(name), mostSize)
-		if err != nil {
-			return s, system.ParamMistake(name, "", "%w", err)
-		}
-		*into = n
+		life: life, wait: p.Duration("deleteAfter"), fault: p.Get("fault"), write: p.Bytes("write"), memory: p.Bytes("memory"),
 	}
 	switch {
 	case s.write > 0 && !s.mount:

@@ -198,7 +198,7 @@ func TestNetworkPathsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	p := networkProgram(t)
 	for _, tt := range []struct{ set, code, says string }{
-		{"mtu=70000", "2", "between 576 and 65535"},
+		{"mtu=70000", "2", "must be at most 65535, is 70000"},
 		{"linkRate=10", "2", "want a speed with a unit"},
 		{"serverCPUs=4096", "2", "none of the processors"},
 		{"path=pigeon", "2", "pigeon"},
@@ -206,7 +206,7 @@ func TestNetworkPathsThatCannotBe(t *testing.T) {
 		{"serviceTime=soon", "2", "serviceTime"},
 		{"loss=all", "2", "no share of packets"},
 		{"loss=100%", "2", "no share of packets"},
-		{"window=10", "2", "a receive buffer has at least 2304 bytes"},
+		{"window=10", "2", "window: must be at least 2304 B, is 10"},
 	} {
 		got := p.Run(t, "sweep", "network-path", "--levels", "1", "--set", tt.set, "--out", "refused")
 		if fmt.Sprint(got.Code) != tt.code || !strings.Contains(got.Stderr, tt.says) {

@@ -60,8 +60,8 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"an empty page", []string{"--set", "pageSize=0B"}, []string{"pageSize", "from 1 byte"}},
-		{"a size in no unit that is known", []string{"--set", "pageSize=4 pages"}, []string{"pageSize", `"4 pages"`, "4KiB"}},
+		{"an empty page", []string{"--set", "pageSize=0B"}, []string{"pageSize", "at least 1 B"}},
+		{"a size in no unit that is known", []string{"--set", "pageSize=4 pages"}, []string{"pageSize", `"4 pages"`, "512Mi"}},
 		{"a termination that there is not", []string{"--set", "termination=edgy"}, []string{"termination", "edgy", "edge"}},
 		{"more connections than open files allow", []string{"--set", "maxconn=900000000"}, []string{"maxconn", "open files", "at most", "ulimit"}},
 		{"more clients than that", []string{"--levels", "900000000"}, []string{"900000000 connections", "open files"}},

@@ -46,7 +46,7 @@ func TestIORefusesBadInput(t *testing.T) {
 		want []string
 	}{
 		{"a pattern that there is not", []string{"--set", "rw=sideways"}, []string{"rw", "sideways", "randread"}},
-		{"a size in no unit that is known", []string{"--set", "blockSize=4 pages"}, []string{"blockSize", `"4 pages"`, "4KiB"}},
+		{"a size in no unit that is known", []string{"--set", "blockSize=4 pages"}, []string{"blockSize", `"4 pages"`, "512Mi"}},
 		{"a block larger than its file", []string{"--set", "blockSize=1MiB", "--set", "size=4KiB"}, []string{"blockSize", "4 KiB", "1 MiB"}},
 		{"direct IO of no whole sectors", []string{"--set", "blockSize=1000B"}, []string{"direct=false"}},
 		{"a checksum of a part of a block", []string{"--set", "verify=crc", "--set", "size=10000B", "--set", "blockSize=4096B"}, []string{"size", "a multiple of blockSize"}},
