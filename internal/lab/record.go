@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // recordSchema is the version of lab.json.
@@ -41,7 +41,7 @@ type record struct {
 func (r record) spec() Spec {
 	s := Spec{Name: r.Name, Shape: r.Shape, Private: r.Private}
 	if n := r.RealNode; n != nil {
-		s.RealNode, s.NodeCPUs, s.NodeMemory, s.PodCIDRPrefix = true, n.CPUs, plan.Bytes(n.MemoryBytes), n.PodCIDR.Bits()
+		s.RealNode, s.NodeCPUs, s.NodeMemory, s.PodCIDRPrefix = true, n.CPUs, size.Bytes(n.MemoryBytes), n.PodCIDR.Bits()
 	}
 	return s
 }

@@ -3,10 +3,10 @@ package lab
 import (
 	"cmp"
 
-	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // Shape is what a user can set of a lab. It is the one place where a setting is
@@ -40,7 +40,7 @@ type Shape struct {
 	// together, 0.5 for half of one's time; 0 is all that there are.
 	NodeCPUs float64 `yaml:"nodeCPUs" json:"-" flag:"node-cpus" range:"0.." unit:"number of processors" help:"processors of the real node, with its own processes, such as 0.5 (default all)"`
 	// NodeMemory is how much memory they get; 0 is all that there is.
-	NodeMemory plan.Bytes `yaml:"nodeMemory" json:"-" flag:"node-memory" help:"memory of the real node, such as 2Gi (default all)"`
+	NodeMemory size.Bytes `yaml:"nodeMemory" json:"-" flag:"node-memory" takes:"memory" help:"memory of the real node, such as 2Gi (default all)"`
 	// PodCIDRPrefix is the number of bits of the prefix of its pods' range of
 	// addresses; 0 makes it large enough.
 	PodCIDRPrefix int `yaml:"podCIDRPrefix" json:"-" flag:"pod-cidr-prefix" range:"16..29" unit:"prefix of a range of pod addresses" help:"prefix length of the real node's pod addresses (default large enough)"`

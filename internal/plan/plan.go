@@ -54,13 +54,13 @@ type Plan struct {
 	Seed   uint64 `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
 	Pace   Pace   `yaml:"pace,omitempty" flag:"pace" help:"requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
-	Hold Duration `yaml:"hold,omitempty" flag:"hold" help:"how long a level is held (default the workload's)"`
+	Hold Duration `yaml:"hold,omitempty" flag:"hold" takes:"duration" help:"how long a level is held (default the workload's)"`
 	// HoldMax is the longest hold of a step that is made again because its hold was
 	// too short to tell whether its backlog grows; 0 is five holds.
-	HoldMax     Duration `yaml:"holdMax,omitempty" flag:"hold-max" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
-	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" help:"how long objects are followed after the last one was created (default 5m)"`
+	HoldMax     Duration `yaml:"holdMax,omitempty" flag:"hold-max" takes:"duration" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
+	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" takes:"duration" help:"how long objects are followed after the last one was created (default 5m)"`
 	// Budget is the time after which no step begins; 0 is none.
-	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" help:"time after which no step begins; the result is the best range so far (default none)"`
+	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" takes:"duration" help:"time after which no step begins; the result is the best range so far (default none)"`
 	Goals  strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
 	// Require names the goal that the exit code follows, or says RequireAll; ""
 	// is the headline.
@@ -123,9 +123,6 @@ const FreshObjects = "objects"
 // Renews reports whether the system is made anew for such a step.
 func (p *Plan) Renews() bool { return p.Fresh != "" && p.Fresh != FreshObjects }
 
-// Bytes is an amount of memory: 512Mi, 2GiB.
-type Bytes = size.Bytes
-
 // Axis is what is raised, and how.
 type Axis struct {
 	Name   string    `yaml:"name,omitempty" flag:"axis" help:"what is raised; 'plimsoll workloads show WORKLOAD' lists the axes"`
@@ -135,7 +132,7 @@ type Axis struct {
 	// Life is how long after it was ready an object is removed on an axis of
 	// arrivals per second; such a step's warm-up lasts as long. 0 is the
 	// workload's own.
-	Life Duration `yaml:"life,omitempty" flag:"life" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
+	Life Duration `yaml:"life,omitempty" flag:"life" takes:"duration" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
 	// PodLife is what Life was called; a plan that is read has it in Life.
 	PodLife Duration `yaml:"podLife,omitempty"`
 }
@@ -477,9 +474,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	*d = Duration(v)
 	return nil
 }
-
-// Type names it in the help of flags.
-func (Duration) Type() string { return "duration" }
 
 // MarshalText writes what UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

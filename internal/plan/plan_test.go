@@ -507,7 +507,6 @@ func TestValidatePlanOfFlags(t *testing.T) {
 		{"a search without an end", func(p *Plan) { p.Axis.Search = &Search{Max: math.Inf(1)} },
 			"axis.search.max: +Inf is not a level: want a number above 0\naxis.search.resolution: the resolution 1 leaves more levels between 50 and +Inf than can be told apart"},
 		{"a longest hold below the hold", func(p *Plan) { p.Hold, p.HoldMax = Duration(2*time.Second), Duration(time.Second) }, "holdMax: the longest hold, 1s, is shorter than the hold, 2s (leave it out for five holds)"},
-		{"a negative hold", func(p *Plan) { p.Hold = Duration(-time.Second) }, "hold: the hold -1s is negative"},
 		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: the budget -1s is negative"},
 		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: the step timeout is not above 0"},
 		{"a guard misspelled", func(p *Plan) { p.Guards = Guards{"nodsNotReady": {Value: 1}} }, `guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},

@@ -25,12 +25,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// What holds where a plan says nothing.
-const (
-	defaultConfirm = 3
-	defaultMargin  = "5%"
-	defaultAlpha   = 0.05
-)
+// defaultConfirm is how often a load line is confirmed where a plan does not say it.
+const defaultConfirm = 3
 
 // Default fills in what the plan leaves open, by what the workload offers. It
 // does not judge what is there: a zero that the file says stays, for Validate
@@ -234,12 +230,7 @@ func (p *Plan) defaultPrimary(metric string) {
 	for i, metric := range p.Primary.Further {
 		p.Primary.Further[i] = figureName(metric)
 	}
-	if isOpen(p, "primary.margin", p.Primary.Margin) {
-		p.Primary.Margin = defaultMargin
-	}
-	if isOpen(p, "primary.alpha", p.Primary.Alpha) {
-		p.Primary.Alpha = defaultAlpha
-	}
+	settings.Default(p.Primary, func(key string) bool { return p.positions.Has("primary." + key) })
 }
 
 // figureName is a metric as the figures of a run are named.
@@ -368,8 +359,6 @@ func (v *validator) axis(w *workload.Workload) {
 	}
 	if a.Life != 0 && (axis.Loop != workload.Open || w.TargetAxis(a.Name).Stream != nil) {
 		v.Add("axis.life", "leave it out", "the axis %s removes nothing as it ages", a.Name)
-	} else if a.Life < 0 { // from a flag
-		v.Add("axis.life", "", "%v is not a time to live", time.Duration(a.Life))
 	}
 	v.levels(v.plan.Kind)
 }
@@ -585,9 +574,6 @@ func (v *validator) rest() {
 	p := v.plan
 	if p.StepTimeout <= 0 {
 		v.Add("stepTimeout", "", "the step timeout is not above 0")
-	}
-	if p.Hold < 0 {
-		v.Add("hold", "", "the hold %s is negative", time.Duration(p.Hold))
 	}
 	if p.HoldMax != 0 && p.HoldMax < p.Hold {
 		v.Add("holdMax", "leave it out for five holds", "the longest hold, %s, is shorter than the hold, %s", time.Duration(p.HoldMax), time.Duration(p.Hold))

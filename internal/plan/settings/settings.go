@@ -143,7 +143,7 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	}
 	visit(reflect.ValueOf(into).Elem(), "", func(one any, path string) {
 		given := func(key string) bool { return written.Has(path + key) }
-		fill(one, given)
+		Default(one, given)
 		if c, ok := one.(completer); ok {
 			c.Complete(given)
 		}
@@ -151,19 +151,17 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	return nil
 }
 
-// Default fills in what is left open of a struct that a pointer leads to.
-func Default(own any) { fill(own, func(string) bool { return false }) }
-
-// fill fills in the defaults of a struct's fields, but of those that were given.
-func fill(one any, given func(key string) bool) {
+// Default fills in the defaults of the fields of a struct that a pointer leads to, but
+// of those that were given.
+func Default(own any, given func(key string) bool) {
 	var cases map[string]bool
-	if c, ok := one.(interface{ Cases() map[string]bool }); ok {
+	if c, ok := own.(interface{ Cases() map[string]bool }); ok {
 		cases = c.Cases()
 	}
-	for _, f := range Fields(one) {
+	for _, f := range Fields(own) {
 		text, ok := f.Tag.Lookup("default")
 		when, some := f.Tag.Lookup("when")
-		v := f.Of(one)
+		v := f.Of(own)
 		if !ok || some && !cases[when] || !v.IsValid() || !isOpen(v) || given(f.Path) {
 			continue
 		}

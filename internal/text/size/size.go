@@ -78,18 +78,3 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	number, unit := largest(int64(b))
 	return fmt.Appendf(nil, "%d%s", number, unit), nil
 }
-
-// String is that of a flag: nothing for 0.
-func (b *Bytes) String() string {
-	if *b == 0 {
-		return ""
-	}
-	text, _ := b.MarshalText() // it always can
-	return string(text)
-}
-
-// Set reads a flag's value.
-func (b *Bytes) Set(text string) error { return b.UnmarshalText([]byte(text)) }
-
-// Type is what a flag's value is called in the help.
-func (b *Bytes) Type() string { return "memory" }

@@ -99,7 +99,7 @@ func (b *Builder) Cite(ids ...string) {
 // to has, and begins its answer with them. problems are what is wrong besides.
 func Begin(tool string, params any, problems ...func() error) (*Builder, error) {
 	var errs []error
-	settings.Default(params)
+	settings.Default(params, func(string) bool { return false })
 	for _, p := range settings.Validate(params, "", nil) {
 		errs = append(errs, param.Bad(strings.TrimPrefix(settings.FlagOf(params, p.Path), "--"), p.Hint, "%s", p.Message))
 	}

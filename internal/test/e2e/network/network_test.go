@@ -202,7 +202,7 @@ func TestNetworkPathsThatCannotBe(t *testing.T) {
 		{"linkRate=10", "2", "want a speed with a unit"},
 		{"serverCPUs=4096", "2", "none of the processors"},
 		{"path=pigeon", "2", "pigeon"},
-		{"size=100000000000", "2", "an answer has between"},
+		{"size=100000000000", "2", "size: must be at most 67108864"},
 		{"serviceTime=soon", "2", "serviceTime"},
 		{"loss=all", "2", "no share of packets"},
 		{"loss=100%", "2", "no share of packets"},
