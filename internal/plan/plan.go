@@ -42,7 +42,7 @@ type Plan struct {
 	Params   Params `yaml:"params,omitempty" flag:"set"`
 	// Target is what stands there, as it is written: the target's own settings.
 	Target strictyaml.Raw `yaml:"target,omitempty"`
-	Axis   Axis           `yaml:"axis,omitempty" flag:""`
+	Axis   Axis           `yaml:"axis,omitempty"`
 	Arms   []Arm          `yaml:"arms,omitempty" flag:"arm"`
 	// Vary are values by key; each combination is a search or a sweep of its
 	// own. See Cells.

@@ -51,14 +51,14 @@ func (c *Config) Refuse(path, hint, format string, args ...any) error {
 // Global holds what applies to all jobs.
 type Global struct {
 	Measurements      []Measurement `yaml:"measurements"`
-	RequestTimeout    time.Duration `yaml:"requestTimeout" default:"60s" check:">0"`
+	RequestTimeout    time.Duration `yaml:"requestTimeout" default:"60s" range:">0"`
 	GC                bool          `yaml:"gc"`                              // remove what was created, at the end
 	GCMetrics         bool          `yaml:"gcMetrics"`                       // collect metrics during removal
 	WaitWhenFinished  bool          `yaml:"waitWhenFinished"`                // wait once, after all jobs
 	ClusterHealth     bool          `yaml:"clusterHealth"`                   // check the nodes first
-	Timeout           time.Duration `yaml:"timeout" default:"4h" check:">0"` // of the whole run
+	Timeout           time.Duration `yaml:"timeout" default:"4h" range:">0"` // of the whole run
 	FunctionTemplates []string      `yaml:"functionTemplates"`               // files with {{define}} blocks for object templates
-	DeletionStrategy  string        `yaml:"deletionStrategy" default:"default" check:"default|gvr"`
+	DeletionStrategy  string        `yaml:"deletionStrategy" default:"default" words:"default, gvr"`
 }
 
 // deleteByResource removes objects resource by resource, and not by whole
@@ -83,28 +83,28 @@ const sequential = "sequential"
 // Job is one entry of jobs. After Default, unset fields hold their defaults.
 type Job struct {
 	Name                   string            `yaml:"name"`
-	JobType                JobType           `yaml:"jobType" default:"create" check:"create|delete|read|patch|kubevirt"`
-	JobIterations          int               `yaml:"jobIterations" default:"1" check:">=1"`
-	QPS                    float64           `yaml:"qps" default:"5" check:">0"` // requests per second
-	Burst                  int               `yaml:"burst" default:"10" check:">=1"`
+	JobType                JobType           `yaml:"jobType" default:"create" words:"create, delete, read, patch, kubevirt"`
+	JobIterations          int               `yaml:"jobIterations" default:"1" range:"1.."`
+	QPS                    float64           `yaml:"qps" default:"5" range:">0"` // requests per second
+	Burst                  int               `yaml:"burst" default:"10" range:"1.."`
 	Namespace              string            `yaml:"namespace"` // the name, or its first part
 	NamespacedIterations   bool              `yaml:"namespacedIterations" default:"true"`
-	IterationsPerNamespace int               `yaml:"iterationsPerNamespace" default:"1" check:">=1"`
+	IterationsPerNamespace int               `yaml:"iterationsPerNamespace" default:"1" range:"1.."`
 	PreCreateNamespaces    bool              `yaml:"preCreateNamespaces"`
 	NamespaceLabels        map[string]string `yaml:"namespaceLabels"`
 	NamespaceAnnotations   map[string]string `yaml:"namespaceAnnotations"`
-	ExecutionMode          string            `yaml:"executionMode" default:"parallel" check:"parallel|sequential"`
+	ExecutionMode          string            `yaml:"executionMode" default:"parallel" words:"parallel, sequential"`
 
-	PodWait           bool          `yaml:"podWait"`                         // wait after each iteration
-	WaitWhenFinished  bool          `yaml:"waitWhenFinished" default:"true"` // wait after the last one
-	MaxWaitTimeout    time.Duration `yaml:"maxWaitTimeout" check:">0"`       // default: the global timeout
+	PodWait           bool          `yaml:"podWait"`                             // wait after each iteration
+	WaitWhenFinished  bool          `yaml:"waitWhenFinished" default:"true"`     // wait after the last one
+	MaxWaitTimeout    time.Duration `yaml:"maxWaitTimeout" range:">0" needed:""` // default: the global timeout
 	WaitForDeletion   bool          `yaml:"waitForDeletion" default:"true"`
-	JobIterationDelay time.Duration `yaml:"jobIterationDelay" check:">=0s"`
-	JobPause          time.Duration `yaml:"jobPause" check:">=0s"` // after the job
-	ObjectDelay       time.Duration `yaml:"objectDelay" check:">=0s"`
+	JobIterationDelay time.Duration `yaml:"jobIterationDelay" range:"0s.."`
+	JobPause          time.Duration `yaml:"jobPause" range:"0s.."` // after the job
+	ObjectDelay       time.Duration `yaml:"objectDelay" range:"0s.."`
 	ObjectWait        bool          `yaml:"objectWait"`
 
-	MetricsClosing             string            `yaml:"metricsClosing" default:"afterJobPause" check:"afterJob|afterJobPause|afterMeasurements"`
+	MetricsClosing             string            `yaml:"metricsClosing" default:"afterJobPause" words:"afterJob, afterJobPause, afterMeasurements"`
 	MetricsAggregate           bool              `yaml:"metricsAggregate"`
 	Cleanup                    bool              `yaml:"cleanup" default:"true"` // remove leftovers of an earlier run first
 	GC                         bool              `yaml:"gc"`
@@ -112,7 +112,7 @@ type Job struct {
 	ErrorOnVerify              bool              `yaml:"errorOnVerify" default:"true"`
 	SkipIndexing               bool              `yaml:"skipIndexing"`
 	PreLoadImages              bool              `yaml:"preLoadImages" default:"true"`
-	PreLoadPeriod              time.Duration     `yaml:"preLoadPeriod" default:"10m" check:">=0s"`
+	PreLoadPeriod              time.Duration     `yaml:"preLoadPeriod" default:"10m" range:"0s.."`
 	PreLoadNodeLabels          map[string]string `yaml:"preLoadNodeLabels"`
 	DefaultMissingKeysWithZero bool              `yaml:"defaultMissingKeysWithZero"`
 
@@ -132,12 +132,12 @@ func (j *Job) Creates() bool { return j.JobType == Create || j.JobType == "" }
 // and replica, or which objects a job of another type works on.
 type Object struct {
 	ObjectTemplate         string         `yaml:"objectTemplate"`                   // path or URL; several YAML documents allowed
-	Replicas               int            `yaml:"replicas" default:"1" check:">=0"` // for each iteration; 0 creates none
+	Replicas               int            `yaml:"replicas" default:"1" range:"0.."` // for each iteration; 0 creates none
 	InputVars              map[string]any `yaml:"inputVars"`
 	Wait                   bool           `yaml:"wait" default:"true"`
 	WaitOptions            WaitOptions    `yaml:"waitOptions"`
 	RunOnce                bool           `yaml:"runOnce"` // in the first iteration only
-	RepeatEveryNIterations int            `yaml:"repeatEveryNIterations" default:"1" check:">=1"`
+	RepeatEveryNIterations int            `yaml:"repeatEveryNIterations" default:"1" range:"1.."`
 	Churn                  bool           `yaml:"churn" default:"true"`
 	Group                  Group          `yaml:"group"`
 
@@ -161,41 +161,41 @@ type WaitOptions struct {
 // StatusPath is a jq expression over an object's status, and the text that it
 // must give.
 type StatusPath struct {
-	Key   string `yaml:"key" check:"set"`
-	Value string `yaml:"value" check:"set"`
+	Key   string `yaml:"key" needed:""`
+	Value string `yaml:"value" needed:""`
 }
 
 // Group puts objects together for removal.
 type Group struct {
 	ID            int           `yaml:"id"`
 	GC            bool          `yaml:"gc"`
-	PauseBeforeGC time.Duration `yaml:"pauseBeforeGC" check:">=0s"`
-	PauseAfterGC  time.Duration `yaml:"pauseAfterGC" check:">=0s"`
+	PauseBeforeGC time.Duration `yaml:"pauseBeforeGC" range:"0s.."`
+	PauseAfterGC  time.Duration `yaml:"pauseAfterGC" range:"0s.."`
 }
 
 // Watcher is a watch held open on the API server as load.
 type Watcher struct {
-	Kind          string            `yaml:"kind" check:"set"`
-	APIVersion    string            `yaml:"apiVersion" check:"set"`
+	Kind          string            `yaml:"kind" needed:""`
+	APIVersion    string            `yaml:"apiVersion" needed:""`
 	LabelSelector map[string]string `yaml:"labelSelector"`
-	Replicas      int               `yaml:"replicas" default:"1" check:">=0"`
+	Replicas      int               `yaml:"replicas" default:"1" range:"0.."`
 }
 
 // Hook is a command run at some moment of a job.
 type Hook struct {
-	Cmd        []string `yaml:"cmd" check:"set"`
-	When       string   `yaml:"when" check:"beforeJobExecution|afterJobExecution|onEachIteration|beforeChurn|afterChurn|beforeCleanup|afterCleanup|beforeGC|afterGC"`
+	Cmd        []string `yaml:"cmd" needed:""`
+	When       string   `yaml:"when" words:"beforeJobExecution, afterJobExecution, onEachIteration, beforeChurn, afterChurn, beforeCleanup, afterCleanup, beforeGC, afterGC"`
 	Background bool     `yaml:"background"`
 }
 
 // ChurnConfig asks for objects to be deleted and created again.
 type ChurnConfig struct {
-	Cycles      int           `yaml:"cycles" check:">=0"`
+	Cycles      int           `yaml:"cycles" range:"0.."`
 	Percent     int           `yaml:"percent"` // of the iterations, each cycle
-	Duration    time.Duration `yaml:"duration" check:">=0s"`
-	Delay       time.Duration `yaml:"delay" check:">=0s"` // between cycles
-	DeleteDelay time.Duration `yaml:"deleteDelay" check:">=0s"`
-	Mode        string        `yaml:"mode" default:"namespaces" check:"namespaces|objects"`
+	Duration    time.Duration `yaml:"duration" range:"0s.."`
+	Delay       time.Duration `yaml:"delay" range:"0s.."` // between cycles
+	DeleteDelay time.Duration `yaml:"deleteDelay" range:"0s.."`
+	Mode        string        `yaml:"mode" default:"namespaces" words:"namespaces, objects"`
 }
 
 // On reports whether churn is asked for: by a number of cycles, or by a
@@ -204,31 +204,31 @@ func (c ChurnConfig) On() bool { return c.Cycles > 0 || c.Duration > 0 }
 
 // IncrementalLoad raises a job's iterations in steps.
 type IncrementalLoad struct {
-	StartIterations   int           `yaml:"startIterations" check:">=1"`
+	StartIterations   int           `yaml:"startIterations" range:"1.." needed:""`
 	TotalIterations   int           `yaml:"totalIterations"`
-	StepDelay         time.Duration `yaml:"stepDelay" check:">=0s"`
+	StepDelay         time.Duration `yaml:"stepDelay" range:"0s.."`
 	HealthCheckScript string        `yaml:"healthCheckScript"`
 	Pattern           LoadPattern   `yaml:"pattern"`
 }
 
 // LoadPattern is how far one step of an IncrementalLoad goes.
 type LoadPattern struct {
-	Type        string             `yaml:"type" check:"linear|exponential"`
+	Type        string             `yaml:"type" words:"linear, exponential"`
 	Linear      LinearPattern      `yaml:"linear"`
 	Exponential ExponentialPattern `yaml:"exponential"`
 }
 
 // LinearPattern adds the same number of iterations each step.
 type LinearPattern struct {
-	MinSteps int `yaml:"minSteps"`
-	StepSize int `yaml:"stepSize" default:"1"`
+	MinSteps int `yaml:"minSteps" range:"0.."`
+	StepSize int `yaml:"stepSize" default:"1" range:"1.."`
 }
 
 // ExponentialPattern multiplies the iterations each step.
 type ExponentialPattern struct {
-	Base        float64 `yaml:"base" default:"2"`
-	MaxIncrease int     `yaml:"maxIncrease"` // 0 is no bound
-	WarmupSteps int     `yaml:"warmupSteps"`
+	Base        float64 `yaml:"base" default:"2" range:">1"`
+	MaxIncrease int     `yaml:"maxIncrease" range:"0.."` // 0 is no bound
+	WarmupSteps int     `yaml:"warmupSteps" range:"0.."`
 }
 
 // MetricsEndpoint is a Prometheus to query and a place for the documents.
@@ -237,7 +237,7 @@ type MetricsEndpoint struct {
 	Username      string        `yaml:"username"`
 	Password      string        `yaml:"password"`
 	Token         string        `yaml:"token"`
-	Step          time.Duration `yaml:"step" default:"30s" check:">0"`
+	Step          time.Duration `yaml:"step" default:"30s" range:">0"`
 	SkipTLSVerify bool          `yaml:"skipTLSVerify" default:"true"`
 	Metrics       []string      `yaml:"metrics"` // metrics profiles
 	Alerts        []string      `yaml:"alerts"`  // alert profiles
@@ -258,13 +258,13 @@ type Indexer struct {
 
 // Measurement is something to measure while jobs run.
 type Measurement struct {
-	Name              string         `yaml:"name" check:"podLatency|jobLatency|nodeLatency|pvcLatency|vmiLatency|vmimLatency|serviceLatency|dataVolumeLatency|volumeSnapshotLatency|netpolLatency|pprof|cudnLatency|raLatency"`
+	Name              string         `yaml:"name" words:"podLatency, jobLatency, nodeLatency, pvcLatency, vmiLatency, vmimLatency, serviceLatency, dataVolumeLatency, volumeSnapshotLatency, netpolLatency, pprof, cudnLatency, raLatency"`
 	Thresholds        []Threshold    `yaml:"thresholds"`
-	SvcTimeout        time.Duration  `yaml:"svcTimeout" default:"5s" check:">0"`
+	SvcTimeout        time.Duration  `yaml:"svcTimeout" default:"5s" range:">0"`
 	QuantilesIndexer  string         `yaml:"quantilesIndexer"`
 	TimeseriesIndexer string         `yaml:"timeseriesIndexer"`
 	PProfTargets      []PProfTarget  `yaml:"pprofTargets"`
-	PProfInterval     time.Duration  `yaml:"pprofInterval" check:">=0s"`
+	PProfInterval     time.Duration  `yaml:"pprofInterval" range:"0s.."`
 	PProfDirectory    string         `yaml:"pprofDirectory" default:"pprof"`
 	NodeAffinity      map[string]any `yaml:"nodeAffinity"`
 	// Config holds what is particular to one measurement, such as
@@ -275,17 +275,17 @@ type Measurement struct {
 // Threshold is a bound on a latency.
 type Threshold struct {
 	ConditionType string        `yaml:"conditionType"`
-	Metric        string        `yaml:"metric" check:"P99|P95|P50|Avg|Max"`
-	Threshold     time.Duration `yaml:"threshold" check:">0"`
+	Metric        string        `yaml:"metric" words:"P99, P95, P50, Avg, Max"`
+	Threshold     time.Duration `yaml:"threshold" range:">0" needed:""`
 }
 
 // PProfTarget is a process to take profiles of.
 type PProfTarget struct {
-	Name          string            `yaml:"name" check:"set"`
+	Name          string            `yaml:"name" needed:""`
 	Namespace     string            `yaml:"namespace"`
 	LabelSelector map[string]string `yaml:"labelSelector"`
 	BearerToken   string            `yaml:"bearerToken"`
-	URL           string            `yaml:"url" check:"set"`
+	URL           string            `yaml:"url" needed:""`
 	// UnixSocketPath is where the pod listens, instead of a port.
 	UnixSocketPath string `yaml:"unixSocketPath"`
 	CertFile       string `yaml:"certFile"`

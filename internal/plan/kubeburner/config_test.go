@@ -232,7 +232,7 @@ func TestLoadErrors(t *testing.T) {
 			`c.yml:9:13: jobs[2].objects[0].inputVars.volumeName: is missing: add-volume needs it`,
 			`c.yml:12:3: jobs[3].churnConfig: only a create job can churn, this one is a read job`,
 			`c.yml:12:37: jobs[3].churnConfig.percent: must be between 0 and 100, is 101`,
-			`c.yml:13:3: jobs[3].incrementalLoad.startIterations: must be at least 1, is 0`,
+			`c.yml:13:3: jobs[3].incrementalLoad.startIterations: is missing`,
 			`c.yml:13:3: jobs[3].incrementalLoad: only a create job can be loaded in steps, this one is a read job`,
 			`c.yml:13:21: jobs[3].incrementalLoad.pattern.type: is missing (allowed: linear, exponential)`,
 			`c.yml:14:13: jobs[3].objects[0].labelSelector: is missing: without it the job would take every object of the kind (for example {kube-burner.io/job: NAME})`,

@@ -1,12 +1,9 @@
 package kubeburner
 
 import (
-	"reflect"
 	"regexp"
-	"slices"
-	"strings"
 
-	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -14,8 +11,8 @@ import (
 // once. The error is a *strictyaml.Error with file and line where the value
 // came from a file. Object templates are checked by Config.Templates.
 func Validate(c *Config) error {
-	v := &validator{strictyaml.Validation{At: c.positions}}
-	eachField(reflect.ValueOf(c).Elem(), "", v.field)
+	v := &validator{settings.NewCheck(c, c.positions)}
+	v.Problems = settings.Validate(c, "", c.positions)
 	v.global(c)
 	v.jobs(c.Jobs)
 	v.endpoints(c.MetricsEndpoints)
@@ -23,55 +20,7 @@ func Validate(c *Config) error {
 	return strictyaml.Join(v.Problems)
 }
 
-type validator struct{ strictyaml.Validation }
-
-// field checks a value by the tag of its field.
-func (v *validator) field(path string, f reflect.StructField, value reflect.Value) {
-	switch check := f.Tag.Get("check"); {
-	case check == "":
-	case check == "set":
-		if value.IsZero() {
-			v.Fail(path, "is missing")
-		}
-	case check == ">0":
-		if numberOf(value) <= 0 {
-			v.Fail(path, "must be above 0, is %v", value)
-		}
-	case strings.HasPrefix(check, ">="):
-		v.atLeast(path, value.Interface(), check[len(">="):])
-	default:
-		v.oneOf(path, value.String(), strings.Split(check, "|"))
-	}
-}
-
-// oneOf checks a word of a closed list.
-func (v *validator) oneOf(path, value string, allowed []string) {
-	if slices.Contains(allowed, value) {
-		return
-	}
-	hint := nearest.Hint(value, allowed, "allowed: "+strings.Join(allowed, ", "))
-	if value == "" {
-		v.Add(path, hint, "is missing")
-		return
-	}
-	v.Add(path, hint, "there is no %q here", value)
-}
-
-// atLeast checks a number against one that is written as in a file.
-func (v *validator) atLeast(path string, value any, least string) {
-	bound := reflect.New(reflect.TypeOf(value)).Elem()
-	setText(bound, least)
-	if numberOf(reflect.ValueOf(value)) < numberOf(bound) {
-		v.Fail(path, "must be at least %s, is %v", least, value)
-	}
-}
-
-func numberOf(value reflect.Value) float64 {
-	if value.CanFloat() {
-		return value.Float()
-	}
-	return float64(value.Int())
-}
+type validator struct{ *settings.Check }
 
 func (v *validator) required(path, value string) {
 	if value == "" {
@@ -167,11 +116,11 @@ func (v *validator) object(path string, o *Object, jobType JobType) {
 	}
 	switch jobType {
 	case Patch:
-		v.oneOf(path+".patchType", o.PatchType, []string{"json", "merge", "strategic-merge", "apply",
+		v.Word(path+".patchType", o.PatchType, []string{"json", "merge", "strategic-merge", "apply",
 			"application/json-patch+json", "application/merge-patch+json",
 			"application/strategic-merge-patch+json", "application/apply-patch+yaml"})
 	case KubeVirt:
-		v.oneOf(path+".kubeVirtOp", o.KubeVirtOp, []string{"start", "stop", "restart", "pause", "unpause", "migrate",
+		v.Word(path+".kubeVirtOp", o.KubeVirtOp, []string{"start", "stop", "restart", "pause", "unpause", "migrate",
 			"add-volume", "remove-volume"})
 		if o.KubeVirtOp == "add-volume" || o.KubeVirtOp == "remove-volume" {
 			if _, ok := o.InputVars["volumeName"]; !ok {
@@ -202,17 +151,6 @@ func (v *validator) incrementalLoad(path string, j *Job) {
 	if l.TotalIterations < l.StartIterations {
 		v.Fail(path+".totalIterations", "must be at least startIterations, which is %d, is %d", l.StartIterations, l.TotalIterations)
 	}
-	switch l.Pattern.Type {
-	case "linear":
-		v.atLeast(path+".pattern.linear.minSteps", l.Pattern.Linear.MinSteps, "0")
-		v.atLeast(path+".pattern.linear.stepSize", l.Pattern.Linear.StepSize, "1")
-	case "exponential":
-		if l.Pattern.Exponential.Base <= 1 {
-			v.Fail(path+".pattern.exponential.base", "must be above 1, is %v", l.Pattern.Exponential.Base)
-		}
-		v.atLeast(path+".pattern.exponential.maxIncrease", l.Pattern.Exponential.MaxIncrease, "0")
-		v.atLeast(path+".pattern.exponential.warmupSteps", l.Pattern.Exponential.WarmupSteps, "0")
-	}
 	if !j.Creates() {
 		v.Fail(path, "only a create job can be loaded in steps, this one is a %s job", j.JobType)
 	}
@@ -238,7 +176,7 @@ func (v *validator) endpoints(endpoints []MetricsEndpoint) {
 }
 
 func (v *validator) indexer(path string, x Indexer) {
-	v.oneOf(path+".type", x.Type, []string{"elastic", "opensearch", "local", "tsdb"})
+	v.Word(path+".type", x.Type, []string{"elastic", "opensearch", "local", "tsdb"})
 	if x.Type == "elastic" || x.Type == "opensearch" {
 		if len(x.ESServers) == 0 {
 			v.Fail(path+".esServers", "is missing")
@@ -270,7 +208,7 @@ func (v *validator) measurements(path string, measurements []Measurement) {
 		for k, t := range m.Thresholds {
 			path := strictyaml.Index(strictyaml.Index(path, i)+".thresholds", k) + ".conditionType"
 			if known := conditions(m.Name); known != nil {
-				v.oneOf(path, t.ConditionType, known)
+				v.Word(path, t.ConditionType, known)
 			} else {
 				v.required(path, t.ConditionType)
 			}

@@ -28,10 +28,10 @@ func TestParse(t *testing.T) {
 		{"a name is taken as it is", "lostNode=node-0003", 1, func(v Virt) bool { return v.LostNode == "node-0003" }, ""},
 		{"a key that is misspelled", "botTime=3s", 1, nil, `unknown key "botTime" (did you mean "bootTime"?)`},
 		{"a duration without a unit", "bootTime=3", 1, nil, "bootTime: wants a duration such as 10s, found the number 3 (write the unit: 3s)"},
-		{"fewer workers than one would never clone", "cloneWorkers=0", 1, nil, "cloneWorkers: 0 is out of range: want at least 1"},
-		{"no time is negative", "reboot=-1s", 1, nil, "reboot: -1s is out of range: want at least 0"},
+		{"fewer workers than one would never clone", "cloneWorkers=0", 1, nil, "cloneWorkers: must be at least 1, is 0"},
+		{"no time is negative", "reboot=-1s", 1, nil, "reboot: must be at least 0, is -1s"},
 		{"no number is none", "qps=NaN", 1, nil, "qps: wants a number"},
-		{"a rate that is too low", "qps=0.01", 1, nil, "want at least 0.1"},
+		{"a rate that is too low", "qps=0.01", 1, nil, "qps: must be at least 0.1, is 0.01"},
 		{"a pair needs a value", "qps", 1, nil, "want KEY=VALUE"},
 	} {
 		given, err := settings.ParseList(tt.list)

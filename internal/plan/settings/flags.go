@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -76,9 +75,8 @@ func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
 
 // raw is what a flag says as a file has it.
 func (f *flag) raw() (strictyaml.Raw, error) {
-	_, reads := reflect.New(f.typ).Interface().(encoding.TextUnmarshaler)
 	switch kind := f.typ.Kind(); {
-	case reads || kind == reflect.String:
+	case readsText(f.typ) || kind == reflect.String:
 		return strictyaml.Text(f.text), nil
 	case kind == reflect.Map:
 		values, err := ParseList(f.text)
@@ -122,7 +120,7 @@ func (f *flag) Set(text string) error {
 // repeats reports whether each time that the flag is given adds to a list. Else a
 // list has commas.
 func (f *flag) repeats() bool {
-	return f.typ.Kind() == reflect.Slice && (f.typ.Elem().Kind() == reflect.String || reflect.PointerTo(f.typ.Elem()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()))
+	return f.typ.Kind() == reflect.Slice && (f.typ.Elem().Kind() == reflect.String || readsText(f.typ.Elem()))
 }
 
 // Fill reads what was given into the struct that a pointer leads to, with where it is

@@ -5,18 +5,17 @@
 //
 // A field has a key (the tag yaml). Further tags are:
 //
-//	flag     its flag; of an inner struct what the flags of its fields begin with. A
-//	         struct that is not behind a pointer holds settings where this is ""
+//	flag     its flag; of an inner struct what the flags of its fields begin with
 //	help     what the flag does
 //	value    the word of help that stands for the flag's value
 //	default  what holds where nothing is said
 //	unit     what a number counts, such as "number of processors"
-//	range    its bounds, "0..64", or "0.." for no upper one
+//	range    its bounds, "0..64", or "0.." for no upper one, or ">0"
 //	example  a value, where the default is none
 //	beside   its flag goes with whichever system a file names
 //	takes    what its flag takes, in a word or a form, where its type does not tell
-//	words    what its flag can be
-//	needed   how it is given, where nothing works without it
+//	words    what it can be; of a value that says where it is from, what its flag can
+//	needed   how it is given, if "" does not tell, where nothing works without it
 //	when     the case in which its default matters, one of those of Cases
 //	why      the reason for its default, where its value says where it is from
 //
@@ -35,6 +34,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -97,13 +97,22 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	return list
 }
 
-// group is the struct that a field holds settings in.
+// group is the struct that a field holds settings in, itself or behind a pointer. One
+// that is read from a text is a setting.
 func group(f reflect.StructField) (reflect.Type, bool) {
-	if f.Type.Kind() == reflect.Pointer {
-		return f.Type.Elem(), f.Type.Elem().Kind() == reflect.Struct && f.Tag.Get("yaml") != ""
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	begins, tagged := f.Tag.Lookup("flag")
-	return f.Type, f.Type.Kind() == reflect.Struct && tagged && begins == ""
+	return t, f.Tag.Get("yaml") != "" && holds(t)
+}
+
+// holds reports whether a type holds settings.
+func holds(t reflect.Type) bool { return t.Kind() == reflect.Struct && !readsText(t) }
+
+// readsText reports whether a type is read from a text.
+func readsText(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // Of is the value of the field, invalid where what it stands in is not there.
@@ -121,15 +130,19 @@ func (f Field) Of(own any) reflect.Value {
 	return v
 }
 
-// visit calls each for a struct and those in it, with what their paths begin
-// with. A struct is visited before those in it.
+// visit calls each for a struct, those in it and those in its lists, with what their
+// paths begin with. A struct is visited before those in it.
 func visit(v reflect.Value, path string, each func(one any, path string)) {
 	each(v.Addr().Interface(), path)
 	for i := range v.NumField() {
 		inner, field := reflect.Indirect(v.Field(i)), v.Type().Field(i)
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if _, ok := group(field); ok && inner.IsValid() {
-			key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 			visit(inner, path+key+".", each)
+		} else if key != "" && field.Type.Kind() == reflect.Slice && holds(field.Type.Elem()) {
+			for n := range inner.Len() {
+				visit(inner.Index(n), strictyaml.Index(path+key, n)+".", each)
+			}
 		}
 	}
 }
@@ -143,7 +156,7 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	}
 	visit(reflect.ValueOf(into).Elem(), "", func(one any, path string) {
 		given := func(key string) bool { return written.Has(path + key) }
-		Default(one, given)
+		fill(one, given)
 		if c, ok := one.(completer); ok {
 			c.Complete(given)
 		}
@@ -151,20 +164,27 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	return nil
 }
 
-// Default fills in the defaults of the fields of a struct that a pointer leads to, but
-// of those that were given.
-func Default(own any, given func(key string) bool) {
+// Default fills in the defaults of a struct that a pointer leads to, and of those in it,
+// but of what was given.
+func Default(own any, given func(path string) bool) {
+	visit(reflect.ValueOf(own).Elem(), "", func(one any, path string) {
+		fill(one, func(key string) bool { return given(path + key) })
+	})
+}
+
+// fill fills in the defaults of a struct's own fields.
+func fill(one any, given func(key string) bool) {
 	var cases map[string]bool
-	if c, ok := own.(interface{ Cases() map[string]bool }); ok {
+	if c, ok := one.(interface{ Cases() map[string]bool }); ok {
 		cases = c.Cases()
 	}
-	for _, f := range Fields(own) {
+	for _, f := range Fields(one) {
 		text, ok := f.Tag.Lookup("default")
 		when, some := f.Tag.Lookup("when")
-		v := f.Of(own)
-		if !ok || some && !cases[when] || !v.IsValid() || !isOpen(v) || given(f.Path) {
+		if !ok || some && !cases[when] || len(f.index) > 1 || !isOpen(f.Of(one)) || given(f.Path) {
 			continue
 		}
+		v := f.Of(one)
 		f.read(text, v)
 		if _, from := sourced(v); from.IsValid() {
 			from.SetString("default: " + f.Tag.Get("why"))
@@ -363,28 +383,54 @@ func (c *Check) ranges(one any) {
 		}
 		example, needed := f.Tag.Lookup("needed")
 		bounds, ranged := f.Tag.Lookup("range")
+		words := strings.Split(f.Tag.Get("words"), ", ")
 		switch open := isOpen(v); {
-		case open && needed:
+		case open && needed && example != "":
 			c.Problem(f.Path, "for example "+example, "is needed: %s", f.Tag.Get("help"))
-			continue
-		case !ranged || open && (from.IsValid() || f.Tag.Get("default") == ""):
-			continue
+		case open && needed && !c.At.Has(c.in+c.path+f.Path):
+			c.Problem(f.Path, "", "is missing")
+		case words[0] != "" && !from.IsValid():
+			c.Word(f.Path, v.String(), words)
+		case ranged && (needed || !open || !from.IsValid() && f.Tag.Get("default") != ""):
+			c.within(f, value, bounds)
 		}
-		low, high, _ := strings.Cut(bounds, "..")
-		if x := number(value); x >= f.bound(low) && (high == "" || x <= f.bound(high)) && !math.IsInf(x, 0) {
-			continue
-		}
-		want, hint, is := low+" to "+high, "", "out of range"
-		if high == "" {
-			want = "at least " + low
-		}
-		if example := f.example(); example != "" {
-			hint = "for example " + c.Set(f.Path, example)
-		}
-		if unit := f.Tag.Get("unit"); unit != "" {
-			is = "not a " + unit
-		}
-		c.Problem(f.Path, hint, "%v is %s: want %s", value.Interface(), is, want)
+	}
+}
+
+// Word refuses a value that is none of the words that a key can have.
+func (c *Check) Word(key, value string, words []string) {
+	message := "is missing"
+	if value != "" {
+		message = fmt.Sprintf("there is no %q here", value)
+	}
+	if !slices.Contains(words, value) {
+		c.Problem(key, nearest.Hint(value, words, "allowed: "+strings.Join(words, ", ")), "%s", message)
+	}
+}
+
+// within refuses a number beyond its bounds: 1..64, 1.. or, above 0, >0.
+func (c *Check) within(f Field, v reflect.Value, bounds string) {
+	low, high, _ := strings.Cut(bounds, "..")
+	least, above := strings.CutPrefix(low, ">")
+	x, bound := number(v), f.bound(least)
+	if (x > bound || x == bound && !above) && (high == "" || x <= f.bound(high)) && !math.IsInf(x, 0) {
+		return
+	}
+	want, hint := "at least "+least, ""
+	switch {
+	case above:
+		want = "above " + least
+	case high != "":
+		want = least + " to " + high
+	}
+	unit := f.Tag.Get("unit")
+	if example := f.example(); example != "" && unit != "" {
+		hint = "for example " + c.Set(f.Path, example)
+	}
+	if unit != "" {
+		c.Problem(f.Path, hint, "%v is not a %s: want %s", v.Interface(), unit, want)
+	} else {
+		c.Problem(f.Path, hint, "must be %s, is %v", want, v.Interface())
 	}
 }
 
