@@ -82,7 +82,7 @@ func Fields(of any) []Field {
 func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		key := keyOf(field)
 		if key == "" {
 			continue
 		}
@@ -97,6 +97,12 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	return list
 }
 
+// keyOf is the key of a field, "" for one that is no setting.
+func keyOf(f reflect.StructField) string {
+	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return strings.TrimPrefix(key, "-")
+}
+
 // group is the struct that a field holds settings in, itself or behind a pointer. One
 // that is read from a text is a setting.
 func group(f reflect.StructField) (reflect.Type, bool) {
@@ -104,7 +110,7 @@ func group(f reflect.StructField) (reflect.Type, bool) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t, f.Tag.Get("yaml") != "" && holds(t)
+	return t, keyOf(f) != "" && holds(t)
 }
 
 // holds reports whether a type holds settings.
@@ -136,7 +142,7 @@ func visit(v reflect.Value, path string, each func(one any, path string)) {
 	each(v.Addr().Interface(), path)
 	for i := range v.NumField() {
 		inner, field := reflect.Indirect(v.Field(i)), v.Type().Field(i)
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		key := keyOf(field)
 		if _, ok := group(field); ok && inner.IsValid() {
 			visit(inner, path+key+".", each)
 		} else if key != "" && field.Type.Kind() == reflect.Slice && holds(field.Type.Elem()) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -23,7 +24,7 @@ var (
 
 // validate says what is wrong with a description after setDefaults.
 func validate(w *Workload) error {
-	v := &validator{strictyaml.Validation{At: w.positions}, w}
+	v := &validator{strictyaml.Validation{At: w.positions, Problems: settings.Validate(w, "", w.positions)}, w}
 	if w.Schema != Schema {
 		v.Fail("schema", "must be %q, is %q", Schema, w.Schema)
 	}
@@ -50,12 +51,6 @@ func validate(w *Workload) error {
 	v.goals("goals", w.Goals, w.kind())
 	if w.Primary != "" || slices.ContainsFunc(w.Axes, func(a Axis) bool { return a.Primary == "" }) {
 		v.primary("primary", w.Primary, w.kind())
-	}
-	if w.Hold < 0 {
-		v.Fail("hold", "must not be negative, is %v", w.Hold)
-	}
-	if w.StepTimeout < 0 {
-		v.Fail("stepTimeout", "must not be negative, is %v", w.StepTimeout)
 	}
 	return strictyaml.Join(v.Problems)
 }
@@ -115,9 +110,6 @@ func (v *validator) axes() {
 		path := strictyaml.Index("axes", i)
 		CheckName(&v.Validation, path+".name", a.Name, taken)
 		v.help(path+".help", a.Help)
-		if a.Unit == "" {
-			v.Fail(path+".unit", "is missing")
-		}
 		declared, known := v.w.Target.Axes[a.Means]
 		switch {
 		case !known:
@@ -140,21 +132,10 @@ func (v *validator) axes() {
 			v.primary(path+".primary", a.Primary, kind)
 		}
 		r := a.Default
-		for _, n := range []struct {
-			key   string
-			value float64
-		}{{"from", r.From}, {"step", r.Step}, {"resolution", r.Resolution}} {
-			if n.value <= 0 {
-				v.Fail(path+".default."+n.key, "must be above 0, is %v", n.value)
-			}
-		}
 		for i, level := range a.Sweep.Levels {
 			if level <= 0 {
 				v.Fail(strictyaml.Index(path+".sweep.levels", i), "must be above 0, is %v", level)
 			}
-		}
-		if a.Sweep.Repeat < 0 {
-			v.Fail(path+".sweep.repeat", "must be at least 1, is %d", a.Sweep.Repeat)
 		}
 		if r.Max < r.From {
 			v.Fail(path+".default.max", "must be at least from, which is %v, is %v", r.From, r.Max)
@@ -221,12 +202,6 @@ func (v *validator) components() {
 	for i, c := range v.w.Components {
 		path := strictyaml.Index("components", i)
 		CheckName(&v.Validation, path+".name", c.Name, taken)
-		if c.Job < 0 {
-			v.Fail(path+".job", "must not be negative, is %d", c.Job)
-		}
-		if c.Object < 0 {
-			v.Fail(path+".object", "must not be negative, is %d", c.Object)
-		}
 	}
 }
 

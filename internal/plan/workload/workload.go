@@ -51,10 +51,10 @@ type Workload struct {
 	// declares.
 	Primary string `yaml:"primary"`
 	// Hold is how long a level is held once it is reached; default 10 s.
-	Hold time.Duration `yaml:"hold"`
+	Hold time.Duration `yaml:"hold" default:"10s" range:"0s.."`
 	// StepTimeout is how long objects are followed after the last was asked
 	// for; default 5 m.
-	StepTimeout time.Duration `yaml:"stepTimeout"`
+	StepTimeout time.Duration `yaml:"stepTimeout" default:"5m" range:"0s.."`
 
 	// AsItIs says that the configuration is all there is: its own rates, pauses and
 	// waits hold.
@@ -177,9 +177,9 @@ type Axis struct {
 	Name string `yaml:"name"`
 	// Means is the target's axis that it is, "" for the one of its name.
 	Means   string `yaml:"means"`
-	Unit    string `yaml:"unit"`
+	Unit    string `yaml:"unit" needed:""`
 	Help    string `yaml:"help"`
-	Loop    Loop   `yaml:"loop"` // default closed
+	Loop    Loop   `yaml:"loop" default:"closed"`
 	Default Range  `yaml:"default"`
 	// Hold and Goals are the axis's own, instead of the workload's.
 	Hold  time.Duration                `yaml:"hold"`
@@ -199,23 +199,23 @@ type Axis struct {
 // Levels are those of a sweep, and how often all of them are made; 0 is once.
 type Levels struct {
 	Levels []float64 `yaml:"levels"`
-	Repeat int       `yaml:"repeat"`
+	Repeat int       `yaml:"repeat" range:"0.."`
 }
 
 // Range is where a load line is looked for, in the axis's unit.
 type Range struct {
-	From       float64 `yaml:"from"`
-	Step       float64 `yaml:"step"`
+	From       float64 `yaml:"from" range:">0" needed:""`
+	Step       float64 `yaml:"step" range:">0" needed:""`
 	Max        float64 `yaml:"max"`
-	Resolution float64 `yaml:"resolution"` // how narrow the answer is; default 1
+	Resolution float64 `yaml:"resolution" default:"1" range:">0"` // how narrow the answer is
 }
 
 // Component names a part of the workload: the objects of one entry of the
 // configuration.
 type Component struct {
 	Name   string `yaml:"name"`
-	Job    int    `yaml:"job"`    // index of the job, from 0
-	Object int    `yaml:"object"` // index of the object in it, from 0
+	Job    int    `yaml:"job" range:"0.."`    // index of the job, from 0
+	Object int    `yaml:"object" range:"0.."` // index of the object in it, from 0
 }
 
 // UnknownError says that a name is not known, and which are.
@@ -337,20 +337,9 @@ func Read(dir fs.FS, targets Targets) (*Workload, error) {
 }
 
 func setDefaults(w *Workload) {
-	if w.Hold == 0 {
-		w.Hold = 10 * time.Second
-	}
-	if w.StepTimeout == 0 {
-		w.StepTimeout = 5 * time.Minute
-	}
+	settings.Default(w, w.positions.Has)
 	for i := range w.Axes {
 		a := &w.Axes[i]
-		if a.Loop == "" {
-			a.Loop = Closed
-		}
-		if a.Default.Resolution == 0 {
-			a.Default.Resolution = 1
-		}
 		if a.Means == "" {
 			a.Means = a.Name
 		}

@@ -167,7 +167,7 @@ func TestDescriptionErrors(t *testing.T) {
 		{"a primary metric of no form", replace("Ready p50", "Ready"), `workload.yaml:8:10: primary: "Ready" is not understood: want MILESTONE pNN or MILESTONE max, such as "Ready p50"`},
 		{"a primary metric of no milestone", replace("Ready p50", "Redy p50"), `workload.yaml:8:10: primary: "Redy" is none of the milestones (did you mean "Ready"?)`},
 		{"no such quantile", replace("Ready p50", "Ready p0"), `workload.yaml:8:10: primary: p0 is not a quantile: want more than p0 and less than p100, or max, such as "Ready p50"`},
-		{"a component of no object", small + "components: [{name: a, object: -1}]\n", "workload.yaml:9:32: components[0].object: must not be negative, is -1"},
+		{"a component of no object", small + "components: [{name: a, object: -1}]\n", "workload.yaml:9:32: components[0].object: must be at least 0, is -1"},
 		{"a component twice", small + "components: [{name: a}, {name: a, object: 1}]\n", `workload.yaml:9:32: components[1].name: the name "a" is taken`},
 		{"a parameter's name", small + "params: [{name: a-b, type: int, default: 1, help: x}]\n", `workload.yaml:9:17: params[0].name: "a-b" must begin with a lower case letter and consist of letters and digits`},
 		{"a parameter twice", small + "params: [{name: a, type: string, help: x}, {name: a, type: string, help: x}]\n", `workload.yaml:9:51: params[1].name: the name "a" is taken`},
@@ -185,7 +185,7 @@ func TestDescriptionErrors(t *testing.T) {
 		{"a path with a hole", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, path: spec..a}]}"), "workload.yaml:10:28: settings[0].in[0]: has either a path, such as spec.replicas, or refuse"},
 		{"a place of no kind", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, path: spec.a}]}"), "workload.yaml:10:28: settings[0].in[0]: apiVersion and kind are needed"},
 		{"a name of no parameter", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, path: spec.a, nameParam: b}]}"), `workload.yaml:10:79: settings[0].in[0].nameParam: there is no parameter of small "b", did you mean "a"?`},
-		{"hold", small + "hold: -1s\n", "workload.yaml:9:7: hold: must not be negative, is -1s"},
+		{"hold", small + "hold: -1s\n", "workload.yaml:9:7: hold: must be at least 0s, is -1s"},
 	} {
 		_, err := Load(tree(c.text), "small", things)
 		if err == nil || err.Error() != c.want {
