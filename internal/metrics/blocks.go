@@ -38,7 +38,7 @@ const nameLabel = model.MetricNameLabel
 // Built says what a run's metrics came to.
 type Built struct {
 	Series, Samples int
-	// Cut says that the file of scrapes ends with a part of a scrape, or is damaged
+	// Cut says that the scrapes of a part of the run end within a scrape, or are damaged
 	// from there on.
 	Cut bool
 	// From and To are the time on record, and Steps what was made in it.
@@ -95,23 +95,22 @@ func bytesIn(place string) (n int64, err error) {
 // stampOf is that of a record as it is now.
 func stampOf(dir record.Dir) stamp {
 	s := stamp{Version: stampVersion}
-	for name, size := range map[string]*int64{record.HistoryFile: &s.History, ScrapesFile: &s.Scrapes} {
-		if info, err := os.Stat(dir.Path(name)); err == nil {
-			*size = info.Size()
-		}
+	if info, err := os.Stat(dir.Path(record.HistoryFile)); err == nil {
+		s.History = info.Size()
 	}
-	s.Result, _ = dir.Sum(record.ResultFile) // "" where it was not judged
+	s.Scrapes, _ = bytesIn(dir.Path(ScrapesDir)) // 0 where nothing was scraped
+	s.Result, _ = dir.Sum(record.ResultFile)     // "" where it was not judged
 	return s
 }
 
-// Build makes the blocks of a run directory anew: of what was scraped, as far as its
-// file is whole, and of the record's own figures.
+// Build makes the blocks of a run directory anew: of what was scraped, as far as that is
+// whole, and of the record's own figures.
 func Build(dir record.Dir) (Built, error) { return buildIn(dir, dir.Path(BlocksDir)) }
 
 // Rebuild is Build for a run directory in which metrics were scraped; those of another
 // are made when they are asked for.
 func Rebuild(dir record.Dir) error {
-	if _, err := os.Stat(dir.Path(ScrapesFile)); err != nil {
+	if _, err := os.Stat(dir.Path(ScrapesDir)); err != nil {
 		return nil
 	}
 	_, err := Build(dir)
@@ -165,11 +164,15 @@ func fill(dir record.Dir, to string) (Built, error) {
 	if err := ownFigures(dir, environment.Start, b); err != nil {
 		return b.built, err
 	}
-	end, err := readScrapes(dir.Path(ScrapesFile), b)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if b.built.Cut, err = readScrapes(dir.Path(ScrapesDir), b); errors.Is(err, fs.ErrNotExist) {
+		if _, old := os.Lstat(dir.Path(beforeScrapes)); old == nil {
+			return b.built, fmt.Errorf("%s has the metrics in the format of an earlier version; use that version, or run the experiment again", beforeScrapes)
+		}
+		err = nil
+	}
+	if err != nil {
 		return b.built, err
 	}
-	b.built.Cut = err == nil && end < stampOf(dir).Scrapes
 	return b.built, b.write()
 }
 
@@ -184,18 +187,14 @@ type builder struct {
 	key     []byte
 	// keeps, if not nil, says which series are of interest: all others are left out.
 	keeps func(labels.Labels) bool
+	none  head // stands for those
 }
 
-// ignored stands for all series that are left out.
+// ignored reports whether it stands for all series that are left out.
 func (h *head) ignored() bool { return h.b == nil }
 
 // mostPending bounds the samples that wait in memory, at about two bytes each.
 const mostPending = 15_000_000
-
-// blockError is one of writing blocks.
-type blockError struct{ error }
-
-func (e *blockError) Unwrap() error { return e.error }
 
 // head is a series as far as it is in no block.
 type head struct {
@@ -210,24 +209,15 @@ type head struct {
 // perChunk is how many samples a chunk has, as Prometheus has it.
 const perChunk = 120
 
-// series is the one with these labels, by turns names and values. Of a label that is
-// given twice the one counts that is given first.
-func (b *builder) series(texts []string) *head {
-	set := make(map[string]string, len(texts)/2)
-	for i := 0; i+1 < len(texts); i += 2 {
-		if _, given := set[texts[i]]; !given {
-			set[texts[i]] = texts[i+1]
-		}
-	}
-	maps.DeleteFunc(set, func(_, v string) bool { return v == "" })
-	l := labels.FromMap(set)
+// series is the one with these labels.
+func (b *builder) series(l labels.Labels) *head {
 	b.key = l.Bytes(b.key)
 	if h := b.heads[string(b.key)]; h != nil {
 		return h
 	}
 	h := &head{b: b, labels: l, last: math.MinInt64}
 	if b.keeps != nil && !b.keeps(l) {
-		return &head{} // and not kept: there may be any number of them
+		return &b.none // there may be any number of them
 	}
 	b.heads[string(b.key)] = h
 	b.built.Series++
@@ -254,6 +244,15 @@ func (h *head) add(t int64, v float64) {
 	h.b.built.Samples++
 }
 
+// take adds a sample, or the mark that the series is no more.
+func (h *head) take(t int64, v float64) {
+	if value.IsStaleNaN(v) {
+		h.b.stale(h, t)
+		return
+	}
+	h.add(t, v)
+}
+
 // stale says that the series is no more from a time on.
 func (b *builder) stale(h *head, t int64) {
 	if !h.ignored() && h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
@@ -266,10 +265,7 @@ func (b *builder) cut() error {
 	if b.pending < mostPending || b.dir == "" {
 		return nil
 	}
-	if err := b.write(); err != nil {
-		return &blockError{err}
-	}
-	return nil
+	return b.write()
 }
 
 // write writes what waits as a block.

@@ -16,12 +16,13 @@ import (
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
+	walrecord "github.com/prometheus/prometheus/tsdb/record"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Live answers questions about a run that is under way, by what is put on record: it
-// takes in the frames of the file of scrapes and the events of the history. It keeps
+// takes in what is scraped and the events of the history. It keeps
 // the series that are asked for, as far back as is asked.
 type Live struct {
 	start  time.Time
@@ -30,10 +31,42 @@ type Live struct {
 	asked  map[string]*understood
 	back   time.Duration // how far before a step any question goes
 
-	mu sync.Mutex
-	b  *builder
-	d  decoder
-	o  *own
+	mu    sync.Mutex
+	b     *builder
+	heads map[chunks.HeadSeriesRef]*head
+	of    map[*source]*told
+	told  []*told // in the order in which they were first
+	o     *own
+}
+
+// told is what an endpoint has told.
+type told struct {
+	labels labels.Labels
+	remote bool
+	series []*head // of interest, but for its up and the like
+	silent bool    // it has told no series, of whatever interest
+	gaps   []gap
+}
+
+// gap is when an endpoint was not read that should have been, in milliseconds since
+// 1970: from the time at which that was tried to that at which it was read again.
+type gap struct {
+	from, to int64 // to is MaxInt64 while it lasts
+	why      string
+}
+
+// open notes that the endpoint cannot be read from a time on.
+func (e *told) open(at int64, why string) {
+	if n := len(e.gaps); n == 0 || e.gaps[n-1].to != math.MaxInt64 {
+		e.gaps = append(e.gaps, gap{at, math.MaxInt64, why})
+	}
+}
+
+// close notes that it was read at a time.
+func (e *told) close(at int64) {
+	if n := len(e.gaps); n > 0 && e.gaps[n-1].to == math.MaxInt64 {
+		e.gaps[n-1].to = at
+	}
 }
 
 // understood is a query as far as it is understood.
@@ -61,9 +94,9 @@ func (a *understood) selects(set labels.Labels) bool {
 // NewLive makes one for a run that starts at a time, and for queries that Check finds
 // right. Each is how often the run's metrics are read.
 func NewLive(start time.Time, each time.Duration, queries []string) (*Live, error) {
-	l := &Live{start: start, each: max(each, time.Second), engine: newEngine(), asked: make(map[string]*understood), back: lookback}
+	l := &Live{start: start, each: max(each, time.Second), engine: newEngine(), asked: make(map[string]*understood), back: lookback, heads: make(map[chunks.HeadSeriesRef]*head), of: make(map[*source]*told)}
 	l.b = &builder{heads: make(map[string]*head), keeps: l.keeps}
-	l.d.b, l.o = l.b, &own{b: l.b, start: start, counted: make(map[*head]map[int]float64), unasked: make(map[string]bool)}
+	l.o = &own{b: l.b, start: start, counted: make(map[*head]map[int]float64), unasked: make(map[string]bool)}
 	for _, q := range queries {
 		expr, uses, err := parse(q, variables{})
 		if err != nil {
@@ -106,11 +139,35 @@ func (l *Live) keeps(set labels.Labels) bool {
 // upName is the series that says whether an endpoint could be read.
 const upName = "up"
 
-// frame takes in a frame of the file of scrapes.
-func (l *Live) frame(payload []byte) {
+// take takes in what an endpoint told at a time: series that are new, and samples; or why
+// it told nothing.
+func (l *Live) take(of *source, series []walrecord.RefSeries, list []walrecord.RefSample, at int64, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.d.frame(payload) // as it was written, and there is nothing to write here
+	e := l.of[of]
+	if e == nil {
+		e = &told{labels: labels.FromStrings(append([]string{"job", of.Job, "instance", of.Instance}, of.Labels...)...), remote: of.Job == remoteJob, silent: true}
+		l.of[of] = e
+		l.told = append(l.told, e)
+	}
+	for _, one := range series {
+		h := l.b.series(one.Labels)
+		l.heads[one.Ref] = h
+		if one.Ref == of.up || one.Ref == of.took || one.Ref == of.returned {
+			continue
+		}
+		if e.silent = false; !h.ignored() {
+			e.series = append(e.series, h)
+		}
+	}
+	for _, one := range list {
+		l.heads[one.Ref].take(one.T, one.V)
+	}
+	if why != "" {
+		e.open(at, why)
+		return
+	}
+	e.close(at)
 }
 
 // Event takes in an event of the history.
@@ -132,7 +189,7 @@ func (l *Live) forget(before int64) {
 		}
 		h.chunks = slices.Delete(h.chunks, 0, n)
 	}
-	for _, e := range l.d.endpoints {
+	for _, e := range l.told {
 		e.gaps = slices.DeleteFunc(e.gaps, func(g gap) bool { return g.to < before })
 	}
 }
@@ -357,7 +414,7 @@ func (l *Live) snapshot(query string, at time.Time) *snapshot {
 		return s
 	}
 	for selector, back := range reaches(expr) {
-		s.addGaps(&l.d, selector.LabelMatchers, back)
+		s.addGaps(l.told, selector.LabelMatchers, back)
 		l.addDowns(s, selector.LabelMatchers, back, at)
 	}
 	return s
@@ -367,10 +424,10 @@ func (l *Live) snapshot(query string, at time.Time) *snapshot {
 func (l *Live) addDowns(s *snapshot, list matchers, back time.Duration, at time.Time) {
 	of := func(set labels.Labels) [2]string { return [2]string{set.Get("job"), set.Get("instance")} }
 	targets := make(map[[2]string]bool)
-	for _, e := range l.d.endpoints {
-		if e.isRemote() {
+	for _, e := range l.told {
+		if e.remote {
 			for _, t := range e.series {
-				if !t.ignored() && t.labels.Get(nameLabel) != upName && list.match(t.labels) {
+				if t.labels.Get(nameLabel) != upName && list.match(t.labels) {
 					targets[of(t.labels)] = true
 				}
 			}
@@ -401,16 +458,16 @@ func (l *Live) addDowns(s *snapshot, list matchers, back time.Duration, at time.
 
 // addGaps notes the gaps of the endpoints that a selector depends on: of those that have
 // told a series that it selects, and of those that it names and that have told nothing.
-func (s *snapshot) addGaps(d *decoder, list matchers, back time.Duration) {
-	for _, e := range d.endpoints {
+func (s *snapshot) addGaps(all []*told, list matchers, back time.Duration) {
+	for _, e := range all {
 		if len(e.gaps) == 0 {
 			continue
 		}
-		own := labels.FromStrings(e.labels...)
-		depends := slices.ContainsFunc(e.series, func(t toldSeries) bool { return !t.ignored() && list.match(t.labels) })
-		if len(e.series) == 0 {
+		own := e.labels
+		depends := slices.ContainsFunc(e.series, func(t *head) bool { return list.match(t.labels) })
+		if e.silent {
 			named := slices.DeleteFunc(slices.Clone(list), func(m *labels.Matcher) bool { return !own.Has(m.Name) })
-			depends = len(named) > 0 && named.match(own) || e.isRemote() && !ownSeries(list)
+			depends = len(named) > 0 && named.match(own) || e.remote && !ownSeries(list)
 		}
 		if !depends {
 			continue

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -105,8 +106,8 @@ func newFixture(t testing.TB, jobs ...string) *fixture {
 
 // part begins a part of the run, as one that is resumed does.
 func (f *fixture) part() {
-	if f.s != nil && f.s.file != nil {
-		if err := f.s.file.close(); err != nil {
+	if f.s != nil && f.s.log != nil {
+		if err := f.s.log.close(); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -503,56 +504,124 @@ func whole(t testing.TB) *fixture {
 	return f
 }
 
-func TestAFileOfScrapesIsReadAsFarAsItGoes(t *testing.T) {
-	f := whole(t)
-	data, err := os.ReadFile(f.dir.Path(ScrapesFile))
-	if err != nil {
-		t.Fatal(err)
+// segment is the one file of a fixture's scrapes.
+func (f *fixture) segment(part int) string {
+	list, err := filepath.Glob(filepath.Join(f.dir.Path(ScrapesDir), fmt.Sprintf("%08d", part), "*"))
+	if err != nil || len(list) != 1 {
+		f.t.Fatal(list, err)
 	}
-	count := func(data []byte) (samples int, end int64) {
-		path := filepath.Join(t.TempDir(), ScrapesFile)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
+	return list[0]
+}
+
+// A log is read as far as it is whole, while it is written and once it is compressed.
+func TestScrapesAreReadAsFarAsTheyGo(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		f := whole(t)
+		if ended {
+			f.part()
 		}
-		b := &builder{dir: t.TempDir(), heads: make(map[string]*head)}
-		end, err := readScrapes(path, b)
+		path := f.segment(0)
+		if zipped := strings.HasSuffix(path, compressed); zipped != ended {
+			t.Fatalf("compressed %v, ended %v", zipped, ended)
+		}
+		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return b.built.Samples, end
-	}
-	all, end := count(data)
-	if end != int64(len(data)) || all < 30 {
-		t.Fatalf("%d samples, %d of %d bytes", all, end, len(data))
-	}
-	before := 0
-	for n := 0; n < len(data); n += every(len(data), 150) {
-		samples, end := count(data[:n])
-		if samples < before || samples >= all || end > int64(n) {
-			t.Fatalf("cut at %d: %d samples after %d, read to %d", n, samples, before, end)
+		count := func(data []byte) (samples int, cut bool) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "0"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "0", filepath.Base(path)), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b := &builder{dir: t.TempDir(), heads: make(map[string]*head)}
+			cut, err := readScrapes(dir, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.built.Samples, cut
 		}
-		before = samples
-		flipped := slices.Clone(data)
-		flipped[n] ^= 0x10
-		if got, end := count(flipped); got > all || got == all && end == int64(len(data)) && n%frameHead > 8 {
-			t.Fatalf("flipped at %d: %d samples, read to %d", n, got, end)
+		all, cut := count(data)
+		if cut || all < 30 {
+			t.Fatalf("%d samples, cut %v", all, cut)
+		}
+		before := 0
+		for n := 1; n < len(data); n += every(len(data), 150) {
+			samples, cut := count(data[:n])
+			if samples < before || samples > all || samples == all && n < len(data)/2 || samples < all && !cut && ended {
+				t.Fatalf("cut at %d: %d samples after %d, said %v", n, samples, before, cut)
+			}
+			before = samples
+			flipped := slices.Clone(data)
+			flipped[n] ^= 0x10
+			if got, cut := count(flipped); got > all || got < all && !cut {
+				t.Fatalf("flipped at %d: %d samples, said %v", n, got, cut)
+			}
 		}
 	}
 	// A run that goes on leaves out what was cut.
-	if err := os.Truncate(f.dir.Path(ScrapesFile), int64(len(data)-3)); err != nil {
+	f := whole(t)
+	first := f.segment(0)
+	info, err := os.Stat(first)
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Truncate(first, info.Size()-12); err != nil {
+		t.Fatal(err)
+	}
+	f.s.log = nil // killed
 	f.part()
 	f.round(50)
 	s := f.open()
-	if s.Built.Cut {
-		t.Error("it ends with a part of a scrape")
+	if !s.Built.Cut {
+		t.Error("it is not said that a part ends within a scrape")
 	}
 	if got := ask(t, s, 50, "x"); got != `5 {__name__="x", instance="one", job="a"}` {
 		t.Error(got)
 	}
 	if got := ask(t, s, 40, "x"); got != "" {
 		t.Errorf("between the parts: %s", got)
+	}
+}
+
+// A segment that is full is compressed, and what others left is no segment.
+func TestSegmentsAreCompressed(t *testing.T) {
+	f := newFixture(t, "a")
+	f.s.MaxSeries = 100_000
+	for i := range 40 {
+		f.pages["a"] = text(apiServer(20_000, i))
+		f.round(float64(5 * i))
+	}
+	part := filepath.Join(f.dir.Path(ScrapesDir), "00000000")
+	zipped, err := filepath.Glob(filepath.Join(part, "*"+compressed))
+	all, more := filepath.Glob(filepath.Join(part, "*"))
+	if err != nil || more != nil || len(zipped) < 2 || len(all) != len(zipped)+1 {
+		t.Fatal(all, err, more)
+	}
+	if s := f.open(); s.Built.Cut || s.Built.Samples < 40*20_000 {
+		t.Errorf("%+v", s.Built)
+	}
+	if err := os.Remove(zipped[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/zero", zipped[1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(f.dir); err == nil || !strings.Contains(err.Error(), "is no file that can be read whole") {
+		t.Errorf("a link to what has no end: %v", err)
+	}
+}
+
+// What an earlier version has scraped is refused.
+func TestScrapesOfAnEarlierVersion(t *testing.T) {
+	f := newFixture(t)
+	if err := os.WriteFile(f.dir.Path(beforeScrapes), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(f.dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "scrapes.zst has the metrics in the format of an earlier version") {
+		t.Error(err)
 	}
 }
 
@@ -737,12 +806,11 @@ func TestQuestionsByHTTPAreBounded(t *testing.T) {
 	}
 }
 
-func FuzzFrame(f *testing.F) {
-	f.Add([]byte{framePart, 1})
-	f.Add([]byte{frameScrape, 0, 0, 1, 1, 0, 1, 0, 2, 1, 'a', 1, 'b', 0, 1, 0, 2})
-	f.Fuzz(func(t *testing.T, payload []byte) {
-		d := decoder{b: &builder{dir: t.TempDir(), heads: make(map[string]*head)}}
-		_ = d.frame(payload)
-		_ = d.frame(payload)
+func FuzzScrapes(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 1, 'a', 1, 'b'})
+	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		d := decoder{b: &builder{dir: t.TempDir(), heads: make(map[string]*head)}, heads: make(map[chunks.HeadSeriesRef]*head)}
+		_, _ = d.record(rec), d.record(rec)
 	})
 }

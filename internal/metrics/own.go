@@ -84,7 +84,7 @@ func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 func (o *own) at(t record.Micros) int64 { return o.start.Add(t.Duration()).UnixMilli() }
 
 func (o *own) series(name string, of ...string) *head {
-	return o.b.series(append([]string{nameLabel, name, "job", "plimsoll"}, of...))
+	return o.b.series(labelsOf(append([]string{nameLabel, name, "job", "plimsoll"}, of...)))
 }
 
 // count adds n to a series at a time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/value"
+	walrecord "github.com/prometheus/prometheus/tsdb/record"
 )
 
 // Remote is a Prometheus of somebody's, or what speaks as one. It is asked for the
@@ -141,7 +141,7 @@ func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
 	defer cancel()
 	if s.remote == nil {
-		s.remote = &source{Endpoint: Endpoint{Job: remoteJob, Instance: s.Remote.host()}, id: -1, refs: make(map[string]int), there: true}
+		s.remote = &source{Endpoint: Endpoint{Job: remoteJob, Instance: s.Remote.host()}, refs: make(map[string]int), there: true}
 		s.fetched = until.Add(-remoteBefore)
 		if !s.Start.IsZero() {
 			s.fetched = s.Start.Add(-remoteBefore)
@@ -162,10 +162,7 @@ func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 			text = fmt.Sprintf("it did not answer within %v", remoteTimeout)
 		}
 		s.say("remote", "the Prometheus at %s could not be asked at %s: %s; what depends on it is not known", e.Instance, began.UTC().Format(time.TimeOnly), text)
-		s.begin(frameScrape, e, until.UnixMilli())
-		s.payload = binary.AppendUvarint(s.payload, uint64(max(took.Microseconds(), 0)))
-		s.text(s.Secrets.Message(text))
-		s.write()
+		s.write(e, until.UnixMilli(), took, 0, s.Secrets.Message(text))
 		return
 	}
 	s.fetched = until
@@ -237,83 +234,46 @@ func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched
 	return found, nil
 }
 
-// keep appends what a Remote has told: as many frames as there are samples of a series,
-// for each frame has one of each.
+// keep appends what a Remote has told.
 func (s *Scraper) keep(e *source, found map[string]*fetched, until time.Time, took time.Duration) {
-	s.fresh, s.defined = s.fresh[:0], s.defined[:0]
-	type row struct {
-		ref    int
-		values []model.SamplePair
-	}
-	var rows []row
 	var apart []int64
-	most := 0
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		of := found[key]
-		ref, known := e.refs[key]
+		place, known := e.refs[key]
 		if !known {
 			if s.series >= s.MaxSeries {
 				s.say("series", "there are more than %d series of metrics: further ones are left out (--max-series)", s.MaxSeries)
 				break
 			}
-			ref = s.defineRemote(e, of.Metric, key)
+			place = s.defineRemote(e, of.Metric, key)
 		}
-		last, live := e.series[ref].time, e.series[ref].live
-		values := slices.DeleteFunc(of.values, func(p model.SamplePair) bool { return int64(p.Timestamp) <= last })
-		for i := 1; i < len(values); i++ {
-			apart = append(apart, int64(values[i].Timestamp-values[i-1].Timestamp))
-		}
-		if of.ended && (len(values) > 0 || live) {
-			at := model.TimeFromUnixNano(until.UnixNano())
-			if n := len(values); n > 0 {
-				at = max(at, values[n-1].Timestamp+1)
+		x := &e.series[place]
+		values := slices.DeleteFunc(of.values, func(p model.SamplePair) bool { return int64(p.Timestamp) <= x.time })
+		for i, one := range values {
+			if i > 0 {
+				apart = append(apart, int64(one.Timestamp-values[i-1].Timestamp))
 			}
-			values = append(values, model.SamplePair{Timestamp: at, Value: model.SampleValue(math.Float64frombits(value.StaleNaN))})
+			x.time, x.live = int64(one.Timestamp), true
+			s.out = append(s.out, walrecord.RefSample{Ref: x.ref, T: x.time, V: float64(one.Value)})
 		}
-		most = max(most, len(values))
-		rows = append(rows, row{ref, values})
+		if of.ended && x.live {
+			x.time, x.live = max(until.UnixMilli(), x.time+1), false
+			s.out = append(s.out, walrecord.RefSample{Ref: x.ref, T: x.time, V: math.Float64frombits(value.StaleNaN)})
+		}
 	}
 	if slices.Sort(apart); len(apart) > 0 {
 		if each := time.Duration(apart[len(apart)/2]) * time.Millisecond; each > s.Every*3/2 {
 			s.say("sparse", "the Prometheus at %s has a sample each %v: a hold that is not much longer has no rate", s.Remote.host(), each.Round(time.Second))
 		}
 	}
-	for i := range max(most, 1) {
-		e.round++
-		for k := range e.series { // none is gone: each tells by itself when it is
-			e.series[k].round = e.round
-		}
-		s.samples = s.samples[:0]
-		for _, r := range rows {
-			if i < len(r.values) {
-				s.samples = append(s.samples, sample{r.ref, float64(r.values[i].Value), int64(r.values[i].Timestamp)})
-			}
-		}
-		s.begin(frameScrape, e, until.UnixMilli())
-		s.payload = binary.AppendUvarint(s.payload, uint64(max(took.Microseconds(), 0)))
-		s.text("")
-		s.commit(e)
-		s.write()
-		s.fresh, s.defined = s.fresh[:0], s.defined[:0]
-	}
-	for _, r := range rows {
-		if n := len(r.values); n > 0 && value.IsStaleNaN(float64(r.values[n-1].Value)) {
-			e.series[r.ref].live = false
-		}
-	}
+	s.write(e, until.UnixMilli(), took, len(s.out), "")
 }
 
-// defineRemote gives a new series a number. Its labels are its own: what it does not
-// have of an endpoint's is empty.
+// defineRemote defines a new series of a Remote. Its labels are its own.
 func (s *Scraper) defineRemote(e *source, labels model.Metric, key string) int {
 	list := []string{}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, string(name), s.Secrets.Message(string(labels[name])))
-	}
-	for _, name := range []string{"job", "instance"} {
-		if _, ok := labels[model.LabelName(name)]; !ok {
-			list = append(list, name, "")
-		}
 	}
 	return s.number(e, list, key, true)
 }

@@ -3,7 +3,6 @@ package metrics
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,9 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	walrecord "github.com/prometheus/prometheus/tsdb/record"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -35,7 +37,7 @@ type Options struct {
 	Now func() time.Time
 	// Tell tells the user what he must know, once for each kind of it.
 	Tell func(text string)
-	// Secrets are the values that never reach the file.
+	// Secrets are the values that never reach the record.
 	Secrets *redact.Secrets
 	// Live, if not nil, takes in all that is scraped.
 	Live *Live
@@ -52,9 +54,9 @@ type Scraper struct {
 	rounds sync.Mutex // one at a time
 
 	mu      sync.Mutex // of all below: answers are taken in one at a time
-	file    *appender  // nil before anything was read
+	log     *appender  // nil before anything was read
 	sources map[string]*source
-	n       int // of sources that the file knows
+	ref     chunks.HeadSeriesRef // of the last series, but for its lowest bit
 	series  int
 	told    map[string]bool
 	refused []string
@@ -69,29 +71,30 @@ type Scraper struct {
 	fetched time.Time
 	clocked bool
 	// Of the answer that is taken in:
-	payload []byte
 	samples []sample
-	fresh   []string
-	defined []byte
+	fresh   []string // the series that are new, by how the endpoint writes them
 	set     labels.Labels
+	// Of the record that is written:
+	defined []walrecord.RefSeries
+	out     []walrecord.RefSample
 }
 
 // source is what is known of an endpoint.
 type source struct {
 	Endpoint
-	id      int
-	refs    map[string]int // of series, by how the endpoint writes them
-	series  []state
-	round   uint32
-	missed  int  // scrapes, in a row
-	refused bool // and not asked again
-	asked   time.Time
-	there   bool // in the latest round
+	up, took, returned chunks.HeadSeriesRef // 0 before the first scrape
+	refs               map[string]int       // places of series, by how the endpoint writes them
+	series             []state
+	round              uint32
+	missed             int  // scrapes, in a row
+	refused            bool // and not asked again
+	asked              time.Time
+	there              bool // in the latest round
 }
 
 // state is a series' last sample.
 type state struct {
-	value float64
+	ref   chunks.HeadSeriesRef
 	time  int64 // that the endpoint gave, 0 for none
 	round uint32
 	live  bool
@@ -99,7 +102,7 @@ type state struct {
 }
 
 type sample struct {
-	ref   int
+	place int // of its series among those of the source
 	value float64
 	time  int64
 }
@@ -147,14 +150,14 @@ func (s *Scraper) Stop(ctx context.Context) error {
 	s.Fetch(ctx, s.Round(ctx))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file != nil {
-		s.err = errors.Join(s.err, s.file.close())
+	if s.log != nil {
+		s.err = errors.Join(s.err, s.log.close())
 	}
 	return s.err
 }
 
 func newScraper(dir record.Dir, o Options) *Scraper {
-	s := &Scraper{Options: o, path: dir.Path(ScrapesFile), most: mostBody, sources: make(map[string]*source), told: make(map[string]bool), soon: make(chan struct{}, 1)}
+	s := &Scraper{Options: o, path: dir.Path(ScrapesDir), most: mostBody, sources: make(map[string]*source), told: make(map[string]bool), soon: make(chan struct{}, 1)}
 	s.buffers.New = func() any { return new(bytes.Buffer) }
 	return s
 }
@@ -194,7 +197,7 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 		key := strings.Join(append([]string{e.Job, e.Instance}, e.Labels...), "\xff")
 		known := s.sources[key]
 		if known == nil {
-			known = &source{id: -1, refs: make(map[string]int)}
+			known = &source{refs: make(map[string]int)}
 			s.sources[key] = known
 		}
 		known.Endpoint, known.there = e, true
@@ -203,7 +206,7 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 		}
 	}
 	for _, e := range s.sources {
-		if !e.there && e.id >= 0 {
+		if !e.there && e.up != 0 {
 			s.ended(e)
 		}
 	}
@@ -278,83 +281,92 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 	if buf.Cap() < 8<<20 { // a larger one is an exception
 		s.buffers.Put(buf)
 	}
-	s.begin(frameScrape, e, at.UnixMilli())
-	s.payload = binary.AppendUvarint(s.payload, uint64(max(took.Microseconds(), 0)))
 	if err != nil {
 		if e.missed++; e.missed == 2 {
 			s.say("missed "+e.name(), "the metrics of %s could not be read at %s: %v; what is missing is on record as missing", e.name(), at.UTC().Format(time.TimeOnly), err)
 		}
-		s.text(s.Secrets.Message(err.Error()))
-		for i := range e.series {
-			e.series[i].live = false
-		}
-	} else {
-		e.missed = 0
-		s.text("")
-		s.commit(e)
-	}
-	s.write()
-}
-
-// begin begins a frame.
-func (s *Scraper) begin(kind byte, e *source, at int64) {
-	if s.file == nil && s.err == nil {
-		s.file, s.err = openScrapes(s.path)
-	}
-	s.payload = append(s.payload[:0], kind)
-	isNew := e.id < 0
-	if isNew {
-		e.id = s.n
-		s.n++
-	}
-	if s.payload = binary.AppendUvarint(s.payload, uint64(e.id)); isNew {
-		s.texts(append([]string{"job", e.Job, "instance", e.Instance}, e.Labels...))
-	}
-	s.payload = binary.AppendUvarint(s.payload, uint64(at))
-}
-
-func (s *Scraper) text(t string) {
-	s.payload = binary.AppendUvarint(s.payload, uint64(len(t)))
-	s.payload = append(s.payload, t...)
-}
-
-func (s *Scraper) texts(list []string) {
-	s.payload = binary.AppendUvarint(s.payload, uint64(len(list)))
-	for _, t := range list {
-		s.text(t)
-	}
-}
-
-// write writes the frame.
-func (s *Scraper) write() {
-	if s.err != nil {
+		s.missed(e, at.UnixMilli(), took, s.Secrets.Message(err.Error()))
 		return
 	}
-	if s.err = s.file.append(s.payload); s.err != nil {
-		s.say("write", "metrics are not on record any more: %v", s.err)
-		return
-	}
-	if s.Live != nil {
-		s.Live.frame(s.payload)
-	}
+	e.missed = 0
+	s.commit(e, at.UnixMilli())
+	s.write(e, at.UnixMilli(), took, len(s.samples), "")
+}
+
+// missed puts on record that an endpoint could not be read, and why.
+func (s *Scraper) missed(e *source, at int64, took time.Duration, why string) {
+	s.gone(e, at, func(*state) bool { return true })
+	s.write(e, at, took, 0, why)
 }
 
 // ended puts on record that an endpoint is no more.
 func (s *Scraper) ended(e *source) {
-	live := slices.ContainsFunc(e.series, func(x state) bool { return x.live })
-	for i := range e.series {
-		e.series[i].live = false
+	at := s.Now().UnixMilli()
+	if s.gone(e, at, func(*state) bool { return true }) {
+		s.out = append(s.out, walrecord.RefSample{Ref: e.up, T: at, V: math.Float64frombits(value.StaleNaN)})
+		s.append(e, at, "it is there no more")
 	}
-	if live {
-		s.begin(frameEnded, e, s.Now().UnixMilli())
-		s.write()
+}
+
+// gone marks series that were there as being no more, but for those whose samples have
+// their own times. It reports whether any was there.
+func (s *Scraper) gone(e *source, at int64, which func(*state) bool) (any bool) {
+	for i := range e.series {
+		x := &e.series[i]
+		if !x.live || !which(x) {
+			continue
+		}
+		x.live, any = false, true
+		if !x.timed {
+			s.out = append(s.out, walrecord.RefSample{Ref: x.ref, T: at, V: math.Float64frombits(value.StaleNaN)})
+		}
+	}
+	return any
+}
+
+// write writes what a scrape told, how long it took and how many samples it had, or why
+// it told nothing.
+func (s *Scraper) write(e *source, at int64, took time.Duration, returned int, why string) {
+	if e.up == 0 {
+		named := func(name string) chunks.HeadSeriesRef {
+			return s.define(append([]string{nameLabel, name, "job", e.Job, "instance", e.Instance}, e.Labels...), false)
+		}
+		e.up, e.took, e.returned = named(upName), named("scrape_duration_seconds"), named("scrape_samples_scraped")
+	}
+	s.out = append(s.out, walrecord.RefSample{Ref: e.took, T: at, V: float64(max(took.Microseconds(), 0)) / 1e6})
+	up := 0.0
+	if why == "" {
+		up = 1
+		s.out = append(s.out, walrecord.RefSample{Ref: e.returned, T: at, V: float64(returned)})
+	}
+	s.out = append(s.out, walrecord.RefSample{Ref: e.up, T: at, V: up})
+	s.append(e, at, why)
+}
+
+// append appends to the log.
+func (s *Scraper) append(e *source, at int64, why string) {
+	defer func() { s.defined, s.out = s.defined[:0], s.out[:0] }()
+	if s.log == nil && s.err == nil {
+		s.log, s.err = openScrapes(s.path)
+	} else if s.err != nil {
+		return
+	}
+	if s.err == nil {
+		s.err = s.log.append(s.defined, s.out)
+	}
+	if s.err != nil {
+		s.say("write", "metrics are not on record any more: %v", s.err)
+		return
+	}
+	if s.Live != nil {
+		s.Live.take(e, s.defined, s.out, at, why)
 	}
 }
 
 // parse reads an answer into s.samples, with the series that are new. Nothing is kept
 // of one that is not right as a whole.
 func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) {
-	s.samples, s.fresh, s.defined = s.samples[:0], s.fresh[:0], s.defined[:0]
+	s.samples, s.fresh = s.samples[:0], s.fresh[:0]
 	defer func() {
 		if r := recover(); r != nil { // the parsers of text rely on what they are given
 			err = fmt.Errorf("what it answered cannot be read: %v", r)
@@ -364,6 +376,7 @@ func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) 
 				delete(e.refs, key)
 			}
 			s.series -= len(s.fresh)
+			s.defined = s.defined[:0]
 			e.series = e.series[:len(e.series)-len(s.fresh)]
 		}
 	}()
@@ -384,19 +397,19 @@ func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) 
 			continue
 		}
 		text, at, v := p.Series()
-		ref, known := e.refs[string(text)]
+		place, known := e.refs[string(text)]
 		if !known {
 			if s.series >= s.MaxSeries {
 				s.say("series", "there are more than %d series of metrics: further ones are left out (--max-series)", s.MaxSeries)
 				continue
 			}
-			ref = s.define(e, p, string(text), at != nil)
+			place = s.parsed(e, p, string(text), at != nil)
 		}
-		one := sample{ref: ref, value: v}
+		one := sample{place: place, value: v}
 		if at != nil {
 			one.time = *at
 		}
-		x := &e.series[ref]
+		x := &e.series[place]
 		if x.round == e.round {
 			s.say("twice "+e.name(), "%s tells the series %s twice: the first one counts", e.name(), labelsText(text))
 			continue
@@ -411,8 +424,8 @@ func labelsText(text []byte) string {
 	return string(bytes.ReplaceAll(text[:min(len(text), mostOfAnswer)], []byte{0xff}, []byte{' '}))
 }
 
-// define gives a new series a number.
-func (s *Scraper) define(e *source, p textparse.Parser, key string, timed bool) int {
+// parsed defines a new series of an answer.
+func (s *Scraper) parsed(e *source, p textparse.Parser, key string, timed bool) int {
 	p.Labels(&s.set)
 	given := append([]string{"job", e.Job, "instance", e.Instance}, e.Labels...)
 	list := make([]string, 0, 16)
@@ -422,91 +435,44 @@ func (s *Scraper) define(e *source, p textparse.Parser, key string, timed bool) 
 		}
 		list = append(list, l.Name, s.Secrets.Message(l.Value))
 	})
-	return s.number(e, list, key, timed)
+	return s.number(e, append(list, given...), key, timed)
 }
 
-// number gives a series with these labels, by turns names and values, a number.
+// number gives a series with these labels, by turns names and values, its place among
+// those of the source.
 func (s *Scraper) number(e *source, list []string, key string, timed bool) int {
-	kind := byte(0)
-	if timed {
-		kind = 1
-	}
-	s.defined = append(s.defined, kind)
-	s.defined = binary.AppendUvarint(s.defined, uint64(len(list)))
-	for _, t := range list {
-		s.defined = append(binary.AppendUvarint(s.defined, uint64(len(t))), t...)
-	}
-	ref := len(e.series)
-	e.series = append(e.series, state{timed: timed})
-	e.refs[key] = ref
+	place := len(e.series)
+	e.series = append(e.series, state{ref: s.define(list, timed), timed: timed})
+	e.refs[key] = place
 	s.fresh = append(s.fresh, key)
 	s.series++
+	return place
+}
+
+// define gives a series a reference.
+func (s *Scraper) define(list []string, timed bool) chunks.HeadSeriesRef {
+	s.ref += 2
+	ref := s.ref
+	if timed {
+		ref |= timedRef
+	}
+	s.defined = append(s.defined, walrecord.RefSeries{Ref: ref, Labels: labelsOf(list)})
 	return ref
 }
 
-// commit writes what differs from the scrape before.
-func (s *Scraper) commit(e *source) {
-	s.payload = binary.AppendUvarint(s.payload, uint64(len(s.fresh)))
-	s.payload = append(s.payload, s.defined...)
-	s.gone(e)
-	slices.SortFunc(s.samples, func(a, b sample) int { return a.ref - b.ref })
-	changed := s.samples[:0]
+// commit takes in an answer: its samples, and which series are no more.
+func (s *Scraper) commit(e *source, at int64) {
+	s.gone(e, at, func(x *state) bool { return x.round != e.round })
+	slices.SortFunc(s.samples, func(a, b sample) int { return a.place - b.place })
 	for _, one := range s.samples {
-		x := &e.series[one.ref]
-		same := x.live && math.Float64bits(x.value) == math.Float64bits(one.value)
-		if !same || x.timed && x.time != one.time {
-			changed = append(changed, one)
+		x, t := &e.series[one.place], at
+		if x.timed {
+			if t = one.time; x.live && x.time == t {
+				continue
+			}
+			x.time = t
 		}
+		x.live = true
+		s.out = append(s.out, walrecord.RefSample{Ref: x.ref, T: t, V: one.value})
 	}
-	s.payload = binary.AppendUvarint(s.payload, uint64(len(changed)))
-	next := 0
-	for _, one := range changed {
-		s.value(e, one, one.ref-next)
-		next = one.ref + 1
-	}
-}
-
-// gone writes which series were there and are no more.
-func (s *Scraper) gone(e *source) {
-	var list []int
-	for i := range e.series {
-		if x := &e.series[i]; x.live && x.round != e.round {
-			x.live = false
-			list = append(list, i)
-		}
-	}
-	s.payload = binary.AppendUvarint(s.payload, uint64(len(list)))
-	last := 0
-	for _, i := range list {
-		s.payload = binary.AppendUvarint(s.payload, uint64(i-last))
-		last = i
-	}
-}
-
-// exact is up to where all whole numbers are numbers of Go's float64.
-const exact = 1 << 53
-
-// value writes a value that is so many series after the one before.
-func (s *Scraper) value(e *source, one sample, gap int) {
-	x := &e.series[one.ref]
-	whole := func(v float64) bool { return v == math.Trunc(v) && math.Abs(v) < exact }
-	// The reader has the value that the series had when it was last there. It would
-	// make a zero of one that is negative.
-	raw := !whole(x.value) || !whole(one.value) || one.value == 0 && math.Signbit(one.value)
-	head := uint64(gap) << valueBits
-	if raw {
-		head |= valueRaw
-	}
-	if x.timed {
-		head |= valueTimed
-	}
-	if s.payload = binary.AppendUvarint(s.payload, head); raw {
-		s.payload = binary.LittleEndian.AppendUint64(s.payload, math.Float64bits(one.value))
-	} else {
-		s.payload = binary.AppendVarint(s.payload, int64(one.value-x.value))
-	}
-	if x.timed {
-		s.payload = binary.AppendVarint(s.payload, one.time-x.time)
-	}
-	x.value, x.time, x.live = one.value, one.time, true
 }

@@ -81,7 +81,7 @@ known.`,
 			}
 			defer func() { err = errors.Join(err, f.store.Close()) }()
 			if f.store.Built.Cut {
-				p.Logf("warning: %s ends with a part of a scrape, or is damaged from there on: what follows is not known\n", metrics.ScrapesFile)
+				p.Logf("warning: in %s a part of the run ends within a scrape, or is damaged: the rest of that part is not known\n", metrics.ScrapesDir)
 			}
 			if f.serve {
 				return f.answerHTTP(stop.Soft, p)

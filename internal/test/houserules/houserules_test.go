@@ -264,7 +264,7 @@ func TestOnlyComponentLinksTheControlPlane(t *testing.T) {
 // fromPrometheus are the packages of Prometheus that may be imported.
 func fromPrometheus() []string {
 	return []string{
-		"model/labels", "model/textparse", "model/value", "promql", "promql/parser", "storage", "tsdb/chunkenc", "tsdb/chunks", "tsdb/index", "util/annotations",
+		"model/labels", "model/textparse", "model/value", "promql", "promql/parser", "storage", "tsdb/chunkenc", "tsdb/chunks", "tsdb/encoding", "tsdb/index", "tsdb/record", "tsdb/wlog", "util/annotations", "util/compression",
 	}
 }
 

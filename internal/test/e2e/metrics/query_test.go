@@ -90,9 +90,12 @@ func TestMetricsOfALab(t *testing.T) {
 	}
 
 	s := p.Start(t, "sweep", "node-density", "--levels", "3", "--hold", "60s", "--scrape", "1s", "--lab", p.Lab, "--out", "killed")
-	file := filepath.Join(p.Dir, "killed", metrics.ScrapesFile)
 	harness.Await(t, "the first scrapes", func() bool {
-		info, err := os.Stat(file)
+		list, err := filepath.Glob(filepath.Join(p.Dir, "killed", metrics.ScrapesDir, "*", "*"))
+		if err != nil || len(list) == 0 {
+			return false
+		}
+		info, err := os.Stat(list[0])
 		return err == nil && info.Size() > 0
 	})
 	time.Sleep(3 * time.Second)

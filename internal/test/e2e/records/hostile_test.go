@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -44,7 +45,7 @@ func TestARecordIsData(t *testing.T) {
 		}
 	}
 	// What has no end is not read, and a link is not followed to another's cells.
-	for name, lead := range map[string]string{record.HistoryFile: "", record.ExperimentFile: "", record.EnvironmentFile: "/dev/zero", record.ResultFile: "/dev/zero", "scrapes.zst": ""} {
+	for name, lead := range map[string]string{record.HistoryFile: "", record.ExperimentFile: "", record.EnvironmentFile: "/dev/zero", record.ResultFile: "/dev/zero", metrics.ScrapesDir: ""} {
 		at := filepath.Join(p.Dir, "run", name)
 		if err := os.Rename(at, at+".kept"); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
