@@ -91,7 +91,7 @@ func BenchmarkJudgeStream(b *testing.B) {
 		builder.Add(record.Event{T: 0, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 		for i := range record.Micros(seconds) {
 			builder.Add(record.Event{T: (i + 2) * 1e6, Step: 1, Body: &record.Window{
-				From: i * 1e6, To: (i + 1) * 1e6, Intended: rate, Sent: rate, Done: rate, Histograms: kinds[int(i)%len(kinds)],
+				From: i * 1e6, To: (i + 1) * 1e6, Intended: rate, Sent: rate, Done: rate, Answered: rate, Histograms: kinds[int(i)%len(kinds)],
 			}})
 		}
 		builder.Add(record.Event{T: (seconds + 2) * 1e6, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld}})

@@ -127,7 +127,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), record.Metric.Everywhere)
 	r := result.Result{
 		Schema: result.Schema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
-		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
+		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: kind, Arrived: b.spec.Kind.There,
 		Goals: []result.GoalResult{}, Steps: b.Steps(),
 		Diagnosis: findings.DiagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.collector.OwnCost(), Cleanup: b.cleanup, Warnings: b.warnings,
 	}

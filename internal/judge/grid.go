@@ -139,8 +139,8 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	for _, c := range cells {
 		if c.Failed == "" {
 			g.Experiment, g.Workload, g.Kind = c.Experiment, c.Workload, c.Result.Kind
-			if c.ObjectKind != nil && c.ObjectKind.Metric(metric) != nil {
-				g.MetricTitle = c.ObjectKind.Metric(metric).Title
+			if m := c.ObjectKind.Metric(metric); m != nil {
+				g.MetricTitle = m.Title
 			}
 			counts[c.Verdict]++
 		}
@@ -249,14 +249,10 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64, pairs int) []Pair 
 // Runs are the steps of a cell, in their order, as a comparison takes the runs
 // of an arm: with why one does not count, and its figures.
 func (c *Cell) Runs() []compare.Run {
-	var kind record.ObjectKind
-	if c.ObjectKind != nil {
-		kind = *c.ObjectKind
-	}
 	runs := make([]compare.Run, len(c.Steps))
 	for i, s := range c.Steps {
 		s.Arm = c.Name
-		runs[i] = findings.RunOf(s, kind, kind.Names(), nil)
+		runs[i] = findings.RunOf(s, c.ObjectKind, c.ObjectKind.Names(), nil)
 	}
 	return runs
 }

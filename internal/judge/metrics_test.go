@@ -60,7 +60,7 @@ func TestMetricsOfAStream(t *testing.T) {
 				s.put(&record.StepEvent{Phase: record.PhaseReached})
 			}
 			if i > 10 && i <= 20 {
-				s.put(&record.Window{From: s.now - 1e6, To: s.now, Intended: 100, Sent: 100, Done: 100})
+				s.put(&record.Window{From: s.now - 1e6, To: s.now, Intended: 100, Sent: 100, Done: 100, Answered: 100})
 			}
 		}
 		step := s.end(c.ending)

@@ -422,7 +422,7 @@ func FuzzBuilder(f *testing.F) {
 				s.put(&record.Reading{Source: pick(usage.SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
 			case 11:
 				s.put(&record.Window{
-					Component: pick("", "a"), From: micros(), To: micros(), WarmUp: next()%2 == 0, Intended: next(), Sent: next(), Done: next(), Failed: map[string]int{text(): next()},
+					Component: pick("", "a"), From: micros(), To: micros(), WarmUp: next()%2 == 0, Intended: next(), Sent: next(), Done: next(), Answered: next(), Failed: map[string]int{text(): next()},
 					Late: next(), Dropped: next(), Lost: next() % 3, InFlight: next(), Backlog: next(), Histograms: map[string]record.Histogram{pick("Ready", "x"): record.Histogram(pick("", "no histogram"))},
 				})
 			case 10:

@@ -26,7 +26,6 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // BlocksDir is the directory of blocks, in a run directory. It is a Prometheus'
@@ -153,7 +152,7 @@ func buildIn(dir record.Dir, place string) (Built, error) {
 
 // fill writes blocks of all that a run has recorded.
 func fill(dir record.Dir, to string) (Built, error) {
-	environment, err := upgrade.Environment(dir)
+	environment, err := dir.Environment()
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return Built{}, nil // the run ended before its first step

@@ -75,7 +75,7 @@ func newFixture(t testing.TB, jobs ...string) *fixture {
 		f.endpoints = append(f.endpoints, Endpoint{Job: job, Instance: "one", URL: server.URL + "/" + job + "?token=abcdef0123456789", Transport: server.Client().Transport})
 	}
 	f.part()
-	if err := f.dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start()}); err != nil {
+	if err := f.dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start(), Kind: &record.ObjectKind{There: "Ready"}}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := record.NewWriter(f.dir, nil, nil)

@@ -133,8 +133,6 @@ type Axis struct {
 	// arrivals per second; such a step's warm-up lasts as long. 0 is the
 	// workload's own.
 	Life Duration `yaml:"life,omitempty" flag:"life" takes:"duration" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
-	// PodLife is what Life was called; a plan that is read has it in Life.
-	PodLife Duration `yaml:"podLife,omitempty"`
 }
 
 // Search is the range in which the load line is looked for.
@@ -506,14 +504,6 @@ func Parse(file string, data []byte) (*Plan, error) {
 		v := p.validator()
 		v.Add("workload", "for example workload: node-density", "the experiment names no workload")
 		return nil, strictyaml.Join(v.Problems)
-	}
-	if p.Axis.PodLife != 0 {
-		if p.Axis.Life != 0 {
-			v := p.validator()
-			v.Add("axis.podLife", "leave it out", "it is what life was called, and both are given")
-			return nil, strictyaml.Join(v.Problems)
-		}
-		p.Axis.Life, p.Axis.PodLife = p.Axis.PodLife, 0
 	}
 	if err := p.checkRecorded(); err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ func TestParse(t *testing.T) {
 		{"what a target is, as it is written", "target: {lab: {size: 1.10, real: yes}}\n", base(func(p *Plan) { p.Target = raw(t, "lab: {real: yes, size: 1.1}") })},
 		{"a target of the usual shape", "target: {lab: {}}\n", base(func(p *Plan) { p.Target = raw(t, "lab: {}") })},
 		{"a target of which nothing is said", "target: {}\n", base(func(*Plan) {})},
-		{"an object's life by its former name", "axis: {podLife: 5s}\n", base(func(p *Plan) { p.Axis.Life = Duration(5 * time.Second) })},
+		{"an object's life", "axis: {life: 5s}\n", base(func(p *Plan) { p.Axis.Life = Duration(5 * time.Second) })},
 		{"a search", "axis: {name: a, search: {from: 1, step: 0.5, max: 1e3, resolution: 0.25, confirm: 3}}\n",
 			base(func(p *Plan) { p.Axis = Axis{Name: "a", Search: &Search{1, 0.5, 1000, 0.25, Confirm{3, 3}}} })},
 		{"one confirmation of several may fail", "axis: {search: {confirm: 4/5}}\n",

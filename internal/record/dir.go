@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
@@ -265,8 +267,8 @@ func (d Dir) Changed(sums map[string]string) []string {
 	return list
 }
 
-// Environment is what a run found where it ran: environment.json. Package upgrade
-// reads it, also as earlier versions wrote it.
+// Environment is what a run found where it ran: environment.json, as
+// [Dir.Environment] reads it.
 type Environment struct {
 	// Start is the wall clock at T = 0 of the history.
 	Start    time.Time    `json:"start"`
@@ -283,12 +285,55 @@ type Environment struct {
 	// looked at.
 	Findings []HealthFinding `json:"findings,omitempty"`
 	Ceilings *CeilingTable   `json:"ceilings,omitempty"`
-	// Kind is that of the objects that the target was asked for; nil in a record
-	// that was made before records said.
-	Kind *ObjectKind `json:"kind,omitempty"`
-	// Upgraded says that it was made before records had facts: one that it lacks
-	// may have been as in any other record.
-	Upgraded bool `json:"-"`
+	// Kind describes the objects that the target was asked for.
+	Kind *ObjectKind `json:"kind"`
+}
+
+// Environment reads environment.json. The error is fs.ErrNotExist where there is
+// none, and a *FormatError where another version of the program wrote it.
+func (d Dir) Environment() (*Environment, error) {
+	var e Environment
+	if err := d.ReadJSON(EnvironmentFile, &e); err != nil {
+		return nil, err
+	}
+	if e.Kind == nil {
+		return nil, d.FormatError(EnvironmentFile, "kind")
+	}
+	if err := e.Places.Check(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", d.Path(EnvironmentFile), err)
+	}
+	return &e, nil
+}
+
+// FormatError returns a *FormatError about one of the directory's files.
+func (d Dir) FormatError(name, missing string) error {
+	return &FormatError{File: d.Path(name), Missing: missing, Version: d.version()}
+}
+
+// version returns the version of the program that wrote the record, by its plan;
+// "" where the plan cannot be read.
+func (d Dir) version() string {
+	var plan struct {
+		AsRun struct {
+			Version string `yaml:"version"`
+		} `yaml:"asRun"`
+	}
+	if text, err := d.ReadFile(ExperimentFile); err != nil || yaml.Unmarshal(text, &plan) != nil {
+		return ""
+	}
+	return plan.AsRun.Version
+}
+
+// FormatError reports a file of a record whose format this program does not read.
+type FormatError struct {
+	File    string
+	Missing string // the key or column that every file of today's format has
+	Version string // of the program that wrote it, "" where it is unknown
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("read %s: it has no %q: plimsoll %s wrote it in a format that this version does not read; analyze it with that version, or run the plan again", e.File, e.Missing, cmp.Or(e.Version, "of an unknown version"))
 }
 
 // TargetNaming says which target was loaded, and how it was chosen.

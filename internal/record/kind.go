@@ -1,12 +1,9 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	"plimsoll.dev/plimsoll/internal/record/upgrade/keys"
 )
 
 // ObjectKind describes the objects that a target is asked for. It is data, put
@@ -47,17 +44,6 @@ type ObjectKind struct {
 	GroupBy *GroupBy `json:"groupBy,omitempty"`
 	// Generator is the program that makes the load, "" for this one.
 	Generator string `json:"generator,omitempty"`
-}
-
-// UnmarshalJSON implements json.Unmarshaler: kinds on record may be of an earlier
-// version.
-func (k *ObjectKind) UnmarshalJSON(data []byte) error {
-	data, err := keys.Kind(data)
-	if err != nil {
-		return err
-	}
-	type plain ObjectKind
-	return json.Unmarshal(data, (*plain)(k))
 }
 
 // Concurrent says between which milestones objects are counted, and how many may

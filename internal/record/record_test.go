@@ -330,7 +330,7 @@ func TestWindowsGoThroughParquet(t *testing.T) {
 	}
 	want := []*Window{
 		{Component: "a", From: 1, To: 1_000_001, WarmUp: true, Intended: 9, Sent: 8, Done: 5, Failed: map[string]int{"timeout": 2, "HTTP 503": 1}, FailedByPlace: map[string]int{"route-2": 3}, Late: 3, Dropped: 1, InFlight: 4, Backlog: 6,
-			Answered: 3, AnsweredBytes: 6, ByClock: true, BytesIn: 10, BytesOut: 20, ByPlace: map[string]int{"route-1": 5}, Histograms: map[string]Histogram{"Responded": h, "Connected": h}, OwnDelay: h},
+			Answered: 3, AnsweredBytes: 6, BytesIn: 10, BytesOut: 20, ByPlace: map[string]int{"route-1": 5}, Histograms: map[string]Histogram{"Responded": h, "Connected": h}, OwnDelay: h},
 		{From: 1_000_001, To: 2_000_001, Lost: 7, Sent: 7, Intended: 7, Failed: map[string]int{}, ByPlace: map[string]int{}, FailedByPlace: map[string]int{}, Histograms: map[string]Histogram{}},
 	}
 	dir, err := CreateDir(filepath.Join(t.TempDir(), "run"))

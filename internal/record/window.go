@@ -37,10 +37,9 @@ type Window struct {
 	Retried int `json:"retried,omitempty" parquet:"retried"`
 	// Answered is how many of all requests were answered as they should be from
 	// From to before To, whenever they were due, and AnsweredBytes what these
-	// answers came to. ByClock says that both are known.
+	// answers came to.
 	Answered      int   `json:"answered,omitempty" parquet:"answered"`
 	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
-	ByClock       bool  `json:"byClock,omitempty" parquet:"by_clock"`
 	// InFlight is how many of the component's requests were under way at To,
 	// and Backlog how many were due by then and were not over.
 	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`

@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // big leaves a run of n objects in a directory, in steps, each milestone with
@@ -70,7 +69,7 @@ func big(t testing.TB, n, steps int) record.Dir {
 	if err := dir.WriteResult(r, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start}); err != nil {
+	if err := dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start, Kind: &r.ObjectKind}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -83,7 +82,7 @@ func TestPagesStaySmall(t *testing.T) {
 		packed   bool
 	}{{100_000, 40, true}, {200_000, 4, false}} {
 		dir := big(t, tt.n, tt.steps)
-		if err := WriteFile(dir, observe.Pods()); err != nil {
+		if err := WriteFile(dir); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(dir.Path(record.ReportFile))
@@ -113,7 +112,7 @@ func BenchmarkWriteFile(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		if err := WriteFile(dir, observe.Pods()); err != nil {
+		if err := WriteFile(dir); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -129,7 +128,7 @@ func BenchmarkWriteFile(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	ctx := newBrowser(b)
 	dir := big(b, 100_000, 5)
-	if err := WriteFile(dir, observe.Pods()); err != nil {
+	if err := WriteFile(dir); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -25,7 +25,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/ring"
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
@@ -169,7 +168,7 @@ const wide = `(() => {
 func TestAPageInABrowser(t *testing.T) {
 	ctx := newBrowser(t)
 	dirs := map[string]record.Dir{"goals": pages(t)["goals"]}
-	must(t, WriteFile(dirs["goals"], observe.Pods()))
+	must(t, WriteFile(dirs["goals"]))
 	everyChartIsDrawn(newTab(t, ctx), dirs)
 }
 
@@ -178,7 +177,7 @@ func TestInABrowser(t *testing.T) {
 	ctx := newBrowser(t)
 	dirs := pages(t)
 	for _, dir := range dirs {
-		must(t, WriteFile(dir, observe.Pods()))
+		must(t, WriteFile(dir))
 	}
 	t.Run("every chart is drawn", func(t *testing.T) { everyChartIsDrawn(newTab(t, ctx), dirs) })
 	t.Run("charts are operated by keyboard", func(t *testing.T) { chartsAreOperatedByKeyboard(newTab(t, ctx), dirs["goals"]) })
@@ -355,7 +354,7 @@ func downloads(p *tab) {
 	t := p.t
 	s := scene{design: search(), limit: 25, name: "=pod" + strings.ReplaceAll(hostile, "\x00", ""), message: hostile}
 	dir := s.make(t)
-	must(t, WriteFile(dir, observe.Pods()))
+	must(t, WriteFile(dir))
 	p.open(dir)
 	to := t.TempDir()
 	_, err := chromedp.CallBrowser(p.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: to})

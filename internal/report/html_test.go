@@ -22,7 +22,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/report/words"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
 // The bundle is committed, so that the program builds without node. This tells
@@ -221,7 +220,7 @@ func pages(t testing.TB) map[string]record.Dir {
 // Whatever is missing, there is a page, and it says what is missing.
 func TestEveryDirectoryMakesAPage(t *testing.T) {
 	for name, dir := range pages(t) {
-		if err := WriteFile(dir, observe.Pods()); err != nil {
+		if err := WriteFile(dir); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -266,13 +265,13 @@ func TestNoResultIsNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var none *NoResultError
-	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteFile(dir); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a result: %v", err)
 	}
 	if err := dir.WriteResult(result.Result{Schema: "plimsoll/result/v99"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {
+	if err := WriteFile(dir); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {
 		t.Errorf("a result of another version: %v", err)
 	}
 	if _, err := os.Stat(dir.Path(record.ReportFile)); !errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 // that no step has has no column.
 func TestMetrics(t *testing.T) {
 	r := result.Result{
-		Schema: result.Schema, Workload: "io-volumes", ObjectKind: &record.ObjectKind{There: "Complete", Metrics: []record.Metric{
+		Schema: result.Schema, Workload: "io-volumes", ObjectKind: record.ObjectKind{There: "Complete", Metrics: []record.Metric{
 			{Name: "throughput", Unit: "B/s"}, {Name: "share of the drive", Unit: "%"}, {Name: "transactions", Unit: "/s"}, {Name: "spread", Title: "finish spread", Unit: "s"},
 		}},
 		Steps: []result.Step{{ID: 1, LevelReached: 10, Metrics: map[string]float64{"throughput": 2 << 20, "spread": 0.25}}, {ID: 2, LevelReached: 20, Metrics: map[string]float64{"share of the drive": 31.4}}},

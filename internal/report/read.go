@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/view"
 )
@@ -35,10 +34,9 @@ func (e *NoResultError) Error() string {
 func (e *NoResultError) Unwrap() error { return e.Err }
 
 // WriteFile writes report.html into a run directory, from what the directory
-// holds: a result.json, and everything else as far as it is there. Before is the
-// kind of the objects of a result that does not say it.
-func WriteFile(dir record.Dir, before record.ObjectKind) error {
-	page, err := Page(dir, before)
+// holds: a result.json, and everything else as far as it is there.
+func WriteFile(dir record.Dir) error {
+	page, err := Page(dir)
 	if err != nil {
 		return err
 	}
@@ -46,8 +44,8 @@ func WriteFile(dir record.Dir, before record.ObjectKind) error {
 }
 
 // Page is what WriteFile writes, for those who want it elsewhere.
-func Page(dir record.Dir, before record.ObjectKind) ([]byte, error) {
-	in, err := Read(dir, before)
+func Page(dir record.Dir) ([]byte, error) {
+	in, err := Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +81,14 @@ func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
 
 // Read reads what a report shows from a run directory. The error is a
 // *NoResultError where no result.json can be read; anything else that is
-// missing is said on the page. Before is as for WriteFile.
-func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
+// missing is said on the page.
+func Read(dir record.Dir) (view.Input, error) {
 	var in view.Input
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
 		return in, &NoResultError{string(dir), err}
 	}
 	if in.Result.Schema != result.Schema {
 		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, result.Schema)}
-	}
-	if in.Result.ObjectKind == nil {
-		in.Result.ObjectKind = &before
 	}
 	missing := func(file string, what string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +101,7 @@ func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
 	if err != nil {
 		missing(record.ExperimentFile, "the plan is not shown", err)
 	}
-	if in.Environment, err = upgrade.Environment(dir); err != nil {
+	if in.Environment, err = dir.Environment(); err != nil {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
 	if slices.ContainsFunc(in.Result.Steps, func(s result.Step) bool { return s.Requests != nil }) {

@@ -121,6 +121,8 @@ func (s scene) make(t testing.TB) record.Dir {
 		t.Fatal(err)
 	}
 	if !s.plain {
+		kind := pods()
+		environment.Kind = &kind
 		if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +292,7 @@ func search() design.Search {
 
 func read(t testing.TB, dir record.Dir) view.Input {
 	t.Helper()
-	in, err := Read(dir, observe.Pods())
+	in, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,10 +309,7 @@ func pageIn(t testing.TB, in view.Input) string {
 }
 
 // pods is the kind of the objects of the tests' results.
-func pods() *record.ObjectKind {
-	kind := observe.Pods()
-	return &kind
-}
+func pods() record.ObjectKind { return observe.Pods() }
 
 // Text writes the text of a result, HTML its page.
 func Text(w io.Writer, r result.Result, dir string, explain bool) error {

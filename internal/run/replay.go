@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
@@ -51,7 +50,7 @@ func ReplayInto(dir, into record.Dir, x Experiment) (result.Result, error) {
 func Judge(dir record.Dir, x Experiment) (result.Result, error) { return judged(dir, x, nil, nil) }
 
 func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows func(*result.Step, *record.Window)) (result.Result, error) {
-	environment, err := upgrade.Environment(dir)
+	environment, err := dir.Environment()
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return result.Result{}, err
@@ -60,7 +59,9 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		environment = &record.Environment{Start: x.Spec.Start}
 	}
 	x.Spec.Start = environment.Start
-	x.Spec.Kind = kindOf(environment, x.Spec.Kind)
+	if environment.Kind != nil {
+		x.Spec.Kind = *environment.Kind
+	}
 	builder := judge.NewBuilder(x.Spec)
 	builder.Rows, builder.Windows = rows, windows
 	sums := make(map[string]string)

@@ -9,7 +9,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Past is what the record of a run tells that may go on.
@@ -42,13 +41,13 @@ func (e *ContradictionError) Error() string { return e.Why }
 func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
 	var err error
-	switch p.environment, err = upgrade.Environment(dir); {
+	switch p.environment, err = dir.Environment(); {
 	case err == nil:
-		p.start = p.environment.Start
+		p.start, x.Spec.Kind = p.environment.Start, *p.environment.Kind
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	x.Spec.Start, x.Spec.Kind = p.start, kindOf(p.environment, x.Spec.Kind)
+	x.Spec.Start = p.start
 	p.builder = judge.NewBuilder(x.Spec)
 	sums := make(map[string]string)
 	_, err = record.ReadHistory(dir, func(e record.Event) error {

@@ -303,7 +303,7 @@ func (w *Windows) of(t record.Micros) *openWindow {
 		from := w.schedule.Begin + record.Micros(w.told+len(w.open))*length
 		w.open = append(w.open, &openWindow{
 			Window: record.Window{
-				Component: w.component, From: from, To: min(from+length, w.schedule.End()), ByClock: true,
+				Component: w.component, From: from, To: min(from+length, w.schedule.End()),
 				WarmUp: from < w.schedule.Begin+record.MicrosOf(w.schedule.Warm),
 			},
 			histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts(),

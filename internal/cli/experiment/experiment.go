@@ -27,7 +27,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
-	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -546,7 +545,7 @@ func leftText(left int, command string) string {
 // page writes the page of a run. The run is what it is without a page of it.
 func (r *runner) page(dir record.Dir, say bool) {
 	written := r.p.WaitFor("writing the page")
-	err := report.WriteFile(dir, run.KindBefore())
+	err := report.WriteFile(dir)
 	written()
 	if err != nil {
 		r.p.Logf("warning: %v; 'plimsoll report %s' tries again\n", err, dir)

@@ -300,7 +300,7 @@ func reportGrid(p *process.Process, path string) (judge.Grid, error) {
 	}
 	for _, c := range g.Cells {
 		if c.Failed == "" {
-			if err := report.WriteFile(record.Dir(dir.Path(c.Dir)), run.KindBefore()); err != nil {
+			if err := report.WriteFile(record.Dir(dir.Path(c.Dir))); err != nil {
 				return g, err
 			}
 		}

@@ -99,9 +99,9 @@ func writeReport(p *process.Process, path, out string) (string, error) {
 		return "", err
 	}
 	if out == "" {
-		return dir.Path(record.ReportFile), report.WriteFile(dir, run.KindBefore())
+		return dir.Path(record.ReportFile), report.WriteFile(dir)
 	}
-	page, err := report.Page(dir, run.KindBefore())
+	page, err := report.Page(dir)
 	if err != nil {
 		return "", err
 	}

@@ -58,10 +58,7 @@ func outcomeOf(r *result.Result) ceiling.Outcome {
 }
 
 func outcomeOfSteps(r *result.Result) (o ceiling.Outcome) {
-	var kind record.ObjectKind
-	if r.ObjectKind != nil {
-		kind = *r.ObjectKind
-	}
+	kind := r.ObjectKind
 	steps := r.Steps
 	for i := range steps {
 		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {

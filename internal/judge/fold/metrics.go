@@ -12,7 +12,7 @@ func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	account := s.Account()
 	done := account.Ready
 	if f.Stream != nil {
-		done, _ = f.Stream.Answered(f.head.Open)
+		done, _ = f.Stream.Answered()
 	}
 	own := map[string]*float64{
 		record.ValueAsked: new(float64(account.Intended)), record.ValueDone: new(float64(done)),

@@ -56,7 +56,7 @@ func fillStream(spec *result.Spec, f *Facts, step *Measured) {
 	if f.head.Open {
 		step.Backlog = s.Backlog(spec)
 	}
-	done, bytes := s.Answered(f.head.Open)
+	done, bytes := s.Answered()
 	step.AchievedRate = rate(done, to-from)
 	if bits := 8 * float64(bytes) / (to - from).Seconds(); bits > 0 {
 		s.Account.BitsPerSecond = result.Significant(bits)

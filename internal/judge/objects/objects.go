@@ -58,6 +58,9 @@ func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 	}
 	defer file.Close()
 	o := &Table{Rows: int(table.NumRows())}
+	if table.Root().Column(ZeroColumn) == nil {
+		return nil, dir.FormatError(record.ObjectsFile, ZeroColumn)
+	}
 	var at []int // in the file
 	for i, path := range table.Schema().Columns() {
 		name := strings.Join(path, ".")
@@ -231,12 +234,9 @@ func (o *Table) Numbers(name string) []int64 {
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 
 // Zeroes is the time zero of each object, from which its latencies count;
-// negative where it is not known.
-func (o *Table) Zeroes(steps []result.Step) []int64 {
-	if zeroes := o.Numbers(ZeroColumn); zeroes != nil {
-		return zeroes
-	}
-	return o.zeroesBefore(steps)
+// negative where it is unknown.
+func (o *Table) Zeroes() []int64 {
+	return o.Numbers(ZeroColumn)
 }
 
 // ZeroColumn is the column of the time zero of objects.
@@ -307,13 +307,6 @@ func Samples(dir record.Dir, steps []result.Step, milestones []string, there str
 		return nil, err
 	}
 	zero := o.Numbers(ZeroColumn)
-	if zero == nil {
-		before, err := Read(dir, nil)
-		if err != nil {
-			return nil, err
-		}
-		zero = before.zeroesBefore(steps)
-	}
 	judged, component := o.Judged(steps), o.column("component")
 	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
 		component = nil

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -71,36 +72,19 @@ func drawn(rng *rand.Rand, n int) []record.ObjectRow {
 	return rows
 }
 
-// rowBefore is a row as it was before the time zero was a column.
-type rowBefore struct {
-	Slot      string `parquet:"slot"`
-	Step      int64  `parquet:"step"`
-	Component string `parquet:"component,dict"`
-	Intended  int64  `parquet:"intended_us"`
-	Sent      int64  `parquet:"sent_us"`
-	Created   *int64 `parquet:"Created_us,optional"`
-	Ready     *int64 `parquet:"Ready_us,optional"`
-}
-
-// writtenBefore leaves rows in a run directory as they were before.
-func writtenBefore(t *testing.T, rows []record.ObjectRow) record.Dir {
-	t.Helper()
+// A table of another format is refused, with the version that wrote it.
+func TestATableOfAnotherFormatIsRefused(t *testing.T) {
 	dir := written(t, nil)
-	var list []rowBefore
-	for _, r := range rows {
-		row := rowBefore{Slot: r.Slot, Step: r.Step, Component: r.Component, Intended: r.Intended, Sent: r.Sent}
-		if at, ok := r.Milestones["Created"]; ok {
-			row.Created = &at
-		}
-		if at, ok := r.Milestones["Ready"]; ok {
-			row.Ready = &at
-		}
-		list = append(list, row)
-	}
-	if err := parquet.WriteFile(dir.Path(record.ObjectsFile), list); err != nil {
+	if err := parquet.WriteFile(dir.Path(record.ObjectsFile), []struct{ Slot string }{{"a"}}); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	if err := dir.WriteFile(record.ExperimentFile, []byte("asRun: {version: 0.0.9}\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read(dir, nil)
+	if format, ok := errors.AsType[*record.FormatError](err); !ok || format.Missing != ZeroColumn || format.Version != "0.0.9" {
+		t.Errorf("%v", err)
+	}
 }
 
 // A table is what an obvious reader finds row by row.
@@ -227,11 +211,7 @@ func slowSamples(rows []record.ObjectRow, s result.Step) []compare.MilestoneSamp
 
 func TestSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i := range 30 {
-		write := written
-		if i%3 == 0 {
-			write = writtenBefore
-		}
+	for range 30 {
 		rows := drawn(rng, 400)
 		var steps []result.Step
 		for id := 1; id <= 4; id++ {
@@ -248,7 +228,7 @@ func TestSamples(t *testing.T) {
 			}
 			steps = append(steps, s)
 		}
-		got, err := Samples(write(t, rows), steps, milestones(), "Ready")
+		got, err := Samples(written(t, rows), steps, milestones(), "Ready")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -209,12 +209,10 @@ func (p pair) differences() []compare.Difference {
 	return list
 }
 
-// factDifferences are the differences of where the two ran. What an earlier version
-// did not put on record may have been the same.
+// factDifferences lists the differences of where the two ran.
 func (p pair) factDifferences() []compare.Difference {
 	var list []compare.Difference
 	a, b := p.a.Environment.Known(), p.b.Environment.Known()
-	upgraded := a != nil && p.a.Environment.Upgraded || b != nil && p.b.Environment.Upgraded
 	seen := make(map[string]bool)
 	for _, k := range slices.Concat(a, b) {
 		if seen[k.Name] {
@@ -229,8 +227,6 @@ func (p pair) factDifferences() []compare.Difference {
 			continue
 		case i >= 0 && j >= 0 && b[j].Bearing == record.Refuses:
 			d.Bearing = compare.BearingRefuses
-		case (i < 0 || j < 0) && upgraded:
-			d.Bearing = compare.BearingNoted
 		}
 		if i >= 0 {
 			d.Baseline = a[i].Text()

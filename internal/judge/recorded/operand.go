@@ -18,7 +18,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Operand is one side of a comparison: a recorded experiment, or one arm of an
@@ -75,7 +74,7 @@ func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 		return nil, fmt.Errorf("read %s: schema %q, want %q", judged.Path(record.ResultFile), o.Result.Schema, result.Schema)
 	}
 	var err error
-	if o.Environment, err = upgrade.Environment(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if o.Environment, err = dir.Environment(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if o.files, err = filesOf(dir); err != nil {
@@ -104,7 +103,7 @@ func filesOf(dir record.Dir) (string, error) {
 // kind is that of the objects that were asked for, zero where it is not on
 // record.
 func (o *Operand) kind() record.ObjectKind {
-	if o.Environment == nil || o.Environment.Kind == nil {
+	if o.Environment == nil {
 		return record.ObjectKind{}
 	}
 	return *o.Environment.Kind

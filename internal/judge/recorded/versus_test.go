@@ -56,6 +56,7 @@ func sweep(name string, seconds float64) *fixture {
 		environment: &record.Environment{
 			Start:    start(),
 			Target:   record.TargetNaming{Kind: "lab", Name: "private-" + name, Private: true},
+			Kind:     &record.ObjectKind{There: "Ready"},
 			Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{}},
 			Facts: slices.Concat(machine().Facts(false), []record.Fact{
 				{Name: "kubernetes", Value: "v1.36.3", Bearing: record.Refuses},
@@ -449,19 +450,6 @@ func TestNamesAreThoseOfTheDifferences(t *testing.T) {
 	}
 	if err := CheckArm([]string{"param:y"}, []string{"x"}, nil); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "param:x") {
 		t.Errorf("a parameter that nobody knows: %v", err)
-	}
-}
-
-// What an earlier version could not put on record prevents no verdict.
-func TestWhatAnEarlierVersionDidNotTellIsNoted(t *testing.T) {
-	for _, upgraded := range []bool{false, true} {
-		a, b := sweep("a", 1).write(t, ""), sweep("b", 1)
-		b.set("drive", "x")
-		a.Environment.Upgraded = upgraded
-		out := of(t, a, b.write(t, ""), Options{})
-		if d := out.Comparison.Differences; len(d) != 1 || d[0].What != "drive" || d[0].Bearing == compare.BearingNoted != upgraded || (out.Comparison.Refused == "") != upgraded {
-			t.Errorf("upgraded %v: %+v, refused %q", upgraded, d, out.Comparison.Refused)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package result
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
@@ -11,7 +10,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade/keys"
 )
 
 // Schema names the format of result.json.
@@ -38,14 +36,13 @@ type Result struct {
 	Goals      []GoalResult        `json:"goals"`
 	Steps      []Step              `json:"steps"`
 	Comparison *compare.Comparison `json:"comparison"`
-	// ObjectKind is that of the objects, without what only judging needs; nil
-	// in a result that was written before results said.
-	ObjectKind *record.ObjectKind `json:"objectKind,omitempty"`
-	Arrived    string             `json:"arrived"`  // the milestone at which an object counts as there
-	Breaches   []Breach           `json:"breaches"` // in order of time
-	BrokeFirst *BrokeFirst        `json:"brokeFirst"`
-	Diagnosis  []Diagnosis        `json:"diagnosis"`
-	Ceilings   []record.Ceiling   `json:"ceilings"` // what was known before any load, the lowest first
+	// ObjectKind describes the objects, without what only judging needs.
+	ObjectKind record.ObjectKind `json:"objectKind"`
+	Arrived    string            `json:"arrived"`  // the milestone at which an object counts as there
+	Breaches   []Breach          `json:"breaches"` // in order of time
+	BrokeFirst *BrokeFirst       `json:"brokeFirst"`
+	Diagnosis  []Diagnosis       `json:"diagnosis"`
+	Ceilings   []record.Ceiling  `json:"ceilings"` // what was known before any load, the lowest first
 	// Prediction is what they predicted beside what was found, nil where
 	// nothing was looked at before or nothing was found.
 	Prediction *ceiling.Prediction `json:"prediction"`
@@ -211,17 +208,6 @@ type Step struct {
 	Durations []HistogramSummary `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
 	Logs []LogTail `json:"logs,omitempty"`
-}
-
-// UnmarshalJSON implements json.Unmarshaler: a result may be of an earlier
-// version.
-func (s *Step) UnmarshalJSON(data []byte) error {
-	data, err := keys.Step(data)
-	if err != nil {
-		return err
-	}
-	type plain Step
-	return json.Unmarshal(data, (*plain)(s))
 }
 
 // Objects accounts for every slot in place at the end of a step:

@@ -65,7 +65,7 @@ func TestStallsOfAStream(t *testing.T) {
 			}
 			w := &record.Window{
 				From: record.Micros(1e6 * i), To: record.Micros(1e6 * (i + 1)), Done: p.done, Failed: p.failed, ByPlace: p.byPlace,
-				Answered: p.answered, ByClock: true, Histograms: map[string]record.Histogram{"Complete": h},
+				Answered: p.answered, Histograms: map[string]record.Histogram{"Complete": h},
 			}
 			if w.ByPlace == nil {
 				w.ByPlace = map[string]int{"a": p.done / 2, "b": p.done / 2}

@@ -57,7 +57,6 @@ type Window struct {
 	Intended, Done, Failed, Late, Dropped int
 	Answered, Retried                     int
 	AnsweredBytes                         int64
-	Told                                  bool // what was answered meanwhile
 	InFlight, Backlog                     int
 	ByPlace, FailedByPlace                map[string]int
 	over                                  []int // of the bounds: how many that were done exceeded it
@@ -79,13 +78,10 @@ func New(hold record.Micros, bounds []slo.SLO) *Stream {
 func (s *Stream) Add(w *record.Window) {
 	counts := Window{
 		From: w.From, To: w.To, WarmUp: w.WarmUp, Intended: w.Intended, Done: w.Done, Failed: w.FailedAll(), Late: w.Late, Dropped: w.Dropped,
-		Answered: w.Done, AnsweredBytes: w.BytesIn, Retried: w.Retried, InFlight: w.InFlight, Backlog: w.Backlog, over: make([]int, len(s.bounds)),
+		Answered: w.Answered, AnsweredBytes: w.AnsweredBytes, Retried: w.Retried, InFlight: w.InFlight, Backlog: w.Backlog, over: make([]int, len(s.bounds)),
 		ByPlace: w.ByPlace, FailedByPlace: w.FailedByPlace, timeouts: w.Failed[record.FailedTimeout], histograms: w.Histograms,
 	}
 	counts.refused = counts.Failed - counts.timeouts
-	if counts.Told = w.ByClock; counts.Told {
-		counts.Answered, counts.AnsweredBytes = w.Answered, w.AnsweredBytes
-	}
 	defer func() { s.Windows = append(s.Windows, counts) }()
 	if w.WarmUp {
 		s.WarmUp += w.Intended
@@ -285,21 +281,13 @@ func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
 	return slices.Concat(lists[0], lists[1])
 }
 
-// Answered is how many requests were answered in the hold, whenever they were due,
-// and the bytes of these answers. Windows that do not tell are of those that were
-// due: what the backlog rose by was not answered.
-func (s *Stream) Answered(open bool) (n int, bytes int64) {
-	told, before, last := true, 0, 0
+// Answered returns how many requests were answered in the hold, whenever they were
+// due, and the bytes of these answers.
+func (s *Stream) Answered() (n int, bytes int64) {
 	for _, w := range s.Windows {
-		if w.WarmUp {
-			before = w.Backlog
-			continue
+		if !w.WarmUp {
+			n, bytes = n+w.Answered, bytes+w.AnsweredBytes
 		}
-		told, last = told && w.Told, w.Backlog
-		n, bytes = n+w.Answered, bytes+w.AnsweredBytes
-	}
-	if !told && open {
-		n = max(s.Account.Intended-s.Account.Dropped-s.Account.FailedAll()-(last-before), 0)
 	}
 	return n, bytes
 }
@@ -360,7 +348,7 @@ func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 			inFlight, windows = inFlight+w.InFlight, windows+1
 		}
 	}
-	done, _ := s.Answered(open)
+	done, _ := s.Answered()
 	if inFlight == 0 || done == 0 {
 		return ""
 	}

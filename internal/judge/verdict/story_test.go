@@ -264,7 +264,7 @@ type plant struct {
 func (s *story) windows(change func(second int, w *plant)) {
 	s.at(0).put(&record.StepEvent{Phase: record.PhaseReached})
 	for i := range 20 {
-		w := &plant{Window: record.Window{From: micros(float64(i)), To: micros(float64(i + 1)), Done: 100, InFlight: 1, ByClock: true}, took: 10e3}
+		w := &plant{Window: record.Window{From: micros(float64(i)), To: micros(float64(i + 1)), Done: 100, InFlight: 1}, took: 10e3}
 		if change != nil {
 			change(i, w)
 		}

@@ -36,14 +36,6 @@ type Recorded struct {
 	Samples map[int][]record.Event
 }
 
-// Kind is the kind of the objects of a result: zero where it does not say it.
-func Kind(r result.Result) record.ObjectKind {
-	if r.ObjectKind == nil {
-		return record.ObjectKind{}
-	}
-	return *r.ObjectKind
-}
-
 // Data is what a page's charts are drawn from. Times are in seconds
 // since the start of the run unless a name says otherwise.
 type Data struct {
@@ -111,7 +103,7 @@ const (
 // Of sums up a run for the charts.
 func Of(in Recorded) (Data, error) {
 	d := Data{
-		Result: in.Result, Arrived: cmp.Or(in.Result.Arrived, Kind(in.Result).There),
+		Result: in.Result, Arrived: cmp.Or(in.Result.Arrived, in.Result.ObjectKind.There),
 		Milestones: milestonesOf(in), Bounds: boundsOf(in.Result),
 		Times: make([][2]float64, len(in.Result.Steps)), Curves: []curve{}, Distribution: map[string][]int{}, Progress: []stretch{},
 	}
@@ -132,7 +124,7 @@ func Of(in Recorded) (Data, error) {
 		return d, err
 	}
 	var err error
-	d.Objects, err = pack(in.Objects, Kind(in.Result))
+	d.Objects, err = pack(in.Objects, in.Result.ObjectKind)
 	return d, err
 }
 
@@ -204,7 +196,7 @@ func boundsOf(r result.Result) []Bound {
 
 // distributions fills in the distribution of each milestone in each step.
 func (d *Data) distributions(in Recorded) {
-	zero, byStep := in.Objects.Zeroes(in.Result.Steps), in.Objects.Judged(in.Result.Steps)
+	zero, byStep := in.Objects.Zeroes(), in.Objects.Judged(in.Result.Steps)
 	type key struct {
 		step      int
 		milestone string
@@ -281,7 +273,7 @@ func (d *Data) progress(in Recorded) {
 	}
 	o := in.Objects
 	sent, intended, step := o.Micros("sent"), o.Micros("intended"), o.Numbers("step")
-	arrived, deleted := o.Micros(d.Arrived), o.Micros(Kind(in.Result).Gone)
+	arrived, deleted := o.Micros(d.Arrived), o.Micros(in.Result.ObjectKind.Gone)
 	if sent == nil || intended == nil || step == nil || arrived == nil {
 		return
 	}

@@ -103,7 +103,7 @@ func (d *Data) streams(in Recorded) error {
 			return err
 		}
 		last := len(course.At) - 1
-		course.Sampled = sampledOf(Kind(in.Result), in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
+		course.Sampled = sampledOf(in.Result.ObjectKind, in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
 		d.Streams = append(d.Streams, course)
 		samples := objects.Stream(windows).Samples(d.Arrived)
 		for _, milestone := range slices.Sorted(maps.Keys(samples)) {
@@ -132,11 +132,7 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 		counts := record.NewCounts()
 		for _, w := range byStart[from] {
 			sum.To, sum.WarmUp = w.To, w.WarmUp
-			done := w.Done
-			if w.ByClock {
-				done = w.Answered
-			}
-			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+done, sum.Late+w.Late, sum.Dropped+w.Dropped
+			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+w.Answered, sum.Late+w.Late, sum.Dropped+w.Dropped
 			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // which is of all
 			for kind, k := range w.Failed {
 				failed[kind] += k

@@ -6,7 +6,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -22,10 +21,10 @@ type labelTable struct {
 
 // labelTables are those of all steps.
 func labelTables(r result.Result) (list []labelTable) {
-	things := chart.Kind(r).Object.Many
+	things := r.ObjectKind.Object.Many
 	for _, s := range r.Steps {
 		for _, b := range s.Groups {
-			t := labelTable{Step: s, What: spanOf(*chart.Kind(r).GroupBy), Label: b.Label, Table: Table{"lrrrrrrr", [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}}
+			t := labelTable{Step: s, What: spanOf(*r.ObjectKind.GroupBy), Label: b.Label, Table: Table{"lrrrrrrr", [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}}
 			for _, v := range b.Values {
 				row := []string{v.Value, strconv.Itoa(v.Time.N), strconv.Itoa(v.Time.Censored)}
 				if v.Value == "" {
@@ -95,7 +94,7 @@ func playedTable(r result.Result) (t Table) {
 	if timeScale(r) == 1 {
 		return t
 	}
-	kind := chart.Kind(r)
+	kind := r.ObjectKind
 	t = Table{"rrlrrr", [][]string{{"step", "level", "milestone", "p50", "p99", "last"}}}
 	for _, s := range r.Steps {
 		for _, m := range kind.Milestones {

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		Target:   ceiling.CheckTarget{Kind: "cluster", Name: "prod", Server: "https://api", Version: "v1.35"},
 		Findings: []record.HealthFinding{{Severity: record.SeverityOK, What: "API server", Text: "it is ready"}, {Severity: record.SeverityWarning, What: "nodes", Text: "1 node is cordoned", Places: []string{"n2"}, Hint: "kubectl uncordon n2"}},
 		Table:    record.CeilingTable{Axis: "pods-per-node", Unit: "pods/node", Nodes: new(2), AllNodes: new(3), Others: new(4), Ceilings: list, Notes: []string{"one node is cordoned"}},
-		Kind:     *pods(),
+		Kind:     pods(),
 	}
 	want := lines("cluster prod at https://api: Kubernetes v1.35", "",
 		"ok|API server|it is ready", "warning|nodes|1 node is cordoned (n2)", "||hint: kubectl uncordon n2",
@@ -57,7 +57,7 @@ func TestCheck(t *testing.T) {
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
 		{"what stands there is not known", of(func(c *ceilings) { c.Nodes, c.AllNodes = new(2), new(2) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (other requests not known):",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
-		{"a rate has no number in all", []Section{bindsFirst(ceilings{record.CeilingTable{Unit: "pods/s", Ceilings: []record.Ceiling{{What: "limit", Binds: true, Level: new(50.0), Total: new(50.0), Reason: "pods wait"}}}, *pods()})}, "Binds first: 50 pods/s, by the limit. Beyond it: pods wait."},
+		{"a rate has no number in all", []Section{bindsFirst(ceilings{record.CeilingTable{Unit: "pods/s", Ceilings: []record.Ceiling{{What: "limit", Binds: true, Level: new(50.0), Total: new(50.0), Reason: "pods wait"}}}, pods()})}, "Binds first: 50 pods/s, by the limit. Beyond it: pods wait."},
 	})
 }
 

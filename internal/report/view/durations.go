@@ -7,7 +7,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -22,7 +21,7 @@ func requests(r result.Result) (out Section) {
 	if len(list) == 0 {
 		return out
 	}
-	kind := chart.Kind(r)
+	kind := r.ObjectKind
 	made := s.Latency[kind.There].N
 	slices.SortStableFunc(list, func(a, b result.HistogramSummary) int { return cmp.Compare(b.N, a.N) })
 	out.Title = fmt.Sprintf("Requests in step %d, by the API server's own count, whoever made them:", s.ID)

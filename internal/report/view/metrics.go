@@ -6,7 +6,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -19,7 +18,7 @@ func metricRows(r result.Result) [][]string {
 	}
 	first := len(head)
 	var metrics []record.Metric
-	for _, m := range chart.Kind(r).Metrics {
+	for _, m := range r.ObjectKind.Metrics {
 		if slices.ContainsFunc(r.Steps, func(s result.Step) bool { _, ok := s.Metrics[m.Name]; return ok }) {
 			metrics, head = append(metrics, m), append(head, m.Called())
 		}

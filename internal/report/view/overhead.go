@@ -6,7 +6,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -80,7 +79,7 @@ func thousand(x *float64) *float64 {
 
 // overheadSection says what one object more costs.
 func overheadSection(r result.Result) (s Section) {
-	t := overheadOf(r.Overhead, chart.Kind(r))
+	t := overheadOf(r.Overhead, r.ObjectKind)
 	if t == nil {
 		return s
 	}

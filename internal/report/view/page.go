@@ -104,7 +104,7 @@ func pageOf(in Input, data chart.Data) Page {
 	r := in.Result
 	p := Page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
-		Data: data, Arms: armsOfPage(r, data.Unit), Kind: chart.Kind(r), Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
+		Data: data, Arms: armsOfPage(r, data.Unit), Kind: r.ObjectKind, Overhead: overheadOf(r.Overhead, r.ObjectKind), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit
@@ -348,7 +348,7 @@ func thingsOf(r result.Result) (one, many string) {
 	if slices.ContainsFunc(r.Steps, func(s result.Step) bool { return s.Requests != nil }) {
 		return "request", "requests"
 	}
-	kind := chart.Kind(r).Object
+	kind := r.ObjectKind.Object
 	return cmp.Or(kind.One, "object"), cmp.Or(kind.Many, "objects")
 }
 

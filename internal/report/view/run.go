@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
@@ -47,7 +46,7 @@ func steps(r result.Result) (s Section) {
 	if len(r.Steps) == 0 {
 		return s
 	}
-	kind := chart.Kind(r)
+	kind := r.ObjectKind
 	arrived := cmp.Or(r.Arrived, kind.There)
 	head := []string{"step", "purpose", "level", "asked", "ready", "never", "lost", "per second", arrived + " p50", "p99", "verdict"}
 	if r.Steps[0].Requests != nil {
@@ -179,7 +178,7 @@ func reasons(r result.Result) (out Section) {
 		if reason.Requests {
 			of = record.Noun{One: "request", Many: "requests"}
 		}
-		out.linef("  %s: %s", of.Count(reason.Count), strings.TrimSpace(reason.Reason+" "+reason.On(chart.Kind(r).Place)))
+		out.linef("  %s: %s", of.Count(reason.Count), strings.TrimSpace(reason.Reason+" "+reason.On(r.ObjectKind.Place)))
 		if reason.Message != "" && reason.Message != reason.Reason {
 			out.linef("      %s", reason.Message)
 		}

@@ -38,7 +38,7 @@ func twoSteps() result.Result {
 func TestSteps(t *testing.T) {
 	refused := twoSteps()
 	refused.Steps[1].APIRequests = result.APIRequests{N: 220, Failed: 5}
-	stream := result.Result{ObjectKind: &record.ObjectKind{There: "Complete"}, Steps: []result.Step{{
+	stream := result.Result{ObjectKind: record.ObjectKind{There: "Complete"}, Steps: []result.Step{{
 		ID: 1, LevelReached: 500, Purpose: record.PurposeSweep, Verdict: slo.Pass, AtLeast: true, AchievedRate: new(480.0),
 		Requests: &result.StreamRequests{Intended: 1000, Sent: 990, Done: 980, Failed: map[string]int{"timeout": 8}, Dropped: 10, Lost: 2},
 		Latency:  result.Latencies{"Complete": {N: 1000, Censored: 20, P50: new(0.002)}},

@@ -67,8 +67,8 @@ func checkTables(t *testing.T, why string, s Section) {
 }
 
 // pods is the kind of object of most tests.
-func pods() *record.ObjectKind {
-	return &record.ObjectKind{
+func pods() record.ObjectKind {
+	return record.ObjectKind{
 		Object: record.Noun{One: "pod", Many: "pods"}, Place: record.Noun{One: "node", Many: "nodes"},
 		Milestones: []record.Milestone{{Name: "Created"}, {Name: "Ready"}, {Name: "Deleted"}}, There: "Ready", Gone: "Deleted",
 	}

@@ -1,6 +1,9 @@
 package kubernetes
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,19 +12,18 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
 // declaredFacts are the facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
 	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
-	return slices.Concat(upgrade.ClusterFacts("", 0, 0, nil), upgrade.NodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
+	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
 }
 
 // placesOf describes nodes.
 func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
-	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: upgrade.NodeFacts(inLab)}
+	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: nodeFacts(inLab)}
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
 		info, can := n.Status.NodeInfo, n.Status.Allocatable
 		values := []string{
@@ -33,11 +35,63 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 	return places
 }
 
-// labFacts are what a lab was made with that its cluster does not show.
+// labFacts returns what a lab was made with and its cluster does not show.
 func labFacts(s lab.Spec) []record.Fact {
-	l := upgrade.Lab{StartLatency: s.StartLatency.String(), Virt: s.Virt, RealGuests: s.RealGuests, RealNode: s.RealNode, PodCIDRPrefix: s.PodCIDRPrefix}
+	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(s.StartLatency.String(), "none"), Bearing: record.Refuses}}
 	if s.HasVirt() {
-		l.TimeScale = s.TimeScale
+		said := fmt.Sprintf("scale %g", s.TimeScale)
+		var planted []string
+		for _, key := range slices.Sorted(maps.Keys(s.Virt)) {
+			planted = append(planted, key+"="+s.Virt[key])
+		}
+		if len(planted) > 0 {
+			said += ", " + strings.Join(planted, ",")
+		}
+		if s.RealGuests > 0 {
+			said += fmt.Sprintf(", %d real guests", s.RealGuests)
+		}
+		list = append(list, record.Fact{Name: "lab-virt", What: "what is planted in the lab's virtual machines, and their scale of time", Value: said, Bearing: record.Refuses})
 	}
-	return l.Facts()
+	if s.RealNode {
+		value := "default"
+		if s.PodCIDRPrefix != 0 {
+			value = fmt.Sprintf("/%d", s.PodCIDRPrefix)
+		}
+		list = append(list, record.Fact{Name: "pod-range", What: "prefix length of the pod addresses of the lab's real node", Value: value, Bearing: record.Refuses})
+	}
+	return list
+}
+
+// clusterFacts returns what is known of a cluster. clockOffset is the server's clock
+// less ours in seconds, nil where it is unknown.
+func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []record.Fact {
+	clock := ""
+	if clockOffset != nil {
+		clock = fmt.Sprintf("%+.1f", *clockOffset)
+	}
+	return []record.Fact{
+		{Name: "kubernetes", What: "version of the API server", Value: server, Bearing: record.Refuses},
+		{Name: "nodes", What: "nodes that take the workload", Value: strconv.Itoa(nodes), Bearing: record.Refuses},
+		{Name: "nodes-skipped", What: "nodes that do not take the workload", Value: strconv.Itoa(skipped), Bearing: record.Noted},
+		// Latencies are of one clock, whatever the other says.
+		{Name: "clock", What: "server's clock less plimsoll's, to within 1 s", Value: clock, Unit: "s", Within: "1", Bearing: record.Noted},
+	}
+}
+
+// nodeFacts declares what is known of each node. The kernel of a lab's node is this
+// machine's, which is a fact of the machine.
+func nodeFacts(inLab bool) []record.Fact {
+	list := []record.Fact{
+		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},
+		{Name: "node-shape:cpus", What: "allocatable processors", Unit: "CPUs", Bearing: record.Refuses},
+		// What firmware and kernel keep of it varies.
+		{Name: "node-shape:memory", What: "allocatable memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
+		{Name: "kubelet", What: "version of the kubelet", Bearing: record.Refuses},
+		{Name: "runtime", What: "container runtime", Bearing: record.Refuses},
+		{Name: "os", What: "operating system", Bearing: record.Refuses},
+	}
+	if !inLab {
+		list = append(list, record.Fact{Name: "kernel", What: "kernel of the node", Bearing: record.Refuses})
+	}
+	return list
 }

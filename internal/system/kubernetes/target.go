@@ -15,7 +15,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
@@ -160,7 +159,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	if err != nil {
 		return env, err
 	}
-	env.Facts, env.Places = upgrade.ClusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
+	env.Facts, env.Places = clusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
 	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,

@@ -67,7 +67,7 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 	must(err)
 	must(dir.WriteFile(record.ExperimentFile, text))
 	must(dir.WriteFile(record.HistoryFile, nil))
-	must(dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start, Target: record.TargetNaming{Kind: "cluster", Name: "c"}, Facts: []record.Fact{{Name: "kubernetes", Value: "v1.36.3", Bearing: record.Refuses}}}))
+	must(dir.WriteJSON(record.EnvironmentFile, record.Environment{Start: start, Kind: &record.ObjectKind{There: "Ready"}, Target: record.TargetNaming{Kind: "cluster", Name: "c"}, Facts: []record.Fact{{Name: "kubernetes", Value: "v1.36.3", Bearing: record.Refuses}}}))
 
 	rows, err := record.NewObjectWriter(dir, milestones)
 	must(err)

@@ -557,7 +557,6 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
 	allowed := []string{
 		"internal/judge/usage/sources.go",        // names of what is measured
-		"internal/judge/objects/before.go",       // records that did not say it
 		"internal/judge/recorded/differences.go", // what differs between clusters
 		"internal/report/view/environment.go",    // what a cluster is, and what of it was real
 		"internal/report/view/ceilings.go",       // how far a cluster can be loaded
@@ -614,7 +613,6 @@ func TestWordsOfTargetsStayInTheirFolders(t *testing.T) {
 	own := []string{
 		"internal/system", "internal/lab", "internal/cli/labs", "internal/advise", "internal/cli/advise", "internal/plan/kubeburner",
 		"internal/plan/signature", "internal/plan/planted", "internal/test",
-		"internal/record/upgrade", // what earlier versions have written
 	}
 	seen := make(map[string]int)
 	for _, f := range sources(t) {

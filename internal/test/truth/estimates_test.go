@@ -165,7 +165,7 @@ func steady(rng *rand.Rand, rate, capacity float64, random bool) slo.Verdict {
 				for served < len(over) && over[served] <= to {
 					served++
 				}
-				put(now+to, &record.Window{From: record.Micros((now + to - window) * 1e6), To: record.Micros((now + to) * 1e6), Intended: due, Sent: due, Done: due, Answered: due, ByClock: true, Backlog: len(over) - served})
+				put(now+to, &record.Window{From: record.Micros((now + to - window) * 1e6), To: record.Micros((now + to) * 1e6), Intended: due, Sent: due, Done: due, Answered: due, Backlog: len(over) - served})
 				k, due = k+1, 0
 			}
 			if at > warmUp+seconds {

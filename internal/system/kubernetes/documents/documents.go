@@ -25,7 +25,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
@@ -140,7 +139,7 @@ func Read(dir record.Dir) (Configuration, error) {
 
 // Make makes the documents of a run that was judged. It reads the whole history.
 func Make(dir record.Dir, c Configuration) ([]Document, error) {
-	environment, err := upgrade.Environment(dir)
+	environment, err := dir.Environment()
 	if errors.Is(err, fs.ErrNotExist) { // the run was killed before it was written
 		environment, err = &record.Environment{}, nil
 	}

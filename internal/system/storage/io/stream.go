@@ -275,7 +275,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		if x == nil {
 			continue
 		}
-		out := &record.Window{Component: name, WarmUp: i < l.warm, Done: int(x.bins.N()), Failed: failed, FailedByPlace: at, Backlog: backlog}
+		out := &record.Window{Component: name, WarmUp: i < l.warm, Done: int(x.bins.N()), Answered: int(x.bins.N()), Failed: failed, FailedByPlace: at, Backlog: backlog}
 		out.From, out.To = l.span(s, i)
 		out.Sent = out.Done + out.FailedAll()
 		out.Intended = out.Sent
@@ -287,7 +287,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		}
 		failed, at, alive, dropped = nil, nil, 0, 0 // of the first component
 		if name == fio.Read {
-			out.BytesIn = x.bytes
+			out.BytesIn, out.AnsweredBytes = x.bytes, x.bytes
 		} else {
 			out.BytesOut = x.bytes
 		}

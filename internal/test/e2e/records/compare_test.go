@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
@@ -46,7 +47,9 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 	if err := dir.WriteFile(record.ExperimentFile, []byte(plan)); err != nil {
 		t.Fatal(err)
 	}
+	pods := observe.Pods()
 	environment := record.Environment{
+		Kind:  &pods,
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "cluster", Name: "prod"},
 		Elsewhere: true, Fidelity: record.Fidelity{Nodes: record.Real}, Facts: []record.Fact{{Name: "kernel", Value: kernel, Bearing: record.Refuses}},
 	}
