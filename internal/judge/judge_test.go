@@ -150,7 +150,7 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"all are there, and what was done to the target had not ended",
 			func(s *script) { s.made("a", 1) },
-			record.EndUnfinished, "1 ready", slo.Inconclusive, "", "",
+			record.EndUnfinished, "1 ready", slo.Inconclusive, "had not ended", "",
 		},
 		{
 			"the user cut the step after one had failed for good: that is certain",

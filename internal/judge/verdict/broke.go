@@ -15,39 +15,17 @@ func GuardBreach(g fold.Stop) result.Breach {
 	return result.Breach{What: "guard:" + g.Name, Value: result.Finite(g.Value), Bound: result.Finite(g.Bound), Kind: result.BreachGuard, Count: 1, Message: g.Message, At: g.At}
 }
 
-// addBreach notes a bound that was exceeded, which decided a goal: once for each
-// step, whatever the goals that share it.
-func (c *Judged) addBreach(goals []string, b result.Breach) {
-	b.Step, b.Decided = c.ID, true
-	for i := range c.Breaches {
-		if x := &c.Breaches[i]; x.Decided && x.What == b.What {
-			for _, g := range goals {
-				if !slices.Contains(x.Goals, g) {
-					x.Goals = append(x.Goals, g)
-				}
-			}
-			return
-		}
+// addBreach notes a bound that was exceeded in a goal: once for each step, whatever the
+// goals that share it. It decides the goal, or was only seen.
+func (c *Judged) addBreach(b result.Breach, goal string, decides bool) {
+	i := slices.IndexFunc(c.Breaches, func(x result.Breach) bool { return x.What == b.What })
+	if i < 0 {
+		i, b.Step = len(c.Breaches), c.ID
+		c.Breaches = append(c.Breaches, b)
 	}
-	b.Goals = slices.Clone(goals)
-	c.Breaches = append(c.Breaches, b)
-}
-
-// takeBack takes back that breaches decided a goal: they were only seen.
-func (c *Judged) takeBack(goal string) {
-	for i := range c.Breaches {
-		x := &c.Breaches[i]
-		x.Goals = slices.DeleteFunc(x.Goals, func(g string) bool { return g == goal })
-		x.Decided = len(x.Goals) > 0
+	if x := &c.Breaches[i]; decides && !slices.Contains(x.Goals, goal) {
+		x.Goals, x.Decided = append(x.Goals, goal), true
 	}
-}
-
-func goalNames(spec *result.Spec) []string {
-	names := make([]string, len(spec.Goals))
-	for i, g := range spec.Goals {
-		names[i] = g.Name
-	}
-	return names
 }
 
 // orderBreaches completes a step's breaches: what was only seen is added, all are put

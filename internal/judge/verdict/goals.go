@@ -25,139 +25,60 @@ type verdicts struct {
 	normal *Judged // the first step, nil where it tells of nothing
 }
 
-// goal judges a step by one goal: the worst of its objectives.
+// goal judges a step by one goal, and notes in the step what it broke on.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
-	c, f := v.step, v.f
-	// A stream's own delay only adds to latencies, so that a pass stays one. Arms
-	// are compared by what it adds to, unless it leaves their figures alone.
-	isStream := f.Stream != nil
-	own := v.short() // why the program itself could be the reason for what was seen
-	if !isStream {
-		own = cmp.Or(v.tooLate(), own)
+	e := &evidence{verdicts: v, goal: g}
+	if v.void() == "" || v.f.Stopped() {
+		e.gather()
 	}
-	void := own
-	if isStream && (own == "" || v.spec.Arms == nil) {
-		void = v.allLeftOut()
-	}
-	if c.Ending == record.EndInterrupted {
-		void = ""
-	}
-	if void != "" && !f.Stopped() {
-		return slo.Invalid, void
-	}
-	on := v.objectives(g)
-	// An actor that is known to have done nothing explains the missing objects, however
-	// busy the machine was.
-	stopped := f.Stopped() && len(on.broken) > 0
-	if void != "" && !stopped {
-		return slo.Invalid, void
-	}
-	bound := c.Bottleneck.Bound()
-	if bound == nil || bound.Generator || bound.Slow {
-		own = cmp.Or(own, f.OwnBound(c.Arrivals, g)) // nothing of the target was used up
+	d := e.decide()
+	seen := d.check.name == seenOnly
+	for i := range e.broken {
+		v.step.addBreach(e.broken[i].Breach, g.Name, !seen)
 	}
 	switch {
-	case stopped, len(on.broken) > 0 && isStream && on.sure:
-		// What was refused, or never came, is no matter of delay.
-	case len(on.broken) > 0 && bound != nil && bound.Generator:
-		return slo.Invalid, bound.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
-	case len(on.broken) > 0 && own != "" && !(isStream && on.beyond):
-		return slo.Invalid, own // what decides nothing is not known, and not invalid
-	case len(on.broken) > 0 && on.late != "" && !on.beyond && !on.untouched:
-		if v.spec.Arms != nil && v.known() {
-			c.Compared = true
-			return slo.Inconclusive, on.late
-		}
-		return slo.Invalid, on.late
+	case d.check.verdict == slo.Breached:
+		e.bind()
+	case d.check.name == compared:
+		v.step.Compared = true
 	}
-	switch places := f.Places.String(); {
-	case f.Places.Taken && len(f.Guards) == 0:
-		c.takeBack(g.Name)
-		return slo.Inconclusive, places
-	case len(on.broken) > 0 && on.taken != nil && !on.certain && !stopped:
-		return slo.Invalid, on.taken.String() + ": this says nothing of the target: " + strings.Join(on.broken, "; ")
-	case len(on.broken) > 0:
-		what := strings.Join(on.broken, "; ")
-		if text := f.Final(); on.missing && text != "" {
-			what += "; " + text
-		}
-		v.bind(g.Name, on)
-		if len(f.Silent) > 0 {
-			what = f.Silent[0].String() + "; " + what
-		}
-		if len(f.Guards) > 0 && f.Stream == nil {
-			what += fmt.Sprintf("; %d of %d were ready", c.Objects.Ready, c.Objects.Intended)
-		}
-		return slo.Breached, what
-	case len(on.open) > 0:
-		return slo.Inconclusive, strings.Join(on.open, "; ")
-	case f.Stream != nil && f.Stream.Err != nil:
-		return slo.Inconclusive, "its latencies are not known: " + f.Stream.Err.Error()
-	case places != "":
-		return slo.Inconclusive, places
-	case c.Account().Lost > 0:
-		return slo.Inconclusive, "the state of " + v.many(c.Account().Lost) + " is not known"
-	case f.Blind:
-		return slo.Inconclusive, "the watch was cut at the end of the step"
-	case f.Cut():
-		return slo.Inconclusive, "the step was cut short: " + c.Message
-	case c.Ending == record.EndUnfinished:
-		return slo.Inconclusive, c.Message
-	case f.ToAsk > c.Requested:
-		return slo.Inconclusive, "the requests for " + result.ManyObjects(f.ToAsk-c.Requested) + " are not on record"
-	case c.Account().Intended == 0 && c.APIRequests.N == 0 && f.Others > 0:
-		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.Others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
-	case c.Account().Intended == 0 && c.APIRequests.N == 0:
-		return slo.Inconclusive, "nothing was asked for"
-	}
-	return slo.Pass, "every objective held"
+	return d.check.verdict, d.why
 }
 
-// breaks is what a goal broke on, and what of it is not known.
-type breaks struct {
-	broken, open []string
-	missing      bool   // it broke on objects that were not ready
-	refused      string // why requests failed, where it broke on those
-	sure         bool   // it broke on what no delay of the generator's explains
-	beyond       bool   // it broke by far more than the generator was late
-	// late says that the generator of a stream was late by so much that this explains
-	// something that broke; untouched, that something broke on which it has no bearing.
-	late      string
-	untouched bool
-	// taken, if not nil, is a resource that others took, which explains what it broke
-	// on; certain says that it broke on something that none explains.
-	taken   *result.Neighbour
-	certain bool
-}
-
-// explain notes whether something that broke at a moment is explained by what others
-// took of this machine: over the step, or shortly before that moment.
-func (v *verdicts) explain(on *breaks, explicable bool, at record.Micros) {
-	taken := v.step.Neighbours
-	if len(taken) == 0 && explicable {
-		taken = v.f.NeighboursAt(at)
-	}
-	if !explicable || len(taken) == 0 {
-		on.certain = true
-		return
-	}
-	if on.taken == nil {
-		on.taken = &taken[0]
+// void says why the step decides nothing, whatever it saw; "" where it decides. A
+// stream's own delay only adds to latencies, so that a pass stays one. Arms are
+// compared by what it adds to, unless it leaves their figures alone.
+func (v *verdicts) void() string {
+	switch own := v.own(); {
+	case v.step.Ending == record.EndInterrupted:
+		return ""
+	case v.f.Stream != nil && (own == "" || v.spec.Arms == nil):
+		return v.allLeftOut()
+	default:
+		return own
 	}
 }
 
-// objectives judges a step by all objectives of a goal, and by what every goal
-// asks for. What it broke on is noted in the step.
-func (v *verdicts) objectives(g slo.Goal) (on breaks) {
-	c, f := v.step, v.f
+// own says why the program itself could be the reason for what was seen, "" where it
+// could not.
+func (v *verdicts) own() string {
+	if v.f.Stream != nil {
+		return v.short()
+	}
+	return cmp.Or(v.tooLate(), v.short())
+}
+
+// gather judges the step by all objectives of the goal, and by what every goal
+// asks for.
+func (e *evidence) gather() {
+	c, f := e.step, e.f
 	for _, guard := range f.Guards {
-		on.broken, on.sure, on.certain = append(on.broken, "guard:"+guard.Name), true, true
+		e.broken = append(e.broken, breach{Breach: GuardBreach(guard), delay: delayNever})
 	}
 	if f.Replaced > 0 {
 		n := float64(f.Replaced)
 		what := "replaced: " + result.ManyObjects(f.Replaced) + " replaced others during the step"
-		on.broken, on.certain = append(on.broken, what), true
-		c.addBreach([]string{g.Name}, result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)})
+		e.broken = append(e.broken, breach{Breach: result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)}})
 	}
 	tried, says := f.Tried()
 	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) && !(tried == stream.PlacesEnough && a.Dropped == 0) {
@@ -166,66 +87,77 @@ func (v *verdicts) objectives(g slo.Goal) (on breaks) {
 		if says != "" {
 			what += "; " + says
 		}
-		on.broken, on.late = append(on.broken, what), v.tooLate()
-		b := result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: f.Moments().HeldBackAt(a)}
-		v.explain(&on, true, b.At)
-		c.addBreach([]string{g.Name}, b)
+		at := f.Moments().HeldBackAt(a)
+		e.broken = append(e.broken, breach{
+			Breach: result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: at},
+			late:   e.tooLate(), by: e.neighbour(at),
+		})
 	}
-	v.backlog(g, &on)
-	slos := g.SLOs
+	e.backlog()
+	slos := e.goal.SLOs
 	if c.Requests != nil && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
 		// A place that is dead weighs next to nothing among requests that come one
 		// after the other: none may be, unless the goal says otherwise.
-		if s, err := slo.Parse(cmp.Or(v.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
+		if s, err := slo.Parse(cmp.Or(e.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
 			slos = append(slices.Clip(slos), s)
 		}
 	}
 	for _, s := range slos {
-		o := v.objective(s)
-		switch o.verdict {
-		case slo.Breached:
-			if f.Moments().CutBefore(s) {
-				// What the rest of the step would have added may change it.
-				on.open = append(on.open, "the step was cut short: "+o.what+" until then")
-				continue
-			}
-			if text, explained := v.late(s, o); explained {
-				on.open = append(on.open, text)
-				continue
-			}
-			on.broken = append(on.broken, o.what)
-			late := v.explains(s)
-			on.late, on.untouched = cmp.Or(on.late, late), on.untouched || late == ""
-			on.missing = on.missing || o.missing
-			on.sure, on.beyond = on.sure || o.sure, on.beyond || o.beyond
-			v.explain(&on, !v.refused(s), o.at)
-			if o.kind == result.BreachErrors && f.Stream == nil {
-				on.refused = result.Refusal(c.Reasons)
-			}
-			c.addBreach([]string{g.Name}, result.Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, At: o.at})
-		case slo.Inconclusive:
-			on.open = append(on.open, o.what)
-		}
+		e.take(s, e.objective(s))
 	}
-	return on
+}
+
+// take takes in what an objective made of the step.
+func (e *evidence) take(s slo.SLO, o judgement) {
+	switch text, explained := e.late(s, o); {
+	case o.verdict == slo.Inconclusive:
+		e.open = append(e.open, o.What)
+	case o.verdict != slo.Breached:
+	case e.f.Moments().CutBefore(s):
+		// What the rest of the step would have added may change it.
+		e.open = append(e.open, "the step was cut short: "+o.What+" until then")
+	case explained:
+		e.open = append(e.open, text)
+	default:
+		b := o.breach
+		b.late = e.explains(s)
+		if b.delay == delayBears && b.late == "" {
+			b.delay = delayApart
+		}
+		if !e.refused(s) {
+			b.by = e.neighbour(b.At)
+		}
+		e.broken = append(e.broken, b)
+	}
+}
+
+// neighbour returns a resource that others took so much of, over the step or shortly
+// before a moment, that this explains what broke then; nil for none.
+func (v *verdicts) neighbour(at record.Micros) *result.Neighbour {
+	taken := v.step.Neighbours
+	if len(taken) == 0 {
+		taken = v.f.NeighboursAt(at)
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	return &taken[0]
 }
 
 // backlog judges whether the backlog of a schedule grew. What arrives while news is
 // late is in it until the news comes.
-func (v *verdicts) backlog(g slo.Goal, on *breaks) {
-	b := v.step.Backlog
+func (e *evidence) backlog() {
+	b := e.step.Backlog
 	x, grew := notSteady(b)
 	switch {
-	case grew && v.f.Stream == nil && !v.f.Moments().Grows(v.spec, v.step.Arrivals.Judged):
-		on.open = append(on.open, x.What+v.lateNews()+", which explains as much")
+	case grew && e.f.Stream == nil && !e.f.Moments().Grows(e.spec, e.step.Arrivals.Judged):
+		e.open = append(e.open, x.What+e.lateNews()+", which explains as much")
 	case grew:
-		x.At = v.f.End
-		on.broken, on.late = append(on.broken, x.What), cmp.Or(on.late, v.tooLate())
-		v.explain(on, true, x.At)
-		v.step.addBreach([]string{g.Name}, x)
-	case b != nil && b.Undecided && v.spec.Arms == nil:
-		on.open = append(on.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
-			result.DurationText(v.step.Hold.Seconds(), 0), *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated))
+		x.At = e.f.End
+		e.broken = append(e.broken, breach{Breach: x, late: e.tooLate(), by: e.neighbour(x.At)})
+	case b != nil && b.Undecided && e.spec.Arms == nil:
+		e.open = append(e.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
+			result.DurationText(e.step.Hold.Seconds(), 0), *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated))
 	}
 }
 
@@ -240,44 +172,46 @@ func (v *verdicts) lateNews() string {
 
 // late reports whether the lag of the news explains a breach, and says so.
 func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
+	if o.verdict != slo.Breached {
+		return "", false
+	}
 	least, explained := v.f.Moments().Explained(s)
 	if !explained {
 		return "", false
 	}
-	text := o.what + v.lateNews()
-	if (s.Form == slo.Quantile || s.Form == slo.Mean) && o.value != nil {
-		text += fmt.Sprintf(": it was between %s and %s", result.DurationText(least, s.Within), result.DurationText(*o.value, s.Within))
+	text := o.What + v.lateNews()
+	if (s.Form == slo.Quantile || s.Form == slo.Mean) && o.Value != nil {
+		text += fmt.Sprintf(": it was between %s and %s", result.DurationText(least, s.Within), result.DurationText(*o.Value, s.Within))
 	}
 	return text, true
 }
 
 // bind notes what a goal broke on in the words of what bound it.
-func (v *verdicts) bind(goal string, on breaks) {
-	c, f := v.step, v.f
-	what := strings.Join(on.broken, "; ")
+func (e *evidence) bind() {
+	c, f := e.step, e.f
 	switch {
 	case len(f.Silent) > 0:
 		// What it bound is not what is used up, nor what is slow.
-		c.Binding[goal] = f.Silent[0].String()
+		c.Binding[e.goal.Name] = f.Silent[0].String()
 	case len(f.Guards) > 0:
 		// What a guard interrupted is not what bound.
-		c.Binding[goal] = strings.Join(on.broken[:len(f.Guards)], "; ")
-	case on.missing && len(c.Reasons) > 0 && c.Bottleneck.Bound() == nil:
-		c.Binding[goal] = result.Binding(&v.spec.Kind, c.Reasons)
+		c.Binding[e.goal.Name] = texts(e.broken[:len(f.Guards)])
+	case e.missing() && len(c.Reasons) > 0 && c.Bottleneck.Bound() == nil:
+		c.Binding[e.goal.Name] = result.Binding(&e.spec.Kind, c.Reasons)
 	default:
-		c.Binding[goal] = what
+		list := []string{texts(e.broken)}
 		if b := c.Bottleneck.Bound(); b != nil {
-			c.Binding[goal] = b.String() + "; " + what
+			list = slices.Insert(list, 0, b.String())
 		}
-		if on.refused != "" {
-			c.Binding[goal] += "; " + on.refused
+		if f.Stream == nil && slices.ContainsFunc(e.broken, func(b breach) bool { return b.Kind == result.BreachErrors }) {
+			list = append(list, result.Refusal(c.Reasons))
 		}
-		if text := growthOf(c.Bottleneck, v.normal, c.WatchLag); text != "" && (c.Open || f.Stream != nil) {
-			c.Binding[goal] += "; " + text
+		if c.Open || f.Stream != nil {
+			list = append(list, growthOf(c.Bottleneck, e.normal, c.WatchLag))
+		} else {
+			list = append(list, longestOf(c.Bottleneck))
 		}
-		if text := longestOf(c.Bottleneck); text != "" && !c.Open && f.Stream == nil {
-			c.Binding[goal] += "; " + text
-		}
+		c.Binding[e.goal.Name] = strings.Join(slices.DeleteFunc(list, func(text string) bool { return text == "" }), "; ")
 	}
 }
 
@@ -292,29 +226,22 @@ func (v *verdicts) many(n int) string {
 // addGuards notes the guards that stopped the load, each at the time it came.
 func (v *verdicts) addGuards() {
 	for _, guard := range v.f.Guards {
-		v.step.addBreach(goalNames(v.spec), GuardBreach(guard))
+		for _, g := range v.spec.Goals {
+			v.step.addBreach(GuardBreach(guard), g.Name, true)
+		}
 	}
 }
 
 // judgement is what one objective makes of a step.
 type judgement struct {
-	verdict      slo.Verdict
-	what         string // was breached, or is not known
-	value, bound *float64
-	missing      bool // it broke on objects that were not ready
-	sure         bool // it broke on what no delay explains
-	beyond       bool // it broke by far more than the delay
-	// Of a breach: its sort, how many objects or requests it is of, and when
-	// the objective could no longer hold.
-	kind  result.BreachKind
-	count int
-	at    record.Micros
+	verdict slo.Verdict
+	breach  // if it is slo.Breached; else What says what is not known
 }
 
 func passed() judgement { return judgement{verdict: slo.Pass} }
 
 func inconclusive(format string, args ...any) judgement {
-	return judgement{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
+	return judgement{slo.Inconclusive, breach{Breach: result.Breach{What: fmt.Sprintf(format, args...)}}}
 }
 
 // objective judges a step by one objective.
@@ -343,8 +270,10 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
 		// A delay explains what was given up unsent.
 		unsent := c.Account().Dropped
-		o.sure = s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent)
-		o.kind, o.count, o.at = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
+		if s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent) {
+			o.delay = delayNever
+		}
+		o.Kind, o.Count, o.At = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
 		return o
 	case slo.Failed:
 		if c.Requests == nil {
@@ -359,7 +288,10 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		if more := len(list) - 3; more > 0 {
 			what += fmt.Sprintf(" and %d more", more)
 		}
-		return judgement{verdict: slo.Breached, what: what, value: &n, bound: &bound, sure: true, kind: result.BreachPlaces, count: len(list), at: f.Moments().PlacesFailedAt()}
+		return judgement{slo.Breached, breach{
+			Breach: result.Breach{What: what, Value: &n, Bound: &bound, Kind: result.BreachPlaces, Count: len(list), At: f.Moments().PlacesFailedAt()},
+			delay:  delayNever,
+		}}
 	default: // slo.Achieved
 		if f.Achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
@@ -368,7 +300,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		if r := c.Requests; r != nil && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(r.Lost))
 		}
-		o.kind, o.at = result.BreachAchieved, f.Moments().AchievedAt(s)
+		o.Kind, o.At = result.BreachAchieved, f.Moments().AchievedAt(s)
 		return o
 	}
 }
@@ -417,10 +349,9 @@ func (v *verdicts) query(s slo.SLO) judgement {
 		if a.Series > 1 {
 			what += fmt.Sprintf(" (%d of %d series)", a.Broken, a.Series)
 		}
-		return judgement{
-			verdict: slo.Breached, what: what, value: result.Finite(value), bound: &s.Value, kind: result.BreachQuery, count: a.Broken,
-			at: min(max(a.Since, v.f.Start), v.f.End),
-		}
+		return judgement{slo.Breached, breach{Breach: result.Breach{
+			What: what, Value: result.Finite(value), Bound: &s.Value, Kind: result.BreachQuery, Count: a.Broken, At: min(max(a.Since, v.f.Start), v.f.End),
+		}}}
 	}
 	if a.Why != "" || a.Series == 0 || a.NaN > 0 {
 		return inconclusive("%s: %s", s, cmp.Or(a.Why, "it is not known"))
@@ -432,7 +363,7 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	if s.Op.Holds(value, s.Percent) {
 		return passed()
 	}
-	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: result.Finite(value), bound: &s.Percent}
+	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %.4g%%", s, value), Value: result.Finite(value), Bound: &s.Percent}}}
 }
 
 // latencies judges those of the step's own objects by a quantile or their mean.
@@ -457,28 +388,26 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
 		}
 	}
-	with, stalled := v.f.Corrected(s.Milestone)
-	switch {
-	case holds && stalled && !s.Op.Holds(s.Figure(with), bound):
+	b := breach{
+		Breach:  result.Breach{What: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), Kind: result.BreachLatency, Count: sample.N() - sample.AtMost(bound), At: v.f.End},
+		missing: math.IsInf(value, 1),
+	}
+	if s.Form == slo.Quantile && !holds { // a mean is not known before the last has come
+		b.At, b.Count = v.f.Moments().QuantileAt(s, sample)
+	}
+	if with, stalled := v.f.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
 		// Those that a stall kept from being sent would have broken it.
-		sent := value
-		value = s.Figure(with)
-		return judgement{
-			verdict: slo.Breached, value: result.Finite(value), bound: &bound, kind: result.BreachLatency, count: with.N() - with.AtMost(bound), at: v.f.Moments().StalledAt(),
-			beyond: value-bound > delayWeight*v.mostDelay(),
-			what:   fmt.Sprintf("%s: it was %s of those that were sent, and %s with those that a stall kept from being sent", s, result.DurationText(sent, s.Within), result.DurationText(value, s.Within)),
-		}
-	case holds:
+		holds, value = false, s.Figure(with)
+		b.missing, b.Count, b.At = false, with.N()-with.AtMost(bound), v.f.Moments().StalledAt()
+		b.What += fmt.Sprintf(" of those that were sent, and %s with those that a stall kept from being sent", result.DurationText(value, s.Within))
+	}
+	if holds {
 		return passed()
 	}
-	at, count := v.f.End, sample.N()-sample.AtMost(bound)
-	if s.Form == slo.Quantile { // a mean is not known before the last has come
-		at, count = v.f.Moments().QuantileAt(s, sample)
+	if b.Value, b.Bound = result.Finite(value), &bound; value-bound > delayWeight*v.mostDelay() {
+		b.delay = delayShort
 	}
-	return judgement{
-		verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), value: result.Finite(value), bound: &bound,
-		missing: math.IsInf(value, 1), beyond: value-bound > delayWeight*v.mostDelay(), kind: result.BreachLatency, count: count, at: at,
-	}
+	return judgement{slo.Breached, b}
 }
 
 // delayWeight is how many times the longest delay of the generator's own a latency
@@ -506,14 +435,14 @@ func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
 	short, lost, first := f.Moments().Short(s)
 	n := float64(short)
-	broken := judgement{verdict: slo.Breached, value: &n, bound: new(float64), missing: true, kind: result.BreachMissing, count: short, at: first}
+	broken := breach{Breach: result.Breach{Value: &n, Bound: new(float64), Kind: result.BreachMissing, Count: short, At: first}, missing: true}
 	switch {
 	case short > 0 && f.Stream != nil:
-		broken.what = s.String() + ": " + v.many(short) + " did not reach it"
-		return broken
+		broken.What = s.String() + ": " + v.many(short) + " did not reach it"
+		return judgement{slo.Breached, broken}
 	case short > 0:
-		broken.what = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
-		return broken
+		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
+		return judgement{slo.Breached, broken}
 	case lost > 0 && f.Stream != nil:
 		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
 	case lost > 0:

@@ -1,0 +1,246 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// evidence holds what a step shows of a goal.
+type evidence struct {
+	*verdicts
+	goal   slo.Goal
+	broken []breach // what did not hold: guards first, then in the order of the objectives
+	open   []string // what is not known
+}
+
+// breach is a bound that was exceeded, with what could have caused it besides the
+// target.
+type breach struct {
+	result.Breach
+	missing bool // objects were not ready
+	delay   delay
+	late    string            // says that the generator was late by so much that this explains it, "" where it was not
+	by      *result.Neighbour // a resource that others took, which explains it; nil for none
+}
+
+// delay says what the delay of a stream's own generator has to do with a breach.
+type delay int
+
+const (
+	delayBears delay = iota // it explains the breach where it is long enough
+	delayApart              // it has no bearing on the objective
+	delayShort              // the breach exceeds its bound by far more
+	delayNever              // nothing of it explains what was refused, or never came
+)
+
+// check is a reason for a verdict on a goal.
+type check struct {
+	name    string
+	verdict slo.Verdict
+	// why says why the verdict is given, "" where the check does not apply.
+	why func(*evidence) string
+}
+
+// Names of checks whose verdict changes what else is noted of the step.
+const (
+	seenOnly = "places taken"    // its breaches were seen, and decide nothing
+	compared = "late, of an arm" // its figures count where arms are compared
+)
+
+// checks lists the reasons for a verdict: the first that applies decides. What makes a
+// breach void comes before the breach, fail before inconclusive, and pass is last.
+func checks() []check {
+	return []check{
+		{"void", slo.Invalid, (*evidence).isVoid},
+		{"generator used up", slo.Invalid, (*evidence).generatorUsedUp},
+		{"own delay", slo.Invalid, (*evidence).ownDelay},
+		{compared, slo.Inconclusive, (*evidence).lateArm},
+		{"late", slo.Invalid, (*evidence).lateGenerator},
+		{seenOnly, slo.Inconclusive, (*evidence).placesTaken},
+		{"neighbours", slo.Invalid, (*evidence).neighbours},
+		{"broken", slo.Breached, (*evidence).isBroken},
+		{"open", slo.Inconclusive, func(e *evidence) string { return strings.Join(e.open, "; ") }},
+		{"latencies unknown", slo.Inconclusive, (*evidence).latenciesUnknown},
+		{"places changed", slo.Inconclusive, func(e *evidence) string { return e.f.Places.String() }},
+		{"lost", slo.Inconclusive, (*evidence).lost},
+		{"blind", slo.Inconclusive, (*evidence).blind},
+		{"cut", slo.Inconclusive, (*evidence).cut},
+		{"requests unknown", slo.Inconclusive, (*evidence).requestsUnknown},
+		{"nothing asked", slo.Inconclusive, (*evidence).nothingAsked},
+		{"held", slo.Pass, func(*evidence) string { return "every objective held" }},
+	}
+}
+
+// decision is the check that decided a goal, and its reason.
+type decision struct {
+	check check
+	why   string
+}
+
+// decide returns the first check that applies.
+func (e *evidence) decide() (d decision) {
+	for _, d.check = range checks() {
+		if d.why = d.check.why(e); d.why != "" {
+			break
+		}
+	}
+	return d
+}
+
+// some reports whether something broke to which a condition applies.
+func (e *evidence) some(is func(breach) bool) bool { return slices.ContainsFunc(e.broken, is) }
+
+func (e *evidence) hasDelay(d delay) bool {
+	return e.some(func(b breach) bool { return b.delay == d })
+}
+
+func (e *evidence) missing() bool { return e.some(func(b breach) bool { return b.missing }) }
+
+// texts joins what the breaches say.
+func texts(list []breach) string {
+	said := make([]string, len(list))
+	for i, b := range list {
+		said[i] = b.What
+	}
+	return strings.Join(said, "; ")
+}
+
+// stopped reports whether an actor is known to have done nothing, which explains the
+// missing objects however busy the machine was.
+func (e *evidence) stopped() bool { return len(e.broken) > 0 && e.f.Stopped() }
+
+// excusable reports whether something broke that a delay of this program's could have
+// caused: nothing that was refused, or never came.
+func (e *evidence) excusable() bool {
+	return len(e.broken) > 0 && !e.stopped() && !(e.f.Stream != nil && e.hasDelay(delayNever))
+}
+
+func (e *evidence) isVoid() string {
+	if e.stopped() {
+		return ""
+	}
+	return e.void()
+}
+
+func (e *evidence) generatorUsedUp() string {
+	bound := e.step.Bottleneck.Bound()
+	if bound == nil || !bound.Generator || !e.excusable() {
+		return ""
+	}
+	return bound.String() + ": this says nothing of the target: " + texts(e.broken)
+}
+
+// ownDelay applies to what broke, and not to what is not known: that is not invalid.
+func (e *evidence) ownDelay() string {
+	if !e.excusable() || e.f.Stream != nil && e.hasDelay(delayShort) {
+		return ""
+	}
+	own := e.own()
+	if bound := e.step.Bottleneck.Bound(); own == "" && (bound == nil || bound.Generator || bound.Slow) {
+		own = e.f.OwnBound(e.step.Arrivals, e.goal) // nothing of the target was used up
+	}
+	return own
+}
+
+// lateGenerator says that the generator was so late that this explains all that broke.
+func (e *evidence) lateGenerator() string {
+	i := slices.IndexFunc(e.broken, func(b breach) bool { return b.late != "" })
+	if i < 0 || !e.excusable() || e.hasDelay(delayShort) || e.hasDelay(delayApart) {
+		return ""
+	}
+	return e.broken[i].late
+}
+
+// lateArm is lateGenerator where arms are compared by figures that no delay touches.
+func (e *evidence) lateArm() string {
+	why := e.lateGenerator()
+	if why == "" || e.spec.Arms == nil || !e.known() {
+		return ""
+	}
+	return why
+}
+
+func (e *evidence) placesTaken() string {
+	if !e.f.Places.Taken || len(e.f.Guards) > 0 {
+		return ""
+	}
+	return e.f.Places.String()
+}
+
+func (e *evidence) neighbours() string {
+	if len(e.broken) == 0 || e.stopped() || e.some(func(b breach) bool { return b.by == nil }) {
+		return ""
+	}
+	return e.broken[0].by.String() + ": this says nothing of the target: " + texts(e.broken)
+}
+
+func (e *evidence) isBroken() string {
+	if len(e.broken) == 0 {
+		return ""
+	}
+	what := texts(e.broken)
+	if text := e.f.Final(); e.missing() && text != "" {
+		what += "; " + text
+	}
+	if len(e.f.Silent) > 0 {
+		what = e.f.Silent[0].String() + "; " + what
+	}
+	if len(e.f.Guards) > 0 && e.f.Stream == nil {
+		what += fmt.Sprintf("; %d of %d were ready", e.step.Objects.Ready, e.step.Objects.Intended)
+	}
+	return what
+}
+
+func (e *evidence) latenciesUnknown() string {
+	if e.f.Stream == nil || e.f.Stream.Err == nil {
+		return ""
+	}
+	return "its latencies are not known: " + e.f.Stream.Err.Error()
+}
+
+func (e *evidence) lost() string {
+	if e.step.Account().Lost == 0 {
+		return ""
+	}
+	return "the state of " + e.many(e.step.Account().Lost) + " is not known"
+}
+
+func (e *evidence) blind() string {
+	if !e.f.Blind {
+		return ""
+	}
+	return "the watch was cut at the end of the step"
+}
+
+func (e *evidence) cut() string {
+	switch {
+	case e.f.Cut():
+		return "the step was cut short: " + e.step.Message
+	case e.step.Ending == record.EndUnfinished:
+		return cmp.Or(e.step.Message, "what was done to the target had not ended at the end of the hold")
+	}
+	return ""
+}
+
+func (e *evidence) requestsUnknown() string {
+	if e.f.ToAsk <= e.step.Requested {
+		return ""
+	}
+	return "the requests for " + result.ManyObjects(e.f.ToAsk-e.step.Requested) + " are not on record"
+}
+
+func (e *evidence) nothingAsked() string {
+	switch {
+	case e.step.Account().Intended > 0 || e.step.APIRequests.N > 0:
+		return ""
+	case e.f.Others > 0:
+		return fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", e.f.Others, e.spec.Kind.Object.Many, e.step.LevelReached, e.spec.Unit)
+	}
+	return "nothing was asked for"
+}
