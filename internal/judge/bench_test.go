@@ -87,7 +87,7 @@ func BenchmarkJudgeStream(b *testing.B) {
 	spec := result.Spec{Goals: []slo.Goal{goal}, Milestones: []string{"Connected", "Responded"}, Kind: record.ObjectKind{There: "Responded"}}
 	for b.Loop() {
 		builder := NewBuilder(spec)
-		builder.Add(record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: rate, Open: true, Hold: seconds * 1e6, Timeout: 10e6}})
+		builder.Add(record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: rate}, Open: true, Hold: seconds * 1e6, Timeout: 10e6}})
 		builder.Add(record.Event{T: 0, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 		for i := range record.Micros(seconds) {
 			builder.Add(record.Event{T: (i + 2) * 1e6, Step: 1, Body: &record.Window{

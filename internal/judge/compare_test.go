@@ -46,7 +46,7 @@ func compareRuns(t *testing.T, runs []armRun, published ...result.PublishedSpec)
 	for i, r := range runs {
 		step := i + 1
 		add := func(body record.Body) { b.Add(record.Event{T: now, Step: step, Body: body}) }
-		add(&record.StepEvent{Phase: record.PhaseStart, Level: 10, Arm: r.arm, Replicate: r.replicate, Purpose: record.PurposeAB, FromEmpty: true, Full: true, Units: armObjects, Timeout: 1e9})
+		add(&record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 10, Arm: r.arm, Replicate: r.replicate, Purpose: record.PurposeAB, FromEmpty: true, FullHold: true}, Units: armObjects, Timeout: 1e9})
 		begin := now
 		for k := range armObjects {
 			name := fmt.Sprintf("%d-%d", step, k)

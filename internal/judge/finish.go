@@ -24,7 +24,7 @@ func (b *Builder) Made(goal string) []design.Made {
 		if s.Again || b.tooShort(s) && !s.Goals[goal].Decided() {
 			continue
 		}
-		m := design.Made{Level: s.Level, Reached: s.LevelReached, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
+		m := design.Made{StepPlan: s.StepPlan, Reached: s.LevelReached, Verdict: s.Goals[goal]}
 		if s.EffectiveLevel != nil {
 			m.Effective = *s.EffectiveLevel
 		}
@@ -84,10 +84,9 @@ func (b *Builder) tooShort(s *verdict.Judged) bool {
 // longer is such a step again, with twice the hold at most.
 func (b *Builder) longer(s *verdict.Judged) design.Next {
 	hold := min(2*s.Hold, b.spec.HoldMax)
-	return design.Next{
-		Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: true, Full: s.FullHold, Hold: hold.Duration(),
-		Why: fmt.Sprintf("%.10g again with a hold of %s: one of %s does not tell whether the backlog grows", s.LevelReached, hold.Duration(), s.Hold.Duration()),
-	}
+	next := design.Next{StepPlan: s.StepPlan, Hold: hold.Duration()}
+	next.FromEmpty, next.Why = true, fmt.Sprintf("%.10g again with a hold of %s: one of %s does not tell whether the backlog grows", s.LevelReached, hold.Duration(), s.Hold.Duration())
+	return next
 }
 
 // Ahead predicts the steps that are left, the next one included, as design.Ahead

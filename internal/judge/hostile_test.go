@@ -86,7 +86,7 @@ func TestRecordsWhoseTextsAllDiffer(t *testing.T) {
 				s.now += 10
 				s.Add(record.Event{T: s.now, Step: 1, Body: body})
 			}
-			add(&record.StepEvent{Phase: record.PhaseStart, Level: 10, Purpose: record.PurposeSweep, FromEmpty: true, Timeout: 1e6, Hold: 1e6, Full: true, Units: 10, Places: 1})
+			add(&record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true}, Timeout: 1e6, Hold: 1e6, Units: 10, Places: 1})
 			for i := range 10 {
 				add(&record.Slot{Slot: fmt.Sprint("ns/pod-", i), Units: 1, Outcome: record.SlotCreated, Code: 201})
 			}

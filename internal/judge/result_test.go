@@ -37,7 +37,7 @@ func (s *script) search(d design.Design, holds int) {
 		}
 		want := int(n.Level) * 2
 		s.begin(n.Level, func(b *record.StepEvent) {
-			b.Purpose, b.FromEmpty, b.Full, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.Full, n.Why, want-placed, 2, "max"
+			b.Purpose, b.FromEmpty, b.FullHold, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.FullHold, n.Why, want-placed, 2, "max"
 		})
 		begin := s.now
 		s.put(&record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
@@ -403,8 +403,7 @@ func FuzzBuilder(f *testing.F) {
 				s.put(&record.RunEvent{Phase: record.Phase(pick("start", "end")), Message: text()})
 			case 1, 2:
 				s.put(&record.StepEvent{
-					Phase: record.Phase(pick("start", "start", "loaded", "reached", "end", "end", "reset")), Level: number(), Reached: number(), FromEmpty: next()%2 == 0, Timeout: micros(),
-					Purpose: record.Purpose(pick("ramp", "bracket", "confirm", "upper", "sweep")), Full: next()%2 == 0, Units: next() - 10, Places: next() - 10, Others: next() - 10, Least: number(), Most: number(),
+					Phase: record.Phase(pick("start", "start", "loaded", "reached", "end", "end", "reset")), StepPlan: record.StepPlan{Level: number(), FromEmpty: next()%2 == 0, Purpose: record.Purpose(pick("ramp", "bracket", "confirm", "upper", "sweep")), FullHold: next()%2 == 0}, Reached: number(), Timeout: micros(), Units: next() - 10, Places: next() - 10, Others: next() - 10, Least: number(), Most: number(),
 					Ending: record.Ending(pick("held", "timeout", "stalled", "guard", "interrupted", "")),
 				})
 			case 3, 4:

@@ -32,17 +32,17 @@ func resumedHistory(message string) []record.Event {
 	}
 	return []record.Event{
 		{T: 0, Body: &record.RunEvent{Phase: record.PhaseStart, ID: "a"}},
-		step(second, 1, record.StepEvent{Phase: record.PhaseStart, Level: 1, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
+		step(second, 1, record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 1, Purpose: record.PurposeSweep}, Timeout: 60 * second, Units: 1, Places: 1}),
 		slot(second+10, 1, "x/1"), object(second+20, 1, "x/1", "Ready"), cpu(second+30, 1, 3),
 		step(2*second, 1, record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),
-		step(3*second, 2, record.StepEvent{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
+		step(3*second, 2, record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 2, Purpose: record.PurposeSweep}, Timeout: 60 * second, Units: 1, Places: 1}),
 		slot(3*second+10, 2, "x/2"),
 		{T: 4 * second, Step: 2, Body: &record.State{Object: "x/1", Reason: "Evicted", Lost: "Ready", Failed: true}},
 		{T: 5 * second, Step: 2, Body: &record.Fault{What: "watch cut", From: 5 * second}},
 		{T: 100 * second, Step: 2, Body: &record.RunEvent{Phase: record.PhaseResume, ID: "b", Message: message}},
 		step(100*second, 2, record.StepEvent{Phase: record.PhaseReset}),
 		object(100*second+10, 2, "x/1", "Deleted"), // of what is no longer in place
-		step(101*second, 3, record.StepEvent{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, FromEmpty: true, Timeout: 60 * second, Units: 2, Places: 1}),
+		step(101*second, 3, record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 2, Purpose: record.PurposeSweep, FromEmpty: true}, Timeout: 60 * second, Units: 2, Places: 1}),
 		slot(101*second+10, 3, "x/1"), object(101*second+20, 3, "x/1", "Ready"),
 		slot(101*second+30, 3, "x/2"), object(101*second+40, 3, "x/2", "Ready"), cpu(101*second+50, 3, 2),
 		step(102*second, 3, record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),

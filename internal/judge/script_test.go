@@ -84,7 +84,7 @@ func (s *script) put(body record.Body) {
 // begin begins a step with a timeout of a minute.
 func (s *script) begin(level float64, changes ...func(*record.StepEvent)) {
 	s.step++
-	body := &record.StepEvent{Phase: record.PhaseStart, Level: level, Reached: level, Purpose: record.PurposeRamp, Timeout: 60e6, Full: true, FromEmpty: s.step == 1}
+	body := &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: level, Purpose: record.PurposeRamp, FullHold: true, FromEmpty: s.step == 1}, Reached: level, Timeout: 60e6}
 	for _, change := range changes {
 		change(body)
 	}

@@ -23,7 +23,7 @@ func asking(t testing.TB, queries []string, jobs ...string) *fixture {
 	}
 	f.part()
 	for seconds, body := range map[float64]record.Body{
-		1: &record.StepEvent{Phase: record.PhaseStart, Level: 7, Purpose: record.PurposeSweep},
+		1: &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 7, Purpose: record.PurposeSweep}},
 	} {
 		f.live.Event(record.Event{T: record.Micros(seconds * 1e6), Step: 1, Body: body})
 	}

@@ -86,7 +86,7 @@ func newFixture(t testing.TB, jobs ...string) *fixture {
 		w.Append(record.Event{T: record.Micros(seconds * 1e6), Step: 1, Body: body})
 	}
 	at(0, &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion})
-	at(1, &record.StepEvent{Phase: record.PhaseStart, Level: 7, Purpose: record.PurposeSweep})
+	at(1, &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 7, Purpose: record.PurposeSweep}})
 	for i := range 10 {
 		t := 1.5 + float64(i)/10
 		at(t, &record.Slot{Sent: record.Micros(t*1e6 - 4e5), Replied: record.Micros(t * 1e6), Outcome: record.SlotCreated})

@@ -186,28 +186,34 @@ const (
 // confirmation of its level.
 func (p Purpose) Confirms() bool { return p == PurposeConfirm || p == PurposeUpper }
 
+// StepPlan says what a step was to be. Designs ask for it, and events and results have
+// it.
+type StepPlan struct {
+	Level     float64 `json:"level"`
+	Arm       string  `json:"arm,omitempty"` // of a comparison, and which of its runs
+	Replicate int     `json:"replicate,omitempty"`
+	Purpose   Purpose `json:"purpose"`
+	Why       string  `json:"why"`       // why this level was chosen
+	FromEmpty bool    `json:"fromEmpty"` // the target was emptied before it
+	FullHold  bool    `json:"fullHold"`  // the hold was the whole one that the plan names
+}
+
 // StepEvent marks a moment of one level's step. All fields but Phase are given at
 // the start; Reached is given again when it is known, Ending at the end.
 type StepEvent struct {
-	Phase     Phase   `json:"phase"`
-	Level     float64 `json:"level,omitempty"`
-	Reached   float64 `json:"levelReached,omitempty"` // the level rounded down to whole iterations
-	Arm       string  `json:"arm,omitempty"`
-	Replicate int     `json:"replicate,omitempty"`
-	Purpose   Purpose `json:"purpose,omitempty"`
-	FromEmpty bool    `json:"fromEmpty,omitempty"`
+	Phase Phase `json:"phase"`
+	StepPlan
+	Reached float64 `json:"levelReached,omitempty"` // the level rounded down to whole iterations
 	// Timeout is how long each object is followed, in microseconds from its
 	// creation; Hold is how long the level is held once reached.
 	Timeout Micros `json:"timeout,omitempty"`
 	Hold    Micros `json:"hold,omitempty"`
-	Full    bool   `json:"fullHold,omitempty"` // Hold is the whole one that was asked for
 	// Open says that requests came by a schedule, Level of them a second, and
 	// were not held back by their answers. Those that the schedule put into
 	// the hold, from PhaseReached to PhaseLoaded, are judged; the ones before
 	// are the warm-up.
 	Open  bool   `json:"open,omitempty"`
 	Pace  string `json:"pace,omitempty"` // creations per second, or "max"
-	Why   string `json:"why,omitempty"`  // why this level was chosen
 	Units int    `json:"units,omitempty"`
 	// Places is what the level is an average over (nodes), and Others what
 	// stands there that is not ours; at PhaseLoaded and PhaseEnd.

@@ -23,7 +23,7 @@ func TestAStepEndsWithItsFrame(t *testing.T) {
 		}
 		for i, body := range []Body{
 			&RunEvent{Phase: PhaseStart, Version: HistoryVersion, Framed: framed},
-			&StepEvent{Phase: PhaseStart, Level: 1}, &Note{Text: "under way"}, &StepEvent{Phase: PhaseEnd, Ending: EndHeld},
+			&StepEvent{Phase: PhaseStart, StepPlan: StepPlan{Level: 1}}, &Note{Text: "under way"}, &StepEvent{Phase: PhaseEnd, Ending: EndHeld},
 		} {
 			line, err := appendLine(nil, Event{T: Micros(i), Step: min(i, 1), Body: body})
 			if err != nil {
@@ -71,7 +71,7 @@ func TestADamagedFrameIsLeftOut(t *testing.T) {
 	}
 	w.Append(Event{Body: &RunEvent{Phase: PhaseStart, Version: HistoryVersion, Framed: true}})
 	for step := 1; step <= 3; step++ {
-		w.Append(Event{T: Micros(step), Step: step, Body: &StepEvent{Phase: PhaseStart, Level: float64(step)}})
+		w.Append(Event{T: Micros(step), Step: step, Body: &StepEvent{Phase: PhaseStart, StepPlan: StepPlan{Level: float64(step)}}})
 		w.Append(Event{T: Micros(step), Step: step, Body: &StepEvent{Phase: PhaseEnd, Ending: EndHeld}})
 	}
 	if err := w.Close(); err != nil {

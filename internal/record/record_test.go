@@ -25,11 +25,11 @@ func events(t *testing.T) []Event {
 	var list []Event
 	for i, body := range []Body{new(RunEvent), new(StepEvent), new(Slot), new(Object), new(State), new(KubeEvent), new(Reading), new(Canary), new(Guard), new(Fault), new(Note)} {
 		v := reflect.ValueOf(body).Elem()
-		for j := range v.NumField() {
-			if v.Type().Field(j).Tag.Get("json") == "-" {
-				continue // it is not written
+		for j, field := range reflect.VisibleFields(v.Type()) {
+			if field.Anonymous || field.Tag.Get("json") == "-" {
+				continue // its own fields follow, or it is not written
 			}
-			switch f := v.Field(j); f.Kind() {
+			switch f := v.FieldByIndex(field.Index); f.Kind() {
 			case reflect.String:
 				f.SetString(fmt.Sprintf("text \"%d\"\n", j))
 			case reflect.Int, reflect.Int64:
@@ -101,10 +101,10 @@ func TestEveryKindHasABody(t *testing.T) {
 			t.Errorf("kind %s has no body", e.Body.Kind())
 		}
 		v := reflect.TypeOf(e.Body).Elem()
-		for i := range v.NumField() {
-			name, _, _ := strings.Cut(v.Field(i).Tag.Get("json"), ",")
-			if name == "" || name == "t" || name == "kind" || name == "step" {
-				t.Errorf("%s.%s has the JSON name %q", v.Name(), v.Field(i).Name, name)
+		for _, field := range reflect.VisibleFields(v) {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "" && !field.Anonymous || name == "t" || name == "kind" || name == "step" {
+				t.Errorf("%s.%s has the JSON name %q", v.Name(), field.Name, name)
 			}
 		}
 	}

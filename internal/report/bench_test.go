@@ -60,7 +60,7 @@ func big(t testing.TB, n, steps int) record.Dir {
 		wall := func(t int64) string {
 			return start.Add(time.Duration(t) * time.Microsecond).Format("2006-01-02T15:04:05.000000Z")
 		}
-		r.Steps = append(r.Steps, result.Step{ID: step, Level: float64(step), LevelReached: float64(step), Purpose: record.PurposeSweep, Verdict: slo.Pass, FromEmpty: true,
+		r.Steps = append(r.Steps, result.Step{ID: step, StepPlan: record.StepPlan{Level: float64(step), Purpose: record.PurposeSweep, FromEmpty: true}, LevelReached: float64(step), Verdict: slo.Pass,
 			Start: wall(begin), End: wall(now), Seconds: float64(now-begin) / 1e6, Objects: result.Objects{Intended: each, Created: each, Ready: each}, Latency: latency})
 	}
 	if err := rows.Close(); err != nil {

@@ -42,7 +42,7 @@ func searched(params map[string]string, name string, level, failing float64) jud
 		verdict slo.Verdict
 	}{{level, slo.Pass}, {failing, slo.Breached}, {level, slo.Inconclusive}} {
 		if s.at > 0 {
-			c.Steps = append(c.Steps, result.Step{ID: i + 1, Level: s.at, LevelReached: s.at, Purpose: "ramp", Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
+			c.Steps = append(c.Steps, result.Step{ID: i + 1, StepPlan: record.StepPlan{Level: s.at, Purpose: "ramp"}, LevelReached: s.at, Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
 		}
 	}
 	return c
@@ -56,7 +56,7 @@ func swept(params map[string]string, name string, levels []float64, p99 ...float
 	for i, v := range p99 {
 		p50, rate := v/10, 50.0
 		l := result.Latency{N: 100, P50: &p50, P99: &v}
-		s := result.Step{ID: i + 1, Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep", Verdict: slo.Pass, AchievedRate: &rate}
+		s := result.Step{ID: i + 1, StepPlan: record.StepPlan{Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep"}, Verdict: slo.Pass, AchievedRate: &rate}
 		if v == 0 {
 			p50, l.P99, l.Censored = 0.003, nil, 2
 			s.Verdict, c.Verdict, c.ExitCode = slo.Breached, slo.Breached, 1

@@ -193,8 +193,8 @@ func (p *player) play(next design.Next) {
 		return
 	}
 	p.emit(&record.StepEvent{
-		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full,
-		Timeout: 30_000_000, Hold: 2_000_000, Pace: "max", Why: next.Why, Units: max(want-len(p.place), 0), Places: p.places,
+		Phase: record.PhaseStart, StepPlan: next.StepPlan, Reached: next.Level,
+		Timeout: 30_000_000, Hold: 2_000_000, Pace: "max", Units: max(want-len(p.place), 0), Places: p.places,
 	})
 	p.sample()
 	last := p.now
@@ -249,8 +249,8 @@ func (p *player) arrive(next design.Next, want int) {
 	const apart = 10_000
 	warm := want / 3
 	p.emit(&record.StepEvent{
-		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: true, Full: true, Open: true,
-		Timeout: 30_000_000, Hold: record.Micros(want-warm) * apart, Pace: "max", Why: next.Why, Units: want, Places: p.places,
+		Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: next.Level, Purpose: next.Purpose, FromEmpty: true, FullHold: true, Why: next.Why}, Reached: next.Level, Open: true,
+		Timeout: 30_000_000, Hold: record.Micros(want-warm) * apart, Pace: "max", Units: want, Places: p.places,
 	})
 	p.sample()
 	for i := range want {

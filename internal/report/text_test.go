@@ -26,8 +26,7 @@ func figure(x float64) *float64 { return &x }
 // stepAt is a step of a result, with the latency to Ready.
 func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o result.Objects, p50, p99 *float64) result.Step {
 	return result.Step{
-		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + words.Number(level),
-		FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm,
+		ID: id, StepPlan: record.StepPlan{Level: level, Purpose: purpose, Why: string(purpose) + " at " + words.Number(level), FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm}, LevelReached: level, Verdict: verdict, VerdictWhy: why,
 		Objects: o, AchievedRate: figure(123.456), Seconds: 2,
 		Latency: result.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
 		Start:   "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:07.000000Z",

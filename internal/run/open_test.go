@@ -154,7 +154,7 @@ func TestAnOpenLoopThatIsCutInItsWarmUp(t *testing.T) {
 // requests are sent late by own, after having waited for a place.
 func script(t *testing.T, own, waited time.Duration, more ...record.Body) result.Step {
 	b := judge.NewBuilder(result.Spec{Kind: simulated.Objects(), Goals: goals(t, "ready=all Ready"), Milestones: []string{"Created", "Ready"}})
-	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
+	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 100}, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
 	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 	for i := range 100 {
 		intended := record.Micros(1 + i*1e4)

@@ -24,7 +24,7 @@ func seconds(x float64) *float64 { return &x }
 // stepMade is a step that has ended.
 func stepMade(id int, arm string, level float64, verdict slo.Verdict, why string) result.Step {
 	return result.Step{
-		ID: id, Arm: arm, Level: level, LevelReached: level, Purpose: record.PurposeRamp, Verdict: verdict, VerdictWhy: why,
+		ID: id, StepPlan: record.StepPlan{Arm: arm, Level: level, Purpose: record.PurposeRamp}, LevelReached: level, Verdict: verdict, VerdictWhy: why,
 		Latency: result.Latencies{"Ready": {P50: seconds(0.1), P99: seconds(1.25)}},
 	}
 }
@@ -38,7 +38,7 @@ func pictures() map[string]picture {
 	}
 	status := func(stage engine.Stage, purpose record.Purpose, level float64) engine.Status {
 		return engine.Status{
-			Step: 7, Stage: stage, Level: level, Purpose: purpose, Requests: 2200, Sent: 1700, Replied: 1650, InFlight: 50, Bound: 64,
+			Step: 7, Stage: stage, StepPlan: record.StepPlan{Level: level, Purpose: purpose}, Requests: 2200, Sent: 1700, Replied: 1650, InFlight: 50, Bound: 64,
 			Units: 2200, Unasked: 550, Progress: system.Progress{There: 1100, Arrived: 1100},
 		}
 	}

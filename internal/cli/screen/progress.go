@@ -376,7 +376,7 @@ func (f *forecast) stepped(now time.Time) {
 }
 
 func (f *forecast) holdOf(n design.Next) time.Duration {
-	if n.Full {
+	if n.FullHold {
 		return f.warm + f.hold
 	}
 	return f.warm + f.short

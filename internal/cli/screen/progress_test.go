@@ -17,8 +17,8 @@ func TestStagesThatLastAreTold(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)
 	g := &Display{Console: &Console{Stderr: &log, Now: func() time.Time { return now }}, Kind: record.ObjectKind{There: "Ready"}, Plan: &plan.Plan{}}
-	g.Chose(design.Next{Level: 10, Purpose: record.PurposeRamp}, nil)
-	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() fold.Live { return fold.Live{} })
+	g.Chose(design.Next{StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeRamp}}, nil)
+	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeRamp}}, func() fold.Live { return fold.Live{} })
 	for range 25 {
 		now = now.Add(time.Second)
 		g.tick()
@@ -33,7 +33,7 @@ func TestStagesThatLastAreTold(t *testing.T) {
 // long for a level as it took so far.
 func TestTheRestOfARunIsEstimated(t *testing.T) {
 	next := func(level float64, whole bool) design.Next {
-		return design.Next{Level: level, FromEmpty: whole, Full: whole}
+		return design.Next{StepPlan: record.StepPlan{Level: level, FromEmpty: whole, FullHold: whole}}
 	}
 	f := forecast{hold: 10 * time.Second, short: 2 * time.Second}
 	start := time.Unix(0, 0)

@@ -238,7 +238,7 @@ func TestWarningsOf(t *testing.T) {
 func TestPublishedFigures(t *testing.T) {
 	kind := record.ObjectKind{There: "Ready"}
 	step := func(level float64, arm string, v slo.Verdict, p50 float64) result.Step {
-		return result.Step{Level: level, Arm: arm, Verdict: v, Latency: result.Latencies{"Ready": {P50: &p50}},
+		return result.Step{StepPlan: record.StepPlan{Level: level, Arm: arm}, Verdict: v, Latency: result.Latencies{"Ready": {P50: &p50}},
 			Groups: []result.Group{{Label: "zone", Values: []result.LabelValue{{Value: "a", Time: result.Latency{Mean: new(p50 / 2)}}}}}}
 	}
 	r := result.Result{Steps: []result.Step{step(10, "", slo.Pass, 1), step(20, "", slo.Pass, 2), step(20, "", slo.Breached, 4), step(20, "", slo.Pass, 3), step(20, "", slo.Invalid, 9), step(30, "", slo.Invalid, 9)}}
@@ -282,7 +282,7 @@ func TestPublishedFigures(t *testing.T) {
 // A step is a run of a comparison with its figures; what a short generator measured is not.
 func TestRunOf(t *testing.T) {
 	s := result.Step{
-		ID: 3, Arm: "crun", Replicate: 2, Level: 60, Verdict: slo.Pass, Objects: result.Objects{Intended: 100, Ready: 98}, AchievedRate: new(12.0),
+		ID: 3, StepPlan: record.StepPlan{Arm: "crun", Replicate: 2, Level: 60}, Verdict: slo.Pass, Objects: result.Objects{Intended: 100, Ready: 98}, AchievedRate: new(12.0),
 		Latency: result.Latencies{"Ready": {P50: new(1.0)}}, APIRequests: result.APIRequests{P50: new(0.01)}, Metrics: map[string]float64{"fsync": 0.004},
 		Resources: map[string]result.Usage{"etcd": {CPUSeconds: 3, PeakRSSBytes: 300, StartRSSBytes: 100}},
 	}

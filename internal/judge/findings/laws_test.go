@@ -34,7 +34,7 @@ func (l *lawSteps) step(level float64, fromEmpty bool, change func(*result.Step)
 	own := int(20*level) - l.in
 	l.in = int(20 * level)
 	c := result.Step{
-		ID: l.id, Level: level, LevelReached: level, FromEmpty: fromEmpty, Verdict: slo.Pass, Ending: record.EndHeld, Pace: "max", Seconds: float64(own)/100 + 10,
+		ID: l.id, StepPlan: record.StepPlan{Level: level, FromEmpty: fromEmpty}, LevelReached: level, Verdict: slo.Pass, Ending: record.EndHeld, Pace: "max", Seconds: float64(own)/100 + 10,
 		Objects:   result.Objects{Intended: l.in, Created: l.in, Ready: l.in},
 		Resources: make(map[string]result.Usage),
 	}

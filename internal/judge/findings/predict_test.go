@@ -31,14 +31,14 @@ func TestForeseen(t *testing.T) {
 		why    string
 	}{
 		{result.Result{LoadLine: &result.LoadLine{Level: new(15.0), LowestFailing: new(16.0), Binding: "Too many pods on 3 of 3 nodes"}}, ceiling.AsPredicted, 15, "a search has its line"},
-		{result.Result{Steps: []result.Step{{Level: 5, Verdict: slo.Pass}, {Level: 14, Verdict: slo.Pass}, {ID: 3, Level: 20, Verdict: slo.Breached, Reasons: full}, {Level: 30, Verdict: slo.Breached}}, Breaches: broke(3, result.BreachMissing)}, ceiling.AsPredicted, 14, "of a sweep the highest that held counts, below the lowest that did not"},
-		{result.Result{Steps: []result.Step{{Level: 14, Verdict: slo.Pass}, {ID: 3, Level: 20, Verdict: slo.Breached, VerdictWhy: "p99", Reasons: full}}, Breaches: broke(3, result.BreachLatency)}, ceiling.OtherReason, 14, "it broke on a latency: what kept some objects away is not why"},
-		{result.Result{LoadLine: &result.LoadLine{LowestFailing: new(5.0)}, Steps: []result.Step{{Level: 5, Verdict: slo.Pass}, {Level: 5, Verdict: slo.Breached}}}, ceiling.Earlier, 0, "a level that held half of the time"},
-		{result.Result{Steps: []result.Step{{Level: 10, Verdict: slo.Breached, VerdictWhy: "a latency"}, {Level: 14, Verdict: slo.Pass}}}, ceiling.Earlier, 0, "a level above one that failed has not held"},
-		{result.Result{Steps: []result.Step{{Level: 14, Verdict: slo.Invalid}, {Level: 20, Verdict: slo.Breached, Reasons: full}}}, ceiling.NoneHeld, 0, "a busy machine hid whether the level below held"},
-		{result.Result{Steps: []result.Step{{Level: 10, Verdict: slo.Pass}, {Level: 12, Verdict: slo.Invalid}}}, ceiling.NotReached, 10, "what was not judged is not found"},
-		{result.Result{Steps: []result.Step{{Level: 10, Verdict: slo.Inconclusive}}}, "", 0, "nothing was found"},
-		{result.Result{Comparison: &compare.Comparison{}, Steps: []result.Step{{Level: 10, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 5}, Verdict: slo.Pass}, {StepPlan: record.StepPlan{Level: 14}, Verdict: slo.Pass}, {ID: 3, StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Breached, Reasons: full}, {StepPlan: record.StepPlan{Level: 30}, Verdict: slo.Breached}}, Breaches: broke(3, result.BreachMissing)}, ceiling.AsPredicted, 14, "of a sweep the highest that held counts, below the lowest that did not"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 14}, Verdict: slo.Pass}, {ID: 3, StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Breached, VerdictWhy: "p99", Reasons: full}}, Breaches: broke(3, result.BreachLatency)}, ceiling.OtherReason, 14, "it broke on a latency: what kept some objects away is not why"},
+		{result.Result{LoadLine: &result.LoadLine{LowestFailing: new(5.0)}, Steps: []result.Step{{StepPlan: record.StepPlan{Level: 5}, Verdict: slo.Pass}, {StepPlan: record.StepPlan{Level: 5}, Verdict: slo.Breached}}}, ceiling.Earlier, 0, "a level that held half of the time"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Breached, VerdictWhy: "a latency"}, {StepPlan: record.StepPlan{Level: 14}, Verdict: slo.Pass}}}, ceiling.Earlier, 0, "a level above one that failed has not held"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 14}, Verdict: slo.Invalid}, {StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Breached, Reasons: full}}}, ceiling.NoneHeld, 0, "a busy machine hid whether the level below held"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Pass}, {StepPlan: record.StepPlan{Level: 12}, Verdict: slo.Invalid}}}, ceiling.NotReached, 10, "what was not judged is not found"},
+		{result.Result{Steps: []result.Step{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Inconclusive}}}, "", 0, "nothing was found"},
+		{result.Result{Comparison: &compare.Comparison{}, Steps: []result.Step{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},
 	} {
 		r := tt.result
 		for i := range r.Steps {

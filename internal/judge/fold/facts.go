@@ -81,8 +81,7 @@ type Stop struct {
 func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownTroubles) *Facts {
 	f := &Facts{
 		head: result.Step{
-			ID: id, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
-			Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Open: s.Open, Pace: s.Pace,
+			ID: id, StepPlan: s.StepPlan, LevelReached: s.Reached, Open: s.Open, Pace: s.Pace,
 			Breaches: []result.Breach{},
 		},
 		Start: t, loaded: Never, Reached: Never, End: Never,

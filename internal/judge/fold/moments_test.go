@@ -73,7 +73,7 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.AddStep(record.Event{Step: 1}, &record.StepEvent{Phase: record.PhaseStart, Level: 1, Timeout: record.Micros(2+rng.IntN(8)) * 1e6})
+		c.AddStep(record.Event{Step: 1}, &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 1}, Timeout: record.Micros(2+rng.IntN(8)) * 1e6})
 		var events []string
 		add := func(at record.Micros, body record.Body) {
 			events = append(events, fmt.Sprintf("%d %+v", at, body))

@@ -123,7 +123,7 @@ func (f *fixture) step(level, seconds float64) *result.Step {
 	at := func(q float64) *float64 { v := s.Quantile(q); return &v }
 	rate := 100.0
 	f.result.Steps = append(f.result.Steps, result.Step{
-		ID: id, Level: level, LevelReached: level, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true, Verdict: slo.Pass, Pace: "max", OfferedRate: &rate, AchievedRate: &rate,
+		ID: id, StepPlan: record.StepPlan{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true}, LevelReached: level, Verdict: slo.Pass, Pace: "max", OfferedRate: &rate, AchievedRate: &rate,
 		Objects:    result.Objects{Intended: objectsOfRun, Created: objectsOfRun, Ready: objectsOfRun},
 		Latency:    result.Latencies{"Ready": {N: objectsOfRun, P50: at(.5), P90: at(.9), P95: at(.95), P99: at(.99), Max: at(1), Mean: at(.5)}},
 		Bottleneck: &result.Bottleneck{CPUs: 2, CPUBy: []result.CPUShare{{Source: "others", Percent: 3}}},

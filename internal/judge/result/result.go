@@ -131,16 +131,10 @@ type GoalResult struct {
 
 // Step is one level held once.
 type Step struct {
-	ID           int                    `json:"id"`
-	Level        float64                `json:"level"`
+	ID int `json:"id"`
+	record.StepPlan
 	LevelReached float64                `json:"levelReached"`
-	Arm          string                 `json:"arm,omitempty"`
-	Replicate    int                    `json:"replicate,omitempty"`
 	Params       map[string]string      `json:"params,omitempty"`
-	Purpose      record.Purpose         `json:"purpose"`
-	Why          string                 `json:"why"`
-	FromEmpty    bool                   `json:"fromEmpty"`
-	FullHold     bool                   `json:"fullHold"`
 	Verdict      slo.Verdict            `json:"verdict"`
 	VerdictWhy   string                 `json:"verdictWhy"`
 	Goals        map[string]slo.Verdict `json:"goals"`

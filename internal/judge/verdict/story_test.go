@@ -108,7 +108,7 @@ func (s *story) put(body record.Body) {
 // begin begins a step of level 2 with a timeout of a minute. The change may be nil.
 func (s *story) begin(change func(*record.StepEvent)) {
 	s.id++
-	b := &record.StepEvent{Phase: record.PhaseStart, Level: 2, Reached: 2, Timeout: 60e6, Hold: 20e6, Full: true, FromEmpty: true}
+	b := &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 2, FullHold: true, FromEmpty: true}, Reached: 2, Timeout: 60e6, Hold: 20e6}
 	if change != nil {
 		change(b)
 	}

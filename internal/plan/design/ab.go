@@ -73,8 +73,7 @@ func (d AB) Next(made []Made, stop string) Next {
 					continue
 				}
 				next = &Next{
-					Level: level, Arm: arm, Replicate: replicate, Purpose: record.PurposeAB, FromEmpty: true, Full: true,
-					Why: fmt.Sprintf("arm %s in block %d of %d", arm, replicate, d.Repeat),
+					StepPlan: record.StepPlan{Level: level, Arm: arm, Replicate: replicate, Purpose: record.PurposeAB, FromEmpty: true, FullHold: true, Why: fmt.Sprintf("arm %s in block %d of %d", arm, replicate, d.Repeat)},
 				}
 				if invalid[c] > 0 {
 					next.Why += ", again: the first run was invalid"

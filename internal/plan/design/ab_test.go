@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func TestABMakesEveryRunOnceInBlocks(t *testing.T) {
@@ -15,13 +16,13 @@ func TestABMakesEveryRunOnceInBlocks(t *testing.T) {
 		if n.Done {
 			break
 		}
-		if !n.FromEmpty || !n.Full {
+		if !n.FromEmpty || !n.FullHold {
 			t.Fatalf("run %d is not a whole one from empty: %+v", len(made), n)
 		}
 		if len(made)%3 == 0 {
 			first[n.Arm]++
 		}
-		made = append(made, Made{Level: n.Level, Arm: n.Arm, Replicate: n.Replicate, Verdict: slo.Pass})
+		made = append(made, Made{StepPlan: n.StepPlan, Verdict: slo.Pass})
 	}
 	if len(made) != 3*2*20 {
 		t.Fatalf("%d runs", len(made))
@@ -51,7 +52,7 @@ func TestABMakesEveryRunOnceInBlocks(t *testing.T) {
 func TestABMakesInvalidRunsOnceMore(t *testing.T) {
 	d := AB{Arms: []string{"a", "b"}, Levels: []float64{10}, Repeat: 1, Seed: 1}
 	n := d.Next(nil, "")
-	made := []Made{{Level: 10, Arm: n.Arm, Replicate: 1, Verdict: slo.Invalid}}
+	made := []Made{{StepPlan: record.StepPlan{Level: 10, Arm: n.Arm, Replicate: 1}, Verdict: slo.Invalid}}
 	if again := d.Next(made, ""); again.Arm != n.Arm {
 		t.Errorf("after an invalid run of %s comes %+v", n.Arm, again)
 	}
@@ -63,7 +64,7 @@ func TestABMakesInvalidRunsOnceMore(t *testing.T) {
 		t.Errorf("cut: %+v", cut)
 	}
 	// A breach is a result like any other.
-	made = append(made, Made{Level: 10, Arm: d.Next(made, "").Arm, Replicate: 1, Verdict: slo.Breached})
+	made = append(made, Made{StepPlan: record.StepPlan{Level: 10, Arm: d.Next(made, "").Arm, Replicate: 1}, Verdict: slo.Breached})
 	if end := d.Next(made, ""); !end.Done || end.Outcome.Verdict != slo.Pass {
 		t.Errorf("end: %+v", end)
 	}
@@ -102,7 +103,7 @@ func TestABLeavesOutWhatIsDecided(t *testing.T) {
 			}
 			break
 		}
-		made = append(made, Made{Level: n.Level, Arm: n.Arm, Replicate: n.Replicate, Verdict: slo.Pass})
+		made = append(made, Made{StepPlan: n.StepPlan, Verdict: slo.Pass})
 		if n.Arm == "b" || n.Level != 10 {
 			t.Errorf("%s at %g has a run", n.Arm, n.Level)
 		}

@@ -53,8 +53,8 @@ func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 		ahead = append(ahead, next)
 		for i, line := range lines {
 			m := Made{
-				Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full,
-				Verdict: slo.Pass, Effective: next.Level,
+				StepPlan: next.StepPlan,
+				Verdict:  slo.Pass, Effective: next.Level,
 			}
 			if next.Level > line {
 				m.Verdict = slo.Breached

@@ -13,32 +13,20 @@ import (
 
 // Made is what a design may know of a step that was made.
 type Made struct {
-	Level float64
+	record.StepPlan
 	// Reached is the level that was made of it, by whole iterations; 0 is the
 	// same.
-	Reached   float64
-	Arm       string // of a comparison, and which of its runs
-	Replicate int
-	Purpose   record.Purpose
-	FromEmpty bool
-	Full      bool        // held for the full hold
-	Verdict   slo.Verdict // by the goal whose line is searched
+	Reached float64
+	Verdict slo.Verdict // by the goal whose line is searched
 	// Effective is the level of the objects that were ready, at or below Level.
 	Effective float64
 }
 
 // Next is a design's answer: a further step, or the outcome.
 type Next struct {
-	Done bool
-	// Of a further step:
-	Level     float64
-	Arm       string // of a comparison, and which of its runs
-	Replicate int
-	Purpose   record.Purpose
-	FromEmpty bool          // empty the target first
-	Full      bool          // hold for the full hold; a short one will do otherwise
-	Hold      time.Duration // where it is neither, 0 where it is
-	Why       string
+	Done            bool
+	record.StepPlan               // of a further step
+	Hold            time.Duration // of that step, where it is neither the full hold nor a short one; else 0
 	// Once done:
 	Outcome Outcome
 }
@@ -98,11 +86,7 @@ func (s Sweep) Next(made []Made, stop string) Next {
 	}
 	level := s.Levels[len(made)%len(s.Levels)]
 	next := Next{
-		Level:     level,
-		Purpose:   record.PurposeSweep,
-		FromEmpty: s.Fresh || needsEmpty(made, level),
-		Full:      true,
-		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)%len(s.Levels)+1, len(s.Levels)),
+		StepPlan: record.StepPlan{Level: level, Purpose: record.PurposeSweep, FromEmpty: s.Fresh || needsEmpty(made, level), FullHold: true, Why: fmt.Sprintf("level %d of %d that were asked for", len(made)%len(s.Levels)+1, len(s.Levels))},
 	}
 	if s.Repeat > 1 {
 		next.Replicate = len(made)/len(s.Levels) + 1

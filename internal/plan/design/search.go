@@ -265,7 +265,7 @@ func (r *search) decided(k int) (Made, bool) {
 // confirmations: whole, from empty, and not the one that proposed the level.
 func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	for _, m := range r.seen[k] {
-		if !m.FromEmpty || !m.Full || !m.Purpose.Confirms() {
+		if !m.FromEmpty || !m.FullHold || !m.Purpose.Confirms() {
 			continue
 		}
 		switch m.Verdict {
@@ -308,7 +308,7 @@ func (r *search) crossed() (below, above int) {
 		}
 		whole := 0
 		for _, m := range steps {
-			if m.FromEmpty && m.Full && m.Verdict == slo.Breached {
+			if m.FromEmpty && m.FullHold && m.Verdict == slo.Breached {
 				whole++
 			}
 		}
@@ -347,11 +347,7 @@ func (r *search) mixed() []Mixed {
 func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) Next {
 	level := r.level(k)
 	return Next{
-		Level:     level,
-		Purpose:   purpose,
-		FromEmpty: whole || needsEmpty(r.made, level),
-		Full:      whole,
-		Why:       why,
+		StepPlan: record.StepPlan{Level: level, Purpose: purpose, FromEmpty: whole || needsEmpty(r.made, level), FullHold: whole, Why: why},
 	}
 }
 

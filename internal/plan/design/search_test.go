@@ -34,7 +34,7 @@ func drive(t *testing.T, d Design, sys target) ([]Made, Outcome) {
 		if n.Done {
 			confirmed := 0
 			for _, m := range made {
-				if n.Outcome.Line != nil && m.Level == *n.Outcome.Line && m.FromEmpty && m.Full && m.Verdict == slo.Pass {
+				if n.Outcome.Line != nil && m.Level == *n.Outcome.Line && m.FromEmpty && m.FullHold && m.Verdict == slo.Pass {
 					confirmed++
 				}
 			}
@@ -50,7 +50,7 @@ func drive(t *testing.T, d Design, sys target) ([]Made, Outcome) {
 			t.Errorf("step %d lowers %v to %v without emptying the target", len(made)+1, made[len(made)-1].Level, n.Level)
 		}
 		verdict, effective := sys(n.Level, len(made))
-		made = append(made, Made{Level: n.Level, Purpose: n.Purpose, FromEmpty: n.FromEmpty, Full: n.Full, Verdict: verdict, Effective: effective})
+		made = append(made, Made{StepPlan: n.StepPlan, Verdict: verdict, Effective: effective})
 	}
 	t.Fatalf("no outcome after %d steps", len(made))
 	return nil, Outcome{}
@@ -87,8 +87,8 @@ func TestSearchTakesTheStatedPath(t *testing.T) {
 	}
 	for i, m := range made {
 		whole := m.Purpose == record.PurposeConfirm || m.Purpose == record.PurposeUpper
-		if whole != (m.FromEmpty && m.Full) && m.Purpose != record.PurposeBracket && i > 0 {
-			t.Errorf("step %d (%s %g): from empty %v, full %v", i+1, m.Purpose, m.Level, m.FromEmpty, m.Full)
+		if whole != (m.FromEmpty && m.FullHold) && m.Purpose != record.PurposeBracket && i > 0 {
+			t.Errorf("step %d (%s %g): from empty %v, full %v", i+1, m.Purpose, m.Level, m.FromEmpty, m.FullHold)
 		}
 	}
 }
@@ -343,7 +343,7 @@ func TestSweep(t *testing.T) {
 func TestSearchTellsWhereStepsDisagree(t *testing.T) {
 	s := Search{From: 110, Step: 10, Max: 200, Resolution: 10, Need: 3, Of: 3}
 	step := func(level float64, purpose record.Purpose, full bool, v slo.Verdict) Made {
-		return Made{Level: level, Purpose: purpose, FromEmpty: true, Full: full, Verdict: v, Effective: level}
+		return Made{StepPlan: record.StepPlan{Level: level, Purpose: purpose, FromEmpty: true, FullHold: full}, Verdict: v, Effective: level}
 	}
 	held := func(level float64, purpose record.Purpose, n int) (list []Made) {
 		for range n {
@@ -392,9 +392,9 @@ func TestAFirstLevelThatFailedBelowOneThatHeld(t *testing.T) {
 		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Breached}, slo.Breached},
 		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Breached},
 	} {
-		made := []Made{{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true, Verdict: slo.Breached}}
+		made := []Made{{StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true}, Verdict: slo.Breached}}
 		for _, v := range c.above {
-			made = append(made, Made{Level: 20, Purpose: record.PurposeRamp, Verdict: v})
+			made = append(made, Made{StepPlan: record.StepPlan{Level: 20, Purpose: record.PurposeRamp}, Verdict: v})
 		}
 		n := s.Next(made, "")
 		if !n.Done || n.Outcome.Verdict != c.verdict || show(n.Outcome.LowestFailing) != "10" {

@@ -20,12 +20,12 @@ func twoSteps() result.Result {
 		Goals:    []result.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Pass}},
 		Steps: []result.Step{
 			{
-				ID: 1, Level: 100, LevelReached: 100, Purpose: record.PurposeRamp, Why: "where the ramp begins", Verdict: slo.Pass, FromEmpty: true, FullHold: true,
+				ID: 1, StepPlan: record.StepPlan{Level: 100, Purpose: record.PurposeRamp, Why: "where the ramp begins", FromEmpty: true, FullHold: true}, LevelReached: 100, Verdict: slo.Pass,
 				Start: "2030-01-02T03:04:05.000000Z", Objects: result.Objects{Intended: 200, Created: 200, Ready: 200}, AchievedRate: new(12.34),
 				Latency: result.Latencies{"Ready": {N: 200, P50: new(0.25), P99: new(1.5)}},
 			},
 			{
-				ID: 2, Level: 110, LevelReached: 110, Purpose: record.PurposeRamp, Why: "one step more", Verdict: slo.Breached, VerdictWhy: "all Ready: 20 of 220 did not reach it",
+				ID: 2, StepPlan: record.StepPlan{Level: 110, Purpose: record.PurposeRamp, Why: "one step more"}, LevelReached: 110, Verdict: slo.Breached, VerdictWhy: "all Ready: 20 of 220 did not reach it",
 				Start: "2030-01-02T03:05:05.000000Z", Objects: result.Objects{Intended: 220, Created: 215, CreateFailed: 5, Ready: 200, NeverReady: 14, Lost: 1},
 				Latency: result.Latencies{"Ready": {N: 220, Censored: 20, P50: new(0.3)}},
 				Reasons: []result.Reason{{Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods.", Count: 14, Nodes: 2, NodesOf: 2}, {Reason: "HTTP 500", Message: "no leader", Count: 3, Requests: true}},
@@ -39,7 +39,7 @@ func TestSteps(t *testing.T) {
 	refused := twoSteps()
 	refused.Steps[1].APIRequests = result.APIRequests{N: 220, Failed: 5}
 	stream := result.Result{ObjectKind: record.ObjectKind{There: "Complete"}, Steps: []result.Step{{
-		ID: 1, LevelReached: 500, Purpose: record.PurposeSweep, Verdict: slo.Pass, AtLeast: true, AchievedRate: new(480.0),
+		ID: 1, LevelReached: 500, StepPlan: record.StepPlan{Purpose: record.PurposeSweep}, Verdict: slo.Pass, AtLeast: true, AchievedRate: new(480.0),
 		Requests: &result.StreamRequests{Intended: 1000, Sent: 990, Done: 980, Failed: map[string]int{"timeout": 8}, Dropped: 10, Lost: 2},
 		Latency:  result.Latencies{"Complete": {N: 1000, Censored: 20, P50: new(0.002)}},
 	}}}

@@ -85,7 +85,7 @@ type dispatcher struct {
 // raise makes the load's requests. It returns early, with an error, once ctx ends; every
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units}
+	r.status = Status{Step: r.current(), Stage: StageRaising, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units}
 	now := r.clock.Now()
 	d := &dispatcher{sender: r.sending(), bound: newInFlightBound(r.options.MaxInFlight, r.load.AtOnce), next: now, zero: now}
 	d.take = func(slot *record.Slot) {

@@ -65,7 +65,7 @@ func (e *silentError) OutOfReach() bool { return e.outOfReach }
 // on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open || e.options.Whole) && e.loaded {
-		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
+		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, StepPlan: s.StepPlan})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
 		}
@@ -90,9 +90,8 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 
 	r.load = load
 	e.emit(&record.StepEvent{
-		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
-		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
-		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units, Open: e.options.Open,
+		Phase: record.PhaseStart, StepPlan: s.StepPlan, Reached: load.Reached, Timeout: record.MicrosOf(e.options.Timeout),
+		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Units: load.Units, Open: e.options.Open,
 		Places: load.Spread.Places, Others: load.Spread.Others,
 	})
 	ending, message := r.execute(ctx)
@@ -148,7 +147,7 @@ func (r *run) hold() time.Duration {
 	if r.Hold > 0 {
 		return r.Hold
 	}
-	if r.Full {
+	if r.FullHold {
 		return r.options.Hold
 	}
 	return r.options.ShortHold

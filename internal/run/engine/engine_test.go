@@ -312,7 +312,7 @@ func bubble(t *testing.T, do func(t *testing.T, tr *trial)) {
 }
 
 func whole(level float64) design.Next {
-	return design.Next{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Why: "asked for"}
+	return design.Next{StepPlan: record.StepPlan{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true, Why: "asked for"}}
 }
 
 func TestHowAStepEnds(t *testing.T) {
@@ -510,7 +510,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 		tr.options.Sample = func() { samples++ }
 		var statuses []Status
 		tr.options.Watch = func(s Status) { statuses = append(statuses, s) }
-		if _, err := tr.Run(context.Background(), design.Next{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}); err != nil {
+		if _, err := tr.Run(context.Background(), design.Next{StepPlan: record.StepPlan{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}}); err != nil {
 			t.Fatal(err)
 		}
 		var start, end *record.StepEvent
@@ -528,7 +528,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 				t.Errorf("an event of step %d: %+v", e.Step, e.Body)
 			}
 		}
-		if want := (record.StepEvent{Phase: record.PhaseStart, Level: 20, Reached: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, FromEmpty: true, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Why: "because", Units: 20, Places: 2, Others: 3}); *start != want {
+		if want := (record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, FromEmpty: true, Why: "because"}, Reached: 20, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Units: 20, Places: 2, Others: 3}); *start != want {
 			t.Errorf("start %+v\nwant  %+v", *start, want)
 		}
 		if want := (record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 2, Others: 3, Least: 6, Most: 7}); *end != want {
@@ -821,7 +821,9 @@ func TestStepsUponSteps(t *testing.T) {
 			}
 			return arrives
 		}
-		raised := func(level float64) design.Next { return design.Next{Level: level, Purpose: record.PurposeSweep} }
+		raised := func(level float64) design.Next {
+			return design.Next{StepPlan: record.StepPlan{Level: level, Purpose: record.PurposeSweep}}
+		}
 		for _, s := range []design.Next{whole(10), raised(20), raised(30)} {
 			if ending, err := tr.Run(context.Background(), s); ending != record.EndStalled || err != nil {
 				t.Errorf("level %g ended %s, %v", s.Level, ending, err)
@@ -879,11 +881,11 @@ func TestNewsThatDoNotCome(t *testing.T) {
 		steps  []design.Next
 		want   string
 	}{
-		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []design.Next{whole(1), {Level: 2, Full: true}},
+		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []design.Next{whole(1), {StepPlan: record.StepPlan{Level: 2, FullHold: true}}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:healed, 2:end held"},
 		{"an emptied target has no news that are missing", silent(0, 20*time.Second), []design.Next{whole(1), whole(1)},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 1:reset, 1:healed, 2:start, 2:loaded, 2:reached, 2:end held"},
-		{"they never come: one fault, not one for each step", silent(0, time.Hour), []design.Next{whole(1), {Level: 2, Full: true}},
+		{"they never come: one fault, not one for each step", silent(0, time.Hour), []design.Next{whole(1), {StepPlan: record.StepPlan{Level: 2, FullHold: true}}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:end held"},
 	} {
 		bubble(t, func(t *testing.T, tr *trial) {

@@ -28,7 +28,7 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 // keeps its intended time, and is dropped once it has waited for DropAfter.
 // Like raise it returns early once ctx ends, with every request on record.
 func (r *run) arrive(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
+	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	begin := r.clock.Now()
 	a := &arrivals{sender: r.sending(), begin: begin, warm: begin + record.MicrosOf(r.options.Warmup), end: begin + record.MicrosOf(r.level().Span)}
 	a.take, a.tell = a.replied, a.told

@@ -72,11 +72,9 @@ const (
 
 // Status is how far a step has come.
 type Status struct {
-	Step     int
-	Stage    Stage
-	Level    float64
-	Purpose  record.Purpose
-	Arm      string
+	Step  int
+	Stage Stage
+	record.StepPlan
 	Requests int // of this step
 	Sent     int
 	Replied  int

@@ -38,7 +38,7 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 	go func() { done <- r.load.Stream(ctx, s) }()
 
 	warm, end := s.Begin+record.MicrosOf(s.Warm), s.End()
-	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: s.Requests(), Bound: s.MaxInFlight}
+	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: s.Requests(), Bound: s.MaxInFlight}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	// pass puts on record what is over by now.

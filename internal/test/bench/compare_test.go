@@ -96,7 +96,7 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 			rows.Add(row)
 		}
 		s := result.Step{
-			ID: step, Level: 500, LevelReached: 500, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true, Verdict: slo.Pass, Pace: "max",
+			ID: step, StepPlan: record.StepPlan{Level: 500, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true}, LevelReached: 500, Verdict: slo.Pass, Pace: "max",
 			Objects: result.Objects{Intended: objects, Created: objects, Ready: objects}, Latency: result.Latencies{},
 		}
 		for m, values := range times {

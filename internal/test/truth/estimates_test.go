@@ -54,9 +54,9 @@ func lineOf(rng *rand.Rand, d design.Search, refused bool, holds func(level floa
 		if rng.Float64() >= holds(n.Level) {
 			v = slo.Breached
 		}
-		made = append(made, design.Made{Level: n.Level, Reached: n.Level, Purpose: n.Purpose, FromEmpty: n.FromEmpty, Full: n.Full, Verdict: v, Effective: n.Level})
+		made = append(made, design.Made{StepPlan: n.StepPlan, Reached: n.Level, Verdict: v, Effective: n.Level})
 		m := fold.Measured{}
-		m.Step = result.Step{ID: len(made), Level: n.Level, LevelReached: n.Level, Purpose: n.Purpose, FromEmpty: n.FromEmpty, FullHold: n.Full, Verdict: v, Goals: map[string]slo.Verdict{"g": v}}
+		m.Step = result.Step{ID: len(made), StepPlan: n.StepPlan, LevelReached: n.Level, Verdict: v, Goals: map[string]slo.Verdict{"g": v}}
 		steps = append(steps, &verdict.Judged{Measured: m, Binding: map[string]string{}, Exact: refused && v == slo.Breached})
 	}
 }
@@ -147,8 +147,8 @@ func steady(rng *rand.Rand, rate, capacity float64, random bool) slo.Verdict {
 		put := func(at float64, body record.Body) {
 			b.Add(record.Event{T: record.Micros(at * 1e6), Step: step, Body: body})
 		}
-		put(now, &record.StepEvent{Phase: record.PhaseStart, Level: rate, Reached: rate, Purpose: n.Purpose, FromEmpty: true, Full: true, Hold: record.Micros(seconds * 1e6), Open: true})
-		put(now+warmUp, &record.StepEvent{Phase: record.PhaseReached, Level: rate, Reached: rate})
+		put(now, &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: rate, Purpose: n.Purpose, FromEmpty: true, FullHold: true}, Reached: rate, Hold: record.Micros(seconds * 1e6), Open: true})
+		put(now+warmUp, &record.StepEvent{Phase: record.PhaseReached, StepPlan: record.StepPlan{Level: rate}, Reached: rate})
 		// Lindley's recursion: each request begins once the one before it is over.
 		at, free := 0.0, 0.0
 		var over []float64
@@ -178,8 +178,8 @@ func steady(rng *rand.Rand, rate, capacity float64, random bool) slo.Verdict {
 			}
 		}
 		now += warmUp + seconds
-		put(now, &record.StepEvent{Phase: record.PhaseLoaded, Level: rate, Reached: rate})
-		put(now, &record.StepEvent{Phase: record.PhaseEnd, Level: rate, Reached: rate, Ending: record.EndHeld})
+		put(now, &record.StepEvent{Phase: record.PhaseLoaded, StepPlan: record.StepPlan{Level: rate}, Reached: rate})
+		put(now, &record.StepEvent{Phase: record.PhaseEnd, StepPlan: record.StepPlan{Level: rate}, Reached: rate, Ending: record.EndHeld})
 		now++
 	}
 }

@@ -67,7 +67,7 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 		add := func(after record.Micros, body record.Body) {
 			w.Append(record.Event{T: now + after, Step: i + 1, Body: body})
 		}
-		s := &record.StepEvent{Phase: record.PhaseStart, Level: 10, Reached: 10, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Units: objects, Timeout: 6e7, Hold: 1e6, Pace: "max"}
+		s := &record.StepEvent{Phase: record.PhaseStart, StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeSweep, FromEmpty: true, FullHold: true}, Reached: 10, Units: objects, Timeout: 6e7, Hold: 1e6, Pace: "max"}
 		if len(arms) > 0 {
 			s.Purpose, s.Arm, s.Replicate = record.PurposeAB, strings.Fields(strings.Trim(arms[i%len(arms)], "{}"))[1], i/len(arms)+1
 			s.Arm = strings.TrimSuffix(s.Arm, ",")
