@@ -104,21 +104,17 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 		c.matcher.Log(e.T, body)
 	case *record.Window:
 		if f.head.ID == e.Step {
-			if f.Stream == nil {
-				f.Stream = stream.New(f.hold, boundsOf(c.spec.Goals))
+			if !f.Account.Streams() {
+				f.CountStream(stream.New(f.hold, boundsOf(c.spec.Goals)))
 			}
-			f.Stream.Add(body)
+			f.Account.add(body)
 			if c.tables.Windows != nil {
 				c.tables.Windows(&f.head, body)
 			}
 		}
-	case *record.Request:
-		if f.head.ID == e.Step && f.Stream != nil {
-			f.Stream.Recorded = append(f.Stream.Recorded, body)
-		}
-	case *record.Trial:
-		if f.head.ID == e.Step && f.Stream != nil && len(f.Stream.Trials) < maxTold {
-			f.Stream.Trials = append(f.Stream.Trials, body)
+	case *record.Request, *record.Trial:
+		if f.head.ID == e.Step {
+			f.Account.add(body)
 		}
 	case *record.Reading:
 		f.readings.Add(e.T, body)
@@ -277,5 +273,5 @@ func (c *Collector) Live() Live {
 	if c.current == nil {
 		return Live{}
 	}
-	return c.current.live(c.objects.own, c.spec.Kind.There, c.objects.milestones.there)
+	return c.current.Account.live(c.objects.own, c.spec.Kind.There, c.objects.milestones.there)
 }

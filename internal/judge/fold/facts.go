@@ -6,7 +6,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
-	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -36,7 +35,7 @@ type Facts struct {
 	Replaced   int
 	ReplacedAt record.Micros // the first of them
 
-	Stream *stream.Stream // nil where each thing asked for is on record by itself
+	Account Account
 
 	readings usage.Readings
 	Troubles Troubles
@@ -88,6 +87,7 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownT
 		timeout: s.Timeout, hold: s.Hold, places: s.Places, Others: s.Others, ToAsk: s.Units,
 		readings: usage.NewReadings(known.Kind.Metrics), Troubles: newTroubles(known, s.Open),
 	}
+	f.CountObjects()
 	if s.Timeout <= 0 {
 		f.timeout = unreached - 1
 	}
@@ -149,13 +149,7 @@ func (f *Facts) least(u *unit, milestone int) record.Micros {
 	return max(l-f.canaries.lagAt(u.object.reached(milestone)), 0)
 }
 
-// live sums up the step under way, whose own slots are these.
-func (f *Facts) live(own []*slot, milestone string, there int) Live {
-	if f.Stream != nil {
-		var l Live
-		l.There, l.P50, l.P99 = f.Stream.Live(milestone)
-		return l
-	}
+func (f objectAccount) live(own []*slot, _ string, there int) Live {
 	var values []float64
 	for _, s := range own {
 		if !f.judges(s) {

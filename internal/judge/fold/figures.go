@@ -36,11 +36,6 @@ func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[
 		service = append(service, (s.replied - s.sent).Seconds())
 	}
 	figures[result.FigureInFlight] = float64(mostAtOnce(edges))
-	if f.Stream != nil {
-		if w := f.Stream.WindowAt(to); w != nil {
-			figures[result.FigureInFlight] = float64(w.InFlight)
-		}
-	}
 	put := func(name string, values []float64) {
 		if len(values) > 0 {
 			figures[name] = result.Round(stats.NewSample(values, 0).Quantile(0.5), 6)
@@ -61,12 +56,12 @@ func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[
 	}
 	put(result.FigureAPI, latency)
 	put(result.FigureWatchLag, lag)
-	if f.Stream != nil {
-		figures[result.FigureBacklog] = float64(load.Backlog)
-		return figures
-	}
-	figures[result.FigurePending], figures[result.FigureUnplaced] = float64(load.Pending()), float64(load.Unplaced)
+	f.Account.addFigures(figures, to, load)
 	return figures
+}
+
+func (objectAccount) addFigures(figures map[string]float64, _ record.Micros, load result.StepProgress) {
+	figures[result.FigurePending], figures[result.FigureUnplaced] = float64(load.Pending()), float64(load.Unplaced)
 }
 
 // MostPending is the load at the moment up to t at which the most objects of a
@@ -82,7 +77,7 @@ func (f *Facts) MostPending(t record.Micros) result.StepProgress {
 		}
 	}
 	var most result.StepProgress
-	for _, l := range f.LoadsAt(times) {
+	for _, l := range f.Account.LoadsAt(times) {
 		if l.Pending() > most.Pending() {
 			most.Asked, most.There = l.Asked, l.There
 		}

@@ -20,7 +20,7 @@ const (
 // that nothing has is left out.
 func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []result.Group) {
 	by := spec.Kind.GroupBy
-	if by == nil || f.Stream != nil {
+	if by == nil {
 		return nil
 	}
 	from, to := f.of(by.From), f.of(by.To)

@@ -7,19 +7,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// LoadsAt is the load of a step at each of several moments, which are in
-// order.
-func (f *Facts) LoadsAt(moments []record.Micros) []result.StepProgress {
+// LoadsAt implements Account.
+func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	loads := make([]result.StepProgress, len(moments)+1)
-	if f.Stream != nil {
-		for i, t := range moments {
-			loads[i].Level = f.head.Level
-			if w := f.Stream.WindowAt(t); w != nil {
-				loads[i].Backlog = w.Backlog
-			}
-		}
-		return loads[:len(moments)]
-	}
 	// from is the first moment at or after t: what happened at t holds from
 	// there on.
 	from := func(t record.Micros) int {

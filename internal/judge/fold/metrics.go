@@ -9,13 +9,8 @@ import (
 // metricsOf are the figures of a step that its target declares, by name, but for
 // those that every step has.
 func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
-	account := s.Account()
-	done := account.Ready
-	if f.Stream != nil {
-		done, _ = f.Stream.Answered()
-	}
 	own := map[string]*float64{
-		record.ValueAsked: new(float64(account.Intended)), record.ValueDone: new(float64(done)),
+		record.ValueAsked: new(float64(s.Account().Intended)), record.ValueDone: new(float64(f.Account.done(s))),
 		record.ValueRate: s.AchievedRate, record.ValueSeconds: new(f.hold.Seconds()),
 	}
 	list := make(map[string]float64)
@@ -71,7 +66,7 @@ func (f *Facts) fold(x record.Fold, part bool, own map[string]*float64) *float64
 		return new(sum.Most - sum.First)
 	}
 	from, to := f.Start, f.End
-	comes := f.Stream != nil || f.head.Open
+	comes := f.Account.Streams() || f.head.Open
 	if comes {
 		from, to = f.held()
 	}

@@ -5,7 +5,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
-	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -13,17 +12,11 @@ import (
 // within is a moment of the step's: its start or end for one before or after.
 func (f *Facts) within(t record.Micros) record.Micros { return min(max(t, f.Start), f.End) }
 
-// Moments tells at which moment an objective could no longer hold.
-type Moments struct{ *Facts }
-
-// Moments are those of the step.
-func (f *Facts) Moments() Moments { return Moments{f} }
-
 // lateAt is when it was certain that an object of the step would not be at a
 // milestone within the bound: when its time was over, or earlier where its
 // request was refused, or where it ended or went without having been there.
 // What the step did not wait for is certain at its end.
-func (f Moments) lateAt(i, m int, bound record.Micros) record.Micros {
+func (f objectAccount) lateAt(i, m int, bound record.Micros) record.Micros {
 	u, outcome := &f.units[i], f.outcomes[i]
 	at := f.End
 	if bound < at-u.zero {
@@ -44,7 +37,7 @@ func (f Moments) lateAt(i, m int, bound record.Micros) record.Micros {
 
 // shortAt is when an object in place was first short of what is asked of all:
 // when its time was over, or when it fell from where it was, or went.
-func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
+func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 	u := &f.units[i]
 	at := f.End
 	o := u.object
@@ -68,37 +61,8 @@ func (f Moments) shortAt(i, m int, bound record.Micros) record.Micros {
 	return f.within(at)
 }
 
-// PlacesFailedAt is when requests of a place that failed in the end first did.
-func (f Moments) PlacesFailedAt() record.Micros {
-	if f.Stream != nil {
-		for _, w := range f.Stream.Windows {
-			for _, place := range f.Stream.Account.PlacesFailed {
-				if w.FailedByPlace[place] > 0 {
-					return f.within(w.From)
-				}
-			}
-		}
-	}
-	return f.End
-}
-
-// StalledAt is when the first stall of a stream was over.
-func (f Moments) StalledAt() record.Micros {
-	if f.Stream == nil || len(f.Stream.Stood) == 0 {
-		return f.End
-	}
-	return f.within(f.Stream.Stood[0].To)
-}
-
-// QuantileAt is when so many of the step's own objects were late that the
-// objective could no longer hold, and how many were in the end: of n objects
-// the quantile is the ceil(q n)-th smallest latency, so that it takes
-// n - ceil(q n) + 1 of them. An objective that asks for slow objects is lost
-// once ceil(q n) of them were quick.
-func (f Moments) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
-	if f.Stream != nil {
-		return f.slowAt(s, sample)
-	}
+// QuantileAt implements Account.
+func (f objectAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
 	slow := s.Op == slo.Greater || s.Op == slo.GreaterEqual
@@ -129,22 +93,8 @@ func (f Moments) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	return f.within(moments[need-1]), len(moments)
 }
 
-// ErrorsAt is when so many of the step's requests had failed, or were sent anew by
-// an objective on that, that their share could no longer be what it allows.
-func (f Moments) ErrorsAt(s slo.SLO, asked int) record.Micros {
-	if f.Stream != nil {
-		most := 0 // that the objective allows
-		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
-			most++
-		}
-		at, _ := f.since(most+1, func(w *stream.Window) int {
-			if s.Form == slo.Retried {
-				return w.Retried
-			}
-			return w.Failed + w.Dropped
-		})
-		return at
-	}
+// ErrorsAt implements Account.
+func (f objectAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	var moments []record.Micros
 	for _, x := range f.own {
 		if counts := x.failed() || x.outcome == record.SlotDropped; (s.Form == slo.Retried && x.retries > 0 || s.Form == slo.Errors && counts) && f.judges(x) {
@@ -169,7 +119,7 @@ func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n in
 // AchievedAt is when the rate could no longer be achieved, even if every
 // object was ready at that moment: with a schedule that is at the end of
 // the hold.
-func (f Moments) AchievedAt(s slo.SLO) record.Micros {
+func (f *Facts) AchievedAt(s slo.SLO) record.Micros {
 	at := f.End
 	switch {
 	case f.head.Open && f.Reached != Never:
@@ -182,14 +132,9 @@ func (f Moments) AchievedAt(s slo.SLO) record.Micros {
 	return f.within(at)
 }
 
-// HeldBackAt is when so many arrivals had found no place that the rate counts
-// as not achieved: when one too many was late, or the first was dropped.
-func (f Moments) HeldBackAt(a *result.Arrivals) record.Micros {
+// HeldBackAt implements Account.
+func (f objectAccount) HeldBackAt(a *result.Arrivals) record.Micros {
 	at := f.End
-	if f.Stream != nil {
-		at, _ := f.since(int(LateTolerated/100*float64(a.Judged))+1, func(w *stream.Window) int { return w.Late })
-		return at
-	}
 	var late []record.Micros
 	for _, s := range f.own {
 		if !f.judges(s) {
@@ -206,19 +151,13 @@ func (f Moments) HeldBackAt(a *result.Arrivals) record.Micros {
 	return f.within(min(at, tooMany))
 }
 
-// Short is of all objects in place how many are short of what is asked of them,
-// how many may be, and when the first was: whether they are there, and, of the
-// step's own, whether they were in time.
-func (f Moments) Short(s slo.SLO) (short, lost int, first record.Micros) {
+// Short implements Account.
+func (f objectAccount) Short(s slo.SLO) (short, lost int, first record.Micros) {
 	return f.short(s, (*unit).latency)
 }
 
-// Explained reports whether an objective that did not hold may have held after all:
-// the news that decided may have been late. It says between which two values it was.
-func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
-	if f.Stream != nil {
-		return 0, false
-	}
+// Explained implements Account.
+func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
 	latency := func(u *unit, m int) record.Micros { return f.least(u, m) }
 	switch s.Form {
 	case slo.All:
@@ -255,7 +194,7 @@ func (f Moments) Explained(s slo.SLO) (least float64, explained bool) {
 // mostAchieved returns the highest rate that an open step may have achieved, in percent of
 // the offered rate: it counts each object that may have been there within the hold if its
 // news was late, and each lost object.
-func (f Moments) mostAchieved() float64 {
+func (f objectAccount) mostAchieved() float64 {
 	from, to := f.held()
 	judged, most := 0, 0
 	for _, s := range f.own {
@@ -278,9 +217,8 @@ func (f Moments) mostAchieved() float64 {
 	return 100 * float64(most) / float64(max(judged, 1))
 }
 
-// Grows reports whether the backlog of an open step grew for certain: also if all news was
-// as late as possible, and each lost object was there at once.
-func (f Moments) Grows(spec *result.Spec, arrivals int) bool {
+// Grows implements Account.
+func (f objectAccount) Grows(spec *result.Spec, arrivals int) bool {
 	type key struct {
 		*slot
 		*object
@@ -306,13 +244,9 @@ func (f Moments) Grows(spec *result.Spec, arrivals int) bool {
 }
 
 // MostLag is how late the news of the step came at most, in seconds.
-func (f Moments) MostLag() float64 { return f.canaries.most().Seconds() }
+func (f *Facts) MostLag() float64 { return f.canaries.most().Seconds() }
 
-func (f Moments) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (short, lost int, first record.Micros) {
-	if f.Stream != nil {
-		first, short = f.since(1, f.Stream.Over(s))
-		return short, f.Stream.Account.Lost, first
-	}
+func (f objectAccount) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (short, lost int, first record.Micros) {
 	bound := f.timeout
 	if s.Within > 0 {
 		bound = min(bound, record.MicrosOf(s.Within))
@@ -342,7 +276,6 @@ func (f Moments) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (s
 
 // CutBefore reports whether the step was cut before an objective's breach was
 // certain: the rest of the step could have made up for it.
-func (f Moments) CutBefore(s slo.SLO) bool {
-	unasked := f.Stream != nil || f.ToAsk > f.asked
-	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && unasked)
+func (f *Facts) CutBefore(s slo.SLO) bool {
+	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && f.Account.unasked())
 }

@@ -106,7 +106,7 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 			continue
 		}
 		breached++
-		got, _ := f.Moments().QuantileAt(bound, sample)
+		got, _ := f.Account.QuantileAt(bound, sample)
 		if want := quantileAtSlowly(c.spec, f, bound); got != want {
 			t.Fatalf("%s was lost at %d, want %d, after\n%s", objective, got, want, strings.Join(events, "\n"))
 		}

@@ -14,7 +14,7 @@ import (
 // of a stream and else over the step.
 func (f *Facts) neighbours() []result.Neighbour {
 	from, to := f.Start, f.End
-	if f.Stream != nil && f.Reached != Never {
+	if f.Account.Streams() && f.Reached != Never {
 		from, to = f.held()
 	}
 	return f.readings.NeighboursIn(from, to)
@@ -25,18 +25,18 @@ func (f *Facts) NeighboursAt(t record.Micros) []result.Neighbour {
 	return f.readings.NeighboursIn(max(t-usage.Window, f.Start), t)
 }
 
-// Refused is how many of the step's requests failed with an answer, or by the
-// connection, and not since their time was over: a lack of processors, memory or IO
-// explains the latter alone.
-func (f *Facts) Refused() (n int) {
-	if f.Stream != nil {
-		for kind, failed := range f.Stream.Account.Failed {
-			if code, is := strings.CutPrefix(kind, "status "); kind != record.FailedTimeout && !(is && timeoutCode(code)) {
-				n += failed
-			}
+// Refused implements Account.
+func (f requestAccount) Refused() (n int) {
+	for kind, failed := range f.stream.Account.Failed {
+		if code, is := strings.CutPrefix(kind, "status "); kind != record.FailedTimeout && !(is && timeoutCode(code)) {
+			n += failed
 		}
-		return n
 	}
+	return n
+}
+
+// Refused implements Account.
+func (f objectAccount) Refused() (n int) {
 	for _, s := range f.own {
 		if f.judges(s) && s.refused() {
 			n++
@@ -45,13 +45,8 @@ func (f *Facts) Refused() (n int) {
 	return n
 }
 
-// RefusedObjects is how many objects never came to a milestone for another reason
-// than time: their request was refused, there is no place for them, they will never
-// be there, or they are gone. With own it is of those that the step asked for.
-func (f *Facts) RefusedObjects(milestone string, own bool) (n int) {
-	if f.Stream != nil {
-		return f.Refused()
-	}
+// RefusedObjects implements Account.
+func (f objectAccount) RefusedObjects(milestone string, own bool) (n int) {
 	m := f.of(milestone)
 	for i := range f.units {
 		u := &f.units[i]

@@ -136,16 +136,16 @@ func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *r
 			n.CPUPeak = min(f.readings.Percent(peak), 100)
 		}
 	}
-	if from, to := f.held(); f.Stream != nil && to > from {
-		n.Bounds = f.readings.BoundsIn(spec.Kind.Bounds, from, to, false)
-	} else if f.Stream == nil {
-		until := cmp.Or(max(min(f.Reached, f.End), 0), f.End) // it may never have been reached
-		n.Bounds = append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
-	}
+	n.Bounds = f.Account.bounds(spec, atOnce)
 	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
 		return nil, 0
 	}
 	return n, others
+}
+
+func (f objectAccount) bounds(spec *result.Spec, atOnce []result.BoundShare) []result.BoundShare {
+	until := cmp.Or(max(min(f.Reached, f.End), 0), f.End) // it may never have been reached
+	return append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
 }
 
 // waitsOf are the ways between two milestones of the step's own objects, the

@@ -36,7 +36,7 @@ const CPUsBusy = 95.0
 // processors is not even.
 func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 	n := s.Bottleneck
-	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= CPUsBusy || f.Stream != nil {
+	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= CPUsBusy {
 		return
 	}
 	own := f.head.Level // of the load, by the second

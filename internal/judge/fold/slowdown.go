@@ -9,7 +9,7 @@ import (
 // slowdownOf finds the first milestone of a closed step that was reached less
 // often from some object on; nil for none.
 func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
-	if f.Stream != nil || f.head.Open {
+	if f.head.Open {
 		return nil
 	}
 	since := make([]record.Micros, len(f.units)) // of the last milestone, or of the request

@@ -50,20 +50,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	s.Concurrent, limits = concurrentIn(spec, f)
 	s.Groups = groupsOf(spec, f, f.outcomes)
 	s.OwnDelay, s.Logs = f.readings.OwnDelay, f.logs
-	if f.Stream != nil {
-		fillStream(spec, f, s)
-	} else if f.head.Open {
-		s.Arrivals = arrivalsOf(f)
-		s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f, s.Arrivals)
-		s.Backlog = backlogOf(spec, f, s.Arrivals.Judged, func(_ *slot, o *object) record.Micros {
-			if o == nil {
-				return Never
-			}
-			return o.reached(f.there)
-		})
-	} else {
-		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f, func(u *unit) record.Micros { return u.object.reached(f.there) })
-	}
+	f.Account.measure(spec, s)
 	s.Metrics = metricsOf(spec, f, s)
 	if b := s.Backlog; b != nil {
 		if mean := s.Latency[spec.Kind.There].Mean; mean != nil && s.AchievedRate != nil {
@@ -74,19 +61,36 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	if s.Neighbours = f.neighbours(); slices.ContainsFunc(s.Neighbours, func(n result.Neighbour) bool { return n.What == result.Processors }) {
 		s.Bottleneck.ClearTimes()
 	}
-	if b := s.Bottleneck.Bound(); f.Stream != nil {
+	if b := s.Bottleneck.Bound(); f.Account.Streams() {
 		// Of a schedule the generator's own delay tells, and not the program's timers.
 		s.AtLeast = b != nil && b.Generator || !s.Open && s.OwnDelay.Short(false)
 	}
-	s.EffectiveLevel = effective(f, s, f.outcomes)
+	s.EffectiveLevel = f.effective(s)
 	f.Stood = f.standstills()
 	f.Silent = append(f.Silent, f.stillness()...)
 	if spec.Arms != nil {
-		s.Parts = partsOf(f, f.Samples)
+		s.Parts = f.Account.parts(f.Samples)
 		s.Params = spec.Arms.Params[s.Arm]
 	}
 	return s
 }
+
+func (f objectAccount) measure(spec *result.Spec, s *Measured) {
+	if !f.head.Open {
+		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f.Facts, func(u *unit) record.Micros { return u.object.reached(f.there) })
+		return
+	}
+	s.Arrivals = arrivalsOf(f.Facts)
+	s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f.Facts, s.Arrivals)
+	s.Backlog = backlogOf(spec, f.Facts, s.Arrivals.Judged, func(_ *slot, o *object) record.Micros {
+		if o == nil {
+			return Never
+		}
+		return o.reached(f.there)
+	})
+}
+
+func (objectAccount) done(s *Measured) int { return s.Objects.Ready }
 
 // unitOutcome is what became of one object asked for.
 type unitOutcome int8
@@ -171,16 +175,8 @@ type Part struct {
 	stats.Sample
 }
 
-// partsOf are a step's samples, with those of each component where its objects
-// are of several.
-func partsOf(f *Facts, samples map[string]Sample) map[string][]Part {
+func (f objectAccount) parts(samples map[string]Sample) map[string][]Part {
 	parts := make(map[string][]Part)
-	if f.Stream != nil {
-		for _, x := range f.Stream.ByComponent(f.kind.There, f.names) {
-			parts[x.Milestone] = append(parts[x.Milestone], Part{x.Component, x.Sample})
-		}
-		return parts
-	}
 	var components []string
 	own := make(map[string][]*unit)
 	for i := range f.units {
@@ -209,7 +205,7 @@ func partsOf(f *Facts, samples map[string]Sample) map[string][]Part {
 
 // effective is the level of those objects that were ready: an iteration counts
 // only whole, since half of one does no work.
-func effective(f *Facts, s *Measured, outcomes []unitOutcome) *float64 {
+func (f *Facts) effective(s *Measured) *float64 {
 	account := s.Account()
 	intended := max(account.Intended, f.setOut)
 	if account.Intended == 0 {
@@ -221,13 +217,13 @@ func effective(f *Facts, s *Measured, outcomes []unitOutcome) *float64 {
 	if account.Ready == intended {
 		return new(s.LevelReached)
 	}
-	if f.Stream != nil {
+	if f.Account.Streams() {
 		return nil // no part of the clients was idle
 	}
 	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)
 	for i, u := range f.units {
-		if outcomes[i] != unitReady && u.slot.onRecord {
+		if f.outcomes[i] != unitReady && u.slot.onRecord {
 			short[u.slot.iteration] = true
 		}
 	}

@@ -40,9 +40,6 @@ type interval struct {
 // not count in which all writes, all news or this program stood still, or another actor
 // is known to have done nothing.
 func (f *Facts) stillness() []Silence {
-	if f.Stream != nil {
-		return nil
-	}
 	var list []Silence
 	waits, owners := f.waitsByOwner()
 	for _, owner := range owners {

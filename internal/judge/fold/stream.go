@@ -23,9 +23,8 @@ func boundsOf(goals []slo.Goal) []slo.SLO {
 	return list
 }
 
-// fillStream fills in what a result has of a step whose load was a stream.
-func fillStream(spec *result.Spec, f *Facts, step *Measured) {
-	s := f.Stream
+func (f requestAccount) measure(spec *result.Spec, step *Measured) {
+	s := f.stream
 	step.Requests, step.Objects.None = &s.Account, true
 	step.Requested, step.Asked = s.WarmUp+s.Account.Intended, s.Account.Intended
 	f.Samples = make(map[string]Sample)
@@ -39,7 +38,7 @@ func fillStream(spec *result.Spec, f *Facts, step *Measured) {
 	}
 	s.Account.PlacesFailed = s.PlacesFailed()
 	if !f.Cut() {
-		fillStalls(spec, f)
+		f.fillStalls(spec)
 	}
 	own := s.OwnDelays()
 	step.Arrivals = &result.Arrivals{WarmUp: s.WarmUp, Judged: s.Account.Intended, Late: s.Account.Late, Dropped: s.Account.Dropped, OwnDelayP99: result.Finite(own.Quantile(0.99)), OwnDelayMax: result.Finite(own.Max())}
@@ -68,8 +67,8 @@ func fillStream(spec *result.Spec, f *Facts, step *Measured) {
 
 // fillStalls fills in what stood still, and the latencies with what that kept from
 // being sent.
-func fillStalls(spec *result.Spec, f *Facts) {
-	s, loop := f.Stream, stream.Loop{Open: f.head.Open}
+func (f requestAccount) fillStalls(spec *result.Spec) {
+	s, loop := f.stream, stream.Loop{Open: f.head.Open}
 	if f.timeout < unreached-1 {
 		loop.Timeout = f.timeout
 	}
@@ -88,46 +87,141 @@ func fillStalls(spec *result.Spec, f *Facts) {
 	}
 }
 
-// Corrected is the distribution of a milestone with the requests that a stall kept a
-// closed loop from sending; there is none where nothing stood still.
-func (f *Facts) Corrected(milestone string) (x stats.Sample, stalled bool) {
-	if f.Stream != nil {
-		x, stalled = f.Stream.Corrected[milestone]
-	}
+// Corrected implements Account.
+func (f requestAccount) Corrected(milestone string) (x stats.Sample, stalled bool) {
+	x, stalled = f.stream.Corrected[milestone]
 	return x, stalled
 }
 
-// OwnBound is [stream.Stream.OwnBound] where arrivals were held back, "" elsewhere.
-func (f *Facts) OwnBound(a *result.Arrivals, goal slo.Goal) string {
-	if f.Stream == nil || a == nil || !HeldBack(a) {
+// OwnBound implements Account.
+func (f requestAccount) OwnBound(a *result.Arrivals, goal slo.Goal) string {
+	if a == nil || !HeldBack(a) {
 		return ""
 	}
-	return f.Stream.OwnBound(a, goal, f.head.Open)
+	return f.stream.OwnBound(a, goal, f.head.Open)
 }
 
-// Tried is [stream.Stream.Tried], where the load was a stream.
-func (f *Facts) Tried() (found stream.Places, says string) {
-	if f.Stream == nil {
-		return stream.PlacesUnknown, ""
+// LoadsAt implements Account.
+func (f requestAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
+	loads := make([]result.StepProgress, len(moments))
+	for i, t := range moments {
+		loads[i].Level = f.head.Level
+		if w := f.stream.WindowAt(t); w != nil {
+			loads[i].Backlog = w.Backlog
+		}
 	}
-	return f.Stream.Tried()
+	return loads
 }
 
-// since is when a count over the windows of the step's stream first came to n, the
-// end of the step if it never did, and the whole count.
-func (f *Facts) since(n int, count func(w *stream.Window) int) (at record.Micros, all int) {
-	at, reached, all := f.Stream.Since(n, count)
+func (f requestAccount) addFigures(figures map[string]float64, to record.Micros, load result.StepProgress) {
+	if w := f.stream.WindowAt(to); w != nil {
+		figures[result.FigureInFlight] = float64(w.InFlight)
+	}
+	figures[result.FigureBacklog] = float64(load.Backlog)
+}
+
+func (f requestAccount) bounds(spec *result.Spec, _ []result.BoundShare) []result.BoundShare {
+	from, to := f.held()
+	if to <= from {
+		return nil
+	}
+	return f.readings.BoundsIn(spec.Kind.Bounds, from, to, false)
+}
+
+func (f requestAccount) parts(map[string]Sample) map[string][]Part {
+	parts := make(map[string][]Part)
+	for _, x := range f.stream.ByComponent(f.kind.There, f.names) {
+		parts[x.Milestone] = append(parts[x.Milestone], Part{x.Component, x.Sample})
+	}
+	return parts
+}
+
+func (f requestAccount) live(_ []*slot, milestone string, _ int) (l Live) {
+	l.There, l.P50, l.P99 = f.stream.Live(milestone)
+	return l
+}
+
+func (f requestAccount) done(*Measured) int {
+	n, _ := f.stream.Answered()
+	return n
+}
+
+func (f requestAccount) add(body record.Body) {
+	s := f.stream
+	switch x := body.(type) {
+	case *record.Window:
+		s.Add(x)
+	case *record.Request:
+		s.Recorded = append(s.Recorded, x)
+	case *record.Trial:
+		if len(s.Trials) < maxTold {
+			s.Trials = append(s.Trials, x)
+		}
+	}
+}
+
+// since returns when a count over the windows first came to n, the end of the step if
+// it never did, and the whole count.
+func (f requestAccount) since(n int, count func(w *stream.Window) int) (at record.Micros, all int) {
+	at, reached, all := f.stream.Since(n, count)
 	if !reached {
 		at = f.End
 	}
 	return f.within(at), all
 }
 
-// slowAt is Moments.QuantileAt for a stream.
-func (f *Facts) slowAt(o slo.SLO, sample Sample) (record.Micros, int) {
-	over := f.Stream.Over(o)
-	if o.Op == slo.Greater || o.Op == slo.GreaterEqual {
-		return f.since(sample.Rank(o.Q), func(w *stream.Window) int { return w.Intended - over(w) })
+// PlacesFailedAt implements Account.
+func (f requestAccount) PlacesFailedAt() record.Micros {
+	for _, w := range f.stream.Windows {
+		for _, place := range f.stream.Account.PlacesFailed {
+			if w.FailedByPlace[place] > 0 {
+				return f.within(w.From)
+			}
+		}
 	}
-	return f.since(sample.N()-sample.Rank(o.Q)+1, over)
+	return f.End
+}
+
+// StalledAt implements Account.
+func (f requestAccount) StalledAt() record.Micros {
+	if len(f.stream.Stood) == 0 {
+		return f.End
+	}
+	return f.within(f.stream.Stood[0].To)
+}
+
+// QuantileAt implements Account.
+func (f requestAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
+	over := f.stream.Over(s)
+	if s.Op == slo.Greater || s.Op == slo.GreaterEqual {
+		return f.since(sample.Rank(s.Q), func(w *stream.Window) int { return w.Intended - over(w) })
+	}
+	return f.since(sample.N()-sample.Rank(s.Q)+1, over)
+}
+
+// ErrorsAt implements Account.
+func (f requestAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
+	most := 0 // that the objective allows
+	for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
+		most++
+	}
+	at, _ := f.since(most+1, func(w *stream.Window) int {
+		if s.Form == slo.Retried {
+			return w.Retried
+		}
+		return w.Failed + w.Dropped
+	})
+	return at
+}
+
+// HeldBackAt implements Account.
+func (f requestAccount) HeldBackAt(a *result.Arrivals) record.Micros {
+	at, _ := f.since(int(LateTolerated/100*float64(a.Judged))+1, func(w *stream.Window) int { return w.Late })
+	return at
+}
+
+// Short implements Account.
+func (f requestAccount) Short(s slo.SLO) (short, lost int, first record.Micros) {
+	first, short = f.since(1, f.stream.Over(s))
+	return short, f.stream.Account.Lost, first
 }

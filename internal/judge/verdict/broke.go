@@ -60,7 +60,7 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 	for i, x := range c.Breaches {
 		moments[i] = x.At
 	}
-	loads := f.LoadsAt(moments)
+	loads := f.Account.LoadsAt(moments)
 	for i := range c.Breaches {
 		x := &c.Breaches[i]
 		x.Time, x.Load = spec.Wall(x.At), loads[i]

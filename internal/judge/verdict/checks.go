@@ -118,7 +118,7 @@ func (e *evidence) stopped() bool { return len(e.broken) > 0 && e.f.Stopped() }
 // excusable reports whether something broke that a delay of this program's could have
 // caused: nothing that was refused, or never came.
 func (e *evidence) excusable() bool {
-	return len(e.broken) > 0 && !e.stopped() && !(e.f.Stream != nil && e.hasDelay(delayNever))
+	return len(e.broken) > 0 && !e.stopped() && !(e.f.Account.Streams() && e.hasDelay(delayNever))
 }
 
 func (e *evidence) isVoid() string {
@@ -138,12 +138,12 @@ func (e *evidence) generatorUsedUp() string {
 
 // ownDelay applies to what broke, and not to what is not known: that is not invalid.
 func (e *evidence) ownDelay() string {
-	if !e.excusable() || e.f.Stream != nil && e.hasDelay(delayShort) {
+	if !e.excusable() || e.f.Account.Streams() && e.hasDelay(delayShort) {
 		return ""
 	}
 	own := e.own()
 	if bound := e.step.Bottleneck.Bound(); own == "" && (bound == nil || bound.Generator || bound.Slow) {
-		own = e.f.OwnBound(e.step.Arrivals, e.goal) // nothing of the target was used up
+		own = e.f.Account.OwnBound(e.step.Arrivals, e.goal) // nothing of the target was used up
 	}
 	return own
 }
@@ -191,17 +191,18 @@ func (e *evidence) isBroken() string {
 	if len(e.f.Silent) > 0 {
 		what = e.f.Silent[0].String() + "; " + what
 	}
-	if len(e.f.Guards) > 0 && e.f.Stream == nil {
+	if len(e.f.Guards) > 0 && !e.f.Account.Streams() {
 		what += fmt.Sprintf("; %d of %d were ready", e.step.Objects.Ready, e.step.Objects.Intended)
 	}
 	return what
 }
 
 func (e *evidence) latenciesUnknown() string {
-	if e.f.Stream == nil || e.f.Stream.Err == nil {
+	err := e.f.Account.Damage()
+	if err == nil {
 		return ""
 	}
-	return "its latencies are not known: " + e.f.Stream.Err.Error()
+	return "its latencies are not known: " + err.Error()
 }
 
 func (e *evidence) lost() string {

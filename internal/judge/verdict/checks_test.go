@@ -20,6 +20,7 @@ func TestEachCheck(t *testing.T) {
 		b.What = "Complete p99 <= 5ms: it was 9 ms"
 		return func(e *evidence) { e.broken = append(e.broken, b) }
 	}
+	requests := stream.New(1, nil)
 	both := func(list ...func(*evidence)) func(*evidence) {
 		return func(e *evidence) {
 			for _, change := range list {
@@ -27,7 +28,7 @@ func TestEachCheck(t *testing.T) {
 			}
 		}
 	}
-	ofStream := func(e *evidence) { e.f.Stream = stream.New(1, nil) }
+	ofStream := func(e *evidence) { e.f.CountStream(requests) }
 	for _, c := range []struct {
 		check, why string
 		change     func(*evidence)
@@ -44,7 +45,7 @@ func TestEachCheck(t *testing.T) {
 		{"broken", "the generator was late, which has no bearing on one breach", both(ofStream, broken(breach{late: "late"}), broken(breach{delay: delayApart})), "it was 9 ms; "},
 		{"broken", "the generator was late, and requests were refused", both(ofStream, broken(breach{late: "late"}), broken(breach{delay: delayNever})), "it was 9 ms; "},
 		{"open", "an objective is not known", func(e *evidence) { e.open = []string{"a", "b"} }, "a; b"},
-		{"latencies unknown", "a histogram is damaged", both(ofStream, func(e *evidence) { e.f.Stream.Err = errors.New("damaged") }), "its latencies are not known"},
+		{"latencies unknown", "a histogram is damaged", both(ofStream, func(e *evidence) { requests.Err = errors.New("damaged") }), "its latencies are not known"},
 		{"lost", "the state of an object is unknown", func(e *evidence) { e.step.Objects.Lost = 1 }, "is not known"},
 		{"blind", "the watch was cut", func(e *evidence) { e.f.Blind = true }, "the watch was cut"},
 		{"cut", "the user stopped the run", func(e *evidence) { e.step.Message = "stopped"; e.step.Ending = record.EndUnfinished }, "stopped"},
@@ -55,9 +56,11 @@ func TestEachCheck(t *testing.T) {
 	} {
 		spec := &result.Spec{Kind: podKind()}
 		e := &evidence{verdicts: &verdicts{spec: spec, f: &fold.Facts{}, step: &Judged{}}}
+		e.f.CountObjects()
+		requests.Err = nil
 		e.step.Objects.Intended = 1
 		c.change(e)
-		if e.f.Stream != nil {
+		if e.f.Account.Streams() {
 			e.step.Requests = &result.StreamRequests{Intended: 1}
 		}
 		if d := e.decide(); d.check.name != c.check || !strings.Contains(d.why, c.says) {

@@ -52,7 +52,7 @@ func (v *verdicts) void() string {
 	switch own := v.own(); {
 	case v.step.Ending == record.EndInterrupted:
 		return ""
-	case v.f.Stream != nil && (own == "" || v.spec.Arms == nil):
+	case v.f.Account.Streams() && (own == "" || v.spec.Arms == nil):
 		return v.allLeftOut()
 	default:
 		return own
@@ -62,7 +62,7 @@ func (v *verdicts) void() string {
 // own says why the program itself could be the reason for what was seen, "" where it
 // could not.
 func (v *verdicts) own() string {
-	if v.f.Stream != nil {
+	if v.f.Account.Streams() {
 		return v.short()
 	}
 	return cmp.Or(v.tooLate(), v.short())
@@ -80,14 +80,14 @@ func (e *evidence) gather() {
 		what := "replaced: " + result.ManyObjects(f.Replaced) + " replaced others during the step"
 		e.broken = append(e.broken, breach{Breach: result.Breach{What: what, Value: &n, Bound: new(float64), Kind: result.BreachReplaced, Count: f.Replaced, At: max(f.ReplacedAt, f.Start)}})
 	}
-	tried, says := f.Tried()
+	tried, says := f.Account.Tried()
 	if a := c.Arrivals; a != nil && c.Open && fold.HeldBack(a) && !(tried == stream.PlacesEnough && a.Dropped == 0) {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-fold.LateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
 		if says != "" {
 			what += "; " + says
 		}
-		at := f.Moments().HeldBackAt(a)
+		at := f.Account.HeldBackAt(a)
 		e.broken = append(e.broken, breach{
 			Breach: result.Breach{What: what, Value: &value, Bound: &bound, Kind: result.BreachAchieved, Count: a.Late, At: at},
 			late:   e.tooLate(), by: e.neighbour(at),
@@ -113,7 +113,7 @@ func (e *evidence) take(s slo.SLO, o judgement) {
 	case o.verdict == slo.Inconclusive:
 		e.open = append(e.open, o.What)
 	case o.verdict != slo.Breached:
-	case e.f.Moments().CutBefore(s):
+	case e.f.CutBefore(s):
 		// What the rest of the step would have added may change it.
 		e.open = append(e.open, "the step was cut short: "+o.What+" until then")
 	case explained:
@@ -150,7 +150,7 @@ func (e *evidence) backlog() {
 	b := e.step.Backlog
 	x, grew := notSteady(b)
 	switch {
-	case grew && e.f.Stream == nil && !e.f.Moments().Grows(e.spec, e.step.Arrivals.Judged):
+	case grew && !e.f.Account.Grows(e.spec, e.step.Arrivals.Judged):
 		e.open = append(e.open, x.What+e.lateNews()+", which explains as much")
 	case grew:
 		x.At = e.f.End
@@ -164,7 +164,7 @@ func (e *evidence) backlog() {
 // lateNews says how late the news of objects came.
 func (v *verdicts) lateNews() string {
 	text := "; the news of objects was late"
-	if lag := v.f.Moments().MostLag(); lag > 0 {
+	if lag := v.f.MostLag(); lag > 0 {
 		text += ", by " + result.DurationText(lag, 0) + " at most"
 	}
 	return text
@@ -175,7 +175,7 @@ func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
 	if o.verdict != slo.Breached {
 		return "", false
 	}
-	least, explained := v.f.Moments().Explained(s)
+	least, explained := v.f.Account.Explained(s)
 	if !explained {
 		return "", false
 	}
@@ -203,10 +203,10 @@ func (e *evidence) bind() {
 		if b := c.Bottleneck.Bound(); b != nil {
 			list = slices.Insert(list, 0, b.String())
 		}
-		if f.Stream == nil && slices.ContainsFunc(e.broken, func(b breach) bool { return b.Kind == result.BreachErrors }) {
+		if !f.Account.Streams() && slices.ContainsFunc(e.broken, func(b breach) bool { return b.Kind == result.BreachErrors }) {
 			list = append(list, result.Refusal(c.Reasons))
 		}
-		if c.Open || f.Stream != nil {
+		if c.Open || f.Account.Streams() {
 			list = append(list, growthOf(c.Bottleneck, e.normal, c.WatchLag))
 		} else {
 			list = append(list, longestOf(c.Bottleneck))
@@ -217,7 +217,7 @@ func (e *evidence) bind() {
 
 // many is a number of what the step asked for.
 func (v *verdicts) many(n int) string {
-	if v.f.Stream != nil {
+	if v.f.Account.Streams() {
 		return result.ManyOf("request", n)
 	}
 	return result.ManyObjects(n)
@@ -273,7 +273,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		if s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent) {
 			o.delay = delayNever
 		}
-		o.Kind, o.Count, o.At = result.BreachErrors, failed, f.Moments().ErrorsAt(s, asked)
+		o.Kind, o.Count, o.At = result.BreachErrors, failed, f.Account.ErrorsAt(s, asked)
 		return o
 	case slo.Failed:
 		if c.Requests == nil {
@@ -289,7 +289,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 			what += fmt.Sprintf(" and %d more", more)
 		}
 		return judgement{slo.Breached, breach{
-			Breach: result.Breach{What: what, Value: &n, Bound: &bound, Kind: result.BreachPlaces, Count: len(list), At: f.Moments().PlacesFailedAt()},
+			Breach: result.Breach{What: what, Value: &n, Bound: &bound, Kind: result.BreachPlaces, Count: len(list), At: f.Account.PlacesFailedAt()},
 			delay:  delayNever,
 		}}
 	default: // slo.Achieved
@@ -300,7 +300,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		if r := c.Requests; r != nil && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(r.Lost))
 		}
-		o.Kind, o.At = result.BreachAchieved, f.Moments().AchievedAt(s)
+		o.Kind, o.At = result.BreachAchieved, f.AchievedAt(s)
 		return o
 	}
 }
@@ -311,12 +311,12 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	c, f := v.step, v.f
 	switch s.Form {
 	case slo.All:
-		return f.RefusedObjects(s.Milestone, false) > 0
+		return f.Account.RefusedObjects(s.Milestone, false) > 0
 	case slo.Quantile, slo.Mean:
-		n, refused := f.Samples[s.Milestone].N(), f.RefusedObjects(s.Milestone, true)
+		n, refused := f.Samples[s.Milestone].N(), f.Account.RefusedObjects(s.Milestone, true)
 		return !s.Op.Holds(s.Figure(stats.NewSample(make([]float64, max(n-refused, 0)), refused)), s.Within.Seconds())
 	case slo.Failed:
-		return f.Refused() > 0
+		return f.Account.Refused() > 0
 	case slo.Retried:
 		return true
 	case slo.Query:
@@ -326,7 +326,7 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	if c.Requests != nil {
 		asked = c.Requests.Intended - c.Requests.Lost
 	}
-	share := 100 * float64(f.Refused()) / float64(max(asked, 1))
+	share := 100 * float64(f.Account.Refused()) / float64(max(asked, 1))
 	if s.Form == slo.Achieved {
 		share = 100 - share
 	}
@@ -393,12 +393,12 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 		missing: math.IsInf(value, 1),
 	}
 	if s.Form == slo.Quantile && !holds { // a mean is not known before the last has come
-		b.At, b.Count = v.f.Moments().QuantileAt(s, sample)
+		b.At, b.Count = v.f.Account.QuantileAt(s, sample)
 	}
-	if with, stalled := v.f.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
+	if with, stalled := v.f.Account.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
 		// Those that a stall kept from being sent would have broken it.
 		holds, value = false, s.Figure(with)
-		b.missing, b.Count, b.At = false, with.N()-with.AtMost(bound), v.f.Moments().StalledAt()
+		b.missing, b.Count, b.At = false, with.N()-with.AtMost(bound), v.f.Account.StalledAt()
 		b.What += fmt.Sprintf(" of those that were sent, and %s with those that a stall kept from being sent", result.DurationText(value, s.Within))
 	}
 	if holds {
@@ -433,17 +433,17 @@ func (v *verdicts) mostDelay() float64 {
 // step's own, whether they were in time.
 func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
-	short, lost, first := f.Moments().Short(s)
+	short, lost, first := f.Account.Short(s)
 	n := float64(short)
 	broken := breach{Breach: result.Breach{Value: &n, Bound: new(float64), Kind: result.BreachMissing, Count: short, At: first}, missing: true}
 	switch {
-	case short > 0 && f.Stream != nil:
+	case short > 0 && f.Account.Streams():
 		broken.What = s.String() + ": " + v.many(short) + " did not reach it"
 		return judgement{slo.Breached, broken}
 	case short > 0:
 		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
 		return judgement{slo.Breached, broken}
-	case lost > 0 && f.Stream != nil:
+	case lost > 0 && f.Account.Streams():
 		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
 	case lost > 0:
 		return inconclusive("%s: the state of %d of %d is not known", s, lost, v.step.Asked)

@@ -29,7 +29,7 @@ const (
 // Of a stream by a schedule the generator's own delay tells, and not the timers.
 func (v *verdicts) short() string {
 	d := v.step.OwnDelay
-	if v.f.Stream != nil && v.step.Open || !d.Short(v.step.Open) {
+	if v.f.Account.Streams() && v.step.Open || !d.Short(v.step.Open) {
 		return ""
 	}
 	return fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
@@ -49,7 +49,7 @@ func (v *verdicts) tooLate() string {
 // it adds to may have broken by that, "" where it was not.
 func (v *verdicts) explains(s slo.SLO) string {
 	switch {
-	case v.f.Stream == nil:
+	case !v.f.Account.Streams():
 		return ""
 	case s.Form == slo.Quantile:
 		return v.lateFor(slo.Figure{Milestone: s.Milestone, Q: s.Q})
@@ -68,7 +68,7 @@ func (v *verdicts) lateFor(f slo.Figure) string {
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
 		return ""
 	}
-	own, seen := v.f.Stream.OwnDelays(), x.Quantile(f.Q)
+	own, seen := v.f.Account.OwnDelays(), x.Quantile(f.Q)
 	if why := v.lateBy(stats.QuantileName(f.Q), own.Quantile(f.Q), seen, f.String()); why != "" || f.Q >= shiftedBelow {
 		return why
 	}
@@ -85,7 +85,7 @@ func (v *verdicts) lateForMean(milestone string) string {
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
 		return ""
 	}
-	return v.lateBy("mean", v.f.Stream.OwnDelays().Mean(), x.Mean(), milestone+" mean")
+	return v.lateBy("mean", v.f.Account.OwnDelays().Mean(), x.Mean(), milestone+" mean")
 }
 
 // lateBy says that a figure of the own delay is more than a tenth of the figure seen,
@@ -144,7 +144,7 @@ func shift(latency, delay stats.Sample, q float64) float64 {
 // changes, such as the CPU time of a request, counts if the load was the one that the
 // level names.
 func (v *verdicts) leaveOut() {
-	if v.spec.Arms == nil || v.f.Stream == nil {
+	if v.spec.Arms == nil || !v.f.Account.Streams() {
 		return
 	}
 	out := make(map[string]string)
@@ -197,5 +197,5 @@ func (v *verdicts) allLeftOut() string {
 // requests is known.
 func (v *verdicts) known() bool {
 	f, c := v.f, v.step
-	return !f.Places.Taken && f.Places.String() == "" && f.Stream.Err == nil && c.Account().Lost == 0 && !f.Blind && !f.Cut()
+	return !f.Places.Taken && f.Places.String() == "" && f.Account.Damage() == nil && c.Account().Lost == 0 && !f.Blind && !f.Cut()
 }

@@ -66,7 +66,8 @@ func TestOwnDelayShiftsLittle(t *testing.T) {
 		s := stream.New(1e6, nil)
 		s.Add(&record.Window{To: 1e6, Intended: len(seen), OwnDelay: own})
 		p99 := s.OwnDelays().Quantile(0.99)
-		v := &verdicts{spec: &result.Spec{}, f: &fold.Facts{Stream: s}, step: &Judged{}}
+		v := &verdicts{spec: &result.Spec{}, f: &fold.Facts{}, step: &Judged{}}
+		v.f.CountStream(s)
 		v.f.Samples = map[string]fold.Sample{"Complete": {Sample: stats.NewSample(seen, 0)}}
 		v.step.Arrivals = &result.Arrivals{Judged: len(seen), OwnDelayP99: &p99}
 		figure := slo.Figure{Milestone: "Complete", Q: 0.99}
