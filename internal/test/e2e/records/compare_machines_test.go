@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,40 +19,26 @@ import (
 // version of a program is no other machine.
 func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 	t.Parallel()
-	const cpus, kernel = `"cpus": 2,`, `"kernel": "6.1.0-test"`
 	for _, tt := range []struct {
-		why, of      string
-		was, is      string // in environment.json
-		name, values string
+		why, of          string
+		name, is, values string // a fact of the environment, and what it is there
 	}{
-		{"another number of processors", "router-rate", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
-		{"another kernel", "router-rate", kernel, `"kernel": "5.10"`, "kernel", "6.1.0-test against 5.10"},
-		{"another placement", "router-rate", "HAProxy has the processors 1, and the generator and the servers share 0", "HAProxy, its servers and the generator share all processors", "isolation:placement", ""},
-		{"another program", "router-rate", `"2.6.12-1+deb12u4"`, `"3.0.1"`, "runtime:haproxy", "2.6.12-1+deb12u4 against 3.0.1"},
-		{"the processors of volumes", "volumes", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
-		{"the memory of IO", "io", `25276510208`, `8589934592`, "host:memory", "23.5 GiB against 8 GiB"},
-		{"the control groups of small files", "small-files", `"hybrid"`, `"2"`, "cgroup", "hybrid against 2"},
-		{"the processors of what is simulated, whose times pass on this machine", "simulated-stream", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
-		{"the processors of a lab", "pods-rate", cpus, `"cpus": 64,`, "host:cpus", "2 against 64"},
-		{"another file system, as a fact on record", "facts-io", `ext4 on /dev/vda`, `xfs on /dev/vda`, "filesystem", "ext4 on /dev/vda against xfs on /dev/vda"},
-		{"another placement, as a fact on record", "facts-router", "HAProxy has the processors 1, and the generator and the servers share 0", "HAProxy, its servers and the generator share all processors", "isolation:placement", ""},
-		{"another kernel below what is simulated, as a fact on record", "facts-stream", "6.1.0-test", "5.10", "kernel", "6.1.0-test against 5.10"},
-		{"the control groups of a lab, as a fact on record", "facts-pods", `"hybrid"`, `"2"`, "cgroup", "hybrid against 2"},
+		{"another number of processors", "router-rate", "host:cpus", "64", "2 against 64"},
+		{"another kernel", "router-rate", "kernel", "5.10", "6.1.0-test against 5.10"},
+		{"another placement", "facts-router", "isolation:placement", "HAProxy, its servers and the generator share all processors", ""},
+		{"another program", "router-rate", "runtime:haproxy", "3.0.1", "2.6.12-1+deb12u4 against 3.0.1"},
+		{"the processors of volumes", "volumes", "host:cpus", "64", "2 against 64"},
+		{"the memory of IO", "io", "host:memory", "8589934592", "23.5 GiB against 8 GiB"},
+		{"the control groups of small files", "small-files", "cgroup", "2", "hybrid against 2"},
+		{"the processors of what is simulated, whose times pass on this machine", "simulated-stream", "host:cpus", "64", "2 against 64"},
+		{"the processors of a lab", "pods-rate", "host:cpus", "64", "2 against 64"},
+		{"another file system", "facts-io", "filesystem", "xfs on /dev/vda", "ext4 on /dev/vda against xfs on /dev/vda"},
+		{"another kernel below what is simulated", "facts-stream", "kernel", "5.10", "6.1.0-test against 5.10"},
+		{"the control groups of a lab", "facts-pods", "cgroup", "2", "hybrid against 2"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			t.Parallel()
 			a, b := filepath.Join(t.TempDir(), "here"), filepath.Join(t.TempDir(), "there")
-			change := func(dir, file, was, is string) {
-				t.Helper()
-				path := record.Dir(dir).Path(file)
-				text, err := os.ReadFile(path)
-				if err != nil || !bytes.Contains(text, []byte(was)) {
-					t.Fatalf("%s has no %q: %v", path, was, err)
-				}
-				if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(was), []byte(is)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
 			for _, dir := range []string{a, b} {
 				if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata/records", tt.of))); err != nil {
 					t.Fatal(err)
@@ -60,12 +47,27 @@ func TestRecordsOfDifferentMachinesAreNotCompared(t *testing.T) {
 					t.Fatal(got.Stderr)
 				}
 			}
-			change(b, record.ExperimentFile, "\n  id: ", "\n  id: b") // it is another run
+			there := record.Dir(b)
+			plan, err := there.ReadFile(record.ExperimentFile)
+			if err == nil {
+				err = there.WriteFile(record.ExperimentFile, bytes.Replace(plan, []byte("\n  id: "), []byte("\n  id: b"), 1)) // it is another run
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
 			same := e2e.Command(t, nil, "compare", a, b)
 			if strings.Contains(same.Stdout, "may cause any other difference") {
 				t.Fatalf("the same machine:\n%s", same.Stdout)
 			}
-			change(b, record.EnvironmentFile, tt.was, tt.is)
+			e, err := there.Environment()
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(e.Facts, func(f record.Fact) bool { return f.Name == tt.name })
+			e.Facts[i].Value = tt.is
+			if err := there.WriteJSON(record.EnvironmentFile, e); err != nil {
+				t.Fatal(err)
+			}
 			got := e2e.Command(t, nil, "compare", a, b)
 			for _, part := range []string{tt.name + " (" + tt.values, "may cause any other difference", "--arm-is " + tt.name} {
 				if got.Code != process.ExitInconclusive || !strings.Contains(got.Stdout, part) {
