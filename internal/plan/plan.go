@@ -58,9 +58,9 @@ type Plan struct {
 	// HoldMax is the longest hold of a step that is made again because its hold was
 	// too short to tell whether its backlog grows; 0 is five holds.
 	HoldMax     Duration `yaml:"holdMax,omitempty" flag:"hold-max" takes:"duration" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
-	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" takes:"duration" help:"how long objects are followed after the last one was created (default 5m)"`
+	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" takes:"duration" range:">0" needed:"" help:"how long objects are followed after the last one was created (default 5m)"`
 	// Budget is the time after which no step begins; 0 is none.
-	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" takes:"duration" help:"time after which no step begins; the result is the best range so far (default none)"`
+	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" takes:"duration" range:"0s.." help:"time after which no step begins; the result is the best range so far (default none)"`
 	Goals  strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
 	// Require names the goal that the exit code follows, or says RequireAll; ""
 	// is the headline.
@@ -74,11 +74,11 @@ type Plan struct {
 	Fresh string `yaml:"fresh,omitempty" flag:"fresh"`
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
-	NormalEvents bool `yaml:"normalEvents,omitempty" flag:"normal-events"`
+	NormalEvents bool `yaml:"normalEvents,omitempty" flag:"normal-events" help:"also record the cluster's events of type Normal"`
 	// Scrape is how often the metrics are read that the target publishes, 0 for
 	// never, and MaxSeries how many series of them are kept, 0 for the default.
-	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape"`
-	MaxSeries int    `yaml:"maxSeries,omitempty" flag:"max-series"`
+	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape" value:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
+	MaxSeries int    `yaml:"maxSeries,omitempty" flag:"max-series" range:"0.." help:"how many series of metrics are kept (default 300000)"`
 	// Prometheus is asked for what it has scraped; nil for none.
 	Prometheus *Prometheus `yaml:"prometheus,omitempty"`
 	// Published are figures that others have published, to be shown beside
@@ -137,10 +137,10 @@ type Axis struct {
 
 // Search is the range in which the load line is looked for.
 type Search struct {
-	From       float64 `yaml:"from,omitempty" flag:"from" help:"first level (default the workload's)"`
-	Step       float64 `yaml:"step,omitempty" flag:"step" help:"distance between levels while raising (default the workload's)"`
-	Max        float64 `yaml:"max,omitempty" flag:"max" help:"highest level that is tried (default the workload's)"`
-	Resolution float64 `yaml:"resolution,omitempty" flag:"resolution" help:"how precise the answer is (default the workload's)"`
+	From       float64 `yaml:"from,omitempty" flag:"from" unit:"level" range:">0" needed:"" help:"first level (default the workload's)"`
+	Step       float64 `yaml:"step,omitempty" flag:"step" unit:"level" range:">0" needed:"" help:"distance between levels while raising (default the workload's)"`
+	Max        float64 `yaml:"max,omitempty" flag:"max" unit:"level" range:">0" needed:"" help:"highest level that is tried (default the workload's)"`
+	Resolution float64 `yaml:"resolution,omitempty" flag:"resolution" unit:"level" range:">0" needed:"" help:"how precise the answer is (default the workload's)"`
 	Confirm    Confirm `yaml:"confirm,omitempty" flag:"confirm" value:"N" help:"confirmations that must pass: N, or N/M for N of M (default 3)"`
 }
 

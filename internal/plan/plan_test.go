@@ -398,7 +398,7 @@ func TestValidate(t *testing.T) {
 		{"more errors than requests", "guards: {apiErrors: 150%}\n", "f.yaml:3:21: guards.apiErrors: at most 100% of the requests can fail, not 150%"},
 		{"many nodes are no percentage", "guards: {nodesNotReady: 150}\n", ok},
 
-		{"no time to arrive in", "stepTimeout: 0s\n", "f.yaml:3:14: stepTimeout: the step timeout is not above 0"},
+		{"no time to arrive in", "stepTimeout: 0s\n", "f.yaml:3:14: stepTimeout: must be above 0, is 0s"},
 		{"two targets", "target: {labName: a, lab: {}}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab and labName)"},
 		{"a named lab", "target: {labName: l}\n", ok},
 		{"figures of others", "published: [{what: a, metric: load line, value: 2500, source: s}, {what: b, value: 183s, source: s}]\n", ok},
@@ -507,8 +507,8 @@ func TestValidatePlanOfFlags(t *testing.T) {
 		{"a search without an end", func(p *Plan) { p.Axis.Search = &Search{Max: math.Inf(1)} },
 			"axis.search.max: +Inf is not a level: want a number above 0\naxis.search.resolution: the resolution 1 leaves more levels between 50 and +Inf than can be told apart"},
 		{"a longest hold below the hold", func(p *Plan) { p.Hold, p.HoldMax = Duration(2*time.Second), Duration(time.Second) }, "holdMax: the longest hold, 1s, is shorter than the hold, 2s (leave it out for five holds)"},
-		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: the budget -1s is negative"},
-		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: the step timeout is not above 0"},
+		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: must be at least 0s, is -1s"},
+		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: must be above 0, is -1s"},
 		{"a guard misspelled", func(p *Plan) { p.Guards = Guards{"nodsNotReady": {Value: 1}} }, `guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
 		{"a goal twice", func(p *Plan) {
 			p.Goals = strictyaml.Ordered[[]string]{{Key: "a", Value: []string{"all Ready"}}, {Key: "a", Value: []string{"all Ready"}}}

@@ -99,7 +99,7 @@ func TestAsRunProblems(t *testing.T) {
 		{"a run without a level", "kind: limit", "kind: run", "f.yaml:3:1: axis.level: a run of one level needs it"},
 		{"a comparison of nothing", "  search: {from: 1, step: 1, max: 9, resolution: 1, confirm: 1}\ngoals: {ready: [all Ready]}\nasRun:\n  kind: limit", "  name: a\ngoals: {ready: [all Ready]}\nasRun:\n  kind: ab",
 			"f.yaml:3:1: axis.level: a comparison needs a level, or levels, to be made at (for example level: 60)"},
-		{"no resolution", "resolution: 1, ", "", "f.yaml:4:3: axis.search.resolution: 0 is not a level: want a number above 0"},
+		{"no resolution", "resolution: 1, ", "", "f.yaml:4:3: axis.search.resolution: is missing"},
 		{"no confirmations", ", confirm: 1", "", "f.yaml:4:3: axis.search.confirm: the search does not say how often its load line is confirmed (for example confirm: 3)"},
 		{"no goals", "goals: {ready: [all Ready]}\n", "", "f.yaml:1:1: goals: the run has no goal to be judged by (for example ready: [all Ready])"},
 		{"an objective that is none", "[all Ready]", "[soon]", `f.yaml:5:17: goals.ready[0]: objective "soon" is not understood`},

@@ -256,6 +256,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	if !v.counts() {
 		return strictyaml.Join(v.Problems)
 	}
+	v.Problems = settings.Validate(p, "", p.positions)
 	v.name("name", p.Name)
 	v.target(w.Target)
 	v.fresh(w.Target)
@@ -391,10 +392,6 @@ func (v *validator) levels(kind ExperimentKind) {
 		level("axis.level", *a.Level)
 	}
 	if s := a.Search; s != nil {
-		level("axis.search.from", s.From)
-		level("axis.search.step", s.Step)
-		level("axis.search.max", s.Max)
-		level("axis.search.resolution", s.Resolution)
 		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
 			v.Add("axis.search.confirm", "for example "+v.Set("axis.search.confirm", strconv.Itoa(defaultConfirm)), "the search does not say how often its load line is confirmed")
 		}
@@ -572,9 +569,6 @@ func (v *validator) signatures() {
 
 func (v *validator) rest() {
 	p := v.plan
-	if p.StepTimeout <= 0 {
-		v.Add("stepTimeout", "", "the step timeout is not above 0")
-	}
 	if p.HoldMax != 0 && p.HoldMax < p.Hold {
 		v.Add("holdMax", "leave it out for five holds", "the longest hold, %s, is shorter than the hold, %s", time.Duration(p.HoldMax), time.Duration(p.Hold))
 	}
@@ -582,12 +576,6 @@ func (v *validator) rest() {
 		v.Add("scrape", "for example 5s; 0 reads no metrics", "metrics cannot be read each %s: want at least %s", every, leastScrape)
 	}
 	v.prometheus()
-	if p.MaxSeries < 0 {
-		v.Add("maxSeries", "", "%d series cannot be kept: want a number above 0", p.MaxSeries)
-	}
-	if p.Budget < 0 {
-		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
-	}
 }
 
 // prometheus judges which Prometheus is asked for what. An address that holds a secret
@@ -659,6 +647,9 @@ func (p *Plan) checkRecorded() error {
 		return nil
 	}
 	v := p.validator()
+	if s := p.Axis.Search; s != nil {
+		v.Problems = settings.Validate(s, "axis.search", p.positions)
+	}
 	if kinds := []string{string(Limit), string(Sweep), string(AB), string(Run)}; !slices.Contains(kinds, string(run.Kind)) {
 		v.Add("asRun.kind", nearest.OneOf(string(run.Kind), kinds), "there is no kind of experiment %q", run.Kind)
 	}

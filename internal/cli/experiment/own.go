@@ -42,7 +42,9 @@ func (f *experimentFlags) addOwn(cmd *cobra.Command, take func(settings.Field) b
 			if flags.Lookup(name) == nil {
 				f.addPlan(flags, name)
 				f.agreed = append(f.agreed, settings.AddFlags(flags, f.consent, func(field settings.Field) bool { return field.Flag == name })...)
-				flags.Lookup(name).Usage = help
+				if help != "" {
+					flags.Lookup(name).Usage = help
+				}
 			}
 			mark(flags, name, t.Name)
 		}

@@ -422,7 +422,7 @@ func (c *Check) within(f Field, v reflect.Value, bounds string) {
 	if (x > bound || x == bound && !above) && (high == "" || x <= f.bound(high)) && !math.IsInf(x, 0) {
 		return
 	}
-	want, hint := "at least "+least, ""
+	want, hint, found := "at least "+least, "", rawOf(v).String()
 	switch {
 	case above:
 		want = "above " + least
@@ -433,10 +433,13 @@ func (c *Check) within(f Field, v reflect.Value, bounds string) {
 	if example := f.example(); example != "" && unit != "" {
 		hint = "for example " + c.Set(f.Path, example)
 	}
-	if unit != "" {
-		c.Problem(f.Path, hint, "%v is not a %s: want %s", v.Interface(), unit, want)
-	} else {
-		c.Problem(f.Path, hint, "must be %s, is %v", want, v.Interface())
+	switch {
+	case unit == "":
+		c.Problem(f.Path, hint, "must be %s, is %s", want, found)
+	case above:
+		c.Problem(f.Path, hint, "%s is not a %s: want a number %s", found, unit, want)
+	default:
+		c.Problem(f.Path, hint, "%s is not a %s: want %s", found, unit, want)
 	}
 }
 

@@ -93,7 +93,7 @@ type Target struct {
 	// where it is not known.
 	Measured func(measurement string, kinds []string) Followed
 	// Takes are the flags of an experiment that only some targets know and that
-	// this one does, each with what it does there.
+	// this one does, each with what it does there, "" for what a plan says of it.
 	Takes map[string]string
 	// Renews is what a plan says under fresh: to have the system made anew for
 	// each step, "" where that cannot be.
@@ -104,18 +104,6 @@ type Target struct {
 	Programs, Files, Directories []string
 	// Facts are what it can tell of where a run was made; their values say nothing.
 	Facts []record.Fact
-}
-
-// TakesScrape are the flags of a target that publishes metrics, and these.
-func TakesScrape(more ...map[string]string) map[string]string {
-	takes := map[string]string{
-		"scrape":     "how often the metrics are read that the target publishes, a `duration`, for 'plimsoll query'; 0 is never (default 5s)",
-		"max-series": "how many series of metrics are kept (default 300000)",
-	}
-	for _, m := range more {
-		maps.Copy(takes, m)
-	}
-	return takes
 }
 
 // Followed is what a workload says of the things that are followed, as its target

@@ -42,7 +42,7 @@ func (Provider) Declare() workload.Target {
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind}, axisRoutes: {Loop: workload.Closed, Stream: &kind},
 	}, Facts: append(record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""}), record.RunsAs("haproxy", ""), record.RunsAs("the servers", "")),
-		Takes: workload.TakesScrape()}
+		Takes: map[string]string{"scrape": "", "max-series": ""}}
 }
 
 // Needs implements system.Provider.

@@ -98,14 +98,14 @@ func Declare() workload.Target {
 			{Name: AxisJobs, Unit: "jobs", Help: "jobs that are made, each whole and in their order", Default: workload.Range{From: 1, Step: 1, Max: 1000}},
 			{Name: AxisPodsPerNode, Unit: "pods/node", Help: "average number of pods on each node, raised by iterations of the last job", Default: workload.Range{From: 50, Step: 50, Max: 500}},
 		},
-		Takes: workload.TakesScrape(map[string]string{
+		Takes: map[string]string{
+			"scrape": "", "max-series": "", "normal-events": "",
 			"fresh":         "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)",
-			"normal-events": "also record the cluster's events of type Normal",
 			"wait":          "wait until no other run loads the cluster, or until it counts as dead",
 			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
 			"yes":           "load a cluster that is not a lab without asking",
 			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
-		}),
+		},
 		Renews: "lab", Objects: described.New, Measured: described.Measured,
 	}
 }
