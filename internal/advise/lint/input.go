@@ -163,9 +163,6 @@ func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Pro
 		for _, p := range problems {
 			out.Find("yaml-syntax", t.Place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
-		if t.Snippet {
-			proseFragments(out, t)
-		}
 	case !t.File.Asked && (!reading.YAMLObject.MatchString(t.Data) || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(t.Name)))):
 		// Found in a directory, and of nothing that is known.
 		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)

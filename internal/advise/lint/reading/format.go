@@ -28,11 +28,11 @@ const (
 var (
 	YAMLObject     = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
 	yamlKey        = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
-	SysctlKeyLine  = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
+	sysctlKeyLine  = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
 	tunedSection   = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
 	sectionLine    = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
 	haproxySection = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
-	HAProxyWord    = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
+	haproxyWord    = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
 	fence          = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
 	CommandLine    = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
 	bareCommand    = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
@@ -71,7 +71,7 @@ func FormatOf(t *Text) Format {
 		return HAProxy
 	case base == "tuned.conf":
 		return Tuned
-	case IsPage(ext), ext == ".txt" && !t.Snippet && isProse(data):
+	case IsPage(ext), ext == ".txt" && !t.Snippet && !beginsWithCommand(data) && isProse(data):
 		return Prose
 	case t.Parent == nil && !configuration(ext):
 		return Unknown
@@ -83,15 +83,15 @@ func FormatOf(t *Text) Format {
 		return Prose
 	case YAMLObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
 		return YAML
-	case tunedSection.MatchString(data) && (SysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
+	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
 		return Tuned
-	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || HAProxyWord.MatchString(data)):
+	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
 		return HAProxy
 	case CommandLine.MatchString(data):
 		return Shell
-	case SysctlKeyLine.MatchString(data) && !bareCommand.MatchString(data):
+	case sysctlKeyLine.MatchString(data) && !bareCommand.MatchString(data):
 		return Sysctl
-	case t.Snippet && HAProxyWord.MatchString(data):
+	case t.Snippet && haproxyWord.MatchString(data):
 		return HAProxy
 	case bareCommand.MatchString(data) && (t.Snippet || ext == "" || ext == ".txt"):
 		return Shell

@@ -17,62 +17,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// proseText looks at the blocks of a text for people: what stands between fences,
-// or, where there are none, paragraphs that are beyond doubt.
+// proseText looks at the blocks of a text for people, which stand between fences. What
+// it says besides is for people.
 func proseText(out *report.Report, t *reading.Text) {
-	proseStatements(out, t)
-	blocks := fenced(t)
-	if len(blocks) == 0 {
-		blocks = paragraphs(t)
-	}
-	for i := 0; i < len(blocks); i++ {
-		b := blocks[i]
+	for _, b := range fenced(t) {
 		b.Snippet = true
-		if i+1 < len(blocks) {
-			if whole := joined(b, blocks[i+1]); whole != nil {
-				b = whole
-				i++
-			}
+		if f := reading.FormatOf(b); f != reading.Unknown && f != reading.Prose {
+			lookAt(out, b)
 		}
-		if f := reading.FormatOf(b); f == reading.Unknown || f == reading.Prose {
-			continue
-		}
-		lookAt(out, b)
 	}
 	// A text without a block that is known has nothing to check, and is none
 	// the worse for it.
 	out.Recognised = out.Recognised || reading.IsPage(path.Ext(t.Name))
-}
-
-// openKey matches a last line that is a key without a value.
-var openKey = regexp.MustCompile(`(?:^|\n)( *)[A-Za-z][\w.-]*:[ \t]*\s*$`)
-
-// joined is an object that a page break cut into two blocks: the first ends with
-// a key that waits for its value, and the second begins at the margin. nil is no
-// such pair.
-func joined(a, b *reading.Text) *reading.Text {
-	end := openKey.FindStringSubmatch(a.Data)
-	between := strings.Trim(a.Parent.Data[a.End:b.Start], "`~ \t\r\n")
-	if end == nil || between != "" || !reading.YAMLObject.MatchString(a.Data) || reading.YAMLObject.MatchString(b.Data) || !marginKey.MatchString(b.Data) {
-		return nil
-	}
-	head := strings.TrimRight(a.Data, " \t\r\n") + "\n"
-	lines, indent := strings.Count(head, "\n"), len(end[1])+2
-	for line := range strings.Lines(b.Data) {
-		head += strings.Repeat(" ", indent) + line
-	}
-	t := a.Parent.Inner(a.Start, b.End, a.Name, head)
-	t.Snippet = true
-	t.Outer = func(line, column int) (int, int) {
-		if line <= lines {
-			return a.Outer(line, column)
-		}
-		return b.Outer(line-lines, max(0, column-indent))
-	}
-	if root, _ := reading.Single(t); root.Node == nil {
-		return nil
-	}
-	return t
 }
 
 // fenceLine matches the beginning or end of a block.
@@ -117,31 +73,6 @@ func nameOf(language string) string {
 	return cmp.Or(map[string]string{
 		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "haproxy": "haproxy.cfg",
 	}[language], "block")
-}
-
-// paragraphs finds lines between empty ones that are a configuration beyond
-// doubt.
-func paragraphs(t *reading.Text) (blocks []*reading.Text) {
-	start := 0
-	for n := 1; n <= len(t.Lines)+1; n++ {
-		last := n > len(t.Lines) // a text that ends in the middle of a line
-		if !last && strings.TrimSpace(t.Line(n)) != "" {
-			if start == 0 {
-				start = n
-			}
-			continue
-		}
-		if start == 0 {
-			continue
-		}
-		b := t.Part(t.Lines[start-1], t.LineEnd(n-1), "block")
-		start = 0
-		if reading.CommandLine.MatchString(b.Data) ||
-			!last && (reading.HAProxyWord.MatchString(b.Data) && strings.Count(b.Data, "\n") <= 2 || reading.SysctlKeyLine.MatchString(b.Data)) {
-			blocks = append(blocks, b)
-		}
-	}
-	return blocks
 }
 
 // lookAtFragment looks at a piece of an object that stands alone, as documents
@@ -207,4 +138,17 @@ func strategyOf(out *report.Report, spec reading.Value) {
 		c.OneOf(s, []string{"copy", "snapshot", "csi-clone"})
 	}
 	objects.CheckCloneStrategy(out, spec)
+}
+
+// sourcesOf finds what a piece of an object clones.
+func sourcesOf(out *report.Report, v reading.Value) {
+	v.Walk(func(e reading.Entry) bool {
+		name := e.Get("pvc", "name")
+		if e.Key() != "source" || name.Text() == "" {
+			return true
+		}
+		out.Recognised = true
+		out.ClonedPieces = append(out.ClonedPieces, report.ClonedPiece{At: name.At(), Namespace: e.Get("pvc", "namespace").Text(), Name: name.Text(), By: "a piece of an object", Spec: reading.Value{}})
+		return false
+	})
 }
