@@ -19,33 +19,22 @@ const LawLevels = 6
 // measurements do not bound it.
 type Estimate struct{ Value, Lo, Hi float64 }
 
-// Basis is what a fit is based on.
-type Basis struct {
-	Levels          int // different ones
-	N               int // measurements
-	Lowest, Highest float64
-}
-
-// basisOf checks the measurements of a law: pairs of finite numbers, at enough
-// different levels.
-func basisOf(x, y []float64) (Basis, error) {
+// levelsOf lists the different levels of the measurements of a law. They must be pairs
+// of finite numbers, at LawLevels different levels.
+func levelsOf(x, y []float64) ([]float64, error) {
 	if len(x) != len(y) {
-		return Basis{}, errors.New("every measurement needs its level")
+		return nil, errors.New("every measurement needs its level")
 	}
 	for i := range x {
 		if math.IsNaN(x[i]+y[i]) || math.IsInf(x[i], 0) || math.IsInf(y[i], 0) {
-			return Basis{}, errors.New("a measurement is not a finite number")
+			return nil, errors.New("a measurement is not a finite number")
 		}
 	}
 	levels := slices.Compact(slices.Sorted(slices.Values(x)))
-	a := Basis{Levels: len(levels), N: len(x)}
-	if a.N > 0 {
-		a.Lowest, a.Highest = levels[0], levels[len(levels)-1]
+	if len(levels) < LawLevels {
+		return nil, fmt.Errorf("%s, and a fit needs %d", manyLevels(len(levels)), LawLevels)
 	}
-	if a.Levels < LawLevels {
-		return a, fmt.Errorf("%s, and a fit needs %d", manyLevels(a.Levels), LawLevels)
-	}
-	return a, nil
+	return levels, nil
 }
 
 func manyLevels(n int) string {

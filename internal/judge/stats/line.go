@@ -12,7 +12,6 @@ import (
 // Line is the linear law y = a + b x, with Student's intervals (least squares): of
 // a quantity that each object adds its part to, such as memory.
 type Line struct {
-	Basis
 	Intercept, Slope Estimate
 	// SD is the standard deviation of the measurements about the line.
 	SD float64
@@ -37,24 +36,23 @@ const (
 // FitLine fits a line to measurements y at x. Values of x may repeat. It
 // refuses fewer than LawLevels different ones.
 func FitLine(x, y []float64, confidence float64) (Line, error) {
-	a, err := basisOf(x, y)
+	levels, err := levelsOf(x, y)
 	if err != nil {
 		return Line{}, err
 	}
-	l := Line{Basis: a}
-	n := float64(a.N)
+	n, lowest, highest := float64(len(x)), levels[0], levels[len(levels)-1]
 	meanX, meanY := stat.Mean(x, nil), stat.Mean(y, nil)
-	centred := make([]float64, a.N)
+	centred := make([]float64, len(x))
 	for i := range x {
 		centred[i] = x[i] - meanX
 	}
-	ones := slices.Repeat([]float64{1}, a.N)
+	ones := slices.Repeat([]float64{1}, len(x))
 	coefs, left, ok := leastSquares([][]float64{ones, centred}, y)
 	if !ok {
-		return Line{}, fmt.Errorf("levels from %.10g to %.10g are too close for a line", a.Lowest, a.Highest)
+		return Line{}, fmt.Errorf("levels from %.10g to %.10g are too close for a line", lowest, highest)
 	}
 	sxx := floats.Dot(centred, centred)
-	l.SD = math.Sqrt(floats.Dot(left, left) / (n - 2))
+	l := Line{SD: math.Sqrt(floats.Dot(left, left) / (n - 2))}
 	t := studentQuantile(1-(1-confidence)/2, n-2)
 	// around is an estimate whose variance is a multiple of that of a measurement.
 	around := func(value, times float64) Estimate {
@@ -63,13 +61,13 @@ func FitLine(x, y []float64, confidence float64) (Line, error) {
 	}
 	l.Slope = around(coefs[1], 1/sxx)
 	l.Intercept = around(coefs[0]-coefs[1]*meanX, 1/n+meanX*meanX/sxx)
-	l.bend(ones, centred, y, left, meanY)
+	l.bend(ones, centred, y, left, meanY, highest-lowest)
 	return l, nil
 }
 
 // bend asks whether a curve of second degree fits better: the t-test of its
 // last coefficient, which is exact where the errors are normal.
-func (l *Line) bend(ones, centred, y, left []float64, meanY float64) {
+func (l *Line) bend(ones, centred, y, left []float64, meanY, span float64) {
 	l.BendP = 1
 	// What rounding leaves of a perfect line is not a bend.
 	if floats.Dot(left, left) <= 1e-24*floats.Dot(y, y) {
@@ -77,7 +75,7 @@ func (l *Line) bend(ones, centred, y, left []float64, meanY float64) {
 	}
 	square := floats.MulTo(make([]float64, len(y)), centred, centred)
 	coefs, rest, ok := leastSquares([][]float64{ones, centred, square}, y)
-	df := float64(l.N - 3)
+	df := float64(len(y) - 3)
 	if !ok || df < 1 {
 		return
 	}
@@ -90,7 +88,7 @@ func (l *Line) bend(ones, centred, y, left []float64, meanY float64) {
 	for _, v := range alone {
 		far = max(far, math.Abs(coefs[2]*v))
 	}
-	rise := math.Abs(l.Slope.Value * (l.Highest - l.Lowest))
+	rise := math.Abs(l.Slope.Value * span)
 	if rise > 0 {
 		l.Bend = far / rise
 	} else if far > 0 {
