@@ -285,7 +285,7 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 			}
 		}
 		add(&f.rate, s.AchievedRate)
-		if s.Requests != nil {
+		if s.Streams() {
 			add(&f.bits, s.Requests.BitsPerSecond)
 		}
 		add(&f.p50, s.Latency[c.Arrived].P50)

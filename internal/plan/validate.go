@@ -358,7 +358,7 @@ func (v *validator) axis(w *workload.Workload) {
 		v.unknown("axis.name", err)
 		return
 	}
-	if a.Life != 0 && (axis.Loop != workload.Open || w.TargetAxis(a.Name).Stream != nil) {
+	if a.Life != 0 && (axis.Loop != workload.Open || w.TargetAxis(a.Name).Streams()) {
 		v.Add("axis.life", "leave it out", "the axis %s removes nothing as it ages", a.Name)
 	}
 	v.levels(v.plan.Kind)

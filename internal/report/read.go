@@ -104,7 +104,7 @@ func Read(dir record.Dir) (view.Input, error) {
 	if in.Environment, err = dir.Environment(); err != nil {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
-	if slices.ContainsFunc(in.Result.Steps, func(s result.Step) bool { return s.Requests != nil }) {
+	if slices.ContainsFunc(in.Result.Steps, result.Step.Streams) {
 		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
 			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
 		}

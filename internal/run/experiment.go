@@ -86,7 +86,7 @@ const (
 // load fills in how the plan is loaded along an axis, within the bounds of its
 // target. Declared is what that says of the axis.
 func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b system.Bounds) {
-	stream := declared.Stream != nil
+	stream := declared.Streams()
 	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
 	o := &x.Options
 	o.Warmup, o.Hold, o.ShortHold = Holds(p, axis, stream)

@@ -75,6 +75,9 @@ type Batch struct {
 	Send func(ctx context.Context, i int) record.Slot
 }
 
+// Streams reports whether Stream makes the load.
+func (b Batch) Streams() bool { return b.Stream != nil }
+
 // UnfinishedError is that of a stream whose load was made whole, and did not show
 // what it was to show.
 type UnfinishedError struct{ What string }

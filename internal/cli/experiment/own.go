@@ -126,6 +126,6 @@ func helpOfTarget(cmd *cobra.Command) {
 // they age.
 func ages(w *workload.Workload) bool {
 	return slices.ContainsFunc(w.Axes, func(a workload.Axis) bool {
-		return a.Loop == workload.Open && w.TargetAxis(a.Name).Stream == nil
+		return a.Loop == workload.Open && !w.TargetAxis(a.Name).Streams()
 	})
 }

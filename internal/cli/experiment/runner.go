@@ -122,7 +122,7 @@ func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir
 		Console: &r.p.Console, Quiet: r.quiet, Soft: r.stop.Soft, Guards: r.guards,
 		Title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), Unit: axis.Unit, Kind: r.workload.KindOn(axis.Name), Plan: r.plan,
 	}
-	show.Stream = r.workload.TargetAxis(axis.Name).Stream != nil
+	show.Stream = r.workload.TargetAxis(axis.Name).Streams()
 	show.Lasts(run.Holds(r.plan, axis, show.Stream))
 	show.Start()
 	job := run.Job{

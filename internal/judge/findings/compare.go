@@ -49,7 +49,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 		add(compare.KindLatency, name+" max", "s", l.Max)
 		add(compare.KindLatency, name+" mean", "s", l.Mean)
 	}
-	if s.Requests == nil {
+	if !s.Streams() {
 		add(compare.KindRequest, "request p50", "s", s.APIRequests.P50)
 		add(compare.KindRequest, "request p99", "s", s.APIRequests.P99)
 	}

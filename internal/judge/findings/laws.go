@@ -200,7 +200,7 @@ func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value 
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
 		in := s.Account().Created
-		if s.Requests != nil { // of a stream no object stays: the level is what is in place
+		if s.Streams() { // of a stream no object stays: the level is what is in place
 			in = int(s.LevelReached)
 			d.X, d.XUnit = cmp.Or(spec.Axis, "level"), spec.Unit
 		}

@@ -48,7 +48,7 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var rates []float64
 	for _, s := range steps {
-		if line.Level != nil && s.Level == *cmp.Or(line.LevelAsked, line.Level) && s.FullHold && s.Goals[goal] == slo.Pass && s.AchievedRate != nil && (s.Open || s.Requests != nil) {
+		if line.Level != nil && s.Level == *cmp.Or(line.LevelAsked, line.Level) && s.FullHold && s.Goals[goal] == slo.Pass && s.AchievedRate != nil && (s.Open || s.Streams()) {
 			rates = append(rates, *s.AchievedRate)
 		}
 	}

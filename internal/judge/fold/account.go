@@ -20,6 +20,9 @@ type Account interface {
 	// LoadsAt returns the load of the step at each of several moments, which are in
 	// order.
 	LoadsAt(moments []record.Micros) []result.StepProgress
+	// Requests returns how many requests the step made whose outcome is known, or gave
+	// up unsent, how many of them failed, and how many were retried.
+	Requests(s *result.Step) (asked, failed, retried int)
 	// Refused counts the requests of the step that failed with an answer, or by the
 	// connection, and not because their time was over: a lack of processors, memory or
 	// IO explains the latter alone.
@@ -119,3 +122,13 @@ func (f requestAccount) RefusedObjects(string, bool) int { return f.Refused() }
 func (requestAccount) Explained(slo.SLO) (float64, bool) { return 0, false }
 func (requestAccount) Grows(*result.Spec, int) bool      { return true }
 func (requestAccount) unasked() bool                     { return true }
+
+func (f objectAccount) Requests(s *result.Step) (asked, failed, retried int) {
+	r := s.APIRequests
+	return r.N + f.Dropped, r.Failed + f.Dropped, r.Retried
+}
+
+func (requestAccount) Requests(s *result.Step) (asked, failed, retried int) {
+	r := s.Requests
+	return r.Intended - r.Lost, r.FailedAll() + r.Dropped, r.Retried
+}

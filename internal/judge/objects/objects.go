@@ -295,7 +295,7 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 // comparison: of each milestone over all objects, and by component where there
 // are several. There is the milestone at which an object counts as there.
 func Samples(dir record.Dir, steps []result.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
-	if slices.ContainsFunc(steps, func(s result.Step) bool { return s.Requests != nil }) {
+	if slices.ContainsFunc(steps, result.Step.Streams) {
 		return streamSamples(dir, milestones, there)
 	}
 	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}

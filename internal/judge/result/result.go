@@ -311,13 +311,17 @@ func (r *StreamRequests) FailedAll() int {
 	return n
 }
 
+// Streams reports whether the load was a stream of requests, which Requests accounts
+// for.
+func (s Step) Streams() bool { return s.Requests != nil }
+
 // Account is Objects, or what a stream's requests come to in its words: ready
 // are those that were done.
 func (s Step) Account() Objects {
-	r := s.Requests
-	if r == nil {
+	if !s.Streams() {
 		return s.Objects
 	}
+	r := s.Requests
 	return Objects{Intended: r.Intended, Created: r.Sent, Dropped: r.Dropped, Ready: r.Done, NeverReady: r.FailedAll(), Lost: r.Lost}
 }
 

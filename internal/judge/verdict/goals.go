@@ -95,7 +95,7 @@ func (e *evidence) gather() {
 	}
 	e.backlog()
 	slos := e.goal.SLOs
-	if c.Requests != nil && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
+	if c.Streams() && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
 		// A place that is dead weighs next to nothing among requests that come one
 		// after the other: none may be, unless the goal says otherwise.
 		if s, err := slo.Parse(cmp.Or(e.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
@@ -255,14 +255,9 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	case slo.Query:
 		return v.query(s)
 	case slo.Errors, slo.Retried:
-		asked, failed := c.APIRequests.N+f.Dropped, c.APIRequests.Failed+f.Dropped
-		if r := c.Requests; r != nil {
-			asked, failed = r.Intended-r.Lost, r.FailedAll()+r.Dropped
-		}
+		asked, failed, retried := f.Account.Requests(&c.Step)
 		if s.Form == slo.Retried {
-			if failed = c.APIRequests.Retried; c.Requests != nil {
-				failed = c.Requests.Retried
-			}
+			failed = retried
 		}
 		if asked == 0 {
 			return inconclusive("%s: no request was made", s)
@@ -276,7 +271,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o.Kind, o.Count, o.At = result.BreachErrors, failed, f.Account.ErrorsAt(s, asked)
 		return o
 	case slo.Failed:
-		if c.Requests == nil {
+		if !c.Streams() {
 			return inconclusive("%s: only loads of requests tell which failed", s)
 		}
 		list := c.Requests.PlacesFailed
@@ -297,7 +292,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *f.Achieved)
-		if r := c.Requests; r != nil && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
+		if r := c.Account(); c.Streams() && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(r.Lost))
 		}
 		o.Kind, o.At = result.BreachAchieved, f.AchievedAt(s)
@@ -308,7 +303,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 // refused reports whether what was refused alone breaks an objective, however quick
 // all else was: no lack of processors, memory or IO explains that.
 func (v *verdicts) refused(s slo.SLO) bool {
-	c, f := v.step, v.f
+	f := v.f
 	switch s.Form {
 	case slo.All:
 		return f.Account.RefusedObjects(s.Milestone, false) > 0
@@ -322,10 +317,7 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	case slo.Query:
 		return false
 	}
-	asked := c.APIRequests.N + f.Dropped
-	if c.Requests != nil {
-		asked = c.Requests.Intended - c.Requests.Lost
-	}
+	asked, _, _ := f.Account.Requests(&v.step.Step)
 	share := 100 * float64(f.Account.Refused()) / float64(max(asked, 1))
 	if s.Form == slo.Achieved {
 		share = 100 - share

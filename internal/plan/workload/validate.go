@@ -122,13 +122,13 @@ func (v *validator) axes() {
 			v.Fail(path+".loop", "must be %s, is %q", declared.Loop, a.Loop)
 		}
 		kind := v.w.KindOn(a.Name)
-		if declared.Stream != nil && len(a.Goals) == 0 {
+		if declared.Streams() && len(a.Goals) == 0 {
 			v.Fail(path+".goals", "is missing: those of the workload are of other things than %s", kind.Object.Many)
-		} else if declared.Stream == nil && a.WarmUp != 0 {
+		} else if !declared.Streams() && a.WarmUp != 0 {
 			v.Fail(path+".warmUp", "only an axis of streams has one")
 		}
 		v.goals(path+".goals", a.Goals, kind)
-		if a.Primary != "" || declared.Stream != nil {
+		if a.Primary != "" || declared.Streams() {
 			v.primary(path+".primary", a.Primary, kind)
 		}
 		r := a.Default

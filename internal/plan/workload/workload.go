@@ -127,6 +127,9 @@ type TargetAxis struct {
 	Kind *record.ObjectKind
 }
 
+// Streams reports whether the load of the axis is a stream of requests.
+func (a TargetAxis) Streams() bool { return a.Stream != nil }
+
 // Targets finds a target by its name. One that is not there is an
 // *UnknownError.
 type Targets func(name string) (Target, error)
@@ -331,7 +334,7 @@ func setDefaults(w *Workload) {
 		if a.Means == "" {
 			a.Means = a.Name
 		}
-		if a.WarmUp == 0 && w.Target.Axes[a.Means].Stream != nil {
+		if a.WarmUp == 0 && w.Target.Axes[a.Means].Streams() {
 			a.WarmUp = 5 * time.Second
 		}
 	}

@@ -95,7 +95,7 @@ func digits(x float64) float64 {
 func (d *Data) streams(in Recorded) error {
 	for i, s := range in.Result.Steps {
 		windows := in.Windows[s.ID]
-		if s.Requests == nil || len(windows) == 0 {
+		if !s.Streams() || len(windows) == 0 {
 			continue
 		}
 		course, err := courseOf(s.ID, windows, d.Arrived)

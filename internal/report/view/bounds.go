@@ -36,7 +36,7 @@ func boundLines(r result.Result) []string {
 		}
 		g := groups[i]
 		g.steps = append(g.steps, s.ID)
-		if s.Requests != nil && s.Requests.BitsPerSecond != nil {
+		if s.Streams() && s.Requests.BitsPerSecond != nil {
 			bits := s.Requests.BitsPerSecond
 			g.measured, g.lo, g.hi = true, min(g.lo, *bits/1e9), max(g.hi, *bits/1e9)
 		}
@@ -81,7 +81,7 @@ func recordedLines(r result.Result) []string {
 	var done, failed []one
 	var lines []string
 	for _, s := range r.Steps {
-		if s.Requests == nil {
+		if !s.Streams() {
 			continue
 		}
 		if n := s.Requests.Retried; n > 0 {

@@ -156,7 +156,7 @@ func broke(r result.Result) (out Section) {
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
 		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)
-		if s.Requests != nil {
+		if s.Streams() {
 			with = words.Counted(b.Load.Backlog, "request") + " behind"
 		}
 		out.linef("  %-7s  after %s, with %s: %s", markOf(first, b), afterStart(*s, b), with, what)

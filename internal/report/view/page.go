@@ -120,7 +120,7 @@ func pageOf(in Input, data chart.Data) Page {
 	p.Facts = factsOf(r, data)
 	for _, s := range r.Steps {
 		p.Open = p.Open || s.Arrivals != nil
-		p.Stream = p.Stream || s.Requests != nil
+		p.Stream = p.Stream || s.Streams()
 		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
 			p.Waits = append(p.Waits, s)
 		}
@@ -345,7 +345,7 @@ func summary(r result.Result) []string {
 
 // thingsOf is what one and several of what a run asks for are called.
 func thingsOf(r result.Result) (one, many string) {
-	if slices.ContainsFunc(r.Steps, func(s result.Step) bool { return s.Requests != nil }) {
+	if slices.ContainsFunc(r.Steps, result.Step.Streams) {
 		return "request", "requests"
 	}
 	kind := r.ObjectKind.Object

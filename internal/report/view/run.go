@@ -49,7 +49,7 @@ func steps(r result.Result) (s Section) {
 	kind := r.ObjectKind
 	arrived := cmp.Or(r.Arrived, kind.There)
 	head := []string{"step", "purpose", "level", "asked", "ready", "never", "lost", "per second", arrived + " p50", "p99", "verdict"}
-	if r.Steps[0].Requests != nil {
+	if r.Steps[0].Streams() {
 		copy(head[3:], []string{"intended", "done", "not done"})
 	}
 	refused := failedRequests(r) != ""
@@ -93,7 +93,7 @@ func failedRequests(r result.Result) string {
 	var most *result.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Requests != nil || s.APIRequests.Failed == 0 {
+		if s.Streams() || s.APIRequests.Failed == 0 {
 			continue
 		}
 		failed, asked, steps = failed+s.APIRequests.Failed, asked+s.APIRequests.N, steps+1
@@ -166,7 +166,7 @@ func reasons(r result.Result) (out Section) {
 	s := steps[0]
 	thing, things := thingsOf(r)
 	title := things + " were not ready"
-	if s.Requests != nil {
+	if s.Streams() {
 		title = things + " were not done"
 	}
 	if !slices.ContainsFunc(s.Reasons, func(x result.Reason) bool { return !x.Requests }) {

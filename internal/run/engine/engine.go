@@ -85,7 +85,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
-	e.loaded = load.Stream == nil // else nothing stays in place
+	e.loaded = !load.Streams() // else nothing stays in place
 	e.units += load.Units
 
 	r.load = load
@@ -193,7 +193,7 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 
 // runStages are a step's own, each of which the end of ctx interrupts.
 func (r *run) runStages(ctx context.Context) record.Ending {
-	if r.load.Stream != nil {
+	if r.load.Streams() {
 		return r.stagesStream(ctx)
 	}
 	if r.options.Open {
@@ -424,7 +424,7 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 
 // guardInterval is how often the guards are looked at: once in a window of a stream.
 func (r *run) guardInterval() time.Duration {
-	if r.load.Stream != nil {
+	if r.load.Streams() {
 		return r.window()
 	}
 	return longestWindow
@@ -433,7 +433,7 @@ func (r *run) guardInterval() time.Duration {
 // lookAtErrors returns the outcomes of the requests since the last look, and of the
 // latest ones, whatever the load.
 func (r *run) lookAtErrors() (latest, recent outcomes) {
-	if r.load.Stream == nil {
+	if !r.load.Streams() {
 		return r.errors.look(nil)
 	}
 	p := r.target.Progress()

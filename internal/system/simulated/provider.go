@@ -183,7 +183,7 @@ func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instanc
 
 // streams reports whether the axis is one of streams.
 func (s *session) streams() bool {
-	return s.Workload.TargetAxis(s.Plan.Axis.Name).Stream != nil
+	return s.Workload.TargetAxis(s.Plan.Axis.Name).Streams()
 }
 
 // Readings implements system.Session.

@@ -551,6 +551,25 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 	}
 }
 
+// Whether a load is of objects or a stream of requests is asked of its account, step or
+// axis: a nil pointer says nothing to a reader.
+func TestLoadsAreAskedWhetherTheyStream(t *testing.T) {
+	allowed := []string{"internal/judge/result/result.go"} // Step.Streams
+	asks := regexp.MustCompile(`\.(Stream|Requests) [!=]= nil`)
+	for _, f := range sources(t) {
+		if room := strings.Split(f.pkg+"/", "/")[1]; !slices.Contains([]string{"judge", "report", "run", "cli"}, room) || slices.Contains(allowed, f.name) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("../../..", f.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := asks.Find(text); found != nil {
+			t.Errorf("%s: %q: ask with Streams()", f.name, found)
+		}
+	}
+}
+
 // What objects are called, and which milestones they reach, is data: the loop,
 // the judge and the report take it from the kind of the objects.
 func TestTheKindOfTheObjectsIsData(t *testing.T) {
