@@ -31,7 +31,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 				s.made("a", 1)
 				s.at(2).asked("b c")
 				s.news("b Created, c Created")
-				s.at(3).put(&record.KubeEvent{Object: "ns/a", About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed"})
+				s.at(3).put(&record.TargetEvent{Object: "ns/a", About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed"})
 				s.at(10)
 				acts(s, "scheduler", scheduler, 4, 2, false)
 				s.at(29)

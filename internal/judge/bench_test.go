@@ -37,7 +37,7 @@ func BenchmarkJudge(b *testing.B) {
 					break
 				}
 				s.now += record.Micros(100_000 + i%1000)
-				s.put(&record.Object{Object: name, Milestone: milestone, Node: "node-" + strconv.Itoa(i%1000)})
+				s.put(&record.Object{Object: name, Milestone: milestone, Place: "node-" + strconv.Itoa(i%1000)})
 			}
 			s.now = now
 		}

@@ -38,7 +38,7 @@ func TestWhatBrokeFirst(t *testing.T) {
 		return func(s *record.Slot) { s.Outcome, s.Replied, s.Code = o, s.Sent+record.Micros(after*1e6), 403 }
 	}
 	event := func(s *script, about, reason, message string) {
-		s.put(&record.KubeEvent{Object: "ns/a", About: about, Type: "Warning", Reason: reason, Message: message})
+		s.put(&record.TargetEvent{Object: "ns/a", About: about, Type: "Warning", Reason: reason, Message: message})
 	}
 	for _, tt := range []struct {
 		why    string
@@ -307,7 +307,7 @@ func TestTheLoadAtABreach(t *testing.T) {
 // when what broke first is told.
 func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	probe := func(s *script, name string) {
-		s.put(&record.KubeEvent{Object: "ns/" + name, About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed: not yet"})
+		s.put(&record.TargetEvent{Object: "ns/" + name, About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed: not yet"})
 	}
 	s := newScript(t, "g=all Ready")
 	s.begin(1)
@@ -389,7 +389,7 @@ func TestMoreOftenThanUsual(t *testing.T) {
 			s.at(float64(step * 20)).begin(float64(step + 1))
 			s.made(fmt.Sprintf("a%d", step), 1)
 			for range n {
-				s.put(&record.KubeEvent{Object: "ns/a", About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed"})
+				s.put(&record.TargetEvent{Object: "ns/a", About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed"})
 			}
 			s.at(float64(step*20 + 10)).end(record.EndHeld)
 		}

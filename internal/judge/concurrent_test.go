@@ -73,7 +73,7 @@ func TestConcurrent(t *testing.T) {
 
 // moving lets an object move away from a place.
 func (s *script) moving(name, place string) {
-	s.put(&record.Object{Object: "ns/" + name, Milestone: "Moving", Node: place})
+	s.put(&record.Object{Object: "ns/" + name, Milestone: "Moving", Place: place})
 }
 
 // A limit is named that was in use while others waited for it, and no other.

@@ -45,7 +45,7 @@ func shown(list []result.Diagnosis) string {
 func TestDiagnosis(t *testing.T) {
 	s := newDiagnosed(t)
 	probe := func(name string) {
-		s.put(&record.KubeEvent{Object: "ns/" + name, About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503"})
+		s.put(&record.TargetEvent{Object: "ns/" + name, About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503"})
 	}
 	noPlace := func(name string) {
 		s.asked(name)

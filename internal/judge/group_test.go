@@ -20,7 +20,7 @@ func TestTimesByLabel(t *testing.T) {
 	s.begin(1)
 	s.asked("a b c d")
 	move := func(at float64, name, node, os string) {
-		s.at(at).put(&record.Object{Object: "ns/" + name, Milestone: "Moving", Node: node, Labels: []string{os, "", ""}})
+		s.at(at).put(&record.Object{Object: "ns/" + name, Milestone: "Moving", Place: node, Labels: []string{os, "", ""}})
 	}
 	move(1, "a", "n1", "rhel")
 	move(1, "b", "n2", "rhel")

@@ -27,10 +27,10 @@ func TestRecordsWhoseTextsAllDiffer(t *testing.T) {
 		{"places of a note", func(_ int, text string) record.Body { return &record.Note{Text: "alike", Place: text} }},
 		{"steps of a note", func(i int, text string) record.Body { return &record.Note{Text: "alike", About: n - i} }},
 		{"messages of events", func(i int, text string) record.Body {
-			return &record.KubeEvent{Object: "ns/pod-" + strconv.Itoa(i), Type: "Warning", Reason: "Failed", Message: text}
+			return &record.TargetEvent{Object: "ns/pod-" + strconv.Itoa(i), Type: "Warning", Reason: "Failed", Message: text}
 		}},
 		{"reasons of events", func(i int, text string) record.Body {
-			return &record.KubeEvent{Object: "ns/pod-1", Type: "Warning", Reason: text, Message: "m"}
+			return &record.TargetEvent{Object: "ns/pod-1", Type: "Warning", Reason: text, Message: "m"}
 		}},
 		{"reasons of states", func(i int, text string) record.Body {
 			return &record.State{Object: "ns/pod-" + strconv.Itoa(i%10), Reason: text, Message: text}
@@ -38,7 +38,7 @@ func TestRecordsWhoseTextsAllDiffer(t *testing.T) {
 		{"objects that no slot asked for", func(i int, text string) record.Body { return &record.Object{Object: text, Milestone: "Created"} }},
 		{"milestones", func(i int, text string) record.Body { return &record.Object{Object: "ns/pod-1", Milestone: text} }},
 		{"nodes", func(i int, text string) record.Body {
-			return &record.Object{Object: "ns/pod-1", Milestone: "Scheduled", Node: text}
+			return &record.Object{Object: "ns/pod-1", Milestone: "Scheduled", Place: text}
 		}},
 		{"slots and their components", func(i int, text string) record.Body {
 			return &record.Slot{Slot: text, Component: text, Units: 1, Outcome: record.SlotFailed, Code: 400 + i, Error: text}

@@ -507,7 +507,7 @@ func TestRows(t *testing.T) {
 	s.asked("d", grouped(3), func(r *record.Slot) { r.Iteration = 7 })
 	s.news("d-1/d Created, d-1/d Scheduled Ready")
 	s.put(&record.Object{Object: "ns/d-2", Slot: "ns/d", Milestone: "Created", Late: true})
-	s.put(&record.State{Object: "ns/d-2", Slot: "ns/d", Reason: "ErrImagePull", Message: "no", Node: "n1"})
+	s.put(&record.State{Object: "ns/d-2", Slot: "ns/d", Reason: "ErrImagePull", Message: "no", Place: "n1"})
 	s.asked("e", grouped(1))
 	s.news("e-1/e Created Deleted, e-2/e Created")
 	s.news("f Created")
@@ -515,7 +515,7 @@ func TestRows(t *testing.T) {
 	s.finish(design.Sweep{})
 	var rows []string
 	for _, r := range s.rows {
-		rows = append(rows, fmt.Sprintf("%s %d %d %v %v %s %s %d", r.Slot, r.Iteration, r.Sent, r.There, r.Late, r.Node, r.Reason, len(r.Milestones)))
+		rows = append(rows, fmt.Sprintf("%s %d %d %v %v %s %s %d", r.Slot, r.Iteration, r.Sent, r.There, r.Late, r.Place, r.Reason, len(r.Milestones)))
 	}
 	if got, want := strings.Join(rows, "; "), "ns/d#0 7 0 true false   3; ns/d#1 7 0 false true n1 ErrImagePull 1; ns/d#2 7 0 false false   0; ns/e#0 0 0 false false   2; ns/e#1 0 0 false false   1; ns/f 0 -1 false false   1"; got != want {
 		t.Errorf("rows %s\nwant %s", got, want)
@@ -761,8 +761,8 @@ func TestRatesAndTimes(t *testing.T) {
 	if show(c.OfferedRate) != "2" || show(c.AchievedRate) != "1" || show(c.ReachSeconds) != "4" || c.Seconds != 14 || c.InFlightMax != 4 || c.Pace != "max" {
 		t.Errorf("offered %s, achieved %s, reached after %s of %g, %d in flight, pace %s", show(c.OfferedRate), show(c.AchievedRate), show(c.ReachSeconds), c.Seconds, c.InFlightMax, c.Pace)
 	}
-	if c.Start != "2030-01-02T03:04:15.000000Z" || c.End != "2030-01-02T03:04:29.000000Z" || *c.PerNode != (result.PerNode{Nodes: 2, Min: 2, Max: 3, Others: 1}) {
-		t.Errorf("from %s to %s, per node %+v", c.Start, c.End, *c.PerNode)
+	if c.Start != "2030-01-02T03:04:15.000000Z" || c.End != "2030-01-02T03:04:29.000000Z" || *c.PerPlace != (result.PerPlace{Places: 2, Min: 2, Max: 3, Others: 1}) {
+		t.Errorf("from %s to %s, per node %+v", c.Start, c.End, *c.PerPlace)
 	}
 	if q := c.APIRequests; q.N != 4 || show(q.P50) != "0.5" || show(q.Max) != "0.5" {
 		t.Errorf("requests %+v", q)

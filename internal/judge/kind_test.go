@@ -29,12 +29,12 @@ func TestAnotherKindOfObject(t *testing.T) {
 	s.asked("a b c d e")
 	s.at(1).news("a Asked, b Asked, c Asked, d Asked, e Asked")
 	s.at(3).news("a Online, b Online, c Online")
-	s.at(4).put(&record.KubeEvent{Object: "ns/b", Reason: "Quorum", Message: "met again"})
-	s.at(5).put(&record.KubeEvent{Object: "ns/b", Reason: "Quorum", Message: "it was lost"})
+	s.at(4).put(&record.TargetEvent{Object: "ns/b", Reason: "Quorum", Message: "met again"})
+	s.at(5).put(&record.TargetEvent{Object: "ns/b", Reason: "Quorum", Message: "it was lost"})
 	s.at(6).state("c", "Purging", "", func(x *record.State) { x.Lost = "Online" })
 	s.at(7).news("c Purged")
 	for _, name := range []string{"d", "e"} {
-		s.at(8).state(name, "NoBrick", "none is free", func(x *record.State) { x.Node = "brick-" + name })
+		s.at(8).state(name, "NoBrick", "none is free", func(x *record.State) { x.Place = "brick-" + name })
 	}
 	c := s.at(20).end(record.EndStalled, func(b *record.StepEvent) { b.Places = 3 })
 	if got := inOrder(c.Breaches); got != "4 healing 1, 5 quorum 1, 6 deleted 1, 6 missing* 3" {

@@ -37,7 +37,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 			}
 		}
 		held := 50e6 + p.memory*float64(pods) + p.drift*float64(now)
-		for _, source := range []string{"kubelet", usage.SourceNode, usage.SourceRuntime, usage.SourceSelf} {
+		for _, source := range []string{"kubelet", usage.SourcePlace, usage.SourceRuntime, usage.SourceSelf} {
 			s.put(&record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": cpu, "rssBytes": held + noise*p.memory*draw.Float64()}})
 		}
 	}

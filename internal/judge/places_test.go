@@ -21,7 +21,7 @@ func (s *script) heldOn(arm string, nodes [2]string, during func(), changes ...f
 	for i, name := range []string{"a", "b", "c", "d"} {
 		s.asked(name, func(b *record.Slot) { b.Iteration = i })
 		s.news(name + " Created")
-		s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Node: nodes[i%2]})
+		s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Place: nodes[i%2]})
 		s.news(name + " ContainersStarted Ready")
 	}
 	s.put(&record.StepEvent{Phase: record.PhaseReached})

@@ -17,8 +17,8 @@ func TestReasons(t *testing.T) {
 		other = "0/20 nodes are available: 17 Too many pods, 3 Insufficient cpu. preemption: x"
 		third = "0/20 nodes are available: 19 Insufficient cpu, 1 Too many pods."
 	)
-	warning := func(object, reason, message string) *record.KubeEvent {
-		return &record.KubeEvent{Object: "ns/" + object, About: "Pod", Type: "Warning", Reason: reason, Message: message, Count: 1}
+	warning := func(object, reason, message string) *record.TargetEvent {
+		return &record.TargetEvent{Object: "ns/" + object, About: "Pod", Type: "Warning", Reason: reason, Message: message, Count: 1}
 	}
 	unschedulable := func(s *script, message string, names ...string) {
 		for _, name := range names {
@@ -30,7 +30,7 @@ func TestReasons(t *testing.T) {
 	troubled := func(s *script, name, node, reason, message string) {
 		s.asked(name)
 		s.put(&record.Object{Object: "ns/" + name, Milestone: "Created"})
-		s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Node: node})
+		s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Place: node})
 		if reason != "" {
 			s.state(name, reason, message)
 		}
@@ -78,7 +78,7 @@ func TestReasons(t *testing.T) {
 				s.put(warning("b", "FailedCreatePodSandBox", `no address for "b"`))
 				s.put(warning("b", "FailedMount", "no volume"))
 				for range 5 {
-					s.put(&record.KubeEvent{Object: "ns/a", Type: "Normal", Reason: "Pulled"})
+					s.put(&record.TargetEvent{Object: "ns/a", Type: "Normal", Reason: "Pulled"})
 				}
 			},
 			"2 FailedCreatePodSandBox on 1 of 20", `no address for "NAME"`, "FailedCreatePodSandBox on 1 of 20 nodes",

@@ -51,7 +51,7 @@ func (s *script) search(d design.Design, holds int) {
 				continue
 			}
 			node := fmt.Sprintf("node-%d", placed%2)
-			s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Node: node})
+			s.put(&record.Object{Object: "ns/" + name, Milestone: "Scheduled", Place: node})
 			now := s.now
 			s.now += 1e6
 			s.news(name + " ContainersStarted Ready")
@@ -412,11 +412,11 @@ func FuzzBuilder(f *testing.F) {
 					Outcome: record.SlotOutcome(pick("created", "failed", "dropped", "unknown", "")), Error: text(),
 				})
 			case 5, 6:
-				s.put(&record.Object{Object: name(), Slot: slotName(), Milestone: pick("Created", "Ready", "Deleted", "Bound", "New", "Scheduled", ""), Node: pick("", "n1"), Late: next()%2 == 0})
+				s.put(&record.Object{Object: name(), Slot: slotName(), Milestone: pick("Created", "Ready", "Deleted", "Bound", "New", "Scheduled", ""), Place: pick("", "n1"), Late: next()%2 == 0})
 			case 7:
 				s.put(&record.State{Object: name(), Slot: slotName(), Reason: text(), Message: text(), Lost: pick("", "Ready"), Regained: pick("", "Ready"), Failed: next()%2 == 0})
 			case 8:
-				s.put(&record.KubeEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
+				s.put(&record.TargetEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
 			case 9:
 				s.put(&record.Reading{Source: pick(usage.SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
 			case 11:

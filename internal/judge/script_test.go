@@ -204,8 +204,8 @@ func whyNot(s *result.Step) string {
 	var words []string
 	for _, r := range s.Reasons {
 		text := fmt.Sprintf("%d %s", r.Count, r.Reason)
-		if r.Nodes > 0 {
-			text += fmt.Sprintf(" on %d of %d", r.Nodes, r.NodesOf)
+		if r.Places > 0 {
+			text += fmt.Sprintf(" on %d of %d", r.Places, r.PlacesOf)
 		}
 		words = append(words, text)
 	}

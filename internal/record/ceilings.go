@@ -51,13 +51,13 @@ type CeilingTable struct {
 	Workload string `json:"workload"` // "" for pods that ask for nothing
 	Axis     string `json:"axis"`
 	Unit     string `json:"unit"`
-	// Nodes is how many the workload can land on, of AllNodes; Others how many
+	// Places is how many the workload can land on, of AllPlaces; Others how many
 	// pods stand there, or wait for a place that could be there; null is not
 	// known.
-	Nodes     *int `json:"nodes"`
-	AllNodes  *int `json:"allNodes"`
+	Places    *int `json:"nodes"`
+	AllPlaces *int `json:"allNodes"`
 	Others    *int `json:"others"`
-	Simulated int  `json:"simulated"` // of Nodes
+	Simulated int  `json:"simulated"` // of Places
 	// Arm is the arm of a comparison that the table is of, "" for none.
 	Arm      string    `json:"arm,omitempty"`
 	Ceilings []Ceiling `json:"ceilings"`

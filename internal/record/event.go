@@ -288,7 +288,7 @@ type Object struct {
 	Slot      string `json:"slot,omitempty"` // the slot it fills, when its name is another
 	Milestone string `json:"milestone"`
 	Component string `json:"component,omitempty"`
-	Node      string `json:"node,omitempty"`
+	Place     string `json:"node,omitempty"`
 	// Labels are, with the first milestone, the object's values of the labels that
 	// its kind tells times apart by, in their order, "" for none.
 	Labels []string `json:"labels,omitempty"`
@@ -307,7 +307,7 @@ type State struct {
 	Slot    string `json:"slot,omitempty"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	Node    string `json:"node,omitempty"`
+	Place   string `json:"node,omitempty"`
 	// Lost names the milestone that the object had and has no more, Regained
 	// one that it has again; Failed says that it will never be ready.
 	Lost     string `json:"lost,omitempty"`
@@ -318,8 +318,8 @@ type State struct {
 	Class string `json:"class,omitempty"`
 }
 
-// KubeEvent is an event that a component of the cluster published.
-type KubeEvent struct {
+// TargetEvent is an event that a component of the target published.
+type TargetEvent struct {
 	Object  string `json:"object"`        // namespace/name of what it is about
 	About   string `json:"about"`         // its kind
 	For     string `json:"for,omitempty"` // the slot whose objects that makes, "" for none
@@ -332,7 +332,7 @@ type KubeEvent struct {
 
 // Reading is one reading of a resource series.
 type Reading struct {
-	Source string             `json:"source"` // a process or a node
+	Source string             `json:"source"` // a process or a place
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
 
@@ -557,7 +557,7 @@ func (*Damaged) Kind() EventKind { return KindDamaged }
 type Log struct {
 	Object    string `json:"object"`
 	Container string `json:"container,omitempty"`
-	Node      string `json:"node,omitempty"`
+	Place     string `json:"node,omitempty"`
 	Reason    string `json:"reason,omitempty"` // what kept the object
 	// Previous says that it is of the container before the last restart.
 	Previous bool     `json:"previous,omitempty"`
@@ -568,26 +568,26 @@ type Log struct {
 	Error string `json:"error,omitempty"`
 }
 
-func (*RunEvent) Kind() EventKind  { return KindRun }
-func (*StepEvent) Kind() EventKind { return KindStep }
-func (*Slot) Kind() EventKind      { return KindSlot }
-func (*Object) Kind() EventKind    { return KindObject }
-func (*State) Kind() EventKind     { return KindState }
-func (*KubeEvent) Kind() EventKind { return KindEvent }
-func (*Reading) Kind() EventKind   { return KindSample }
-func (*Canary) Kind() EventKind    { return KindCanary }
-func (*Corrected) Kind() EventKind { return KindCorrected }
-func (*Guard) Kind() EventKind     { return KindGuard }
-func (*Fault) Kind() EventKind     { return KindFault }
-func (*Note) Kind() EventKind      { return KindNote }
-func (*Log) Kind() EventKind       { return KindLog }
-func (*Window) Kind() EventKind    { return KindWindow }
-func (*Request) Kind() EventKind   { return KindRequest }
-func (*Trial) Kind() EventKind     { return KindTrial }
-func (*Cleanup) Kind() EventKind   { return KindCleanup }
-func (*Place) Kind() EventKind     { return KindPlace }
-func (*Actor) Kind() EventKind     { return KindActor }
-func (*Answer) Kind() EventKind    { return KindAnswer }
+func (*RunEvent) Kind() EventKind    { return KindRun }
+func (*StepEvent) Kind() EventKind   { return KindStep }
+func (*Slot) Kind() EventKind        { return KindSlot }
+func (*Object) Kind() EventKind      { return KindObject }
+func (*State) Kind() EventKind       { return KindState }
+func (*TargetEvent) Kind() EventKind { return KindEvent }
+func (*Reading) Kind() EventKind     { return KindSample }
+func (*Canary) Kind() EventKind      { return KindCanary }
+func (*Corrected) Kind() EventKind   { return KindCorrected }
+func (*Guard) Kind() EventKind       { return KindGuard }
+func (*Fault) Kind() EventKind       { return KindFault }
+func (*Note) Kind() EventKind        { return KindNote }
+func (*Log) Kind() EventKind         { return KindLog }
+func (*Window) Kind() EventKind      { return KindWindow }
+func (*Request) Kind() EventKind     { return KindRequest }
+func (*Trial) Kind() EventKind       { return KindTrial }
+func (*Cleanup) Kind() EventKind     { return KindCleanup }
+func (*Place) Kind() EventKind       { return KindPlace }
+func (*Actor) Kind() EventKind       { return KindActor }
+func (*Answer) Kind() EventKind      { return KindAnswer }
 
 // onlyNames reports whether an event has no texts but names that the target has
 // taken: of so many events nothing but secrets that are known is looked for.
@@ -612,7 +612,7 @@ func newBody(k EventKind) Body {
 	case KindState:
 		return new(State)
 	case KindEvent:
-		return new(KubeEvent)
+		return new(TargetEvent)
 	case KindSample:
 		return new(Reading)
 	case KindCanary:

@@ -22,7 +22,7 @@ type ObjectRow struct {
 	Replicate    int64   `parquet:"replicate,delta"`
 	Component    string  `parquet:"component,dict"`
 	Iteration    int64   `parquet:"iteration,delta"`
-	Node         string  `parquet:"node,dict"`
+	Place        string  `parquet:"node,dict"`
 	Intended     int64   `parquet:"intended_us,delta"`
 	Sent         int64   `parquet:"sent_us,delta"`
 	Replied      int64   `parquet:"replied_us,delta"`

@@ -23,7 +23,7 @@ import (
 func events(t *testing.T) []Event {
 	t.Helper()
 	var list []Event
-	for i, body := range []Body{new(RunEvent), new(StepEvent), new(Slot), new(Object), new(State), new(KubeEvent), new(Reading), new(Canary), new(Guard), new(Fault), new(Note)} {
+	for i, body := range []Body{new(RunEvent), new(StepEvent), new(Slot), new(Object), new(State), new(TargetEvent), new(Reading), new(Canary), new(Guard), new(Fault), new(Note)} {
 		v := reflect.ValueOf(body).Elem()
 		for j, field := range reflect.VisibleFields(v.Type()) {
 			if field.Anonymous || field.Tag.Get("json") == "-" {
@@ -390,7 +390,7 @@ func TestSecretsAreNotWritten(t *testing.T) {
 		&Slot{Slot: "a", Outcome: SlotFailed, Error: "refused: password=" + planted}, &Slot{Slot: "eyJhbGciOi.eyJpc3MiOi." + planted, Outcome: SlotUnknown},
 		&Slot{Slot: "a", Outcome: SlotCreated, Trouble: "Authorization: Bearer " + planted}, &Object{Object: "ns/a name-of-mine", Milestone: "Created"},
 		&Object{Object: "ns/a", Milestone: "Created", Labels: []string{"token=" + planted}}, &State{Message: "https://me:" + planted + "@h/"},
-		&KubeEvent{Message: "Get /x?token=" + planted}, &Fault{Message: `"client-key-data": "` + planted}, &Note{Text: "passwd: " + planted}, &RunEvent{Command: "--set token=" + planted, Message: "a name-of-mine"},
+		&TargetEvent{Message: "Get /x?token=" + planted}, &Fault{Message: `"client-key-data": "` + planted}, &Note{Text: "passwd: " + planted}, &RunEvent{Command: "--set token=" + planted, Message: "a name-of-mine"},
 		&Log{Lines: []string{"the token is " + planted, "-----BEGIN RSA PRIVATE KEY-----", planted}, Error: "secret=" + planted}, &Guard{Message: "dsn=postgres://u:" + planted + "@h"},
 	} {
 		w.Append(Event{Body: body})

@@ -43,7 +43,7 @@ func big(t testing.TB, n, steps int) record.Dir {
 			now += int64(5000 * rng.ExpFloat64())
 			row := record.ObjectRow{
 				Slot: fmt.Sprintf("node-density-1f0c9a42-%d/node-density-%d-1", i/1000, i), Step: int64(step), Level: float64(step), Component: "node-density",
-				Node: fmt.Sprintf("node-%04d", rng.IntN(1000)), Iteration: int64(i), Intended: now, Sent: now, Zero: now, Replied: now + 5000 + rng.Int64N(3000), Code: 201, Outcome: "created", There: true, PlantedDelay: rng.Int64N(1e6),
+				Place: fmt.Sprintf("node-%04d", rng.IntN(1000)), Iteration: int64(i), Intended: now, Sent: now, Zero: now, Replied: now + 5000 + rng.Int64N(3000), Code: 201, Outcome: "created", There: true, PlantedDelay: rng.Int64N(1e6),
 			}
 			row.Milestones = map[string]int64{}
 			at := row.Replied

@@ -214,7 +214,7 @@ func (p *player) play(next design.Next) {
 		}
 		p.there++
 		took := record.Micros(3e5 * math.Exp(0.6*p.rng.NormFloat64()))
-		p.at(sent+8000, &record.Object{Object: name, Milestone: "Scheduled", Node: fmt.Sprintf("node-%04d", i%p.places)})
+		p.at(sent+8000, &record.Object{Object: name, Milestone: "Scheduled", Place: fmt.Sprintf("node-%04d", i%p.places)})
 		p.at(sent+8000+took, &record.Object{Object: name, Milestone: "ContainersStarted"})
 		p.at(sent+8000+took, &record.Object{Object: name, Milestone: "Ready"})
 		last = max(last, sent+8000+took)

@@ -42,7 +42,7 @@ func cases() map[string]result.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
 	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.Reasons = []result.Reason{
-		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
+		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Places: 20, PlacesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
 	}
 	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is not known", account(4000, 3993, 0, 7), figure(0.51), nil)

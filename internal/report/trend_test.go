@@ -30,10 +30,10 @@ func trendInput(n int) view.ComparisonInput {
 		t := compare.Trend{Workload: workload, Metric: "Ready max", Unit: "s", Axis: "pods-per-node", Level: &level}
 		for i := range n {
 			p := compare.TrendPoint{
-				Name: fmt.Sprintf("night-%02d", i), Start: time.Date(2030, 1, 2+i, 3, 4, 5, 0, time.UTC).Format(time.RFC3339), Program: "0.1.0", Kubernetes: "v1.36.3", Runs: 5, Differs: []string{},
+				Name: fmt.Sprintf("night-%02d", i), Start: time.Date(2030, 1, 2+i, 3, 4, 5, 0, time.UTC).Format(time.RFC3339), Program: "0.1.0", System: "v1.36.3", Runs: 5, Differs: []string{},
 			}
 			if i >= 8 {
-				p.Kubernetes = "v1.37.0"
+				p.System = "v1.37.0"
 			}
 			if i == 8 {
 				p.Differs = []string{"kubernetes", "kubelet"}

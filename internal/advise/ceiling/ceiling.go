@@ -157,7 +157,7 @@ func Compute(f Facts) record.CeilingTable {
 	}
 	c.others += int64(f.Pending)
 	if f.NodesRead.Known() {
-		t.Nodes, t.AllNodes = new(len(f.Nodes)), &f.AllNodes
+		t.Places, t.AllPlaces = new(len(f.Nodes)), &f.AllNodes
 		if f.PodsRead.Known() {
 			t.Others = new(int(c.others))
 		}

@@ -76,7 +76,7 @@ func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 	}
 	var costs []cluster.ComponentCost
 	for _, s := range result.Steps {
-		if s.PerNode == nil || s.Seconds <= 0 || s.PerNode.Max < 1 || s.Verdict == slo.Invalid {
+		if s.PerPlace == nil || s.Seconds <= 0 || s.PerPlace.Max < 1 || s.Verdict == slo.Invalid {
 			continue
 		}
 		verdict := ""
@@ -89,7 +89,7 @@ func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 			}
 			u := s.Resources[source]
 			costs = append(costs, cluster.ComponentCost{
-				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakMemory()),
+				Name: source, Pods: s.PerPlace.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakMemory()),
 				From: fmt.Sprintf("step %d of %s%s", s.ID, path, verdict),
 			})
 		}

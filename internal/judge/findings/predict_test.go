@@ -23,7 +23,7 @@ func TestForeseen(t *testing.T) {
 	broke := func(step int, kind result.BreachKind) []result.Breach {
 		return []result.Breach{{Step: step, Kind: kind, Decided: true}}
 	}
-	full := []result.Reason{{Reason: "Too many pods", Nodes: 3, NodesOf: 3, Count: 3}}
+	full := []result.Reason{{Reason: "Too many pods", Places: 3, PlacesOf: 3, Count: 3}}
 	for _, tt := range []struct {
 		result result.Result
 		want   ceiling.Agreement

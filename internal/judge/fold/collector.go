@@ -96,7 +96,7 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 			f.Troubles.addRequest(body)
 			c.matcher.Request(body)
 		}
-	case *record.KubeEvent:
+	case *record.TargetEvent:
 		f.Troubles.addEvent(e.T, body)
 		c.matcher.Event(e.T, body)
 	case *record.Log:

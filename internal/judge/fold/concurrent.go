@@ -31,8 +31,8 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 		if u.own && !o.troubled {
 			wait := []edge{{u.sent(), 1}, {min(o.reached(from), f.End), -1}}
 			waits = append(waits, wait...)
-			if o.node >= 0 {
-				waitsAt[o.node] = append(waitsAt[o.node], wait...)
+			if o.where >= 0 {
+				waitsAt[o.where] = append(waitsAt[o.where], wait...)
 			}
 		}
 		if o.reached(from) == Never {
@@ -50,20 +50,20 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 			edges = append(edges, edge{o.reached(f.gone), -1})
 		}
 		all = append(all, edges...)
-		if o.node >= 0 {
-			byPlace[o.node] = append(byPlace[o.node], edges...)
+		if o.where >= 0 {
+			byPlace[o.where] = append(byPlace[o.where], edges...)
 		}
 	}
 	a.Most = mostAtOnce(all)
-	for _, node := range slices.Sorted(maps.Keys(byPlace)) {
-		if most := mostAtOnce(byPlace[node]); most > a.PerPlace {
-			a.PerPlace, a.Place = most, f.nodeName[node]
+	for _, at := range slices.Sorted(maps.Keys(byPlace)) {
+		if most := mostAtOnce(byPlace[at]); most > a.PerPlace {
+			a.PerPlace, a.Place = most, f.placeNames[at]
 		}
 	}
 	var use, useAt usedUp
 	use.add(all, waits)
-	for node, edges := range byPlace {
-		useAt.add(edges, waitsAt[node])
+	for at, edges := range byPlace {
+		useAt.add(edges, waitsAt[at])
 	}
 	bounds = append(boundOf(a, use, a.Limit, a.Most, "", a.Setting), boundOf(a, useAt, a.PerPlaceLimit, a.PerPlace, " of one "+spec.Kind.Place.One, a.PerPlaceSetting)...)
 	for i := range bounds {

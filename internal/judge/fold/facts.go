@@ -28,8 +28,8 @@ type Facts struct {
 	units      []unit  // the objects that it is judged by
 	setOut     int     // objects that the steps set out to ask for since the target was empty
 	asked      int     // objects that its own requests on record ask for
-	services   map[string]int
-	nodeName   []string // by index
+	made       map[kindIn]int
+	placeNames []string // by index
 	Places     PlaceChanges
 	away       []placeNow // by index, "" for one that is there
 	Replaced   int
@@ -98,7 +98,7 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownT
 func (f *Facts) ended(s *record.StepEvent) {
 	if s.Places > 0 {
 		f.places, f.Others = s.Places, s.Others
-		f.head.PerNode = &result.PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
+		f.head.PerPlace = &result.PerPlace{Places: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
 	}
 	f.head.Ending, f.message = s.Ending, s.Message
 }

@@ -112,8 +112,9 @@ func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
 			figures[signature.FigureMemory+source] = float64(u.PeakMemory())
 		}
 	}
-	for _, n := range f.services {
-		figures[signature.FigureServices] = max(figures[signature.FigureServices], float64(n))
+	for of, n := range f.made {
+		name := signature.FigureMade(of.kind)
+		figures[name] = max(figures[name], float64(n))
 	}
 	figures[signature.FigureThrottled] = float64(c.Retries429)
 	return figures

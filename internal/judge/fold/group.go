@@ -72,8 +72,8 @@ func (u *unit) label(by *record.GroupBy, f *Facts, at int) (value string) {
 		if at < len(o.labels) {
 			value = o.labels[at]
 		}
-		if o.node >= 0 && value == "" && by.Places[f.nodeName[o.node]] != nil {
-			value = by.Places[f.nodeName[o.node]][at]
+		if o.where >= 0 && value == "" && by.Places[f.placeNames[o.where]] != nil {
+			value = by.Places[f.placeNames[o.where]][at]
 		}
 	}
 	return value

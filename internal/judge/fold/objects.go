@@ -59,7 +59,7 @@ type object struct {
 	name  string
 	first record.Micros   // news of it
 	at    []record.Micros // when each milestone was reached, or never
-	node  int32           // index into nodeName, -1 unknown
+	where int32           // index into placeNames, -1 unknown
 	// labels are its values of the labels that times are grouped by.
 	labels []string
 	late   uint64          // milestones whose news came late: bit i for the one of index i
@@ -171,11 +171,14 @@ type fill struct {
 	slots  []*slot
 	byName map[string]*slot
 	units  int // that the steps set out to ask for
-	// services is how many were made, by namespace.
-	services map[string]int
+	// made counts what has no milestones, by its kind and namespace.
+	made map[kindIn]int
 }
 
-func newFill() *fill { return &fill{byName: make(map[string]*slot), services: make(map[string]int)} }
+// kindIn is a kind of things in a namespace.
+type kindIn struct{ kind, namespace string }
+
+func newFill() *fill { return &fill{byName: make(map[string]*slot), made: make(map[kindIn]int)} }
 
 // objects collects what was asked for, and what became of it: which objects are
 // in place, and when each reached its milestones.
@@ -187,14 +190,14 @@ type objects struct {
 	// judged.
 	place, leaving *fill
 	own            []*slot // new since the last step began
-	nodes          map[string]int32
-	nodeName       []string
+	placeIndex     map[string]int32
+	placeNames     []string
 }
 
 func newObjects(spec *result.Spec) *objects {
 	return &objects{
 		milestones: newMilestones(spec), text: make(map[string]string),
-		place: newFill(), leaving: newFill(), nodes: make(map[string]int32),
+		place: newFill(), leaving: newFill(), placeIndex: make(map[string]int32),
 	}
 }
 
@@ -207,12 +210,12 @@ func (c *objects) intern(s string) string {
 	return s
 }
 
-func (c *objects) node(name string) int32 {
-	i, ok := c.nodes[name]
+func (c *objects) placeOf(name string) int32 {
+	i, ok := c.placeIndex[name]
 	if !ok {
-		i = int32(len(c.nodeName))
-		c.nodes[name] = i
-		c.nodeName = append(c.nodeName, name)
+		i = int32(len(c.placeNames))
+		c.placeIndex[name] = i
+		c.placeNames = append(c.placeNames, name)
 	}
 	return i
 }
@@ -290,9 +293,9 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	}
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
 	s.outcome, s.err, s.delay = r.Outcome, c.intern(r.Error), r.Delay
-	if r.Resource == "Service" && r.Outcome == record.SlotCreated {
+	if r.Units == 0 && r.Outcome == record.SlotCreated {
 		namespace, _, _ := strings.Cut(r.Slot, "/")
-		c.place.services[namespace]++
+		c.place.made[kindIn{r.Resource, namespace}]++
 	}
 }
 
@@ -339,7 +342,7 @@ func (c *objects) known(name, slotName string) (*slot, *object) {
 
 // newObject makes an object of a slot at the first news of it.
 func (c *objects) newObject(s *slot, name string, t record.Micros) *object {
-	o := &object{name: name, first: t, node: -1, fell: Never, at: make([]record.Micros, len(c.names))}
+	o := &object{name: name, first: t, where: -1, fell: Never, at: make([]record.Micros, len(c.names))}
 	for i := range o.at {
 		o.at[i] = Never
 	}
@@ -385,8 +388,8 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	if r.Component != "" && s.component == "" {
 		s.component = c.intern(r.Component)
 	}
-	if r.Node != "" {
-		o.node = c.node(r.Node)
+	if r.Place != "" {
+		o.where = c.placeOf(r.Place)
 	}
 	if o.labels == nil {
 		for _, value := range r.Labels {
@@ -420,8 +423,8 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	was = o.reason
 	o.troubled = o.troubled || r.Reason != ""
 	o.reason, o.message, o.class = c.intern(r.Reason), c.intern(r.Message), c.intern(r.Class)
-	if r.Node != "" {
-		o.node = c.node(r.Node)
+	if r.Place != "" {
+		o.where = c.placeOf(r.Place)
 	}
 	if r.Failed {
 		o.failed = true
@@ -443,8 +446,8 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 // end puts into a step's facts what it is judged by: the objects that fill the
 // slots in place, and those that replaced others during the step.
 func (c *objects) end(f *Facts) {
-	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
-	f.nodeName = c.nodeName
+	f.milestones, f.own, f.place, f.setOut, f.made = c.milestones, c.own, c.place.slots, c.place.units, c.place.made
+	f.placeNames = c.placeNames
 	dateByServer(c.own, c.created, len(f.head.Missed) > 0 || f.canaries.unseen > 0)
 	f.units = make([]unit, 0, len(f.place))
 	if emptied := func(s *slot) bool { return s.released && s.step != f.head.ID }; slices.ContainsFunc(f.place, emptied) {
@@ -502,8 +505,8 @@ func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
 	}
 	o := s.objects[i]
 	row.Zero = int64(s.zeroOf(o))
-	if o.node >= 0 {
-		row.Node = c.nodeName[o.node]
+	if o.where >= 0 {
+		row.Place = c.placeNames[o.where]
 	}
 	row.Reason, row.Message, row.Late, row.There = o.reason, o.message, o.late != 0, o.there
 	row.Milestones = make(map[string]int64, len(o.at))

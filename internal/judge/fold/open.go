@@ -229,7 +229,7 @@ func addCPUs(n *result.Bottleneck, machine *usage.StepUsage, by map[string]*usag
 		}
 	}
 	for source, u := range by {
-		if source == usage.SourceMachine || source == usage.SourceNode {
+		if source == usage.SourceMachine || source == usage.SourcePlace {
 			continue
 		}
 		percent := result.Round(100*u.Used/all, 1)

@@ -26,7 +26,7 @@ type Growth struct{ MemX, MemY, CPUX, CPUStood, CPUY []float64 }
 
 // add takes in a step that has ended.
 func (s *Phases) add(spec *result.Spec, f *Facts) {
-	if len(f.readings.CPU[usage.SourceNode]) < 2 || f.head.Open || f.Reached == Never || spec.Arms != nil {
+	if len(f.readings.CPU[usage.SourcePlace]) < 2 || f.head.Open || f.Reached == Never || spec.Arms != nil {
 		return
 	}
 	if s.By == nil {

@@ -103,7 +103,7 @@ func spreadEvenly(waits []float64) bool {
 func (c *Collector) showed(f *Facts, s *Measured) {
 	at := f.Start
 	tell := func(reason, text string) {
-		c.matcher.Event(at, &record.KubeEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
+		c.matcher.Event(at, &record.TargetEvent{Reason: reason, Message: text, Source: usage.SourceSelf})
 	}
 	f.paced(s, tell)
 	for _, text := range s.InUse((f.End - f.Start).Seconds()) {

@@ -146,8 +146,8 @@ func (s *places) changed() PlaceChanges {
 
 // end puts into the facts of a step which of its objects' places are no more there.
 func (s *places) end(f *Facts) {
-	f.away = make([]placeNow, len(f.nodeName))
-	for i, name := range f.nodeName {
+	f.away = make([]placeNow, len(f.placeNames))
+	for i, name := range f.placeNames {
 		if p, known := s.now[name]; known && !p.there() {
 			f.away[i] = p
 		}
@@ -157,8 +157,8 @@ func (s *places) end(f *Facts) {
 // awayOf is where the place of an object went that is no more there; its state is
 // "" where it is there, or the object has none.
 func (f *Facts) awayOf(u *unit) (p placeNow) {
-	if o := u.object; o != nil && o.node >= 0 && int(o.node) < len(f.away) {
-		return f.away[o.node]
+	if o := u.object; o != nil && o.where >= 0 && int(o.where) < len(f.away) {
+		return f.away[o.where]
 	}
 	return p
 }

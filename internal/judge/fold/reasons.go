@@ -25,7 +25,7 @@ type reasonGroup struct {
 	count   int
 	units   int // of it, those that are objects
 	certain int // of them, those that are not merely lost
-	nodes   map[int32]bool
+	places  map[int32]bool
 	// Of the scheduler's own words: how many nodes they count, of how many,
 	// and how often each of them came.
 	found, of int
@@ -69,7 +69,7 @@ const tooLate = "the object was ready only after the step timeout"
 
 // add takes in one object that was not ready.
 func (r *reasons) add(u *unit) *reasonGroup {
-	name, node := u.slot.name, int32(-1)
+	name, where := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
 	silent := true // it had no trouble: there may be a warning about it
 	switch o := u.object; {
@@ -79,9 +79,9 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	case r.f.awayOf(u).State == record.PlaceGone:
 		place := r.spec.Kind.Place.One
 		key = eventKey{"Gone", "the " + cmp.Or(place, "place") + " that it was on " + r.f.awayOf(u).What}
-		name, node, silent = o.name, o.node, false
+		name, where, silent = o.name, o.where, false
 	default:
-		name, node = o.name, o.node
+		name, where = o.name, o.where
 		// That containers are not ready says no more than that the pod is not:
 		// why, say the warnings about its probes.
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
@@ -110,7 +110,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 			// The reason that holds for the most nodes is the one that binds.
 			// How many nodes have another one changes from object to object.
 			g := r.group(eventKey{counts[0].Reason, ""})
-			g.found, g.of = max(g.found, counts[0].Nodes), max(g.of, of)
+			g.found, g.of = max(g.found, counts[0].Count), max(g.of, of)
 			g.messages[key.message]++
 			g.unplaced = true
 			return g
@@ -119,8 +119,8 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	key.message = normalise(key.message, name)
 	g := r.group(key)
 	g.unplaced = key.reason == r.spec.Kind.Unplaced && key.reason != ""
-	if node >= 0 {
-		g.nodes[node] = true
+	if where >= 0 {
+		g.places[where] = true
 	}
 	return g
 }
@@ -137,7 +137,7 @@ func (r *reasons) addRequest(s *slot) *reasonGroup {
 func (r *reasons) group(key eventKey) *reasonGroup {
 	g, ok := r.groups[key]
 	if !ok {
-		g = &reasonGroup{nodes: make(map[int32]bool), messages: make(map[string]int)}
+		g = &reasonGroup{places: make(map[int32]bool), messages: make(map[string]int)}
 		r.groups[key] = g
 	}
 	return g
@@ -164,9 +164,9 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 func (r *reasons) grouped() []result.Reason {
 	list := make([]result.Reason, 0, len(r.groups))
 	for key, g := range r.groups {
-		reason := result.Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, Certain: g.certain, Nowhere: g.unplaced && g.found == g.of}
+		reason := result.Reason{Reason: key.reason, Message: key.message, Count: g.count, Places: len(g.places), PlacesOf: r.f.places, Requests: g.units == 0, Certain: g.certain, Nowhere: g.unplaced && g.found == g.of}
 		if g.of > 0 {
-			reason.Nodes, reason.NodesOf = g.found, g.of
+			reason.Places, reason.PlacesOf = g.found, g.of
 			most := 0
 			for message, n := range g.messages {
 				if n > most || n == most && message < reason.Message {
@@ -198,7 +198,7 @@ func fewest(list []result.Reason) []result.Reason {
 			x = &rest[1]
 		}
 		x.Reason, x.Message, x.Requests = others, "reasons that are less frequent", r.Requests
-		x.Count, x.Certain, x.Nodes, x.NodesOf = x.Count+r.Count, x.Certain+r.Certain, max(x.Nodes, r.Nodes), r.NodesOf
+		x.Count, x.Certain, x.Places, x.PlacesOf = x.Count+r.Count, x.Certain+r.Certain, max(x.Places, r.Places), r.PlacesOf
 	}
 	list = list[:maxReasons:maxReasons]
 	for _, x := range rest {

@@ -12,10 +12,10 @@ const (
 	fewStamps = 20
 )
 
-// serverClock names the clock of a milestone's stamp: each node may have its own.
+// serverClock names the clock of a milestone's stamp: each place may have its own.
 type serverClock struct {
 	milestone int
-	node      int32
+	place     int32
 }
 
 // offset holds the shortest time from a stamp of a clock to its news: the difference of
@@ -40,7 +40,7 @@ func dateByServer(own []*slot, created int, lost bool) {
 			for _, o := range s.objects {
 				for m, stamp := range o.stamp {
 					if stamp != 0 && o.reached(m) != Never {
-						do(o, m, serverClock{m, o.node}, o.reached(m)-record.Micros(stamp*1e6))
+						do(o, m, serverClock{m, o.where}, o.reached(m)-record.Micros(stamp*1e6))
 					}
 				}
 			}

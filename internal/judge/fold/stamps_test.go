@@ -11,7 +11,7 @@ import (
 func TestLateNewsIsDatedByTheServer(t *testing.T) {
 	const ready, second = 1, record.Micros(1e6)
 	news := func(node int32, at record.Micros, stamp int64) *object {
-		return &object{at: []record.Micros{Never, at}, stamp: []int64{0, stamp}, node: node}
+		return &object{at: []record.Micros{Never, at}, stamp: []int64{0, stamp}, where: node}
 	}
 	// Forty objects of each node, whose clock is so far ahead of the others' and whose
 	// news comes within 0.3 s.
@@ -71,7 +71,7 @@ func TestTimesOfNewsInTimeStay(t *testing.T) {
 	var want []record.Micros
 	for i := range 5000 {
 		at := record.Micros(i) * 7919
-		o := &object{at: []record.Micros{at + record.Micros(i%10)*100_000}, stamp: []int64{int64(at/1e6) + 1700000000}, node: int32(i % 7)}
+		o := &object{at: []record.Micros{at + record.Micros(i%10)*100_000}, stamp: []int64{int64(at/1e6) + 1700000000}, where: int32(i % 7)}
 		s.objects, want = append(s.objects, o), append(want, o.at[0])
 	}
 	dateByServer([]*slot{s}, 0, true)

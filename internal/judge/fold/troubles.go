@@ -102,7 +102,7 @@ func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
 }
 
 // addEvent notes what the target has published.
-func (c *Troubles) addEvent(t record.Micros, e *record.KubeEvent) {
+func (c *Troubles) addEvent(t record.Micros, e *record.TargetEvent) {
 	if x := c.known.Classify(e.Reason, e.Message); x != nil {
 		c.observe(result.BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
 	}

@@ -11,7 +11,7 @@ import (
 func TestWarningsAreBounded(t *testing.T) {
 	c := newTroubles(record.NewKnownTroubles(&record.ObjectKind{}), false)
 	for i := range maxEventObjects + 10 {
-		c.addEvent(0, &record.KubeEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"})
+		c.addEvent(0, &record.TargetEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"})
 	}
 	g := c.warnings[eventKey{"R", "m"}]
 	if g.count != maxEventObjects+10 || len(g.objects) != maxEventObjects {

@@ -51,7 +51,7 @@ func drawn(rng *rand.Rand, n int) []record.ObjectRow {
 			step = 1 + rng.Int64N(4)
 		}
 		r := record.ObjectRow{
-			Slot: fmt.Sprintf("s-%d", i), Step: step, Component: []string{"app", "database"}[rng.IntN(2)], Node: fmt.Sprintf("n-%d", rng.IntN(5)), Iteration: int64(i),
+			Slot: fmt.Sprintf("s-%d", i), Step: step, Component: []string{"app", "database"}[rng.IntN(2)], Place: fmt.Sprintf("n-%d", rng.IntN(5)), Iteration: int64(i),
 			Intended: int64(100 * i), Sent: int64(100*i + rng.IntN(50)), Replied: -1, There: rng.IntN(2) == 0, Outcome: "created", Milestones: make(map[string]int64),
 		}
 		if rng.IntN(3) == 0 {

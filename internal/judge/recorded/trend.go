@@ -130,7 +130,7 @@ func (o Options) alpha() float64 {
 func newTrend(list []*Operand, differs [][]string, metric string) compare.Trend {
 	t := compare.Trend{Workload: list[0].plan.Workload, Metric: metric, Axis: list[0].plan.Axis.Name}
 	for i, x := range list {
-		p := compare.TrendPoint{Name: x.Name, Program: x.Result.Version, Kubernetes: x.Environment.Value("kubernetes"), Differs: differs[i]}
+		p := compare.TrendPoint{Name: x.Name, Program: x.Result.Version, System: x.Environment.Value("kubernetes"), Differs: differs[i]}
 		if s := x.start(); !s.IsZero() {
 			p.Start = s.UTC().Format("2006-01-02T15:04:05Z07:00")
 		}

@@ -50,7 +50,7 @@ func Binding(kind *record.ObjectKind, list []Reason) string {
 		return ""
 	}
 	top := Top(list)
-	if top.NodesOf > 0 && top.Nodes > 0 {
+	if top.PlacesOf > 0 && top.Places > 0 {
 		return top.Reason + " " + top.On(kind.Place)
 	}
 	if top.Message != "" {
@@ -64,10 +64,10 @@ type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int    `json:"count"`
-	// Nodes is how many nodes the reason was found on, of NodesOf; 0 of those
+	// Places is how many places the reason was found on, of PlacesOf; 0 of those
 	// where it is not known.
-	Nodes   int `json:"nodes"`
-	NodesOf int `json:"nodesOf"`
+	Places   int `json:"nodes"`
+	PlacesOf int `json:"nodesOf"`
 	// Requests says that the count is of requests that failed and that asked
 	// for what is not followed, such as a service: not of objects.
 	Requests bool `json:"requests,omitempty"`
@@ -81,10 +81,10 @@ type Reason struct {
 // and is empty where none is known.
 func (r Reason) On(place record.Noun) string {
 	switch {
-	case r.Nodes == 0:
+	case r.Places == 0:
 		return ""
-	case r.NodesOf == 0:
-		return "on " + place.Count(r.Nodes)
+	case r.PlacesOf == 0:
+		return "on " + place.Count(r.Places)
 	}
-	return fmt.Sprintf("on %d of %s", r.Nodes, place.Count(r.NodesOf))
+	return fmt.Sprintf("on %d of %s", r.Places, place.Count(r.PlacesOf))
 }

@@ -14,9 +14,9 @@ func TestPlacesOfAReason(t *testing.T) {
 		r    Reason
 		want string
 	}{
-		{"of as many as were asked", Reason{Nodes: 2, NodesOf: 3}, "on 2 of 3 nodes"},
-		{"a level that is no number of nodes", Reason{Nodes: 1}, "on 1 node"},
-		{"no place is known", Reason{NodesOf: 3}, ""},
+		{"of as many as were asked", Reason{Places: 2, PlacesOf: 3}, "on 2 of 3 nodes"},
+		{"a level that is no number of nodes", Reason{Places: 1}, "on 1 node"},
+		{"no place is known", Reason{PlacesOf: 3}, ""},
 	} {
 		if got := tt.r.On(node); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)

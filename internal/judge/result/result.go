@@ -181,7 +181,7 @@ type Step struct {
 	Objects        Objects          `json:"objects,omitzero"`
 	Requests       *StreamRequests  `json:"requests,omitempty"`
 	EffectiveLevel *float64         `json:"effectiveLevel"`
-	PerNode        *PerNode         `json:"perNode,omitempty"`
+	PerPlace       *PerPlace        `json:"perNode,omitempty"`
 	APIRequests    APIRequests      `json:"apiRequests"`
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
@@ -236,11 +236,11 @@ type Arrivals struct {
 	DeletionsPerSecond float64 `json:"deletionsPerSecond"`
 }
 
-// PerNode is the level of the least and of the most loaded node.
-type PerNode struct {
-	Nodes int     `json:"nodes"`
-	Min   float64 `json:"min"`
-	Max   float64 `json:"max"`
+// PerPlace is the level of the least and of the most loaded place.
+type PerPlace struct {
+	Places int     `json:"nodes"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
 	// Others is how many objects stood there that are not ours.
 	Others int `json:"others"`
 }

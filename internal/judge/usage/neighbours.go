@@ -97,7 +97,7 @@ type ownUse struct {
 func (c *Readings) ownIn(from, to record.Micros) ownUse {
 	own := ownUse{ioKnown: true}
 	for _, source := range slices.Sorted(maps.Keys(c.CPU)) { // a sum is the same in the same order
-		if source == SourceMachine || source == SourceNode || PartOfAnother(source) {
+		if source == SourceMachine || source == SourcePlace || PartOfAnother(source) {
 			continue
 		}
 		points := c.CPU[source]

@@ -18,9 +18,9 @@ const SourceMachine = record.SourceMachine
 // (ownSeconds), and for how many seconds these waited for them (waitSeconds).
 const SourceProcessors = "processors/"
 
-// SourceNode is a real node in all: its programs, which are sources of their
+// SourcePlace is a real node in all: its programs, which are sources of their
 // own, and its pods.
-const SourceNode = "node"
+const SourcePlace = "node"
 
 // SourceRuntime is what the container runtime's own processes use on a real
 // node, which live for hundredths of a second each.

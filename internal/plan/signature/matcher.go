@@ -163,7 +163,7 @@ func (m *Matcher) Begin(step int) {
 }
 
 // Event takes in an event of the cluster's.
-func (m *Matcher) Event(t record.Micros, e *record.KubeEvent) {
+func (m *Matcher) Event(t record.Micros, e *record.TargetEvent) {
 	for _, n := range m.matching("e", m.events, e.Reason, e.Message, e.Object) {
 		p := m.rules[n].clause.Event
 		if (p.About == "" || p.About == e.About) && (p.Source == "" || p.Source == e.Source) {
@@ -493,7 +493,7 @@ func (m *Matcher) try(examples []Example) []Hit {
 			case e.Error != "" || e.Code != 0:
 				m.Request(&record.Slot{Slot: object, Code: e.Code, Error: e.Error, Outcome: record.SlotFailed})
 			default:
-				m.Event(1, &record.KubeEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Source: e.Source, Reason: e.Reason, Message: e.Message})
+				m.Event(1, &record.TargetEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Source: e.Source, Reason: e.Reason, Message: e.Message})
 			}
 		}
 	}

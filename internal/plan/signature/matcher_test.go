@@ -21,8 +21,8 @@ func matcherOf(t testing.TB, list ...Signature) *Matcher {
 	return m
 }
 
-func eventOf(object, reason, message string) *record.KubeEvent {
-	return &record.KubeEvent{Object: object, About: "Pod", Type: "Warning", Reason: reason, Message: message, Source: "kubelet"}
+func eventOf(object, reason, message string) *record.TargetEvent {
+	return &record.TargetEvent{Object: object, About: "Pod", Type: "Warning", Reason: reason, Message: message, Source: "kubelet"}
 }
 
 func above(x float64) *float64 { return &x }
@@ -196,7 +196,7 @@ func TestMatchingAgreesWithASlowTwin(t *testing.T) {
 		if e.State {
 			m.State(1, &record.State{Object: object, Reason: e.Reason, Message: message}, "")
 		} else {
-			m.Event(1, &record.KubeEvent{Object: object, About: orPod(e.About), Reason: e.Reason, Message: message})
+			m.Event(1, &record.TargetEvent{Object: object, About: orPod(e.About), Reason: e.Reason, Message: message})
 		}
 	}
 	n, total := 0, 0
@@ -284,7 +284,7 @@ func BenchmarkEvents(b *testing.B) {
 		"Readiness probe failed: HTTP probe failed with statuscode: 503",
 	}
 	reasons := []string{"FailedScheduling", "FailedCreatePodSandBox", "Unhealthy"}
-	events := make([]*record.KubeEvent, 3000)
+	events := make([]*record.TargetEvent, 3000)
 	for i := range events {
 		message := messages[i%3]
 		if strings.Contains(message, "%") {

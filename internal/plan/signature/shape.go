@@ -134,10 +134,10 @@ func withoutIdentifiers(text string) string {
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 
-// NodeCount is one of the scheduler's reasons and for how many nodes it holds.
-type NodeCount struct {
+// ReasonCount holds one of the scheduler's reasons, and for how many nodes it is one.
+type ReasonCount struct {
 	Reason string
-	Nodes  int
+	Count  int
 }
 
 var (
@@ -150,7 +150,7 @@ var (
 // for the most nodes first, and the number of nodes in all. What follows the
 // reasons' full stop is about making room, and left out. It returns nothing for
 // a message of another form.
-func Unschedulable(message string) (counts []NodeCount, of int) {
+func Unschedulable(message string) (counts []ReasonCount, of int) {
 	m := available.FindStringSubmatch(message)
 	if m == nil {
 		return nil, 0
@@ -173,12 +173,12 @@ func Unschedulable(message string) (counts []NodeCount, of int) {
 		if err != nil {
 			return nil, 0
 		}
-		counts = append(counts, NodeCount{m[2], n})
+		counts = append(counts, ReasonCount{m[2], n})
 	}
 	if len(counts) == 0 {
 		return nil, 0
 	}
-	slices.SortStableFunc(counts, func(a, b NodeCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	slices.SortStableFunc(counts, func(a, b ReasonCount) int { return cmp.Compare(b.Count, a.Count) })
 	return counts, of
 }
 
@@ -195,7 +195,7 @@ func sorted(message string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(strconv.Itoa(c.Nodes) + " " + c.Reason)
+		b.WriteString(strconv.Itoa(c.Count) + " " + c.Reason)
 	}
 	return b.String() + "."
 }

@@ -39,7 +39,7 @@ func TestUnschedulable(t *testing.T) {
 		counts, of := Unschedulable(tt.message)
 		var words []string
 		for _, c := range counts {
-			words = append(words, fmt.Sprintf("%d %s", c.Nodes, c.Reason))
+			words = append(words, fmt.Sprintf("%d %s", c.Count, c.Reason))
 		}
 		if got := strings.Join(words, ", "); got != tt.want || of != tt.of {
 			t.Errorf("%s: %q of %d, want %q of %d", tt.why, got, of, tt.want, tt.of)
@@ -69,7 +69,7 @@ func TestUnschedulableTakesApart(t *testing.T) {
 			t.Fatalf("%q: %v of %d", message, counts, of)
 		}
 		for i, c := range counts {
-			if want[c.Reason] != c.Nodes || i > 0 && counts[i-1].Nodes < c.Nodes {
+			if want[c.Reason] != c.Count || i > 0 && counts[i-1].Count < c.Count {
 				t.Fatalf("%q: %v", message, counts)
 			}
 		}
@@ -86,7 +86,7 @@ func FuzzUnschedulable(f *testing.F) {
 			t.Errorf("%q: no reasons, but %d nodes", message, of)
 		}
 		for i, c := range counts {
-			if c.Reason == "" || c.Nodes < 0 || i > 0 && c.Nodes > counts[i-1].Nodes {
+			if c.Reason == "" || c.Count < 0 || i > 0 && c.Count > counts[i-1].Count {
 				t.Errorf("%q: %v", message, counts)
 			}
 			if !strings.Contains(message, c.Reason) {

@@ -10,19 +10,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
+// FigureMade names the figure of the things of a kind in a namespace, in the fullest, of
+// those that the load made besides its objects.
+func FigureMade(kind string) string { return strings.ToLower(kind) + "s in a namespace" }
+
 // nameForm is that of a signature's name.
 var nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,59}$`)
 
 // Figures that a condition can be of, besides those of processes.
 const (
-	FigurePending   = "pending objects"         // asked for and not there, at most
-	FigureUnplaced  = "objects without a node"  // at most
-	FigureInFlight  = "requests in flight"      // at most
-	FigureRequest   = "time of a request"       // median, in seconds
-	FigureAPI       = "API latency"             // of a canary's requests, median, in seconds
-	FigureWatchLag  = "watch lag"               // median, in seconds
-	FigureMachine   = "CPU of the machine"      // all processes, in percent of all processors
-	FigureServices  = "services in a namespace" // in the fullest, of those that the load made
+	FigurePending   = "pending objects"        // asked for and not there, at most
+	FigureUnplaced  = "objects without a node" // at most
+	FigureInFlight  = "requests in flight"     // at most
+	FigureRequest   = "time of a request"      // median, in seconds
+	FigureAPI       = "API latency"            // of a canary's requests, median, in seconds
+	FigureWatchLag  = "watch lag"              // median, in seconds
+	FigureMachine   = "CPU of the machine"     // all processes, in percent of all processors
 	FigureThrottled = "answers of 429"
 	// FigureCPU begins the name of a process's use of CPU: the most over five
 	// seconds, in percent of one processor.
@@ -33,7 +36,7 @@ const (
 )
 
 func figureNames() []string {
-	return []string{FigurePending, FigureUnplaced, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine, FigureServices, FigureThrottled}
+	return []string{FigurePending, FigureUnplaced, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine, FigureMade("Service"), FigureThrottled}
 }
 
 // Validate says what is wrong with signatures that were read, at their places

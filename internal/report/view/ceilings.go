@@ -86,18 +86,18 @@ func ceilingSections(t ceilings) []Section {
 	if len(t.Ceilings) == 0 {
 		return []Section{{Title: fmt.Sprintf("Ceilings of %s along %s: none is known before a load.", what, t.Axis)}}
 	}
-	onPlaces := t.AllNodes != nil || placed(t.Ceilings)
+	onPlaces := t.AllPlaces != nil || placed(t.Ceilings)
 	where := ", on unknown " + places
 	if !onPlaces {
 		where = ""
-	} else if t.Nodes != nil && t.AllNodes != nil {
+	} else if t.Places != nil && t.AllPlaces != nil {
 		standing := "other " + things + " not known"
 		if t.Others != nil && *t.Others == 0 {
 			standing = "no other " + things
 		} else if t.Others != nil {
 			standing = fmt.Sprintf("%d other %s", *t.Others, things)
 		}
-		where = fmt.Sprintf(", on %d of %d %s (%s)", *t.Nodes, *t.AllNodes, places, standing)
+		where = fmt.Sprintf(", on %d of %d %s (%s)", *t.Places, *t.AllPlaces, places, standing)
 	}
 	levels := Section{Title: fmt.Sprintf("Ceilings of %s along %s%s:", what, t.Axis, where)}
 	rows, far := leveled(t, onPlaces)

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 	check := ceiling.Check{
 		Target:   ceiling.CheckTarget{Kind: "cluster", Name: "prod", Server: "https://api", Version: "v1.35"},
 		Findings: []record.HealthFinding{{Severity: record.SeverityOK, What: "API server", Text: "it is ready"}, {Severity: record.SeverityWarning, What: "nodes", Text: "1 node is cordoned", Places: []string{"n2"}, Hint: "kubectl uncordon n2"}},
-		Table:    record.CeilingTable{Axis: "pods-per-node", Unit: "pods/node", Nodes: new(2), AllNodes: new(3), Others: new(4), Ceilings: list, Notes: []string{"one node is cordoned"}},
+		Table:    record.CeilingTable{Axis: "pods-per-node", Unit: "pods/node", Places: new(2), AllPlaces: new(3), Others: new(4), Ceilings: list, Notes: []string{"one node is cordoned"}},
 		Kind:     pods(),
 	}
 	want := lines("cluster prod at https://api: Kubernetes v1.35", "",
@@ -53,9 +53,9 @@ func TestCheck(t *testing.T) {
 		{"no places", of(func(c *ceilings) {}), lines("Ceilings of streams along rate:", head, end)},
 		{"the places are not known", of(func(c *ceilings) { c.Ceilings[0].Total = new(900.0) }), lines("Ceilings of streams along rate, on unknown backends:",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|900|-|-|-|advisory| files [the kernel]", end)},
-		{"nothing else stands there", of(func(c *ceilings) { c.Nodes, c.AllNodes, c.Others = new(2), new(2), new(0) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (no other requests):",
+		{"nothing else stands there", of(func(c *ceilings) { c.Places, c.AllPlaces, c.Others = new(2), new(2), new(0) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (no other requests):",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
-		{"what stands there is not known", of(func(c *ceilings) { c.Nodes, c.AllNodes = new(2), new(2) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (other requests not known):",
+		{"what stands there is not known", of(func(c *ceilings) { c.Places, c.AllPlaces = new(2), new(2) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (other requests not known):",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
 		{"a rate has no number in all", []Section{bindsFirst(ceilings{record.CeilingTable{Unit: "pods/s", Ceilings: []record.Ceiling{{What: "limit", Binds: true, Level: new(50.0), Total: new(50.0), Reason: "pods wait"}}}, pods()})}, "Binds first: 50 pods/s, by the limit. Beyond it: pods wait."},
 	})

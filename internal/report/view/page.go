@@ -50,7 +50,7 @@ type Page struct {
 	Published       Table
 	PublishedNote   string
 	Broke           *brokePart // nil where nothing broke
-	RealNode        bool       // parts of a real node are shown
+	PlaceParts      bool       // parts of a real place are shown
 	Durations       bool       // a node has published some
 	Overhead        *overheadTable
 	Laws            *lawsPart // nil where there are none
@@ -87,7 +87,7 @@ func Words() map[string]any {
 		"curveTitle": curveTitle, "capacity": capacityTable, "capacitySays": capacitySays, "margin": percentOf, "confidence": func(alpha float64) string { return percentOf(1 - alpha) },
 		"blocks": runTable, "groups": groupsOf, "series": seriesOf,
 		"cells": cellsOf, "operandFacts": operandFacts, "fidelity": fidelityOf, "lawSays": lawSays,
-		"nodeSource": func() string { return usage.SourceNode }, "strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
+		"nodeSource": func() string { return usage.SourcePlace }, "strip": chart.StripOf, "after": afterStart, "mark": markOf, "then": loadText,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
 		"trendTitle": trendTitle, "changeAt": changeAt, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
@@ -125,8 +125,8 @@ func pageOf(in Input, data chart.Data) Page {
 			p.Waits = append(p.Waits, s)
 		}
 		p.Durations = p.Durations || len(s.Durations) > 0
-		_, node := s.Resources[usage.SourceNode]
-		p.RealNode = p.RealNode || node
+		_, whole := s.Resources[usage.SourcePlace]
+		p.PlaceParts = p.PlaceParts || whole
 		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
 	}
 	p.HasUsage = p.HasUsage || len(p.Waits) > 0

@@ -54,7 +54,7 @@ func TestRunPage(t *testing.T) {
 	r.Steps[0].End, r.Steps[1].End = "2030-01-02T03:05:00.000000Z", "2030-01-02T03:06:10.000000Z"
 	r.Steps[1].APIRequests = result.APIRequests{N: 220, Failed: 5}
 	r.Steps[0].Bottleneck = &result.Bottleneck{Waits: []result.Wait{{For: "nodes"}}}
-	r.Steps[0].Resources = map[string]result.Usage{usage.SourceNode: {}}
+	r.Steps[0].Resources = map[string]result.Usage{usage.SourcePlace: {}}
 	r.Steps[0].Durations = []result.HistogramSummary{{Source: "kubelet"}}
 	p, err := RunPage(Input{Recorded: chart.Recorded{Result: r}, PlanText: "plan", Missing: []string{"metrics"}})
 	if err != nil {
@@ -63,7 +63,7 @@ func TestRunPage(t *testing.T) {
 	if p.Title != "density: pods holds 100 pods/node and fails at 110" {
 		t.Errorf("%q", p.Title)
 	}
-	if p.Mark != "100" || !p.Refused || !p.Durations || !p.RealNode || !p.HasUsage || len(p.Waits) != 1 || len(p.Reasons) != 1 || p.Open || p.Stream || p.Things != "pods" || p.PlanText != "plan" {
+	if p.Mark != "100" || !p.Refused || !p.Durations || !p.PlaceParts || !p.HasUsage || len(p.Waits) != 1 || len(p.Reasons) != 1 || p.Open || p.Stream || p.Things != "pods" || p.PlanText != "plan" {
 		t.Errorf("%+v", p)
 	}
 	if got, want := lines(p.Lead...), lines("Bound by: Too many pods.", "The line was confirmed.", "5 of 220 requests failed at 110 (HTTP 500: no leader)."); got != want {
@@ -116,7 +116,7 @@ func TestWordsOfTheTemplate(t *testing.T) {
 	if got := call("busy", 1.234) + ", " + call("change", 0.1) + ", " + w["share"].(func(float64) string)(0.5) + ", " + w["confidence"].(func(float64) string)(0.05); got != "1.23, +10.0%, 50 %, 95 %" {
 		t.Errorf("%q", got)
 	}
-	if w["nodeSource"].(func() string)() != usage.SourceNode || w["minus"].(func(a, b int64) int64)(5, 3) != 2 {
+	if w["nodeSource"].(func() string)() != usage.SourcePlace || w["minus"].(func(a, b int64) int64)(5, 3) != 2 {
 		t.Error("the node and the difference")
 	}
 	if got := ratioOf(new(3.0), new(2.0)) + " " + ratioOf(nil, new(2.0)) + " " + ratioOf(new(1.0), new(0.0)) + " " + usedCPUs(3, 2) + " " + usedCPUs(3, 0); got != "1.5 - - 1.50 -" {

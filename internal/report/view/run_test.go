@@ -28,7 +28,7 @@ func twoSteps() result.Result {
 				ID: 2, StepPlan: record.StepPlan{Level: 110, Purpose: record.PurposeRamp, Why: "one step more"}, LevelReached: 110, Verdict: slo.Breached, VerdictWhy: "all Ready: 20 of 220 did not reach it",
 				Start: "2030-01-02T03:05:05.000000Z", Objects: result.Objects{Intended: 220, Created: 215, CreateFailed: 5, Ready: 200, NeverReady: 14, Lost: 1},
 				Latency: result.Latencies{"Ready": {N: 220, Censored: 20, P50: new(0.3)}},
-				Reasons: []result.Reason{{Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods.", Count: 14, Nodes: 2, NodesOf: 2}, {Reason: "HTTP 500", Message: "no leader", Count: 3, Requests: true}},
+				Reasons: []result.Reason{{Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods.", Count: 14, Places: 2, PlacesOf: 2}, {Reason: "HTTP 500", Message: "no leader", Count: 3, Requests: true}},
 			},
 		},
 	}

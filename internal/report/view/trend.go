@@ -42,7 +42,7 @@ func trendSection(t compare.Trend, axis chart.Axis) Section {
 			few.add("", "", "--- "+change+" ---", "")
 		}
 		started, figure := words.Moment(x.Start), pointText(t, x)
-		all.add(x.Name, started, x.Program, x.Kubernetes, axis.Row(x), figure, strings.Join(x.Differs, ", "))
+		all.add(x.Name, started, x.Program, x.System, axis.Row(x), figure, strings.Join(x.Differs, ", "))
 		figure, _, _ = strings.Cut(figure, " (")
 		few.add(x.Name, started[:min(len(started), len("2006-01-02 15:04"))], axis.Row(x), figure)
 	}

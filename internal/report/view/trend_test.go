@@ -13,7 +13,7 @@ import (
 // trendsOf are a latency and a load line over three experiments.
 func trendsOf() ComparisonInput {
 	point := func(name string, value, low, high *float64, runs int, differs ...string) compare.TrendPoint {
-		return compare.TrendPoint{Name: name, Start: "2030-01-0" + name[1:] + "T03:04:05.000000Z", Program: "v" + name[1:], Kubernetes: "v1.35", Value: value, Low: low, High: high, Runs: runs, Differs: differs}
+		return compare.TrendPoint{Name: name, Start: "2030-01-0" + name[1:] + "T03:04:05.000000Z", Program: "v" + name[1:], System: "v1.35", Value: value, Low: low, High: high, Runs: runs, Differs: differs}
 	}
 	missing := point("r3", nil, nil, nil, 0)
 	missing.Note = "no run counts"

@@ -351,11 +351,11 @@ func TestAllPodsAreAccountedFor(t *testing.T) {
 		}
 	}
 	full := r.Steps[2]
-	if len(full.Reasons) != 1 || full.Reasons[0].Reason != "Too many pods" || full.Reasons[0].Nodes != 4 || full.Reasons[0].NodesOf != 4 || full.Reasons[0].Count != 20 {
+	if len(full.Reasons) != 1 || full.Reasons[0].Reason != "Too many pods" || full.Reasons[0].Places != 4 || full.Reasons[0].PlacesOf != 4 || full.Reasons[0].Count != 20 {
 		t.Errorf("reasons %+v", full.Reasons)
 	}
-	if full.Ending != record.EndStalled || *full.EffectiveLevel != 40 || full.PerNode.Min != 40 || full.PerNode.Max != 40 {
-		t.Errorf("ended %s, effective level %v, per node %+v", full.Ending, *full.EffectiveLevel, full.PerNode)
+	if full.Ending != record.EndStalled || *full.EffectiveLevel != 40 || full.PerPlace.Min != 40 || full.PerPlace.Max != 40 {
+		t.Errorf("ended %s, effective level %v, per node %+v", full.Ending, *full.EffectiveLevel, full.PerPlace)
 	}
 	for _, m := range []string{"Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"} {
 		if got := r.Steps[0].Latency[m]; got.N != 40 || got.Censored != 0 || *got.P50 <= 0 || *got.P50 > 30 {
@@ -415,8 +415,8 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Steps[0]; s.Objects.Intended != 28 || s.LevelReached != 12 || s.PerNode.Others != 20 {
-		t.Errorf("with 20 pods there already, level 12 on 4 nodes asked for %d more, reached %v, others %d", s.Objects.Intended, s.LevelReached, s.PerNode.Others)
+	if s := r.Steps[0]; s.Objects.Intended != 28 || s.LevelReached != 12 || s.PerPlace.Others != 20 {
+		t.Errorf("with 20 pods there already, level 12 on 4 nodes asked for %d more, reached %v, others %d", s.Objects.Intended, s.LevelReached, s.PerPlace.Others)
 	}
 	if left, err := typed.Pods("default").List(ctx, metav1.ListOptions{}); err != nil || len(left.Items) != 20 {
 		t.Errorf("%d of 20 pods that are not ours are left, %v", len(left.Items), err)

@@ -90,7 +90,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 		var shown record.Micros // 0 for nothing
 		t.watch.Objects.Says(func(kind, name, text string) {
 			now := rec.Clock.Now()
-			t.EmitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
+			t.EmitAt(now, &record.TargetEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
 			if shown == 0 || (now-shown).Duration() >= saysInterval {
 				shown = now
 				c.host.Log("%s %s: %s", kind, name, text)

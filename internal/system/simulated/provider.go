@@ -140,7 +140,7 @@ func (s *session) Survey(context.Context, bool) (system.Survey, error) {
 	for _, arm := range arms {
 		planned, none := s.plans[arm.Name], 0
 		table := record.CeilingTable{
-			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name, Nodes: &planned.Places, AllNodes: &planned.Places, Others: &none,
+			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name, Places: &planned.Places, AllPlaces: &planned.Places, Others: &none,
 			Simulated: planned.Places, Ceilings: []record.Ceiling{}, Notes: []string{"the limits are planted: a search should find them"},
 		}
 		if rate := planned.Rate; planned.Stream && axis.Loop == workload.Open && rate > 0 {

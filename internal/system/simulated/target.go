@@ -307,7 +307,7 @@ func (t *Target) after(d time.Duration, object string, f func()) {
 // land gives an object its place. It is called with the lock held.
 func (t *Target) land(i int, place string, delay time.Duration) {
 	object := name(i)
-	t.emit(&record.Object{Object: object, Milestone: placed, Node: place})
+	t.emit(&record.Object{Object: object, Milestone: placed, Place: place})
 	if i == t.badOne || t.bad && i%failedOf == t.badAt {
 		t.progress.Failed++
 		t.emit(&record.State{Object: object, Reason: plantedFailure, Message: "planted: this object is never ready", Failed: true})

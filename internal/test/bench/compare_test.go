@@ -84,7 +84,7 @@ func recorded(b *testing.B, name string, objects int, factor float64) record.Dir
 				component, slow = "database", 3
 			}
 			row := record.ObjectRow{
-				Slot: fmt.Sprintf("heavy-1f0c9a42-%d/%s-%d", i/1000, component, i), Step: int64(step), Level: 500, Component: component, Node: fmt.Sprintf("node-%04d", rng.IntN(200)),
+				Slot: fmt.Sprintf("heavy-1f0c9a42-%d/%s-%d", i/1000, component, i), Step: int64(step), Level: 500, Component: component, Place: fmt.Sprintf("node-%04d", rng.IntN(200)),
 				Iteration: int64(i / 2), Intended: now, Sent: now, Zero: now, Replied: now + 5000 + rng.Int64N(3000), Code: 201, Outcome: "created", There: true, Milestones: make(map[string]int64),
 			}
 			at := row.Replied

@@ -53,7 +53,7 @@ func slotOf(name string, sent record.Micros, units int, grouped bool) record.Eve
 }
 
 func news(at record.Micros, object, slot, milestone string) record.Event {
-	return record.Event{T: at, Step: 1, Body: &record.Object{Object: object, Slot: slot, Milestone: milestone, Node: "n1"}}
+	return record.Event{T: at, Step: 1, Body: &record.Object{Object: object, Slot: slot, Milestone: milestone, Place: "n1"}}
 }
 
 // Every pod that was asked for counts: one that is not ready has null, and makes the

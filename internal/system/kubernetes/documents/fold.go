@@ -131,7 +131,7 @@ func (f *fold) pod(t record.Micros, name, of string) *pod {
 
 func (f *fold) addObject(t record.Micros, b *record.Object) {
 	p := f.pod(t, b.Object, cmp.Or(b.Slot, b.Object))
-	p.node = cmp.Or(b.Node, p.node)
+	p.node = cmp.Or(b.Place, p.node)
 	switch b.Milestone {
 	case "Created":
 		p.created = t

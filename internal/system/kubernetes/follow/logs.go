@@ -57,7 +57,7 @@ func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failin
 // logOf reads the end of the log of one pod's container: the first that is not
 // ready, of those that have run.
 func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, error) {
-	l := &record.Log{Object: p.Name, Node: p.Place, Reason: p.Reason}
+	l := &record.Log{Object: p.Name, Place: p.Place, Reason: p.Reason}
 	namespace, name, _ := strings.Cut(p.Name, "/")
 	pod, err := c.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

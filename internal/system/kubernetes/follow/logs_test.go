@@ -104,7 +104,7 @@ func TestLogsAreSampled(t *testing.T) {
 	if want := []string{"postgres://app:hunter2@db:5432/app", "dial tcp 172.30.225.6:5432: i/o timeout", "\ufffd"}; len(a.Lines) != logLines || !slices.Equal(a.Lines[logLines-3:], want) || a.Lines[0] != "line 13" {
 		t.Errorf("lines %q", a.Lines)
 	}
-	if a.Object != "ns/a" || a.Container != "app" || a.Node != "n1" || a.Reason != "Restarted" || !a.Previous || a.Masked != 0 || a.Error != "" {
+	if a.Object != "ns/a" || a.Container != "app" || a.Place != "n1" || a.Reason != "Restarted" || !a.Previous || a.Masked != 0 || a.Error != "" {
 		t.Errorf("%+v", a)
 	}
 	if query := asked.Load(); query != "container=app&limitBytes=65536&previous=true&tailLines=20" {

@@ -268,7 +268,7 @@ func (s *NodeSet) compare(now record.Micros, was, is nodeView) {
 		return slices.ContainsFunc(list, func(t nodeTrouble) bool { return t.reason == reason })
 	}
 	event := func(kind, reason, message string) {
-		s.tell(now, &record.KubeEvent{Object: is.node.Name, About: "Node", Type: kind, Reason: reason, Message: message, Source: "plimsoll", Count: 1})
+		s.tell(now, &record.TargetEvent{Object: is.node.Name, About: "Node", Type: kind, Reason: reason, Message: message, Source: "plimsoll", Count: 1})
 	}
 	for _, t := range is.troubles {
 		switch {

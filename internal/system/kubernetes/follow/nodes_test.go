@@ -35,7 +35,7 @@ func TestTroublesOfNodes(t *testing.T) {
 	var told []string
 	s := newNodeSet()
 	s.tell = func(now record.Micros, body record.Body) {
-		e := body.(*record.KubeEvent)
+		e := body.(*record.TargetEvent)
 		told = append(told, fmt.Sprintf("%d %s %s %s: %s", now, e.Type, e.Object, e.Reason, e.Message))
 	}
 	change := func(now record.Micros, raw []byte, kind string) {

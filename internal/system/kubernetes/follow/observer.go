@@ -277,7 +277,7 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	if about.Namespace != "" {
 		name = about.Namespace + "/" + about.Name
 	}
-	o.EmitAt(now, &record.KubeEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
+	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
 }
 
 // reasonPulled is the reason of the event that a kubelet writes when a

@@ -130,7 +130,7 @@ func (tr *trial) text() string {
 		switch b := e.Body.(type) {
 		case *record.Object:
 			words = append(words, fmt.Sprintf("%d %s %s", e.T, strings.TrimPrefix(b.Object, "ns/"), b.Milestone))
-			add(b.Node, "on %s")
+			add(b.Place, "on %s")
 			add(b.Slot, "for %s")
 			if b.Stamp != 0 {
 				words = append(words, fmt.Sprintf("at %d", b.Stamp))

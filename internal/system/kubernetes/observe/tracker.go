@@ -289,7 +289,7 @@ func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late boo
 	case bitCreated:
 		e.Component = m.Component
 	case t.course.Placed:
-		e.Node = m.Place
+		e.Place = m.Place
 	}
 	t.tell(now, o, e)
 }
@@ -339,7 +339,7 @@ func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived 
 	if is != was {
 		t.acted[t.next(o)] = now
 	}
-	s := &record.State{Object: m.Name, Slot: o.slot, Node: o.place, Reason: is.reason, Message: is.message, Failed: is.done, Class: is.class}
+	s := &record.State{Object: m.Name, Slot: o.slot, Place: o.place, Reason: is.reason, Message: is.message, Failed: is.done, Class: is.class}
 	there := t.course.Names[t.course.There]
 	switch {
 	case !is.ready && (was.ready || arrived):
@@ -392,7 +392,7 @@ func (t *Tracker) Unfinished(now record.Micros) {
 		next := max(t.next(o), bitCreated+1) // an object that was there and fell from it has a reason
 		o.reason = "Not" + t.course.Names[next]
 		o.message = "no reason given; the last milestone was " + t.course.Names[next-1]
-		t.tell(now, o, &record.State{Object: name, Slot: o.slot, Node: o.place, Reason: o.reason, Message: o.message})
+		t.tell(now, o, &record.State{Object: name, Slot: o.slot, Place: o.place, Reason: o.reason, Message: o.message})
 	}
 }
 
