@@ -1,6 +1,7 @@
 package houserules
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -185,45 +186,61 @@ func TestImportsNeverRunUp(t *testing.T) {
 	}
 }
 
-// floors are the folders of a room that is several packages, from the top down; ""
-// is the room's own package. A package imports from those below its own.
-func floors() map[string][]string {
-	return map[string][]string{
-		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
-		"internal/judge":             {"recorded", "objects", "", "findings", "verdict", "fold", "stream", "usage", "result", "compare", "stats"},
-		"internal/system/kubernetes": {"documents", "", "survey", "sweep", "virt", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe", "described"},
-	}
-}
-
-func TestImportsRunOneWayInARoom(t *testing.T) {
-	for room, list := range floors() {
-		floor := func(pkg string) int {
-			if rest, ok := strings.CutPrefix(pkg, room); ok && (rest == "" || rest[0] == '/') {
-				return slices.Index(list, strings.TrimPrefix(rest, "/"))
-			}
-			return len(list)
-		}
-		seen := make(map[int]bool)
-		for _, f := range sources(t) {
-			at := floor(f.pkg)
-			if seen[at] = true; at < 0 {
-				t.Errorf("%s: find a floor for %s among those of %s: %s", f.name, f.pkg, room, strings.Join(list, " > "))
-			}
+// Inside a folder imports run one way as well: of two of its parts, its own package and
+// each folder in it with all below, no more than one reaches the other.
+func TestImportsRunOneWayInAFolder(t *testing.T) {
+	uses := make(map[string]map[string]string) // by folder and part, the parts that it imports, and where
+	for _, f := range sources(t) {
+		for folder := f.pkg; strings.HasPrefix(folder, "internal/"); folder = path.Dir(folder) {
 			for p, spec := range f.imports() {
-				if at < len(list) && floor(strings.TrimPrefix(p, module+"/")) <= at {
-					t.Errorf("%s imports %s: inside %s imports run down, %s", f.at(spec), p, room, strings.Join(list, " > "))
+				from, to := partOf(folder, f.pkg), partOf(folder, strings.TrimPrefix(p, module+"/"))
+				if to == "" || to == from {
+					continue
 				}
+				if uses[from] == nil {
+					uses[from] = make(map[string]string)
+				}
+				uses[from][to] = f.at(spec)
 			}
 		}
-		for i, name := range list {
-			if !seen[i] {
-				t.Errorf("%s has no folder %q: take it out of its floors", room, name)
+	}
+	for from, list := range uses {
+		for to, at := range list {
+			if way := wayBack(uses, to, from, map[string]bool{}); way != "" {
+				t.Errorf("%s: %s imports %s, which leads back: %s; move what both need below them", at, from, to, way)
 			}
 		}
 	}
 }
 
-// A target plugs into the engine; it knows no other target.
+// partOf names the part of a folder that a package is in: the folder with a dot for its own
+// package, "" for a package elsewhere.
+func partOf(folder, pkg string) string {
+	rest, in := strings.CutPrefix(pkg+"/", folder+"/")
+	if !in {
+		return ""
+	}
+	part, _, _ := strings.Cut(rest, "/")
+	return folder + "/" + cmp.Or(part, ".")
+}
+
+// wayBack returns where imports lead from one part to another, "" where they do not.
+func wayBack(uses map[string]map[string]string, from, to string, seen map[string]bool) string {
+	seen[from] = true
+	for next, at := range uses[from] {
+		if next == to {
+			return at
+		}
+		if !seen[next] {
+			if way := wayBack(uses, next, to, seen); way != "" {
+				return at + ", " + way
+			}
+		}
+	}
+	return ""
+}
+
+// A target plugs into the engine, which knows none; nor does one target know another.
 func TestTargetsDoNotImportEachOther(t *testing.T) {
 	of := func(pkg string) string {
 		rest, ok := strings.CutPrefix(pkg, "internal/system/")
@@ -238,8 +255,9 @@ func TestTargetsDoNotImportEachOther(t *testing.T) {
 	}
 	for pkg, imports := range reach(sources(t)) {
 		own := of(pkg)
+		targeted := own != "" || pkg == "internal/run" || strings.HasPrefix(pkg, "internal/run/")
 		for p := range imports {
-			if other := of(strings.TrimPrefix(p, module+"/")); own != "" && other != "" && other != own {
+			if other := of(strings.TrimPrefix(p, module+"/")); targeted && other != "" && other != own {
 				t.Errorf("%s reaches %s: what both need belongs below them", pkg, p)
 			}
 		}
@@ -608,6 +626,24 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 		if !seen[name] {
 			t.Errorf("there is no file %s: take it out of the list", name)
 		}
+	}
+}
+
+// Nor do names in the rooms that every target shares.
+func TestNamesAreOfNoTarget(t *testing.T) {
+	words := regexp.MustCompile(`(^|[a-z])(Node|Pod|Kube|Brick|Volume|Guest)|^(node|pod|kube|brick|volume|guest)`)
+	allowed := []string{"internal/record/dir.go"} // the parts of what was real
+	for _, f := range sources(t) {
+		room, _, _ := strings.Cut(strings.TrimPrefix(f.pkg, "internal/"), "/")
+		if !slices.Contains([]string{"run", "report", "judge", "record"}, room) || slices.Contains(allowed, f.name) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if x, is := n.(*ast.Ident); is && words.MatchString(x.Name) {
+				t.Errorf("%s: %s: name it by what any target has, such as a place", f.at(x), x.Name)
+			}
+			return true
+		})
 	}
 }
 
