@@ -48,7 +48,7 @@ func complete(p *process.Process, root *cobra.Command) {
 			c.ValidArgsFunction = f
 		}
 		for name, f := range flags {
-			if c.Flags().Lookup(name) == nil || name == "lab" && c.Flags().Lookup(name).Value.Type() != "string" {
+			if c.Flags().Lookup(name) == nil || name == "lab" && c.Flags().Lookup(name).Value.Type() == "bool" {
 				continue
 			}
 			if err := c.RegisterFlagCompletionFunc(name, f); err != nil {

@@ -19,20 +19,20 @@ type Shape struct {
 	MaxPods int `yaml:"maxPods" json:"maxPods" flag:"max-pods" default:"110" range:"1..100000" unit:"number of pods that a node can hold" help:"allocatable pods of each of its nodes"`
 	// StartLatency is how long a pod takes from being bound to a node until it
 	// is Ready. Zero means at once. A pod's own annotation overrides it.
-	StartLatency dist.Dist `yaml:"startLatency" json:"startLatency" flag:"start-latency" value:"DIST" example:"uniform:500ms,1.5s" help:"how long pods take to start there, a DIST: constant:D | uniform:LO,HI | lognormal:P50,P99 (default none)"`
+	StartLatency dist.Dist `yaml:"startLatency" json:"startLatency" flag:"start-latency" takes:"DIST" example:"uniform:500ms,1.5s" help:"how long pods take to start there, a DIST: constant:D | uniform:LO,HI | lognormal:P50,P99 (default none)"`
 	// ControlPlaneCPUs is the time of so many processors that etcd, the API
 	// server, the scheduler and the controller manager get together; 0 is all
 	// that there is.
 	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs" json:"controlPlaneCPUs,omitempty" flag:"control-plane-cpus" range:"0.." unit:"number of processors" help:"processors of its control plane, such as 0.5 (default all; needs root)"`
 	// Virt is what is planted in its simulated virtual machines beside the
 	// defaults, by the keys of planted.Virt.
-	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" value:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt-lab.md lists the keys)"`
+	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" takes:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt-lab.md lists the keys)"`
 	// TimeScale is how many times faster than planted their time passes; 0 is a
 	// lab without any.
 	TimeScale float64 `yaml:"timeScale" json:"timeScale,omitempty" flag:"time-scale" example:"60" range:"0..1000" unit:"scale of time" help:"add simulated virtual machines whose time passes so many times faster (default 1)"`
 	// RealGuests is how many of them, the first to start, have a guest that QEMU
 	// runs. Each takes a processor of this machine for itself while it boots.
-	RealGuests int `yaml:"realGuests" json:"realGuests,omitempty" flag:"real-guests" value:"N" example:"2" range:"0..64" unit:"number of real guests" help:"let the first N virtual machines that start have a guest that QEMU runs"`
+	RealGuests int `yaml:"realGuests" json:"realGuests,omitempty" flag:"real-guests" takes:"N" example:"2" range:"0..64" unit:"number of real guests" help:"let the first N virtual machines that start have a guest that QEMU runs"`
 	// RealNode adds a node of this machine that runs containers. The fields below
 	// are its own; it takes MaxPods.
 	RealNode bool `yaml:"realNode" json:"-" flag:"real-node" help:"add a real node; without simulated ones asked for it is the only one (needs root; see 'plimsoll lab doctor')"`

@@ -49,8 +49,8 @@ type Plan struct {
 	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
 	// Repeat is how often a sweep makes all levels, or how many blocks a comparison
 	// has, and Until what ends one of a range of blocks before the most.
-	Repeat Repeat `yaml:"repeat,omitempty" flag:"repeat" value:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
-	Until  Until  `yaml:"until,omitempty" flag:"until" value:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
+	Repeat Repeat `yaml:"repeat,omitempty" flag:"repeat" takes:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
+	Until  Until  `yaml:"until,omitempty" flag:"until" takes:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
 	Seed   uint64 `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
 	Pace   Pace   `yaml:"pace,omitempty" flag:"pace" help:"requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
@@ -64,11 +64,11 @@ type Plan struct {
 	Goals  strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
 	// Require names the goal that the exit code follows, or says RequireAll; ""
 	// is the headline.
-	Require string   `yaml:"require,omitempty" flag:"require" value:"all|NAME" help:"which goals the exit code follows: all|NAME (default the headline, which is the first)"`
+	Require string   `yaml:"require,omitempty" flag:"require" takes:"all|NAME" help:"which goals the exit code follows: all|NAME (default the headline, which is the first)"`
 	Primary *Primary `yaml:"primary,omitempty"`
 	Guards  Guards   `yaml:"guards,omitempty" flag:"guard"`
 	// GuardQueries are objectives on queries: a step ends once one does not hold.
-	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" value:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
+	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" takes:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects, or
 	// the word by which the target makes its system anew.
 	Fresh string `yaml:"fresh,omitempty" flag:"fresh"`
@@ -77,7 +77,7 @@ type Plan struct {
 	NormalEvents bool `yaml:"normalEvents,omitempty" flag:"normal-events" help:"also record the cluster's events of type Normal"`
 	// Scrape is how often the metrics are read that the target publishes, 0 for
 	// never, and MaxSeries how many series of them are kept, 0 for the default.
-	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape" value:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
+	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape" takes:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
 	MaxSeries int    `yaml:"maxSeries,omitempty" flag:"max-series" range:"0.." help:"how many series of metrics are kept (default 300000)"`
 	// Prometheus is asked for what it has scraped; nil for none.
 	Prometheus *Prometheus `yaml:"prometheus,omitempty"`
@@ -141,7 +141,7 @@ type Search struct {
 	Step       float64 `yaml:"step,omitempty" flag:"step" unit:"level" range:">0" needed:"" help:"distance between levels while raising (default the workload's)"`
 	Max        float64 `yaml:"max,omitempty" flag:"max" unit:"level" range:">0" needed:"" help:"highest level that is tried (default the workload's)"`
 	Resolution float64 `yaml:"resolution,omitempty" flag:"resolution" unit:"level" range:">0" needed:"" help:"how precise the answer is (default the workload's)"`
-	Confirm    Confirm `yaml:"confirm,omitempty" flag:"confirm" value:"N" help:"confirmations that must pass: N, or N/M for N of M (default 3)"`
+	Confirm    Confirm `yaml:"confirm,omitempty" flag:"confirm" takes:"N" help:"confirmations that must pass: N, or N/M for N of M (default 3)"`
 }
 
 // Arm is one of the things that are compared; the first is the baseline.

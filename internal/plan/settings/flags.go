@@ -35,9 +35,6 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 		if words := f.Tag.Get("words"); words != "" {
 			help += ": " + words
 		}
-		if word := f.Tag.Get("value"); word != "" {
-			help = strings.Replace(help, word, "`"+word+"`", 1)
-		}
 		one := &flag{Field: f, text: f.Tag.Get("default")}
 		added = append(added, one)
 		if to.Var(one, f.Flag, help); one.Type() == "bool" {

@@ -7,7 +7,6 @@
 //
 //	flag     its flag; of an inner struct what the flags of its fields begin with
 //	help     what the flag does
-//	value    the word of help that stands for the flag's value
 //	default  what holds where nothing is said
 //	unit     what a number counts, such as "number of processors"
 //	range    its bounds, "0..64", or "0.." for no upper one, or ">0"

@@ -13,7 +13,7 @@ import (
 
 type system struct {
 	Box   *box   `yaml:"box" flag:"box-"`
-	Name  string `yaml:"name" flag:"name" value:"word" help:"the system of this word"`
+	Name  string `yaml:"name" flag:"name" takes:"word" help:"the system of this word"`
 	Shade string `yaml:"shade" flag:"shade" beside:"true"`
 }
 

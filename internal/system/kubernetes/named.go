@@ -21,11 +21,11 @@ import (
 // lab unless it names another.
 type Settings struct {
 	Lab        *lab.Shape `yaml:"lab" flag:"lab-"`
-	LabName    string     `yaml:"labName" flag:"lab" value:"name" help:"the lab with this name; see 'plimsoll lab'"`
-	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" value:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
+	LabName    string     `yaml:"labName" flag:"lab" takes:"name" help:"the lab with this name; see 'plimsoll lab'"`
+	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" takes:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
-	Namespace  string     `yaml:"namespace" flag:"namespace" value:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
-	Images     string     `yaml:"images" flag:"images" value:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
+	Namespace  string     `yaml:"namespace" flag:"namespace" takes:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
+	Images     string     `yaml:"images" flag:"images" takes:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
 	Scrape     *Scraped   `yaml:"scrape" flag:"scrape-"`
 }
 
