@@ -216,7 +216,7 @@ type StepEvent struct {
 	Pace  string `json:"pace,omitempty"` // creations per second, or "max"
 	Units int    `json:"units,omitempty"`
 	// Places is what the level is an average over (nodes), and Others what
-	// stands there that is not ours; at PhaseLoaded and PhaseEnd.
+	// stands there that is not ours; at PhaseStart and PhaseEnd.
 	Places int     `json:"places,omitempty"`
 	Others int     `json:"others,omitempty"`
 	Least  float64 `json:"least,omitempty"` // the least loaded place's own level

@@ -77,19 +77,19 @@ const (
 	Use        Action = "use"    // a program, a file or an image that the plan brings in
 )
 
-// Session is one opened system, for one run or for a look at it. Its methods
-// are called in the order in which they stand here, one at a time, save for
-// Readings, which may be called at any time once Target was.
+// Session is one opened system. A run calls the methods one at a time, in the order
+// in which they stand here: Renew and Target again for each fresh system, and Readings
+// at any time after Target. A look at the system calls Survey and Close alone.
 type Session interface {
 	// Consent is what the user must agree to before anything is changed, nil
 	// where nothing needs it.
 	Consent(ctx context.Context) (*Consent, error)
-	// Sweep removes what dead runs have left in the system.
-	Sweep(ctx context.Context) error
 	// Prepare renders the workload for this system, along the plan's axis and
 	// with its arms. It fills in those of the plan's parameters that were left
 	// open and must fit the system.
 	Prepare(ctx context.Context) error
+	// Sweep removes what dead runs have left in the system.
+	Sweep(ctx context.Context) error
 	// Survey looks at how the system is and how far the workload can be raised
 	// on it. A thorough one looks at all that it may read; another just at what
 	// a load must know.

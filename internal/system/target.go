@@ -10,7 +10,7 @@ import (
 // Target is what is loaded. All that it sees of its objects goes to the sink
 // that it was made with. A Target is used by one Engine, which calls one
 // method at a time, save for Progress and Health, which may be called at any
-// time, and for Load.Send, which is called from many goroutines.
+// time, and for Batch.Send, which is called from many goroutines.
 type Target interface {
 	// Describe tells what is loaded, before any load.
 	Describe(ctx context.Context) (record.Environment, error)

@@ -75,7 +75,7 @@ func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *floa
 }
 
 // backlogOf is the backlog over the hold of an open step, nil where the hold was
-// not made whole. ThereAt says when an object was there, or Never; the object is nil
+// not made whole. The function says when an object was there, or Never; the object is nil
 // where no news of it came.
 func backlogOf(spec *result.Spec, f *Facts, arrivals int, thereAt func(*slot, *object) record.Micros) *result.Backlog {
 	from, to := f.held()

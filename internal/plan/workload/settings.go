@@ -47,7 +47,7 @@ func (p SettingPlace) Keys() []string { return strings.Split(p.Path, ".") }
 type Value struct {
 	Setting
 	To any
-	// Names are the values of the places' NameParams.
+	// Names holds the value of the NameParam of each place.
 	Names []string
 }
 

@@ -387,8 +387,8 @@ func (s *session) Close() error {
 	return nil
 }
 
-// mistakes makes *system.MistakeErrors of what is wrong with a workload's
-// templates.
+// mistakes turns what is wrong with a workload's templates into a
+// *system.MistakeError.
 func mistakes(err error) error {
 	if _, told := errors.AsType[*system.MistakeError](err); !told && len(strictyaml.Problems(err)) > 0 {
 		return system.Mistakef("", "%w", err)

@@ -569,6 +569,43 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 	}
 }
 
+// A comment that names an identifier which does not exist is false: the code has changed
+// and the comment has not.
+func TestCommentsNameWhatExists(t *testing.T) {
+	foreign := []string{ // names of other programs, interfaces and fields
+		"OpenSSH", "DeMets", "SplitMix64", "vCPU", "eyJ", "RoundTripperWrapper", "ReadDirFS", "ReadFileFS", "StatFS", "containerStatuses", "DataVolumes",
+		"netdevBudgetUsecs", "cpuPressureSeconds", "memoryPressureSeconds", "ioPressureSeconds", // put together from parts
+		"TxRx", "WebSocket", "initContainerStatuses", "ListMeta", "BenchmarkDecodePod", "TestMain", "TestMeasured",
+	}
+	words := regexp.MustCompile(`[A-Za-z_]\w*`)
+	names := regexp.MustCompile(`\b(?:[A-Z][a-z0-9]+|[a-z][a-z0-9]*)(?:[A-Z][a-z0-9]*)+\b`)
+	known := make(map[string]bool)
+	var files []file
+	for _, f := range sources(t) {
+		files = append(files, f)
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.Ident:
+				known[x.Name] = true
+			case *ast.BasicLit: // keys of YAML and JSON
+				for _, word := range words.FindAllString(x.Value, -1) {
+					known[word] = true
+				}
+			}
+			return true
+		})
+	}
+	for _, f := range files {
+		for _, group := range f.ast.Comments {
+			for _, name := range names.FindAllString(group.Text(), -1) {
+				if !known[name] && !slices.Contains(foreign, name) {
+					t.Errorf("%s: the comment names %s, which does not exist", f.at(group), name)
+				}
+			}
+		}
+	}
+}
+
 // Whether a load is of objects or a stream of requests is asked of its account, step or
 // axis: a nil pointer says nothing to a reader.
 func TestLoadsAreAskedWhetherTheyStream(t *testing.T) {

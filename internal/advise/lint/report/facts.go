@@ -20,7 +20,7 @@ type facts struct {
 	MaxPods   []PodLimit
 	Clusters  []ClusterNetwork
 	CephPools []CephPool
-	// clonedPieces are of pieces of objects in texts for people.
+	// ClonedPieces come from pieces of objects in texts for people.
 	ClonedPieces []ClonedPiece
 }
 

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Facts are what was read of a cluster. The zero ClusterFacts know
-// nothing.
+// Facts holds what was read of a cluster; the zero value knows nothing.
 type Facts struct {
 	// From says where they were read, such as "cluster https://10.0.0.1:6443".
 	From  string

@@ -400,7 +400,7 @@ func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, ho
 		need := ceiling.HostPrefix(cluster.Addr(), t.PodsPerNode.Value+t.Reserved.Value)
 		t.Check(own >= t.PodsPerNode.Value, answer.Finding{Grade: answer.Cannot, What: fmt.Sprintf("pods per node in a /%d", hostPrefix), Now: param.Grouped(own), Wanted: param.Grouped(t.PodsPerNode.Value), Cost: "pods wait for an address that does not come", Remedy: fmt.Sprintf("hostPrefix %d", need)})
 	}
-	const most = 16 // clusterSubnetMaxDiff
+	const most = 16 // of the allocator of kube-controller-manager
 	if f.bits == 128 && t.Platform.Value == param.Kubernetes && int(hostPrefix)-cluster.Bits() > most {
 		t.Cite("k8s-nodeipam")
 		t.Find(answer.Finding{Grade: answer.Cannot, What: "IPv6 node subnets in " + cluster.String(), Now: fmt.Sprintf("hostPrefix - prefix = %d", int(hostPrefix)-cluster.Bits()), Wanted: fmt.Sprintf("at most %d", most),

@@ -20,7 +20,7 @@ import (
 // Facts are what was read of a host.
 type Facts struct {
 	From string // "this host", "bundle DIR"
-	// Sysctls holds the values of those of sysctlNames that exist there, by
+	// Sysctls holds the values of those of SysctlNames that exist there, by
 	// their dotted names.
 	Sysctls map[string]string
 	// Softnet holds no, one or two readings of /proc/net/softnet_stat, and
@@ -276,7 +276,7 @@ func (f *Facts) whole(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// CollectScript is a shell script that reads a host as ReadHost does and
+// CollectScript is a shell script that reads a host as ReadFacts does and
 // writes a bundle to its standard output, as a tar archive: for nodes that are
 // reached by a debug pod only. Its first argument is the number of seconds
 // between the two readings, by default 10.

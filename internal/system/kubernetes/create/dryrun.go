@@ -97,7 +97,7 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 	return strictyaml.Join(problems)
 }
 
-// Bounds of what repeatedNames looks at.
+// Bounds of the names that are compared with each other.
 const (
 	mostRepeats = 100
 	mostNames   = 2000

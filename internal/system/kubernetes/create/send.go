@@ -37,7 +37,7 @@ type Sender struct {
 	fail    func(error)
 	levels  map[string]string // names of priority levels by UID
 	allowed atomic.Bool       // an object was created: the user has the right to
-	slots   sync.Map          // the plannedSlot of each object that something further is asked of
+	slots   sync.Map          // the planned slot of each object that something further is asked of
 }
 
 // NewSender makes what creates objects that watch follows. Fail ends the run;
