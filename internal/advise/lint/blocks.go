@@ -83,7 +83,6 @@ func lookAtFragment(out *report.Report, root reading.Value) {
 		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
 	if root.Doc.Text.Snippet {
 		cloudInits(out, root)
-		sourcesOf(out, root)
 	}
 	// taken says what a piece was taken for.
 	taken := func(what string) {
@@ -138,17 +137,4 @@ func strategyOf(out *report.Report, spec reading.Value) {
 		c.OneOf(s, []string{"copy", "snapshot", "csi-clone"})
 	}
 	objects.CheckCloneStrategy(out, spec)
-}
-
-// sourcesOf finds what a piece of an object clones.
-func sourcesOf(out *report.Report, v reading.Value) {
-	v.Walk(func(e reading.Entry) bool {
-		name := e.Get("pvc", "name")
-		if e.Key() != "source" || name.Text() == "" {
-			return true
-		}
-		out.Recognised = true
-		out.ClonedPieces = append(out.ClonedPieces, report.ClonedPiece{At: name.At(), Namespace: e.Get("pvc", "namespace").Text(), Name: name.Text(), By: "a piece of an object", Spec: reading.Value{}})
-		return false
-	})
 }

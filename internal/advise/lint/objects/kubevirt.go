@@ -234,11 +234,11 @@ func storageRequest(spec reading.Value) (v reading.Value, size resource.Quantity
 
 // AcrossClones holds what is cloned against what is made, over all files.
 func AcrossClones(out *report.Report) {
-	sources := slices.Clone(out.ClonedPieces)
+	var sources []source
 	add := func(o *report.Object, spec reading.Value) {
 		if pvc := spec.Get("source", "pvc"); pvc.Node != nil {
 			name := spec.Get("source", "pvc", "name")
-			sources = append(sources, report.ClonedPiece{At: name.At(), Namespace: cmp.Or(pvc.Get("namespace").Text(), o.Namespace), Name: name.Text(), By: o.String(), Spec: spec})
+			sources = append(sources, source{name.At(), cmp.Or(pvc.Get("namespace").Text(), o.Namespace), name.Text(), o.String(), spec})
 		}
 	}
 	made := make(map[string][]*report.Object) // by name
@@ -278,6 +278,14 @@ func AcrossClones(out *report.Report) {
 	}
 }
 
+// source is a claim that is cloned.
+type source struct {
+	At              reading.Place
+	Namespace, Name string
+	By              string
+	Spec            reading.Value // of the clone
+}
+
 // cloned is what clones are held against.
 type cloned struct {
 	made    map[string][]*report.Object // by name
@@ -299,7 +307,7 @@ func (c *cloned) in(namespace string) []string {
 }
 
 // check holds a clone against what is made.
-func (c *cloned) check(out *report.Report, s report.ClonedPiece) {
+func (c *cloned) check(out *report.Report, s source) {
 	makers, near := c.made[s.Name], c.in(s.Namespace)
 	switch {
 	case len(makers) == 0 && len(near) == 0:

@@ -20,8 +20,6 @@ type facts struct {
 	MaxPods   []PodLimit
 	Clusters  []ClusterNetwork
 	CephPools []CephPool
-	// ClonedPieces come from pieces of objects in texts for people.
-	ClonedPieces []ClonedPiece
 }
 
 // Object is an object of Kubernetes in a document.
@@ -109,14 +107,6 @@ func (c ClusterNetwork) Nodes() int64 {
 type CephPool struct {
 	Pool, Key, Value string
 	At               reading.Place
-}
-
-// ClonedPiece is a claim that is cloned.
-type ClonedPiece struct {
-	At              reading.Place
-	Namespace, Name string
-	By              string
-	Spec            reading.Value // of the clone
 }
 
 // Few cuts a list that is too long for a message.
