@@ -103,29 +103,22 @@ func (a *appender) append(series []walrecord.RefSeries, samples []walrecord.RefS
 // reach compresses all segments before one that is begun, which is for no other's eyes.
 func (a *appender) reach(segment int) error {
 	for ; a.at < segment; a.at++ {
-		if err := a.compress(segmentName(a.at)); err != nil {
-			return err
-		}
+		a.compress(segmentName(a.at))
 	}
 	return os.Chmod(a.dir.Path(segmentName(segment)), 0o600)
 }
 
-func (a *appender) compress(name string) error {
+// compress compresses a segment. One that cannot be, as on a full disk, stays as it is.
+func (a *appender) compress(name string) {
 	data, err := a.dir.ReadFile(name)
-	if err == nil {
-		err = a.dir.WriteFile(name+compressed, a.zip.EncodeAll(data, nil))
+	if err == nil && a.dir.WriteFile(name+compressed, a.zip.EncodeAll(data, nil)) == nil {
+		_ = os.Remove(a.dir.Path(name))
 	}
-	if err == nil {
-		err = os.Remove(a.dir.Path(name))
-	}
-	return err
 }
 
 func (a *appender) close() error {
 	err := a.log.Close()
-	if err == nil {
-		err = a.compress(segmentName(a.at))
-	}
+	a.compress(segmentName(a.at))
 	return errors.Join(err, a.zip.Close())
 }
 
