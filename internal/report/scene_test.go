@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -325,4 +326,12 @@ func HTML(w io.Writer, in view.Input) error {
 }
 
 // The bundle that stands in each page.
-var pageScript, pageStyle = page.Bundle()
+var pageScript, pageStyle = asset("report.js"), asset("report.css")
+
+func asset(name string) string {
+	data, err := os.ReadFile(filepath.Join("page", "assets", name))
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}

@@ -28,9 +28,6 @@ var script string
 //go:embed assets/report.css
 var style string
 
-// Bundle is the script and the style that stand in each page.
-func Bundle() (js, css string) { return script, style }
-
 // Write writes a page with the data that its charts are drawn from.
 func Write(w io.Writer, p view.Page) error {
 	// It has <, > and & as escapes: no text can end the element.
