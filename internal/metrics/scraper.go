@@ -71,9 +71,8 @@ type Scraper struct {
 	fetched time.Time
 	clocked bool
 	// Of the answer that is taken in:
-	samples []sample
-	fresh   []string // the series that are new, by how the endpoint writes them
-	set     labels.Labels
+	fresh []string // the series that are new, by how the endpoint writes them
+	set   labels.Labels
 	// Of the record that is written:
 	defined []walrecord.RefSeries
 	out     []walrecord.RefSample
@@ -95,16 +94,10 @@ type source struct {
 // state is a series' last sample.
 type state struct {
 	ref   chunks.HeadSeriesRef
-	time  int64 // that the endpoint gave, 0 for none
+	time  int64 // of the last sample of a Remote
 	round uint32
 	live  bool
 	timed bool
-}
-
-type sample struct {
-	place int // of its series among those of the source
-	value float64
-	time  int64
 }
 
 // atOnce is how many endpoints are asked at a time.
@@ -276,7 +269,7 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 		return
 	}
 	if err == nil {
-		err = s.parse(e, buf.Bytes(), contentType)
+		err = s.parse(e, buf.Bytes(), contentType, at.UnixMilli())
 	}
 	if buf.Cap() < 8<<20 { // a larger one is an exception
 		s.buffers.Put(buf)
@@ -289,8 +282,12 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 		return
 	}
 	e.missed = 0
-	s.commit(e, at.UnixMilli())
-	s.write(e, at.UnixMilli(), took, len(s.samples), "")
+	returned := len(s.out)
+	s.gone(e, at.UnixMilli(), func(x *state) bool { return x.round != e.round })
+	for i := range e.series {
+		e.series[i].live = e.series[i].round == e.round
+	}
+	s.write(e, at.UnixMilli(), took, returned, "")
 }
 
 // missed puts on record that an endpoint could not be read, and why.
@@ -363,10 +360,10 @@ func (s *Scraper) append(e *source, at int64, why string) {
 	}
 }
 
-// parse reads an answer into s.samples, with the series that are new. Nothing is kept
-// of one that is not right as a whole.
-func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) {
-	s.samples, s.fresh = s.samples[:0], s.fresh[:0]
+// parse reads an answer of a time into s.out, with the series that are new. Nothing is
+// kept of one that is not right as a whole.
+func (s *Scraper) parse(e *source, body []byte, contentType string, now int64) (err error) {
+	s.fresh = s.fresh[:0]
 	defer func() {
 		if r := recover(); r != nil { // the parsers of text rely on what they are given
 			err = fmt.Errorf("what it answered cannot be read: %v", r)
@@ -376,7 +373,7 @@ func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) 
 				delete(e.refs, key)
 			}
 			s.series -= len(s.fresh)
-			s.defined = s.defined[:0]
+			s.defined, s.out = s.defined[:0], s.out[:0]
 			e.series = e.series[:len(e.series)-len(s.fresh)]
 		}
 	}()
@@ -405,17 +402,17 @@ func (s *Scraper) parse(e *source, body []byte, contentType string) (err error) 
 			}
 			place = s.parsed(e, p, string(text), at != nil)
 		}
-		one := sample{place: place, value: v}
-		if at != nil {
-			one.time = *at
-		}
 		x := &e.series[place]
 		if x.round == e.round {
 			s.say("twice "+e.name(), "%s tells the series %s twice: the first one counts", e.name(), labelsText(text))
 			continue
 		}
 		x.round = e.round
-		s.samples = append(s.samples, one)
+		one := walrecord.RefSample{Ref: x.ref, T: now, V: v}
+		if x.timed && at != nil {
+			one.T = *at
+		}
+		s.out = append(s.out, one)
 	}
 }
 
@@ -458,21 +455,4 @@ func (s *Scraper) define(list []string, timed bool) chunks.HeadSeriesRef {
 	}
 	s.defined = append(s.defined, walrecord.RefSeries{Ref: ref, Labels: labelsOf(list)})
 	return ref
-}
-
-// commit takes in an answer: its samples, and which series are no more.
-func (s *Scraper) commit(e *source, at int64) {
-	s.gone(e, at, func(x *state) bool { return x.round != e.round })
-	slices.SortFunc(s.samples, func(a, b sample) int { return a.place - b.place })
-	for _, one := range s.samples {
-		x, t := &e.series[one.place], at
-		if x.timed {
-			if t = one.time; x.live && x.time == t {
-				continue
-			}
-			x.time = t
-		}
-		x.live = true
-		s.out = append(s.out, walrecord.RefSample{Ref: x.ref, T: t, V: one.value})
-	}
 }
