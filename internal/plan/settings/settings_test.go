@@ -2,6 +2,7 @@ package settings
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -188,5 +189,73 @@ func TestDiffering(t *testing.T) {
 	own := &box{Size: 10, Share: 0.5, Lid: true, Figures: map[string]string{"a": "1"}}
 	if got, want := Differing(own, "lid"), []string{"share: 0.5", `figures: {"a":"1"}`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// asked are settings of which some say where they are from, and some stand in a list.
+type asked struct {
+	Name  string  `yaml:"name" flag:"name" needed:"--name a" help:"what it is called"`
+	Shape string  `yaml:"shape" flag:"shape" words:"round, square" default:"round"`
+	Edge  float64 `yaml:"edge" range:">0" needed:""`
+	Count from    `yaml:"count" flag:"count" range:"1..9" default:"3" why:"as usual" when:"counted"`
+	Parts []part  `yaml:"parts"`
+	note  string  // no setting
+}
+
+type part struct {
+	Weight int `yaml:"weight" default:"2" range:"1.."`
+}
+
+type from struct {
+	Value int
+	From  string
+}
+
+func (f *from) UnmarshalText(text []byte) (err error) {
+	f.Value, err = strconv.Atoi(string(text))
+	return err
+}
+
+func (a *asked) Cases() map[string]bool { return map[string]bool{"counted": a.note == "counted"} }
+
+// Defaults and checks reach the structs in lists, and what says where it is from.
+func TestTagsOfFields(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		own  asked
+		want string // of the problems, each on a line
+	}{
+		{"nothing is said", asked{}, "is needed: what it is called (for example --name a)\nedge: is missing"},
+		{"all of it", asked{Name: "a", Edge: 0.5, Parts: []part{{1}, {}}}, ""},
+		{"a word that is another", asked{Name: "a", Edge: 1, Shape: "squar"}, `there is no "squar" here (did you mean "square"?)`},
+		{"a number that is not above its bound", asked{Name: "a", Edge: -1}, "edge: must be above 0, is -1"},
+		{"a value that was given", asked{Name: "a", Edge: 1, Count: from{10, "flag --count"}}, "count: must be 1 to 9, is 10"},
+		{"a part of a list", asked{Name: "a", Edge: 1, Parts: []part{{1}, {-1}}}, "parts[1].weight: must be at least 1, is -1"},
+	} {
+		Default(&c.own, func(string) bool { return false })
+		if c.own.Count.From == "" && c.own.Count.Value != 0 || len(c.own.Parts) > 1 && c.own.Parts[1].Weight == 0 {
+			t.Errorf("%s: %+v", c.why, c.own)
+		}
+		err := strictyaml.Join(Validate(&c.own, "", nil))
+		for line := range strings.Lines(c.want) {
+			if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(line)) {
+				t.Errorf("%s: %v, want %s", c.why, err, line)
+			}
+		}
+		if c.want == "" && err != nil {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	counted := asked{note: "counted"}
+	if Default(&counted, func(string) bool { return false }); counted.Count != (from{3, "default: as usual"}) {
+		t.Errorf("a default that matters in this case: %+v", counted.Count)
+	}
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags, own := AddFlags(set, new(asked), func(Field) bool { return true }), new(asked)
+	if err := set.Parse([]string{"--count", "4", "--name", "b"}); err != nil || flags.Fill(own) != nil || own.Count != (from{4, "flag --count"}) || own.Name != "b" {
+		t.Errorf("%v %+v", err, own)
+	}
+	if err := set.Parse([]string{"--shape", "rond"}); err == nil || !strings.Contains(err.Error(), `want round, square (did you mean "round"?)`) {
+		t.Errorf("a word by a flag: %v", err)
 	}
 }
