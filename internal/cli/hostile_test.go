@@ -127,7 +127,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 				t.Fatal(err)
 			}
 			return args
-		}, "pipe is no file that can be read whole"},
+		}, "pipe is not a file that can be read whole"},
 		{"a job file of any size", func() []string {
 			write("large.fio", "[a]\nrw=read\n"+strings.Repeat("#\n", size.MaxFile/2), 0o644)
 			return plan("workload: io-volumes\nparams: {path: ., job: large.fio}\naxis: {levels: [1]}\n")
@@ -138,10 +138,10 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 		{"a name that begins a line of its own", of("name: \"a\\nplimsoll: all is well\"\nworkload: simulated\naxis: {levels: [1]}\n"), "has a character that cannot be printed"},
 		{"an arm that steers the terminal", of("workload: simulated\naxis: {level: 1}\narms: [{name: a}, {name: \"b\\e[31m\"}]\nrepeat: 2\n"), "arms[1].name"},
 		{"a workload outside", of("workload: ../../../etc\naxis: {levels: [1]}\n"), "names the workload ../../../etc"},
-		{"a namespace that is a way up", of("workload: node-density\ntarget: {namespace: ../nodes}\naxis: {levels: [1]}\n"), `"../nodes" is no name of a namespace`},
+		{"a namespace that is a way up", of("workload: node-density\ntarget: {namespace: ../nodes}\naxis: {levels: [1]}\n"), `"../nodes" is not the name of a namespace`},
 		{"a namespace that begins another object of a manifest", func() []string {
 			return []string{"rbac", "node-density", "--namespace", "a}\n---\nkind: Secret"}
-		}, "is no name of a namespace"},
+		}, "is not the name of a namespace"},
 		{"a workload whose name begins another object", func() []string {
 			args := own("kubernetes", pods, "")()
 			write("own/workload.yaml", "schema: plimsoll/workload/v1\nname: \"own}\\n---\\nkind: Secret\"\nhelp: x\ntarget: kubernetes\n"+pods+"goals: {ready: [all Ready]}\nprimary: Ready p50\n", 0o644)

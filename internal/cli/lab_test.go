@@ -80,7 +80,7 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab doctor me", nil, []string{`unexpected argument "me"`}, "doctor takes no name"},
 		{"lab down --all big", nil, []string{"--all", `"big"`, "contradict"}, "all and one"},
 		{"lab up new --node-cpus 1", nil, []string{"--node-cpus: it belongs to a real node", "add --real-node"}, "what belongs to a real node without one"},
-		{"lab up new --real-node --node-memory much", nil, []string{`"much" is no size: want bytes such as 4096, 512Mi`}, "memory that is none"},
+		{"lab up new --real-node --node-memory much", nil, []string{`"much" is not a size: want bytes such as 4096, 512Mi`}, "memory that is none"},
 		{"sweep node-density --levels 1 --lab-node-cpus 1", nil, []string{"--lab-node-cpus", "real node"}, "an experiment with a part of a node that is not there"},
 		{"image bild agent", nil, []string{"no command 'image bild'", `did you mean "build"?`}, "a verb of images"},
 		{"image build agnet", nil, []string{`no image "agnet"`, `did you mean "agent"?`}, "an image"},
@@ -125,7 +125,7 @@ func TestARegistryThatCannotBe(t *testing.T) {
 	}
 }
 
-// What is wrong with a lab is no mistake of the user's.
+// What is wrong with a lab is not a mistake of the user's.
 func TestLabFailuresAreNoMistakes(t *testing.T) {
 	got := e2e.Command(t, nil, "lab", "up")
 	if got.Code != process.ExitCouldNotRun || got.Stdout != "" || !strings.Contains(got.Stderr, `bring up lab "default"`) {

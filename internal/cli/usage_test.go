@@ -171,11 +171,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune kubelet --max-pods 500 --run " + dir, []string{"--run: there is no", "result.json"}, "a directory that is no run"},
 		{"tune virt", []string{"--vms: is needed"}, "no machines"},
 		{"tune virt --class rhel=5", []string{"NAME=COUNT,CORES,MEMORY"}, "a class's form"},
-		{"tune virt --vms 5 --kubevirt new", []string{"--kubevirt", "no version"}, "a version"},
+		{"tune virt --vms 5 --kubevirt new", []string{"--kubevirt", "not a version"}, "a version"},
 		{"tune virt --dataset 300x8", []string{"DIRECTORIESxFILESxSIZE"}, "a data set's form"},
 		{"tune virt --clones 5 --clone-measured 10", []string{"BULK=TIME"}, "a bulk's form"},
 		{"tune router --encryption edgy", []string{"--encryption", `did you mean "edge"?`}, "an encryption"},
-		{"tune router --cpus 3-1", []string{"--cpus", "no list of CPUs"}, "a list of CPUs"},
+		{"tune router --cpus 3-1", []string{"--cpus", "not a list of CPUs"}, "a list of CPUs"},
 		{"tune network --mtu 600", []string{"--mtu: 600 leaves"}, "an MTU"},
 		{"tune network --overlay vlan", []string{"--overlay", "vxlan"}, "an overlay"},
 		{"tune plan --nodes 26", []string{"--pods-per-node: is needed"}, "a target"},
@@ -224,7 +224,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 	}
 }
 
-// A lab that cannot come up is no mistake of the user's.
+// A lab that cannot come up is not a mistake of the user's.
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got := e2e.Command(t, nil, "limit", "node-density")

@@ -41,7 +41,7 @@ func TestConcurrent(t *testing.T) {
 			s.at(3).moving("b", "n1")
 			s.at(4).news("a Migrated, b Migrated")
 		}, result.Concurrent{Most: 1, PerPlace: 1, Place: "n1", LeftOut: 1}, ""},
-		{"limits that are not known", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, result.Concurrent{Most: 1, PerPlace: 1, Place: "n1"}, ""},
+		{"limits that are unknown", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, result.Concurrent{Most: 1, PerPlace: 1, Place: "n1"}, ""},
 		{"nothing moved", 1, 1, func(*script) {}, result.Concurrent{}, ""},
 	}
 	for _, tt := range tests {
@@ -115,7 +115,7 @@ func TestConcurrentLimitsBind(t *testing.T) {
 			s.at(10).news("b Migrated, c Migrated")
 			s.at(17).moving("d", "n1")
 		}, ""},
-		{"limits that are not known", 0, 0, func(s *script) { s.at(9).moving("a", "n1") }, ""},
+		{"limits that are unknown", 0, 0, func(s *script) { s.at(9).moving("a", "n1") }, ""},
 	}
 	for _, tt := range tests {
 		kind := record.ObjectKind{

@@ -22,7 +22,7 @@ type damage struct {
 
 const (
 	damagedWhy  = "a part of its record is damaged"
-	damagedStop = "a part of the record is damaged, and what happened in it is not known"
+	damagedStop = "a part of the record is damaged, and what happened in it is unknown"
 )
 
 // begin takes in that a part is damaged.

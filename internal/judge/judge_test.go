@@ -140,7 +140,7 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"the user cut the step: what was not there yet is lost, never a breach",
 			func(s *script) { s.made("a", 2); s.asked("b"); s.news("b Created"); s.asked("c") },
-			record.EndInterrupted, "1 ready, 2 lost", slo.Inconclusive, "the state of 2 of 3 is not known", "1 NoNews, 1 NotReady",
+			record.EndInterrupted, "1 ready, 2 lost", slo.Inconclusive, "the state of 2 of 3 is unknown", "1 NoNews, 1 NotReady",
 		},
 		{
 			"the user cut the step when all were there: it was not held, and is no pass",
@@ -179,7 +179,7 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"the watch is cut at the end: what was not there by then is lost",
 			func(s *script) { s.made("a", 2); s.asked("b"); s.put(cutWatch) },
-			record.EndTimeout, "1 ready, 1 lost", slo.Inconclusive, "the state of 1 of 2 is not known", "1 NoNews",
+			record.EndTimeout, "1 ready, 1 lost", slo.Inconclusive, "the state of 1 of 2 is unknown", "1 NoNews",
 		},
 		{
 			"the watch is cut at the end, and all were there by then: no pass",
@@ -450,7 +450,7 @@ func TestOwnDelayOfAStepThatWasCut(t *testing.T) {
 	}{
 		{"it was made whole", record.EndHeld, false, slo.Invalid, "short of CPU"},
 		{"it was made whole and broke", record.EndHeld, true, slo.Invalid, "short of CPU"},
-		{"it was cut: it is not known what became of its objects", record.EndInterrupted, false, slo.Inconclusive, "is not known"},
+		{"it was cut: it is unknown what became of its objects", record.EndInterrupted, false, slo.Inconclusive, "is unknown"},
 		{"it was cut after it broke for certain", record.EndInterrupted, true, slo.Invalid, "short of CPU"},
 	} {
 		s := newScript(t)
@@ -553,9 +553,9 @@ func TestObjectives(t *testing.T) {
 		{"one that never came leaves the median alone", three, record.EndTimeout, "Ready p50 <= 2s", slo.Pass, ""},
 		{"and is infinitely late", three, record.EndTimeout, "Ready p99 <= 1h", slo.Breached, "never reached"},
 		{"it reached an earlier milestone in time", three, record.EndTimeout, "ContainersStarted p99 <= 1s", slo.Pass, ""},
-		{"lost, it may have been in time or not", three, record.EndInterrupted, "Ready p99 <= 5s", slo.Inconclusive, "it depends on 1 object whose state is not known"},
+		{"lost, it may have been in time or not", three, record.EndInterrupted, "Ready p99 <= 5s", slo.Inconclusive, "it depends on 1 object whose state is unknown"},
 		{"lost, it cannot save a median that is over", three, record.EndInterrupted, "Ready p75 <= 1s", slo.Breached, "it was 3s"},
-		{"lost, it does not decide, but nothing passes", three, record.EndInterrupted, "Ready p50 <= 2s", slo.Inconclusive, "the state of 1 object is not known"},
+		{"lost, it does not decide, but nothing passes", three, record.EndInterrupted, "Ready p50 <= 2s", slo.Inconclusive, "the state of 1 object is unknown"},
 		{"lost, but it had reached this milestone: nothing is open about it", three, record.EndInterrupted, "ContainersStarted p99 > 1h", slo.Breached, "it was 0s"},
 		{"refused is not lost: an interrupted step with one of each",
 			func(s *script) { three(s); s.asked("e", outcome(record.SlotFailed, 500, "")) },
@@ -608,9 +608,9 @@ func TestObjectives(t *testing.T) {
 		{"no object was ready at all", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndTimeout, "achieved > 0%", slo.Breached, "it was 0%"},
 		{"no object was ready when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
-			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
-		{"how fast it was asked for is not known", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
-		{"one breach outweighs what is not known", three, record.EndTimeout, "achieved > 0%; all Ready", slo.Breached, "1 of 4"},
+			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is unknown"},
+		{"how fast it was asked for is unknown", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is unknown"},
+		{"one breach outweighs what is unknown", three, record.EndTimeout, "achieved > 0%; all Ready", slo.Breached, "1 of 4"},
 	} {
 		s := newScript(t, "g="+tt.objective)
 		s.begin(4)
@@ -866,9 +866,9 @@ func TestFaultsAreWarnedOf(t *testing.T) {
 	r := s.finish(design.Sweep{})
 	want := []string{
 		"step 1: watch of pods cut: nothing was lost; changes during the gap are dated to its end (2.5s)",
-		"step 1: news skipped: changes during the gap are not known (1s)",
+		"step 1: news skipped: changes during the gap are unknown (1s)",
 		"a note (2 times)",
-		"watch of pods cut from 9s on, to the end: the state of the objects after that is not known",
+		"watch of pods cut from 9s on, to the end: the state of the objects after that is unknown",
 	}
 	if !slices.Equal(r.Warnings.Lines(), want) {
 		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(r.Warnings.Lines(), "\n"), strings.Join(want, "\n"))

@@ -491,7 +491,7 @@ func TestRequiredGoals(t *testing.T) {
 		{"a", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline by its name"},
 		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Pass}, 0, "all held"},
 		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Breached}, 1, "one of all failed"},
-		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is not known is worse than what failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is unknown is worse than what failed"},
 		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Breached}, 4, "an invalid one is the worst"},
 	} {
 		r := result.Result{Require: c.require, Verdict: c.goals[0]}

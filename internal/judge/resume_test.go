@@ -83,7 +83,7 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 		t.Errorf("%d rows of %d objects, want 4: both parts' own", len(*rows), r.Cost.Objects)
 	}
 	want := []string{
-		"watch cut from 5s on, until the run was cut off: the state of the objects after that is not known",
+		"watch cut from 5s on, until the run was cut off: the state of the objects after that is unknown",
 		"the run was resumed after step 1, at 2026-11-21T10:01:40.000000Z, 1m35s after the end of its record, of which up to 100 ms may be missing: step 2 was cut off and is repeated",
 	}
 	if !reflect.DeepEqual(r.Warnings.Lines(), want) {

@@ -186,7 +186,7 @@ func timeIn(r *http.Request, name string, missing time.Time) (time.Time, error) 
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		err = &MistakeError{Err: fmt.Errorf("%s %q is no time: want seconds since 1970, or one by RFC 3339", name, text)}
+		err = &MistakeError{Err: fmt.Errorf("%s %q is not a time: want seconds since 1970, or one by RFC 3339", name, text)}
 	}
 	return t, err
 }
@@ -198,7 +198,7 @@ func durationIn(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		err = &MistakeError{Err: fmt.Errorf("step %q is no time: want seconds, or one such as 15s", text)}
+		err = &MistakeError{Err: fmt.Errorf("step %q is not a time: want seconds, or one such as 15s", text)}
 	}
 	return d, err
 }

@@ -54,7 +54,7 @@ const accepted = "application/vnd.google.protobuf;proto=io.prometheus.client.Met
 func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (contentType string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
-		return "", errors.New("its address is none")
+		return "", errors.New("its address is not valid")
 	}
 	request.Header.Set("Accept", accepted)
 	request.Header.Set("User-Agent", "plimsoll")
@@ -104,5 +104,5 @@ func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (con
 	case "application/vnd.google.protobuf", "text/plain", "application/openmetrics-text":
 		return contentType, nil
 	}
-	return "", fmt.Errorf("answered %q, which is no format of metrics: %q", contentType, buf.Bytes()[:min(buf.Len(), mostOfAnswer)])
+	return "", fmt.Errorf("answered %q, which is not a format of metrics: %q", contentType, buf.Bytes()[:min(buf.Len(), mostOfAnswer)])
 }

@@ -236,7 +236,7 @@ func (l *Live) Ask(ctx context.Context, q Question) Found {
 	case f.Series == 0:
 		f.Why = "no series came back"
 	case f.NaN > 0 && f.Broken == 0:
-		f.Why = fmt.Sprintf("%d of %d series are no number (NaN), as a ratio is without traffic", f.NaN, f.Series)
+		f.Why = fmt.Sprintf("%d of %d series are not numbers (NaN), as a ratio is without traffic", f.NaN, f.Series)
 	case f.Broken > 0:
 		l.first(ctx, s, q, &f, broken)
 	}

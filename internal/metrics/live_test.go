@@ -66,8 +66,8 @@ func TestQuestionsAboutAStep(t *testing.T) {
 		{"an average of the hold that broke at a moment of it", "avg_over_time(temperature[hold])", `1/1/0 {instance="one", job="a"}=27 since 20`},
 		{"a number", "scalar(size{of='x'}) + 1", `1/0/0 =4`},
 		{"nothing", "size > 100", "no series came back"},
-		{"a ratio without traffic", "rate(idle_total[hold]) / rate(idle_total[hold])", "1 of 1 series are no number (NaN), as a ratio is without traffic"},
-		{"one of them NaN does not hold", "ratio", "1 of 2 series are no number (NaN), as a ratio is without traffic"},
+		{"a ratio without traffic", "rate(idle_total[hold]) / rate(idle_total[hold])", "1 of 1 series are not numbers (NaN), as a ratio is without traffic"},
+		{"one of them NaN does not hold", "ratio", "1 of 2 series are not numbers (NaN), as a ratio is without traffic"},
 		{"one NaN and one that broke is a breach", "ratio + 9", `2/1/1 {instance="one", job="a", of="y"}=10 since 5`},
 		{"a series of nobody", "nothing_of_this_name", "no series came back"},
 		{"own figures", "plimsoll_level", `1/0/0 plimsoll_level{job="plimsoll"}=7`},
@@ -174,7 +174,7 @@ func TestWhatDependsOnAnEndpointThatDiesIsNotKnown(t *testing.T) {
 		}
 		for _, query := range known {
 			if got := f.below(query, 1e9, at); got.Why != "" || got.Series == 0 {
-				t.Errorf("seed %d: a died at scrape %d: %s is not known: %s", seed, dies, query, foundText(got))
+				t.Errorf("seed %d: a died at scrape %d: %s is unknown: %s", seed, dies, query, foundText(got))
 			}
 		}
 		// The latest value is known again once it was read again.

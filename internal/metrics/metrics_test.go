@@ -415,8 +415,8 @@ func TestBadAnswersAreGaps(t *testing.T) {
 		page page
 		says string
 	}{
-		{"a page for people", page{header: map[string]string{"Content-Type": "text/html"}, body: "<html>"}, `no format of metrics: "<html>"`},
-		{"nothing that says what it is", page{header: map[string]string{"Content-Type": ""}, body: "x 1\n"}, "no format of metrics"},
+		{"a page for people", page{header: map[string]string{"Content-Type": "text/html"}, body: "<html>"}, `not a format of metrics: "<html>"`},
+		{"nothing that says what it is", page{header: map[string]string{"Content-Type": ""}, body: "x 1\n"}, "not a format of metrics"},
 		{"no metrics", text("this is { not\n"), "cannot be read"},
 		{"no protobuf", page{header: map[string]string{"Content-Type": "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"}, body: "\xff\xff\xff\xff\xff\xff"}, "cannot be read"},
 		{"two gigabytes", page{header: map[string]string{"Content-Type": "text/plain"}, write: zeros(2000)}, "answered more than 2 MiB"},
@@ -609,7 +609,7 @@ func TestSegmentsAreCompressed(t *testing.T) {
 	if err := os.Symlink("/dev/zero", zipped[1]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Build(f.dir); err == nil || !strings.Contains(err.Error(), "is no file that can be read whole") {
+	if _, err := Build(f.dir); err == nil || !strings.Contains(err.Error(), "is not a file that can be read whole") {
 		t.Errorf("a link to what has no end: %v", err)
 	}
 }
@@ -723,7 +723,7 @@ func TestAnswersByHTTP(t *testing.T) {
 		{"/api/v1/query?query=foo(", 400, `"errorType":"bad_data"`},
 		{"/api/v1/query_range?query=x&step=0", 400, "not positive"},
 		{"/api/v1/query_range?query=x&step=1ms", 400, "more than 11000 points"},
-		{"/api/v1/query?query=x&time=tomorrow", 400, `time \"tomorrow\" is no time`},
+		{"/api/v1/query?query=x&time=tomorrow", 400, `time \"tomorrow\" is not a time`},
 		{"/api/v1/series", 400, "there is no match[]"},
 		{"/api/v1/admin/tsdb/snapshot", 404, "not found"},
 	} {

@@ -161,7 +161,7 @@ func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			text = fmt.Sprintf("it did not answer within %v", remoteTimeout)
 		}
-		s.say("remote", "the Prometheus at %s could not be asked at %s: %s; what depends on it is not known", e.Instance, began.UTC().Format(time.TimeOnly), text)
+		s.say("remote", "the Prometheus at %s could not be asked at %s: %s; what depends on it is unknown", e.Instance, began.UTC().Format(time.TimeOnly), text)
 		s.write(e, until.UnixMilli(), took, 0, s.Secrets.Message(text))
 		return
 	}

@@ -90,7 +90,7 @@ func TestBadAnswersOfAPrometheusAreGaps(t *testing.T) {
 				t.Errorf("then it is %s", known)
 			}
 			if c.says != "" && !strings.Contains(known, "the metrics of remote-prometheus of ") {
-				t.Errorf("it is not known, since %s", known)
+				t.Errorf("it is unknown, since %s", known)
 			}
 			if level := foundText(f.below("plimsoll_level", 10, 12)); !strings.Contains(level, "=7") {
 				t.Errorf("own figures do not depend on it: %s", level)

@@ -180,7 +180,7 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 	}
 	s.mu.Lock()
 	if err != nil && ctx.Err() == nil {
-		s.say("endpoints", "which metrics there are is not known: %v", err)
+		s.say("endpoints", "which metrics there are is unknown: %v", err)
 	}
 	for _, e := range s.sources {
 		e.there = false

@@ -180,7 +180,7 @@ func TestPrometheusAnswersTheSame(t *testing.T) {
 	// Its target a was down from 995 s until 1000 s.
 	for query, want := range map[string]string{"rate(requests_total[1m])": "the metrics of a of one could not be read at 03:20:40: its up is 0", "size + 0 * up": ""} {
 		if got := r.below(query, 1e9, 1003.5); got.Why != want {
-			t.Errorf("%s is not known since %q, want %q", query, got.Why, want)
+			t.Errorf("%s is unknown since %q, want %q", query, got.Why, want)
 		}
 	}
 }

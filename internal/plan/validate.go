@@ -590,7 +590,7 @@ func (v *validator) prometheus() {
 	switch {
 	case p.URL == OpenShift:
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		v.Add("prometheus.url", hint, "the address of the Prometheus is none")
+		v.Add("prometheus.url", hint, "the address of the Prometheus is not valid")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		v.Add("prometheus.url", "--prometheus-user and --prometheus-token-file say who asks", "the address of the Prometheus at %s has more than scheme, host and path: it would be on record", u.Host)
 	}

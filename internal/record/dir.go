@@ -118,7 +118,7 @@ func OpenDir(path string) (Dir, error) {
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
 		if info, err := os.Stat(filepath.Join(path, e.Name())); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-			return "", &NotRunDirError{path, fmt.Sprintf("its %s is no file that can be read whole: %s", e.Name(), info.Mode())}
+			return "", &NotRunDirError{path, fmt.Sprintf("its %s is not a file that can be read whole: %s", e.Name(), info.Mode())}
 		}
 	}
 	return Dir(path), err
@@ -224,7 +224,7 @@ func (d Dir) ReadFile(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file that can be read whole: %s", d.Path(name), info.Mode())
+		return nil, fmt.Errorf("%s is not a file that can be read whole: %s", d.Path(name), info.Mode())
 	case info.Size() > maxWhole:
 		return nil, fmt.Errorf("%s has %d bytes, and no more than %d (256 MiB) are read of it", d.Path(name), info.Size(), maxWhole)
 	}

@@ -176,7 +176,7 @@ func TestResumeClock(t *testing.T) {
 		{"resumed at once", start, 5_000_000, start.Add(5 * time.Second), 5_000_001, time.Microsecond},
 		{"the wall clock was set back", start, 5_000_000, start.Add(-time.Hour), 5_000_001, time.Hour + 5_000_001*time.Microsecond},
 		{"no event on record", start, 0, start.Add(time.Second), 1_000_000, 0},
-		{"when it began is not known", time.Time{}, 7, start, 8, 0},
+		{"when it began is unknown", time.Time{}, 7, start, 8, 0},
 	} {
 		at := c.now
 		clock := ResumeClock(c.start, c.last, func() time.Time { return at })

@@ -40,9 +40,9 @@ func TestWarningsAreGrouped(t *testing.T) {
 func TestPlacesOfAWarningAreBounded(t *testing.T) {
 	var l Warnings
 	for i := range 5000 {
-		l.Add(Warning{Text: "not known", Places: []string{fmt.Sprint("ns-", i)}})
+		l.Add(Warning{Text: "unknown", Places: []string{fmt.Sprint("ns-", i)}})
 	}
-	if got, want := l.Lines(), []string{"not known (ns-0, ns-1, ns-2, ns-3, ns-4 and 4995 more)"}; !slices.Equal(got, want) || len(l[0].Places) != maxPlaces || l[0].Count != 5000 {
+	if got, want := l.Lines(), []string{"unknown (ns-0, ns-1, ns-2, ns-3, ns-4 and 4995 more)"}; !slices.Equal(got, want) || len(l[0].Places) != maxPlaces || l[0].Count != 5000 {
 		t.Errorf("%q, %d places, %d times", got, len(l[0].Places), l[0].Count)
 	}
 }
@@ -80,11 +80,11 @@ func TestWarningsWereTexts(t *testing.T) {
 
 // What was found in many places is a line that names the first of them.
 func TestFindingsNameTheirPlaces(t *testing.T) {
-	f := HealthFinding{What: "workload", Text: "the limit ranges of namespaces are not known: forbidden"}
+	f := HealthFinding{What: "workload", Text: "the limit ranges of namespaces are unknown: forbidden"}
 	for i := range 50 {
 		f.Places = append(f.Places, fmt.Sprint("ns-", i))
 	}
-	const want = "workload: the limit ranges of namespaces are not known: forbidden (ns-0, ns-1, ns-2, ns-3, ns-4 and 45 more)"
+	const want = "workload: the limit ranges of namespaces are unknown: forbidden (ns-0, ns-1, ns-2, ns-3, ns-4 and 45 more)"
 	if got := f.Warning().String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -187,7 +187,7 @@ func comparisons() map[string]compare.Comparison {
 				Change:   figure(0.15), Lo: figure(0.095), Hi: figure(0.155),
 			},
 			{
-				Goal: "startup", Axis: "pods-per-node", Unit: "pods/node", Verdict: stats.Undecided, Why: "where B fails was not known",
+				Goal: "startup", Axis: "pods-per-node", Unit: "pods/node", Verdict: stats.Undecided, Why: "where B fails was unknown",
 				Baseline: compare.Bracket{LowestFailing: figure(20), Verdict: "breach"}, Arm: compare.Bracket{Level: figure(250), Verdict: "pass", Confirmations: "3 of 3"}, Lo: figure(11.5),
 			},
 		},

@@ -29,7 +29,7 @@ func TestOverheadInWords(t *testing.T) {
 		"Cost of one more pod, from 30 starts in 4 steps", "a pod is the average",
 		"kubelet  1 MiB [-1 KiB, 2 MiB]  43 ms [18 ms, 68 ms]  1.5 [-0.2, 3]",
 		"runtime  unknown                65 ms [40 ms, 90 ms]  unknown",
-		"memory of runtime is not known: nobody saw it", "CPU while it runs of runtime is not known: there is 1 level", "one that includes 0 shows no cost",
+		"memory of runtime is unknown: nobody saw it", "CPU while it runs of runtime is unknown: there is 1 level", "one that includes 0 shows no cost",
 	} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("it lacks %q:\n%s", part, b.String())
@@ -40,7 +40,7 @@ func TestOverheadInWords(t *testing.T) {
 	}
 	none := result.Slope{Unknown: "3 pods started"}
 	says(&result.Overhead{Costs: []result.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}})
-	if got := b.String(); !strings.Contains(got, "is not known:\n") || !strings.Contains(got, "memory is not known: 3 pods started") || strings.Contains(got, "kubelet") {
+	if got := b.String(); !strings.Contains(got, "is unknown:\n") || !strings.Contains(got, "memory is unknown: 3 pods started") || strings.Contains(got, "kubelet") {
 		t.Errorf("where nothing is known it says\n%s", got)
 	}
 	if says(nil); strings.Contains(b.String(), "ost of one more") {

@@ -45,7 +45,7 @@ func cases() map[string]result.Result {
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Places: 20, PlacesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
 	}
-	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is not known", account(4000, 3993, 0, 7), figure(0.51), nil)
+	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is unknown", account(4000, 3993, 0, 7), figure(0.51), nil)
 	invalid := stepAt(1, 100, record.PurposeRamp, slo.Invalid, "requests were sent late while there was room", account(2000, 2000, 0, 0), figure(0.35), figure(1.4))
 	confirmed := stepAt(3, 100, record.PurposeConfirm, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.0004), figure(12.34))
 	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not reach it", account(200, 0, 200, 0), nil, nil)
@@ -135,12 +135,12 @@ func TestHeadline(t *testing.T) {
 		"nothing-failed": "node-density holds 100 pods/node, the highest level tried",
 		"first-fails":    "node-density fails at its first level, 10 pods/node",
 		"bracket":        "Inconclusive: the load line of node-density lies from 100 to below 200 pods/node",
-		"at-least":       "Inconclusive: node-density held 100 pods/node; higher levels are not known",
-		"nothing-known":  "Inconclusive: the limit of node-density is not known",
-		"invalid":        "Invalid: the limit of node-density is not known",
+		"at-least":       "Inconclusive: node-density held 100 pods/node; higher levels are unknown",
+		"nothing-known":  "Inconclusive: the limit of node-density is unknown",
+		"invalid":        "Invalid: the limit of node-density is unknown",
 		"sweep-held":     "node-density holds at every level, 100 pods/node",
 		"sweep-failed":   "node-density fails at 200 pods/node",
-		"sweep-open":     "Inconclusive: whether node-density holds is not known",
+		"sweep-open":     "Inconclusive: whether node-density holds is unknown",
 		"sweep-invalid":  "Invalid: not node-density was the bottleneck",
 		"worse":          "node-density: slow is worse than base",
 		"tolerated":      "node-density holds 100 pods/node and fails at 101",

@@ -85,7 +85,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: name + " is not as the run has written it: what is judged by it is not what was asked for then"})
 	}
 	if missing {
-		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is not known"})
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is unknown"})
 	}
 	if history.Unknown > 0 {
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history has events of unknown kinds: they were skipped"})

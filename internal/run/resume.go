@@ -53,7 +53,7 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	_, err = record.ReadHistory(dir, func(e record.Event) error {
 		switch b := e.Body.(type) {
 		case *record.Damaged:
-			return &ContradictionError{b.String() + " of its history are damaged, and what happened then is not known"}
+			return &ContradictionError{b.String() + " of its history are damaged, and what happened then is unknown"}
 		case *record.File:
 			sums[b.Name] = b.SHA256
 		case *record.RunEvent:

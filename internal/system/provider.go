@@ -304,7 +304,7 @@ func (e *UnseenError) Error() string {
 // Unwrap gives the refusal.
 func (e *UnseenError) Unwrap() error { return e.Err }
 
-// UnableError is an error with advice that is no mistake of the user's.
+// UnableError is an error with advice that is not a mistake of the user's.
 type UnableError struct {
 	Err  error
 	Hint string

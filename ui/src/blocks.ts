@@ -43,7 +43,7 @@ export function blocks(c: Comparison, l: LevelComparison, width: number): Drawin
   const right = width - 10
   const begin = (end: number) => {
     body.push(yAxis(known.length ? y.ticks(4) : [], y, left, end, text))
-    if (missing) body.push(svg('rect', { class: 'never', x: left, y: top, width: end - left, height: 18, rx: 4 }), titled(p.kind === 'latency' ? 'never' : 'not known', left - 8, top + 13, 'end', 'tick'))
+    if (missing) body.push(svg('rect', { class: 'never', x: left, y: top, width: end - left, height: 18, rx: 4 }), titled(p.kind === 'latency' ? 'never' : 'unknown', left - 8, top + 13, 'end', 'tick'))
     body.push(titled(called(p), 0, 14), legend(c.baseline, l.arm, narrow ? 0 : Math.max(widthOf(called(p), 13) + 24, left), narrow ? 32 : 14))
   }
   if (!c.paired) {

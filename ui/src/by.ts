@@ -27,7 +27,7 @@ export function byLabel(run: Run, host: HTMLElement, controls: HTMLElement): voi
     const body: Node[] = [xAxis(x.ticks(width < 620 ? 4 : 9), x, top, bottom, tick, 44), titled(`${by.from ? `${by.from} to ${by.to}` : `time to ${by.to}`}${scale !== 1 ? ', as it would be' : ''}`, right, bottom + 36, 'end', 'tick')]
     const rows = by.values.map((v, k): Mark[] => {
       const base = top + (k + 1) * tall - 6
-      const name = v.value || '(not known)'
+      const name = v.value || '(unknown)'
       const { time: l } = v
       const mean = time(l.mean)
       body.push(

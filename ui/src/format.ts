@@ -48,7 +48,7 @@ export function change(x: number): string {
 }
 
 // A figure with its unit; what was never reached is never, what is not a
-// latency and not there is not known.
+// latency and not there is unknown.
 export function figure(x: number | null, unit: string, kind: string): string {
   if (x == null) return kind === 'latency' ? 'never' : '-'
   if (unit === 's') return seconds(x)

@@ -36,7 +36,7 @@ export function lines(run: Run, host: HTMLElement): void {
           body.push(svg('rect', { class: `open ${cls}`, x: x(level), y: y + 0.75, width: Math.max(x(b.lowestFailing) - x(level), 0), height: h - 1.5 }))
           body.push(svg('line', { class: 'fail-cap', x1: x(b.lowestFailing), x2: x(b.lowestFailing), y1: y - 4, y2: y + h + 4 }))
         } else if (b.level != null) body.push(svg('path', { class: `more ${cls}`, d: `M${x(level) + 3} ${y + 2}l9 ${h / 2 - 2}l-9 ${h / 2 - 2}` }))
-        const says = b.level == null ? (b.lowestFailing == null ? 'not known' : `below ${number(b.lowestFailing)}`) : b.lowestFailing == null ? `at least ${number(b.level)}` : `${number(b.level)}, fails at ${number(b.lowestFailing)}`
+        const says = b.level == null ? (b.lowestFailing == null ? 'unknown' : `below ${number(b.lowestFailing)}`) : b.lowestFailing == null ? `at least ${number(b.level)}` : `${number(b.level)}, fails at ${number(b.lowestFailing)}`
         body.push(titled(says, width - 4, text, 'end', 'row-value'))
         rows.push([{
           x: x(b.level ?? b.lowestFailing ?? 0), y: y + h / 2, title: `${name}, goal ${line.goal}`,

@@ -210,7 +210,7 @@ func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 		axis := c.f.Axis
 		switch {
 		case axis.Foreign:
-			row.Class, row.Note = record.CeilingUnknown, sentences(row.Note, "which level of "+axis.Name+" that is, is not known")
+			row.Class, row.Note = record.CeilingUnknown, sentences(row.Note, "which level of "+axis.Name+" that is, is unknown")
 		case axis.Life > 0 && made:
 			level := ours / axis.Span.Seconds()
 			total = float64(c.others) + level*axis.Life.Seconds()
@@ -247,7 +247,7 @@ func (c *computation) notes(t record.CeilingTable) []string {
 		list = append(list, "the nodes are simulated: they take pods up to their allocatable resources, and that is kept by the real scheduler; they hand out addresses without looking at the end of a range, and have neither a kubelet's own bounds, nor bridges, nor containers that an environment could be too large for")
 	}
 	if c.f.Axis.Life > 0 {
-		list = append(list, fmt.Sprintf("at a rate, as many pods stand as arrive in %v, and those that are still on the way beside them; how fast the cluster makes pods is not known before it is tried", c.f.Axis.Life))
+		list = append(list, fmt.Sprintf("at a rate, as many pods stand as arrive in %v, and those that are still on the way beside them; how fast the cluster makes pods is unknown before it is tried", c.f.Axis.Life))
 	}
 	if len(c.load.shapes()) > 1 {
 		list = append(list, "the workload's pods are of several sizes: how they are packed onto nodes is left out, so what nodes hold is an upper bound")

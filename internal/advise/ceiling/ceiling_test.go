@@ -174,7 +174,7 @@ func TestCeilings(t *testing.T) {
 		{of(3, 15, func(f *Facts) { f.Nodes[0].Standing, f.Nodes[0].Static, f.Nodes[0].Daemons = 5, 2, 3 }), "allocatablePods", "hard 15 binds", "", "5 pods stand there, 2 of them static and 3 of DaemonSets", "what stands there counts in the level and takes a place"},
 		{of(3, 15, func(f *Facts) { f.Pending = 6 }), "allocatablePods", "hard 15 binds", "", "6 more wait", "so do pods that wait for one of these nodes"},
 		{of(2, 15, func(f *Facts) { f.Nodes[0].Standing = 20 }), "allocatablePods", "hard 17.5 binds", "", "", "a node that is over full has no room, not less than none"},
-		{of(2, 15, func(f *Facts) { f.PodsRead = Source{Why: "not allowed"} }), "allocatablePods", "hard 15 binds", "", "what stands there is not known: not allowed", "the level counts what stands there, so it is known all the same"},
+		{of(2, 15, func(f *Facts) { f.PodsRead = Source{Why: "not allowed"} }), "allocatablePods", "hard 15 binds", "", "what stands there is unknown: not allowed", "the level counts what stands there, so it is known all the same"},
 		{of(2, 15, func(f *Facts) { f.NodesRead, f.Nodes = Source{Why: "not allowed"}, nil }), "allocatablePods", "unknown", "", "not allowed", "unknown is never unlimited"},
 
 		{of(2, 500, func(f *Facts) { f.Load = bare(Amounts{CPU: 1000}) }), "allocatableCPU", "hard 56 binds", "Insufficient cpu on 2 of 2 nodes", "", "56 cores hold 56 pods of one"},
@@ -224,8 +224,8 @@ func TestCeilings(t *testing.T) {
 		}), "serviceAddresses", "hard 19.46 binds", "range is full", "10.0.0.0/24", "the API server's own default: 253 services"},
 		{of(26, 2500, func(f *Facts) { f.Load = heavy() }), "serviceAddresses", "hard 5041", "", "", "65,534 addresses, one taken: 65,533 iterations"},
 		{of(26, 2500, nil), "serviceAddresses", "unbound", "", "makes no services", "pods alone take none"},
-		{of(26, 2500, func(f *Facts) { f.Load = heavy(); f.ServiceAddresses = Ranges{Source: Source{Why: "an old API"}} }), "serviceAddresses", "unknown", "", "an old API", "the range is not known"},
-		{of(26, 2500, func(f *Facts) { f.Load = heavy(); f.Services = Fact{Source: Source{Why: "not allowed"}} }), "serviceAddresses", "unknown", "", "not allowed", "how many are taken is not known"},
+		{of(26, 2500, func(f *Facts) { f.Load = heavy(); f.ServiceAddresses = Ranges{Source: Source{Why: "an old API"}} }), "serviceAddresses", "unknown", "", "an old API", "the range is unknown"},
+		{of(26, 2500, func(f *Facts) { f.Load = heavy(); f.Services = Fact{Source: Source{Why: "not allowed"}} }), "serviceAddresses", "unknown", "", "not allowed", "how many are taken is unknown"},
 
 		{of(3, 500, func(f *Facts) { f.Quotas = []Quota{{Name: "q", Hard: Amounts{"pods": 20}, From: "q.yml"}} }), "quota:q:pods", "hard 6.66 binds", "exceeded quota: q", "", "20 pods on 3 nodes"},
 		{of(3, 500, func(f *Facts) {
@@ -238,7 +238,7 @@ func TestCeilings(t *testing.T) {
 		}), "quota:q:requests.cpu", "hard 5 binds", "exceeded quota: q", "", "1.5 cores are left for 15 pods"},
 		{of(3, 500, func(f *Facts) { f.Quotas = []Quota{{Name: "q", Hard: Amounts{"requests.cpu": 2000}}} }), "quota:q:requests.cpu", "hard 0 binds", "must specify requests.cpu", "", "a quota on CPU refuses pods that do not say theirs"},
 		{of(3, 500, func(f *Facts) { f.Quotas = []Quota{{Name: "q", Hard: Amounts{"pods": 20}, Scoped: true}} }), "quota:q:pods", "unknown", "", "scopes", "a quota by scopes"},
-		{of(3, 500, func(f *Facts) { f.Quotas = []Quota{{Name: "q", Hard: Amounts{"requests.storage": 20}}} }), "quota:q:requests.storage", "unknown", "", "not looked at", "what is not counted is not known"},
+		{of(3, 500, func(f *Facts) { f.Quotas = []Quota{{Name: "q", Hard: Amounts{"requests.storage": 20}}} }), "quota:q:requests.storage", "unknown", "", "not looked at", "what is not counted is unknown"},
 		{of(3, 500, func(f *Facts) {
 			f.Load = heavy()
 			f.Quotas = []Quota{{Name: "q", Hard: Amounts{"count/deployments.apps": 9}}}
@@ -256,7 +256,7 @@ func TestCeilings(t *testing.T) {
 		{of(2, 5000, nil), "testedContainers", "advisory 150000", "", "", "300,000 containers"},
 		{of(2, 5000, func(f *Facts) { f.Load = heavy() }), "testedServices", "advisory 9999", "", "", "10,000 services, one there: 9999 iterations of two pods on two nodes"},
 		{of(2, 5000, func(f *Facts) { f.Load.PerNamespace = 1 }), "testedNamespaces", "advisory 4998", "", "", "10,000 namespaces, 4 there"},
-		{of(2, 5000, func(f *Facts) { f.Namespaces = Fact{Source: Source{Why: "not allowed"}} }), "testedNamespaces", "unknown", "", "not allowed", "not known"},
+		{of(2, 5000, func(f *Facts) { f.Namespaces = Fact{Source: Source{Why: "not allowed"}} }), "testedNamespaces", "unknown", "", "not allowed", "unknown"},
 		{of(2, 5000, nil), "testedPodsPerNode", "advisory 110", "", "", "110 pods of a node"},
 		{of(2, 5000, func(f *Facts) { f.Nodes[0].Allocatable[CPU], f.Nodes[1].Allocatable[CPU] = 4000, 4000 }), "testedPodsPerNode", "advisory 40", "", "", "10 for each core, where there are few"},
 		{of(2, 5000, nil), "testedPodsPerNodeOpenShift", "advisory 500", "", "", "the published maximum (D1)"},

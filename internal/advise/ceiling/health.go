@@ -120,7 +120,7 @@ func Judge(h Health) []record.HealthFinding {
 	}
 	switch {
 	case h.Exempt == nil:
-		add(record.SeverityWarning, "priority and fairness", "", "whether it applies to this user is not known")
+		add(record.SeverityWarning, "priority and fairness", "", "whether it applies to this user is unknown")
 	case *h.Exempt:
 		add(record.SeverityWarning, "priority and fairness", "load with an ordinary user", "it does not apply to %s (system:masters, or a flow schema of the level exempt): this load is not held back as others' is, and can starve them", cmp.Or(h.User, "this user"))
 	default:
@@ -164,7 +164,7 @@ func worstFirst(list []record.HealthFinding) []record.HealthFinding {
 // server judges the API server's own checks.
 func (h Health) server() []record.HealthFinding {
 	if !h.ChecksRead.Known() {
-		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is not known: " + h.ChecksRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is unknown: " + h.ChecksRead.Why}}
 	}
 	var failing []string
 	etcd, etcdSeen := true, false
@@ -227,7 +227,7 @@ func (h Health) apis() []record.HealthFinding {
 // nodes judges the nodes' conditions.
 func (h Health) nodes() []record.HealthFinding {
 	if !h.NodesRead.Known() {
-		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is not known: " + h.NodesRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is unknown: " + h.NodesRead.Why}}
 	}
 	ready := h.Nodes - len(h.NotReady)
 	var list []record.HealthFinding
@@ -254,7 +254,7 @@ func (h Health) nodes() []record.HealthFinding {
 // pods judges the pods that are there.
 func (h Health) pods() []record.HealthFinding {
 	if !h.PodsRead.Known() {
-		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is not known: " + h.PodsRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is unknown: " + h.PodsRead.Why}}
 	}
 	var list []record.HealthFinding
 	for _, trouble := range []struct {
@@ -303,7 +303,7 @@ func (h Health) rights() []record.HealthFinding {
 			Hint: "'plimsoll rbac WORKLOAD' says what each is for"})
 	}
 	if len(unknown) > 0 {
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", user, Some(unknown), why)})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is unknown: %s", user, Some(unknown), why)})
 	}
 	if len(list) == 0 {
 		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run asks for", user, len(h.Rights))})

@@ -34,7 +34,7 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.Code, h.Checks["etcd"] = 500, false }, record.SeverityError, "API server", "etcd failing", "", true, "a check of the server's own fails"},
 		{func(h *Health) { h.Code, h.Checks["etcd"] = 500, false }, record.SeverityError, "etcd", "cannot use it", "", true, "and it is etcd's"},
 		{func(h *Health) { h.Code, h.Checks = 503, nil }, record.SeverityError, "API server", "/readyz answers 503", "", true, "it does not say why"},
-		{func(h *Health) { h.ChecksRead, h.Checks = Source{Why: "forbidden"}, nil }, record.SeverityWarning, "API server", "not known: forbidden", "", false, "unknown is neither well nor a reason to stop"},
+		{func(h *Health) { h.ChecksRead, h.Checks = Source{Why: "forbidden"}, nil }, record.SeverityWarning, "API server", "unknown: forbidden", "", false, "unknown is neither well nor a reason to stop"},
 		{func(h *Health) { delete(h.Checks, "etcd") }, record.SeverityWarning, "etcd", "does not tell", "", false, "a server that keeps its checks to itself"},
 		{func(h *Health) { h.NotReady = []string{"a", "b", "c"} }, record.SeverityError, "nodes", "none of 3 is Ready: a, b, c", "", true, "no node is ready"},
 		{func(h *Health) {
@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.ClockOffset = number64(-31) }, record.SeverityWarning, "clock", "-31.0 s", "NTP", false, "a clock that is wrong"},
 		{func(h *Health) { h.ClockOffset = nil }, record.SeverityWarning, "clock", "does not tell", "", false, "no date in an answer"},
 		{func(h *Health) { yes := true; h.Exempt = &yes }, record.SeverityWarning, "priority and fairness", "does not apply to someone", "ordinary user", false, "system:masters"},
-		{func(h *Health) { h.Exempt = nil }, record.SeverityWarning, "priority and fairness", "not known", "", false, "not to be found out"},
+		{func(h *Health) { h.Exempt = nil }, record.SeverityWarning, "priority and fairness", "unknown", "", false, "not to be found out"},
 		{func(h *Health) { h.Reads = []float64{0.1, 0.2, 1.4} }, record.SeverityWarning, "API latency", "200 ms, at most 1.40 s", "", false, "above the Kubernetes objective"},
 		{func(h *Health) { h.Leftovers = []Leftover{{Run: "abcd", Namespaces: 2}} }, record.SeverityWarning, "leftovers", "run abcd (2 namespaces)", "plimsoll clean --lab l", false, "a run that was killed"},
 		{func(h *Health) { h.Leftovers = []Leftover{{Run: "abcd", Namespaces: 1, Alive: true}} }, record.SeverityWarning, "leftovers", "which is going on", "", false, "or one that is not"},
@@ -65,7 +65,7 @@ func TestHealth(t *testing.T) {
 		}, record.SeverityWarning, "rights", "someone may not list services, get /metrics: a run goes on without it", "plimsoll rbac", false, "rights without which a run goes on are one warning"},
 		{func(h *Health) {
 			h.Rights = append(h.Rights, Right{Verb: "list", Resource: "nodes", Why: "the server said 500"})
-		}, record.SeverityWarning, "rights", "whether someone may list nodes is not known: the server said 500", "", false, "a right that is not known"},
+		}, record.SeverityWarning, "rights", "whether someone may list nodes is unknown: the server said 500", "", false, "a right that is unknown"},
 		{func(h *Health) {
 			h.Found = []record.HealthFinding{{Severity: record.SeverityError, What: "workload", Text: "there is no RuntimeClass x"}}
 		}, record.SeverityError, "workload", "RuntimeClass x", "", false, "what was found about the workload"},

@@ -112,7 +112,7 @@ func (c *computation) podRanges() {
 func (c *computation) addresses(row record.Ceiling, limit, used, room float64) {
 	row.Limit = figure(limit)
 	if !c.f.PodsRead.Known() {
-		c.unknown(row, "how many are taken is not known: "+c.f.PodsRead.Why)
+		c.unknown(row, "how many are taken is unknown: "+c.f.PodsRead.Why)
 		return
 	}
 	row.Used = figure(used)
@@ -222,7 +222,7 @@ func (c *computation) services() {
 	}
 	row.Limit = figure(all)
 	if !c.f.Services.Known() {
-		c.unknown(row, "how many are taken is not known: "+c.f.Services.Why)
+		c.unknown(row, "how many are taken is unknown: "+c.f.Services.Why)
 		return
 	}
 	row.Used = figure(float64(c.f.ServicesTaken))

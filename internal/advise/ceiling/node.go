@@ -93,10 +93,10 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 	}
 	if !f.PodsRead.Known() {
 		if name != Pods {
-			c.unknown(row, "what is requested already is not known: "+f.PodsRead.Why)
+			c.unknown(row, "what is requested already is unknown: "+f.PodsRead.Why)
 			return 0, false
 		}
-		row.Note = sentences(row.Note, "what stands there is not known: "+f.PodsRead.Why)
+		row.Note = sentences(row.Note, "what stands there is unknown: "+f.PodsRead.Why)
 	}
 	allowed, whole := c.fits(name, max(0, limit-used), request)
 	if !whole {

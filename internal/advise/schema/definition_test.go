@@ -42,6 +42,6 @@ func TestDefinition(t *testing.T) {
 		}
 	}
 	if Definition("apps/v1", "Deployment") != nil {
-		t.Error("a kind that is not known has a definition")
+		t.Error("a kind that is unknown has a definition")
 	}
 }

@@ -105,7 +105,7 @@ func TestNetworkCostThatWasMeasured(t *testing.T) {
 	}{
 		{"worse", cost("vxlan", "worse"), false, answer.Advice, "over virtual links"},
 		{"the same", cost("vxlan", "equivalent"), false, answer.OK, "over virtual links"},
-		{"not known", cost("vxlan", "inconclusive"), false, answer.Advice, "over virtual links"},
+		{"unknown", cost("vxlan", "inconclusive"), false, answer.Advice, "over virtual links"},
 		{"IPsec beside the overlay", cost("ipsec", "worse"), true, answer.Advice, "over virtual links"},
 		{"IPsec that is not asked for", cost("ipsec", "worse"), false, "", "no figures of VXLAN"},
 		{"another overlay", cost("geneve", "worse"), false, "", "no figures of VXLAN"},
@@ -121,7 +121,7 @@ func TestNetworkCostThatWasMeasured(t *testing.T) {
 		switch {
 		case (at >= 0) != (tt.grade != ""):
 			t.Errorf("%s: %+v", tt.why, a.Findings)
-		case at >= 0 && (a.Findings[at].Grade != tt.grade || !strings.HasPrefix(a.Findings[at].Now, "CPU per 1000 requests +32.1 % (+25.0 to +40.0 %), ") || !strings.Contains(a.Findings[at].Now, "Response p50 is not known")):
+		case at >= 0 && (a.Findings[at].Grade != tt.grade || !strings.HasPrefix(a.Findings[at].Now, "CPU per 1000 requests +32.1 % (+25.0 to +40.0 %), ") || !strings.Contains(a.Findings[at].Now, "Response p50 is unknown")):
 			t.Errorf("%s: %+v", tt.why, a.Findings[at])
 		}
 		if !strings.Contains(strings.Join(a.Warnings, "\n"), tt.warns) {

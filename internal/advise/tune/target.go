@@ -17,7 +17,7 @@ func ParseTarget(text string) (t Plan, err error) {
 	from := fmt.Sprintf("the target %q", text)
 	words := targetWord.FindAllString(strings.ToLower(text), -1)
 	if len(words) == 0 {
-		return t, fmt.Errorf("%q is no target: %s", text, allowed)
+		return t, fmt.Errorf("%q is not a target: %s", text, allowed)
 	}
 	for i := 0; i < len(words); {
 		word := words[i]

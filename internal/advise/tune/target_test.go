@@ -34,7 +34,7 @@ func TestParseTarget(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                           "is no target",
+		"":                           "is not a target",
 		"many VMs":                   `"many" is not a number`,
 		"300 podz on 3 nodes":        `did you mean "pods"?`,
 		"300 pods and 200 pods":      "says twice",

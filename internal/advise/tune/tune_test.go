@@ -211,7 +211,7 @@ func TestParametersOfParts(t *testing.T) {
 		{"class", "rhel=1,500,1,4Gi,14s", "is not a duration"}, // commas part the parts
 		{"class", "rhel=1500,500m,4Gi,14s", ""},
 		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], for example --class rhel=1500,1,4Gi,14s"},
-		{"class", "=1500,1,4Gi", "is no name"},
+		{"class", "=1500,1,4Gi", "is not a name"},
 		{"class", "rhel=1500,1,4Gi,14s,5", "is not a duration"},
 		{"class", "rhel=many,1,4Gi", "is not a whole number"},
 		{"measured", "kubelet@250=0.8,450Mi", ""},

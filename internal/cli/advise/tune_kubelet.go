@@ -72,7 +72,7 @@ func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 		return nil, process.Usagef("'plimsoll analyze DIR' writes it for a run that was cut", "--run: there is no %s", record.Dir(path).Path(record.ResultFile))
 	}
 	if err != nil {
-		return nil, process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
+		return nil, process.Usagef("'plimsoll analyze DIR' writes it again", "--run: %w", err)
 	}
 	var costs []cluster.ComponentCost
 	for _, s := range result.Steps {

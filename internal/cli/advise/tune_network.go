@@ -45,7 +45,7 @@ func measuredPaths(params *host.Network, path string) error {
 	}
 	all, err := read(dir, of)
 	if err != nil {
-		return process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
+		return process.Usagef("'plimsoll analyze DIR' writes it again", "--run: %w", err)
 	}
 	found := make(map[string]bool)
 	mtus := make(map[int64]bool)

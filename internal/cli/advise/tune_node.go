@@ -34,7 +34,7 @@ func (n *tuneNode) add(cmd *cobra.Command) {
 	flags.StringVar(&n.Lab, "lab", "", "with --node: the lab's `name`")
 	flags.StringVar(&n.namespace, "namespace", "default", "with --node: the pod's `namespace`, which must admit privileged pods")
 	flags.StringVar(&n.image, "node-image", "", "with --node: the pod's `image`: any will do, the node's own programs run (default "+nodeImage+")")
-	flags.BoolVar(&n.yes, "yes", false, "with --node: make the pod in a cluster that is no lab")
+	flags.BoolVar(&n.yes, "yes", false, "with --node: make the pod in a cluster that is not a lab")
 }
 
 // nodeImage is on nearly every node already, or some version of it is.
@@ -114,11 +114,11 @@ func nodeUsage(n *tuneNode, err error) error {
 	return err
 }
 
-// confirm asks whether a pod may be made in a cluster that is no lab of ours.
+// confirm asks whether a pod may be made in a cluster that is not a lab of ours.
 func (n *tuneNode) confirm(ctx context.Context, p *process.Process, c *kubernetes.Cluster) error {
 	if n.yes {
 		return nil
 	}
-	return p.Confirm(ctx, fmt.Sprintf("%s at %s", c.Context, c.Server), "is no lab of this program",
-		fmt.Sprintf("This is no lab. Make a privileged pod on node %s, and remove it again?", n.name))
+	return p.Confirm(ctx, fmt.Sprintf("%s at %s", c.Context, c.Server), "is not a lab of this program",
+		fmt.Sprintf("This is not a lab. Make a privileged pod on node %s, and remove it again?", n.name))
 }

@@ -31,10 +31,10 @@ func measuredRouter(params *host.Router, path string) error {
 	}
 	var result result.Result
 	if err := dir.ReadJSON(record.ResultFile, &result); err != nil {
-		return process.Usagef("'plimsoll analyze DIR' writes it anew", "--run: %w", err)
+		return process.Usagef("'plimsoll analyze DIR' writes it again", "--run: %w", err)
 	}
 	if of.Workload != router.Name || len(of.Arms) > 0 {
-		return process.Usagef("for example one of 'plimsoll limit router --axis rate', or a cell of a grid", "--run %s: it is no search or sweep of the workload %s", path, router.Name)
+		return process.Usagef("for example one of 'plimsoll limit router --axis rate', or a cell of a grid", "--run %s: it is not a search or sweep of the workload %s", path, router.Name)
 	}
 	rate, how, err := measuredRate(result)
 	if err != nil {

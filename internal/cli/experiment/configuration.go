@@ -47,7 +47,7 @@ func (f *experimentFlags) addUserData(cmd *cobra.Command) {
 func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) error {
 	if !w.AsItIs {
 		if x.flags.userData != "" {
-			return process.Usagef("give parameters of a workload with --set", "--user-data is for kube-burner configurations, and %s is none", w.Name)
+			return process.Usagef("give parameters of a workload with --set", "--user-data is for kube-burner configurations, and %s is a workload", w.Name)
 		}
 		return nil
 	}

@@ -133,7 +133,7 @@ func (r *runner) document(dir record.Dir) error {
 func writeDocuments(p *process.Process, dir record.Dir, into string) error {
 	c, err := documents.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return process.Usagef("'plimsoll run CONFIGURATION' and 'plimsoll kube-burner init' leave one", "--documents: %s is no run of a kube-burner configuration", dir)
+		return process.Usagef("'plimsoll run CONFIGURATION' and 'plimsoll kube-burner init' leave one", "--documents: %s is not a run of a kube-burner configuration", dir)
 	}
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVar(&f.uuid, "uuid", "", "`id` of the run in labels and documents (default a random one)")
 	flags.StringVar(&f.userData, "user-data", "", "`file` with variables of the configuration, YAML or JSON; --set goes before it, the environment after it")
 	flags.StringSliceVar(&f.set, "set", nil, "variables of the configuration as `k=v`, separated by commas; may be repeated")
-	flags.BoolVar(&f.allowMissing, "allow-missing", false, "a variable that is not set is no mistake")
+	flags.BoolVar(&f.allowMissing, "allow-missing", false, "a variable that is not set is not a mistake")
 	flags.StringVar(&f.metadata, "user-metadata", "", "YAML `file` with what each document has besides")
 	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents (default the configuration's, or collected-metrics-UUID)")

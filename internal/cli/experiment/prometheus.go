@@ -65,7 +65,7 @@ func (f *prometheusFlags) access(p *process.Process, to *plan.Plan) (a metrics.A
 		a.Token = p.Env(prometheusToken)
 	}
 	if strings.ContainsAny(a.Token, "\n\r\t ") {
-		return a, process.Usagef("", "%w", errors.New("the bearer token of --prometheus is none: it has spaces or several lines"))
+		return a, process.Usagef("", "%w", errors.New("the bearer token of --prometheus is not valid: it has spaces or several lines"))
 	}
 	return a, nil
 }

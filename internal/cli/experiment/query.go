@@ -81,7 +81,7 @@ known.`,
 			}
 			defer func() { err = errors.Join(err, f.store.Close()) }()
 			if f.store.Built.Cut {
-				p.Logf("warning: in %s a part of the run ends within a scrape, or is damaged: the rest of that part is not known\n", metrics.ScrapesDir)
+				p.Logf("warning: in %s a part of the run ends within a scrape, or is damaged: the rest of that part is unknown\n", metrics.ScrapesDir)
 			}
 			if f.serve {
 				return f.answerHTTP(stop.Soft, p)
@@ -177,7 +177,7 @@ func (f *queryFlags) timeOf(of metrics.Built) (time.Time, error) {
 		at, err = of.From.Add(since), nil
 	}
 	if err != nil {
-		return at, process.Usagef("for example 90s, or "+of.From.UTC().Format(time.RFC3339), "--at %q is no time", f.at)
+		return at, process.Usagef("for example 90s, or "+of.From.UTC().Format(time.RFC3339), "--at %q is not a time", f.at)
 	}
 	return at, nil
 }

@@ -109,7 +109,7 @@ func (c *cleaner) unfinished(err error) error {
 	if of := c.settings(); of.Named() != nil {
 		again = process.CleanCommand(of)
 	}
-	return &system.UnableError{Err: err, Hint: "what is left is not known; this looks again and goes on: " + again}
+	return &system.UnableError{Err: err, Hint: "what is left is unknown; this looks again and goes on: " + again}
 }
 
 // settings name the cluster.

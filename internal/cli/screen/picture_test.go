@@ -34,7 +34,7 @@ func pictures() map[string]picture {
 	pods := record.ObjectKind{Object: record.Noun{One: "pod", Many: "pods"}, There: "Ready"}
 	search := []result.Step{
 		stepMade(1, "", 50, slo.Pass, ""), stepMade(2, "", 100, slo.Pass, ""), stepMade(3, "", 150, slo.Breached, "all Ready: 800 of 3000 did not get there"),
-		stepMade(4, "", 110, slo.Inconclusive, "the state of 7 objects is not known"), stepMade(5, "", 110, slo.Pass, ""), stepMade(6, "", 110, slo.Pass, ""),
+		stepMade(4, "", 110, slo.Inconclusive, "the state of 7 objects is unknown"), stepMade(5, "", 110, slo.Pass, ""), stepMade(6, "", 110, slo.Pass, ""),
 	}
 	status := func(stage engine.Stage, purpose record.Purpose, level float64) engine.Status {
 		return engine.Status{

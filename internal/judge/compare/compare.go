@@ -413,7 +413,7 @@ func memoryMismatch(a, b []float64) string {
 	lo, hi := slices.Min(all), slices.Max(all)
 	switch {
 	case math.IsNaN(lo):
-		return "the memory at the start of the runs is not known"
+		return "the memory at the start of the runs is unknown"
 	case lo <= 0:
 		return ""
 	case hi/lo-1 > sameStart:

@@ -202,7 +202,7 @@ func TestMemoryNeedsTheSameStart(t *testing.T) {
 		{"clean starts", [4]float64{100, 101, 102, 100}, ""},
 		{"one run starts with what another left", [4]float64{100, 101, 102, 140}, "100 MiB to 140 MiB"},
 		{"an arm starts higher", [4]float64{100, 120, 100, 120}, "memory at the start of the runs differs"},
-		{"not known", [4]float64{100, math.NaN(), 100, 100}, "is not known"},
+		{"unknown", [4]float64{100, math.NaN(), 100, 100}, "is unknown"},
 	} {
 		var runs []Run
 		for i, s := range c.starts {

@@ -26,7 +26,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	loA, hiA, okA := a.bounds()
 	loB, hiB, okB := b.bounds()
 	if !okA || !okB {
-		c.Why = "where one of the load lines lies is not known"
+		c.Why = "where one of the load lines lies is unknown"
 		return c
 	}
 	if from, to := cmp.Or(a.Estimate, a.Level), cmp.Or(b.Estimate, b.Level); from != nil && to != nil && *from > 0 {
@@ -96,7 +96,7 @@ func (b Bracket) String(unit string) string {
 	case b.Level == nil && b.LowestFailing != nil:
 		return fmt.Sprintf("below %g %s", *b.LowestFailing, unit)
 	case b.Level == nil:
-		return "not known"
+		return "unknown"
 	case b.LowestFailing == nil:
 		return fmt.Sprintf("%g %s or more", *b.Level, unit)
 	}

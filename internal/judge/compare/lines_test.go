@@ -52,7 +52,7 @@ func TestLine(t *testing.T) {
 		{"the baseline does not even hold the first level", bracket(-1, 50), bracket(100, 101), 0.05, stats.Better, "without an upper bound"},
 		{"unconfirmed", bracket(100, 101), Bracket{Verdict: "inconclusive"}, 0.05, stats.Undecided, "the load line of arm is inconclusive"},
 		{"invalid", Bracket{Verdict: "invalid"}, bracket(100, 101), 0.05, stats.Undecided, "the load line of base is invalid"},
-		{"confirmed of nothing", bracket(-1, -1), bracket(100, 101), 0.05, stats.Undecided, "is not known"},
+		{"confirmed of nothing", bracket(-1, -1), bracket(100, 101), 0.05, stats.Undecided, "is unknown"},
 	} {
 		got := Line("base", "arm", tt.a, tt.b, "pods", tt.margin)
 		if got.Verdict != tt.want || !strings.Contains(got.Why, tt.says) {

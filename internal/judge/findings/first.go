@@ -14,10 +14,10 @@ import (
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
 // noLimit is what follows where all stood still first.
-const noLimit = "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"
+const noLimit = "all writes stood still before anything else broke: that is not a limit of the load, and the step should be made again"
 
 // silent is what follows where somebody did nothing.
-const silent = "nothing was used up: that is no limit of the load, and the step should be made again"
+const silent = "nothing was used up: that is not a limit of the load, and the step should be made again"
 
 // BrokeFirst finds what broke first in the step that decided. Where none did it is
 // whoever did nothing in a step that did not hold, or what became of a place. It is

@@ -104,7 +104,7 @@ func TestBrokeFirst(t *testing.T) {
 	line := []result.GoalResult{{Name: "ready", LoadLine: &result.LoadLine{LowestFailing: new(111.0), LowestFailingAsked: new(112.0)}}}
 	goal := []result.GoalResult{{Name: "ready"}}
 	const limit = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
-	const nothing = "nothing was used up: that is no limit of the load, and the step should be made again"
+	const nothing = "nothing was used up: that is not a limit of the load, and the step should be made again"
 	mistaken := func(s *verdict.Judged) {
 		s.Breaches = []result.Breach{breach(result.BreachErrors, true)}
 		s.Reasons = []result.Reason{{Reason: "HTTP 422", Certain: 3}}
@@ -124,7 +124,7 @@ func TestBrokeFirst(t *testing.T) {
 		{"what is usual broke nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, with(result.Breach{Kind: result.BreachThrottling, Usual: true}, missing))}, goal, 1, result.BreachMissing, ""},
 		{"the workload asks for what is not allowed", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, mistaken)}, line, 1, result.BreachErrors, "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"},
 		{"an actor did nothing", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachActor, false), missing))}, line, 1, result.BreachActor, nothing},
-		{"all stood still, and latencies broke", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachStandstill, false), breach(result.BreachLatency, true)))}, line, 1, result.BreachStandstill, "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"},
+		{"all stood still, and latencies broke", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachStandstill, false), breach(result.BreachLatency, true)))}, line, 1, result.BreachStandstill, "all writes stood still before anything else broke: that is not a limit of the load, and the step should be made again"},
 		{"all stood still, and objects are missing", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachStandstill, false), missing))}, line, 1, result.BreachStandstill, limit},
 		{"a step that is made again decides nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, func(s *verdict.Judged) { s.Again, s.Breaches = true, []result.Breach{missing} })}, goal, 0, "", ""},
 		{"an actor did nothing in a step that is not decided", "sweep", []*verdict.Judged{judged(1, 120, slo.Inconclusive, with(breach(result.BreachActor, false)))}, goal, 1, result.BreachActor, nothing},

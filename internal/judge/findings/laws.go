@@ -181,7 +181,7 @@ func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 		case own == 0:
 			d.leaveOut(s.ID, "it asked for nothing")
 		case !ok || s.Seconds <= 0:
-			d.leaveOut(s.ID, "it is not known")
+			d.leaveOut(s.ID, "it is unknown")
 		case u.CPUSeconds < leastCPU:
 			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, too little for a resolution of 0.01 s", leastCPU))
 		default:
@@ -212,7 +212,7 @@ func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value 
 		switch {
 		case s.out != "":
 		case y <= 0:
-			d.leaveOut(s.ID, "it is not known")
+			d.leaveOut(s.ID, "it is unknown")
 		case in < most:
 			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and processes keep memory", result.ManyObjects(most)))
 		default:

@@ -125,7 +125,7 @@ func (c *faults) add(r *record.Fault, step int) (w record.Warning, over bool) {
 		w.Text = r.What + ": its news came more than 2 s after it was published, or not before a list"
 		return w, true
 	}
-	if w.Text = r.What + ": changes during the gap are not known"; r.Healed {
+	if w.Text = r.What + ": changes during the gap are unknown"; r.Healed {
 		w.Text = r.What + ": nothing was lost; changes during the gap are dated to its end"
 	}
 	return w, true
@@ -176,7 +176,7 @@ func (c faults) lasting(until string) []record.Warning {
 // unknown says what is not known while news does not come.
 func unknown(beside bool) string {
 	if beside {
-		return "what they told after that is not known"
+		return "what they told after that is unknown"
 	}
-	return "the state of the objects after that is not known"
+	return "the state of the objects after that is unknown"
 }

@@ -173,7 +173,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 
 func (o Options) workload(a *Operand) (*workload.Workload, error) {
 	if o.Workload == nil {
-		return nil, errors.New("the workload is not known")
+		return nil, errors.New("the workload is unknown")
 	}
 	return o.Workload(a.plan.Workload)
 }
@@ -286,7 +286,7 @@ func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []stri
 		return operands[0].plan.Primary.Metrics(), ""
 	}
 	if w == nil || w.Primary == "" {
-		return []string{operands[0].plan.AsRun.Arrived + " p50"}, "the workload " + operands[0].plan.Workload + " was not found, so its metric is not known"
+		return []string{operands[0].plan.AsRun.Arrived + " p50"}, "the workload " + operands[0].plan.Workload + " was not found, so its metric is unknown"
 	}
 	delete(said, "")
 	if delete(said, w.Primary); len(said) > 0 {

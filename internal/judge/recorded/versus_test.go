@@ -363,7 +363,7 @@ func TestDifferences(t *testing.T) {
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
 		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = "lab" }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
-		{"a number that is not known to be one", nil, func(f *fixture) { f.set("host:memory", "some") }, "host:memory " + refuses + " 8 GiB|some"},
+		{"a number that is unknown to be one", nil, func(f *fixture) { f.set("host:memory", "some") }, "host:memory " + refuses + " 8 GiB|some"},
 		{"a lab of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
 		{"two private labs", nil, func(f *fixture) { f.environment.Target.Name = "private-2" }, ""},
 		{"a version", nil, func(f *fixture) { f.set("kubernetes", "v1.36.4") }, "kubernetes " + refuses + " v1.36.3|v1.36.4"},

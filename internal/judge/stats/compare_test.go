@@ -236,6 +236,6 @@ func TestFalseDiscoveryAgainstItsPaper(t *testing.T) {
 		t.Errorf("q of the fourth is %g", q[3])
 	}
 	if q := FalseDiscovery([]float64{math.NaN(), 0.01}); !math.IsNaN(q[0]) || q[1] != 0.01 {
-		t.Errorf("with one that is not known: %v", q)
+		t.Errorf("with one that is unknown: %v", q)
 	}
 }

@@ -377,7 +377,7 @@ func (s *Stream) Reasons() []result.Reason {
 		list = append(list, result.Reason{Reason: "Dropped", Message: "the request found no place among those under way, and was not sent", Count: n})
 	}
 	if n := s.Account.Lost; n > 0 {
-		list = append(list, result.Reason{Reason: "Unknown", Message: "what became of the request is not known", Count: n})
+		list = append(list, result.Reason{Reason: "Unknown", Message: "what became of the request is unknown", Count: n})
 	}
 	slices.SortFunc(list, func(a, b result.Reason) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))

@@ -82,7 +82,7 @@ func (c *Readings) between(source string, from, to record.Micros) (d difference,
 	d = difference{points[i].t, points[j].t, make(map[string]float64), points[j].values}
 	for ; i < j; i++ {
 		for name, v := range points[i+1].values {
-			d.of[name] += max(v-points[i].values[name], 0) // what fell was begun anew
+			d.of[name] += max(v-points[i].values[name], 0) // what fell was started again
 		}
 	}
 	return d, true

@@ -41,7 +41,7 @@ func TestNeighbours(t *testing.T) {
 		{"the kernel does not tell who waits", map[string]values{"machine": {"cpuSeconds": 2}, "server": {"rssBytes": 200}}, values{"memoryBytes": 1000, "memoryUsedBytes": 950}, ""},
 		{"others write", map[string]values{"machine": {"cpuSeconds": 2, "ioPressureSeconds": 5, "ioBytes": 1000}, "server": {"ioBytes": 100}}, nil, "IO 60"},
 		{"a journal is written besides", map[string]values{"machine": {"cpuSeconds": 2, "ioPressureSeconds": 5, "ioBytes": 1000}, "server": {"ioBytes": 250}}, nil, ""},
-		{"what a part of the target wrote is not known", map[string]values{"machine": {"cpuSeconds": 2, "ioPressureSeconds": 5, "ioBytes": 1000}, "server": {"ioBytes": 1}, "pods": {"cpuSeconds": 1}}, nil, ""},
+		{"what a part of the target wrote is unknown", map[string]values{"machine": {"cpuSeconds": 2, "ioPressureSeconds": 5, "ioBytes": 1000}, "server": {"ioBytes": 1}, "pods": {"cpuSeconds": 1}}, nil, ""},
 	} {
 		s := NewReadings(nil)
 		for tenth := range 11 {

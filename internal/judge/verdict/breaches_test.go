@@ -194,7 +194,7 @@ func TestWhichFirstStepIsNormal(t *testing.T) {
 		{"it failed", &Judged{Measured: measured(slo.Breached, nil)}, false},
 		{"it was not decided", &Judged{Measured: measured(slo.Inconclusive, nil)}, false},
 		{"its backlog was not decided", &Judged{Measured: measured(slo.Inconclusive, &result.Backlog{Undecided: true})}, true},
-		{"its backlog did not grow, and something else was not known", &Judged{Measured: measured(slo.Inconclusive, &result.Backlog{})}, false},
+		{"its backlog did not grow, and something else was unknown", &Judged{Measured: measured(slo.Inconclusive, &result.Backlog{})}, false},
 	} {
 		if got := c.first.asBaseline() != nil; got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)

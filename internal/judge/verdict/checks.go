@@ -202,14 +202,14 @@ func (e *evidence) latenciesUnknown() string {
 	if err == nil {
 		return ""
 	}
-	return "its latencies are not known: " + err.Error()
+	return "its latencies are unknown: " + err.Error()
 }
 
 func (e *evidence) lost() string {
 	if e.step.Account().Lost == 0 {
 		return ""
 	}
-	return "the state of " + e.many(e.step.Account().Lost) + " is not known"
+	return "the state of " + e.many(e.step.Account().Lost) + " is unknown"
 }
 
 func (e *evidence) blind() string {

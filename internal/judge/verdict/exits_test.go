@@ -343,12 +343,12 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a", 1)
 			s.asked("b")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Inconclusive, says: "Ready p99 <= 5s: it depends on 1 object whose state is not known"},
+		}, want: slo.Inconclusive, says: "Ready p99 <= 5s: it depends on 1 object whose state is unknown"},
 		{why: "the quantile holds whatever became of the lost object, and still is no pass", goal: "Ready p50 <= 5s", tell: func(s *story) {
 			s.made("a b", 1)
 			s.asked("c")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Inconclusive, says: "the state of 1 object is not known"},
+		}, want: slo.Inconclusive, says: "the state of 1 object is unknown"},
 		{why: "the quantile breaks whatever became of the lost object", goal: "Ready p50 <= 5s", tell: func(s *story) {
 			s.made("a b", 9)
 			s.asked("c")
@@ -395,7 +395,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a", 1)
 			s.asked("b")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Inconclusive, says: "all Ready: the state of 1 of 2 is not known"},
+		}, want: slo.Inconclusive, says: "all Ready: the state of 1 of 2 is unknown"},
 		{why: "one is lost and one failed", goal: "all Ready", tell: func(s *story) {
 			s.asked("a b")
 			s.news("a: Created")
@@ -438,7 +438,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.canary(1.5, 8.2)
 			s.canary(2.5, 8.2)
 		}, want: slo.Inconclusive, says: "achieved >= 50%: it was 20%; the news of objects was late, by 8.195s at most"},
-		{why: "when the load was sent is not known", goal: "achieved >= 50%", tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "achieved >= 50%: the rate is not known"},
+		{why: "when the load was sent is unknown", goal: "achieved >= 50%", tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "achieved >= 50%: the rate is unknown"},
 		{why: "the user stopped it before the rate was certain", goal: "achieved >= 50%", tell: func(s *story) {
 			s.made("a b", 9)
 			s.at(2).put(&record.StepEvent{Phase: record.PhaseLoaded})
@@ -456,8 +456,8 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the query holds", goal: query, tell: answer(query, record.Answer{Series: 1, Value: "3"}), want: slo.Pass},
 		{why: "the query was not asked", goal: query, tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "query 'up' < 5: it was not asked"},
 		{why: "another query was asked", goal: query, tell: answer("query 'down' < 5", record.Answer{Series: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it was not asked"},
-		{why: "the query has no series", goal: query, tell: answer(query, record.Answer{}), want: slo.Inconclusive, says: "query 'up' < 5: it is not known"},
-		{why: "a series is no number", goal: query, tell: answer(query, record.Answer{Series: 2, NaN: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it is not known"},
+		{why: "the query has no series", goal: query, tell: answer(query, record.Answer{}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
+		{why: "a series is no number", goal: query, tell: answer(query, record.Answer{Series: 2, NaN: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
 		{why: "the query failed", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "9", Why: "the server did not answer"}), want: slo.Inconclusive, says: "query 'up' < 5: the server did not answer"},
 		{why: "one series does not hold", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "7"}), want: slo.Breached, says: "query 'up' < 5: it was 7"},
 		{why: "series do not hold, and one is no number", goal: query, tell: answer(query, record.Answer{Series: 3, Broken: 2, NaN: 1, Of: `{node="n1"}`, Value: "7", Since: 3e6}), want: slo.Breached, says: `query 'up' < 5: it was 7 of {node="n1"} (2 of 3 series)`},
@@ -485,11 +485,11 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a", 1)
 			s.asked("b")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Inconclusive, says: "the state of 1 object is not known"},
+		}, want: slo.Inconclusive, says: "the state of 1 object is unknown"},
 		{why: "a request has no answer and no news", goal: "errors <= 50%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", noAnswer)
-		}, end: record.EndInterrupted, want: slo.Inconclusive, says: "the state of 1 object is not known"},
+		}, end: record.EndInterrupted, want: slo.Inconclusive, says: "the state of 1 object is unknown"},
 		{why: "the watch was cut at the end", goal: "all Ready", tell: func(s *story) {
 			s.made("a b", 1)
 			s.at(19).put(&record.Fault{What: "watch of pods cut", From: 19e6})
@@ -612,16 +612,16 @@ func TestEveryExitForStreams(t *testing.T) {
 			want: slo.Breached, says: "Complete p99 <= 50ms: it was never reached"},
 		{why: "too many were quick", goal: "Complete p50 >= 50ms", tell: windowed(nil), want: slo.Breached, says: "Complete p50 >= 50ms: it was 10"},
 		{why: "the quantile depends on lost requests", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.Lost = 3 }),
-			want: slo.Inconclusive, says: "Complete p99 <= 50ms: it depends on 60 requests whose state is not known"},
+			want: slo.Inconclusive, says: "Complete p99 <= 50ms: it depends on 60 requests whose state is unknown"},
 		{why: "requests are lost that no objective depends on", goal: "Complete p50 <= 50ms", tell: windowed(func(i int, w *plant) {
 			if i == 3 {
 				w.Lost = 1
 			}
-		}), want: slo.Inconclusive, says: "the state of 1 request is not known"},
+		}), want: slo.Inconclusive, says: "the state of 1 request is unknown"},
 		{why: "all came", goal: "all Complete within 50ms", tell: windowed(nil), want: slo.Pass},
 		{why: "some did not come", goal: "all Complete within 5ms", tell: windowed(nil), want: slo.Breached, says: "all Complete within 5ms: 2000 requests did not reach it"},
-		{why: "what became of some is not known", goal: "all Complete", tell: windowed(func(_ int, w *plant) { w.Lost = 1 }),
-			want: slo.Inconclusive, says: "all Complete: what became of 20 requests is not known"},
+		{why: "what became of some is unknown", goal: "all Complete", tell: windowed(func(_ int, w *plant) { w.Lost = 1 }),
+			want: slo.Inconclusive, says: "all Complete: what became of 20 requests is unknown"},
 		{why: "requests failed", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }),
 			want: slo.Breached, says: "errors <= 1%: it was 9.091%"},
 		{why: "requests were sent again", goal: "retried <= 1%", tell: windowed(func(_ int, w *plant) { w.Retried = 10 }),
@@ -631,14 +631,14 @@ func TestEveryExitForStreams(t *testing.T) {
 		{why: "the rate was not achieved", goal: "achieved >= 99%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }),
 			want: slo.Breached, says: "achieved >= 99%: it was 90.91%"},
 		{why: "the rate depends on lost requests", goal: "achieved >= 99%", tell: windowed(func(_ int, w *plant) { w.Lost = 10 }),
-			want: slo.Inconclusive, says: "achieved >= 99%: it depends on 200 requests whose state is not known"},
+			want: slo.Inconclusive, says: "achieved >= 99%: it depends on 200 requests whose state is unknown"},
 		{why: "the rate is not achieved whatever became of the lost requests", goal: "achieved >= 99%", tell: windowed(func(i int, w *plant) {
 			w.Failed = map[string]int{"reset": 10}
 			if i == 3 {
 				w.Lost = 1
 			}
 		}), want: slo.Breached, says: "achieved >= 99%: it was"},
-		{why: "the hold was cut: the rate is not known", goal: "achieved >= 99%", tell: windowed(nil), end: record.EndInterrupted, want: slo.Inconclusive, says: "achieved >= 99%: the rate is not known"},
+		{why: "the hold was cut: the rate is unknown", goal: "achieved >= 99%", tell: windowed(nil), end: record.EndInterrupted, want: slo.Inconclusive, says: "achieved >= 99%: the rate is unknown"},
 		{why: "the user stopped a stream that had failed until then", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }), end: record.EndInterrupted,
 			want: slo.Inconclusive, says: "the step was cut short: errors <= 1%: it was 9.091% until then"},
 
@@ -680,7 +680,7 @@ func TestEveryExitForStreams(t *testing.T) {
 			if i == 3 {
 				w.Histograms = map[string]record.Histogram{"Complete": "damaged"}
 			}
-		}), want: slo.Inconclusive, says: "its latencies are not known: decode a histogram"},
+		}), want: slo.Inconclusive, says: "its latencies are unknown: decode a histogram"},
 	} {
 		t.Run(r.why, func(t *testing.T) {
 			r.step = open

@@ -289,11 +289,11 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		}}
 	default: // slo.Achieved
 		if f.Achieved == nil {
-			return inconclusive("%s: the rate is not known", s)
+			return inconclusive("%s: the rate is unknown", s)
 		}
 		o := judgePercent(s, *f.Achieved)
 		if r := c.Account(); c.Streams() && r.Lost > 0 && s.Op.Holds(*f.Achieved+100*float64(r.Lost)/float64(r.Intended), s.Percent) != (o.verdict == slo.Pass) {
-			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(r.Lost))
+			return inconclusive("%s: it depends on %s whose state is unknown", s, v.many(r.Lost))
 		}
 		o.Kind, o.At = result.BreachAchieved, f.AchievedAt(s)
 		return o
@@ -346,7 +346,7 @@ func (v *verdicts) query(s slo.SLO) judgement {
 		}}}
 	}
 	if a.Why != "" || a.Series == 0 || a.NaN > 0 {
-		return inconclusive("%s: %s", s, cmp.Or(a.Why, "it is not known"))
+		return inconclusive("%s: %s", s, cmp.Or(a.Why, "it is unknown"))
 	}
 	return passed()
 }
@@ -377,7 +377,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 		// What is lost may have been ready at once, or never.
 		best := s.Figure(sample.AtOnce(sample.Lost))
 		if s.Op.Holds(best, bound) != holds {
-			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.Lost))
+			return inconclusive("%s: it depends on %s whose state is unknown", s, v.many(sample.Lost))
 		}
 	}
 	b := breach{
@@ -436,9 +436,9 @@ func (v *verdicts) all(s slo.SLO) judgement {
 		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
 		return judgement{slo.Breached, broken}
 	case lost > 0 && f.Account.Streams():
-		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
+		return inconclusive("%s: what became of %s is unknown", s, v.many(lost))
 	case lost > 0:
-		return inconclusive("%s: the state of %d of %d is not known", s, lost, v.step.Asked)
+		return inconclusive("%s: the state of %d of %d is unknown", s, lost, v.step.Asked)
 	}
 	return passed()
 }

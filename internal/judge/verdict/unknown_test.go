@@ -128,7 +128,7 @@ func TestUnknownIsNeverAPass(t *testing.T) {
 			seen[string(v)]++
 			nothing := strings.HasPrefix(text, "Bound") || strings.HasPrefix(text, "query") && !answered
 			if v == slo.Pass && (len(unknown) > 0 || nothing) || v == slo.Invalid {
-				t.Fatalf("%s: %s, though %q is not known", text, v, unknown)
+				t.Fatalf("%s: %s, though %q is unknown", text, v, unknown)
 			}
 		}
 		if want := worst(each); step.Verdict != want {

@@ -94,7 +94,7 @@ func (a *application) ask(ctx context.Context) error {
 	if err == nil && rows == 0 {
 		err = errors.New("the record is gone")
 	}
-	// A database that was begun anew has lost its table.
+	// A database that was started again has lost its table.
 	a.mu.Lock()
 	a.made = err == nil
 	a.mu.Unlock()

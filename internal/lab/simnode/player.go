@@ -187,7 +187,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 	}
 	version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	if err != nil {
-		p.log.Error("resource version is no number", "namespace", pod.Namespace, "pod", pod.Name, "version", pod.ResourceVersion)
+		p.log.Error("resource version is not a number", "namespace", pod.Namespace, "pod", pod.Name, "version", pod.ResourceVersion)
 		return
 	}
 	known := p.plays[pod.UID]

@@ -231,7 +231,7 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = "real" }), before: func(a *apiServer, p *Player) {
 			p.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real"}}, false)
 		}, why: "a kubelet looks after it"},
-		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), why: "its node is not known yet"},
+		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), why: "its node is unknown yet"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), after: func(a *apiServer, p *Player) {
 			p.SetNode(newNode(5, 110, 0, metav1.Now()), false)
 		}, want: []string{"700ms " + ready}, why: "its node came to be known"},

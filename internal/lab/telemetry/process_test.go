@@ -87,7 +87,7 @@ func TestWhatALimitLeaves(t *testing.T) {
 		{"files that were not used lately are left", "1000", "900", "anon 100\ninactive_file 700\nactive_file 100\n", 800, true},
 		{"it is used up", "1000", "1100", "inactive_file 0\n", 0, true},
 		{"without a limit", "max", "900", "", 0, false},
-		{"what is in use is not known", "1000", "", "", 0, false},
+		{"what is in use is unknown", "1000", "", "", 0, false},
 	} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{"max": c.limit, "current": c.used, "stat": c.stat} {

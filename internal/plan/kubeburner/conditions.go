@@ -38,7 +38,7 @@ func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
 	if len(paths) == 0 {
 		of, known := readyOf(kind)
 		if !known {
-			return nil, fmt.Errorf("what being ready means for a %s is not known: say it in customStatusPaths", kind)
+			return nil, fmt.Errorf("what being ready means for a %s is unknown: say it in customStatusPaths", kind)
 		}
 		paths = []StatusPath{of}
 	}

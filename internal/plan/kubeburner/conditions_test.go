@@ -29,7 +29,7 @@ func TestConditions(t *testing.T) {
 		{"a condition that is false", WaitOptions{ForCondition: "Progressing"}, "", available, "is False, not True", ""},
 		{"all of them", WaitOptions{ForCondition: "Available", CustomStatusPaths: []StatusPath{{Key: ".n", Value: "1"}}}, "", available, ".n is 2, not 1", ""},
 		{"what being ready means for a kind", WaitOptions{Kind: "PersistentVolumeClaim"}, "PersistentVolumeClaim", `{"phase":"Bound"}`, "", ""},
-		{"a kind of which that is not known", WaitOptions{Kind: "Widget"}, "Widget", `{}`, "", "say it in customStatusPaths"},
+		{"a kind of which that is unknown", WaitOptions{Kind: "Widget"}, "Widget", `{}`, "", "say it in customStatusPaths"},
 		{"no jq", path(".n |", "2"), "", available, "", `the jq expression ".n |" is not valid`},
 		{"a function that jq does not have", path("frob(.n)", "2"), "", available, "", "frob"},
 		{"jq that fails", path(".n | keys", "2"), "", available, "", `the jq expression ".n | keys" fails`},

@@ -80,7 +80,7 @@ func templateProblem(file string, err error, funcs calls, data map[string]any) e
 		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(data)), "give it as an input variable, in the user data or in the environment")
 	case missingFunction.MatchString(message):
 		name := missingFunction.FindStringSubmatch(message)[1]
-		p.Message = fmt.Sprintf("the template calls %q, which is no function here", name)
+		p.Message = fmt.Sprintf("the template calls %q, which is not a function here", name)
 		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(funcs.FuncMap)), "")
 		if name == "env" || name == "expandenv" {
 			p.Hint = "object templates do not read the environment: pass the value in inputVars"

@@ -72,9 +72,9 @@ func TestRenderErrors(t *testing.T) {
 			"t.yml:4: not valid YAML: mapping value is not allowed in this context in the rendered line: c: d: pause"},
 		{"a list is no manifest", "{{/* c\n */}}\n- a\n", nil, "t.yml:3:1: wants a mapping, found a list"},
 		{"a template that cannot be read", "a: {{ .x", nil, "t.yml:1: the template is not valid: unclosed action"},
-		{"a function template that cannot be read", "a: 1", []Source{{"f.tpl", "\n{{ foo }}"}}, `f.tpl:2: the template calls "foo", which is no function here`},
+		{"a function template that cannot be read", "a: 1", []Source{{"f.tpl", "\n{{ foo }}"}}, `f.tpl:2: the template calls "foo", which is not a function here`},
 		{"the environment is not read behind our back", "a: {{ env \"HOME\" }}", nil,
-			`t.yml:1: the template calls "env", which is no function here (object templates do not read the environment: pass the value in inputVars)`},
+			`t.yml:1: the template calls "env", which is not a function here (object templates do not read the environment: pass the value in inputVars)`},
 		{"a template that calls itself", `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`, nil, ""},
 		{"a template that writes without end", `{{ range until 4000 }}{{ range until 4000 }}abcdefghij{{ end }}{{ end }}`, nil, ""},
 	} {

@@ -86,7 +86,7 @@ func (v *validator) job(path string, j *Job) {
 }
 
 // namespace checks the longest name that the job makes from its namespace. An
-// empty one is no mistake: objects may name their own, or need none.
+// empty one is not a mistake: objects may name their own, or need none.
 func (v *validator) namespace(path string, j *Job) {
 	if j.Namespace == "" {
 		return

@@ -54,14 +54,14 @@ type Virt struct {
 	MigrateUnderIO float64       `yaml:"migrateUnderIO" default:"0.04" range:"0.." help:"share by which the live migration of a machine with the label plimsoll.dev/io takes longer"`
 	Reboot         time.Duration `yaml:"reboot" default:"8m0s" range:"0.." help:"time for which a node that reboots is not ready"`
 	Upgrade        time.Duration `yaml:"upgrade" default:"35m0s" range:"0.." help:"upgrade of a cluster's operators, before its nodes reboot"`
-	KVMPerNode     int           `yaml:"kvmPerNode" default:"1000" range:"0.." help:"devices.kubevirt.io/kvm of each node; 0 is none"`
+	KVMPerNode     int           `yaml:"kvmPerNode" default:"1000" range:"0.." help:"devices.kubevirt.io/kvm of each node; 0 for none"`
 
 	// QPS and Burst limit virt-controller's requests unless the resource KubeVirt does.
 	QPS             float64       `yaml:"qps" default:"200" range:"0.1.." help:"requests per second of virt-controller, unless the resource KubeVirt says otherwise"`
 	Burst           int           `yaml:"burst" default:"400" range:"1.." help:"requests that it may send at once"`
 	HyperConverged  bool          `yaml:"hyperconverged" default:"false" help:"whether there is a HyperConverged, which overwrites the KubeVirt"`
-	StuckMigrations int           `yaml:"stuckMigrations" default:"0" range:"0.." help:"every so many-th migration makes no progress; 0 is none"`
-	StuckClones     int           `yaml:"stuckClones" default:"0" range:"0.." help:"every so many-th clone never ends; 0 is none"`
+	StuckMigrations int           `yaml:"stuckMigrations" default:"0" range:"0.." help:"every so many-th migration makes no progress; 0 for none"`
+	StuckClones     int           `yaml:"stuckClones" default:"0" range:"0.." help:"every so many-th clone never ends; 0 for none"`
 	DegradedPool    string        `yaml:"degradedPool" help:"pool whose nodes cannot take a new configuration"`
 	LostNode        string        `yaml:"lostNode" help:"node that is lost"`
 	LostAfter       time.Duration `yaml:"lostAfter" default:"1m0s" range:"0.." help:"when it is lost, after the first machine began to run on it"`

@@ -126,7 +126,7 @@ func TestParseGoal(t *testing.T) {
 func TestUnknownNeverHolds(t *testing.T) {
 	for _, op := range []Op{Less, LessEqual, Greater, GreaterEqual} {
 		if op.Holds(math.NaN(), 1) {
-			t.Errorf("NaN %s 1 holds: what is not known must never pass", op)
+			t.Errorf("NaN %s 1 holds: what is unknown must never pass", op)
 		}
 	}
 	if LessEqual.Holds(math.Inf(1), 5) || !LessEqual.Holds(5, 5) || Less.Holds(5, 5) {

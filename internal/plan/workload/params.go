@@ -96,7 +96,7 @@ func (p Param) resolve(text string) (any, error) {
 	}
 	for _, part := range parts {
 		if len(p.Values) > 0 && !slices.Contains(p.Values, part) {
-			return nil, fmt.Errorf("%q is none of %s", part, strings.Join(p.Values, ", "))
+			return nil, fmt.Errorf("%q is not one of %s", part, strings.Join(p.Values, ", "))
 		}
 	}
 	switch p.Type {
@@ -210,7 +210,7 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 		}
 		said := text
 		if text, ok = w.secrets.Reveal(said); !ok {
-			problems = append(problems, strictyaml.Problem{Path: p.Name, Message: redact.Masked + " is secret: a record has a hash of it and not its value", Hint: "give its value anew: --set " + p.Name + "=VALUE"})
+			problems = append(problems, strictyaml.Problem{Path: p.Name, Message: redact.Masked + " is secret: a record has a hash of it and not its value", Hint: "give its value again: --set " + p.Name + "=VALUE"})
 			continue
 		}
 		value, err := p.resolve(text)

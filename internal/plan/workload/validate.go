@@ -177,7 +177,7 @@ func (v *validator) params() {
 			if p.Type != String {
 				v.Fail(path+".pattern", "only a parameter of type string has one")
 			} else if _, err := regexp.Compile(p.Pattern); err != nil {
-				v.Fail(path+".pattern", "is no regular expression: %v", err)
+				v.Fail(path+".pattern", "is not a regular expression: %v", err)
 				continue
 			}
 		}
@@ -193,7 +193,7 @@ func (v *validator) params() {
 // milestone checks that objects of a kind reach a milestone.
 func (v *validator) milestone(path, name string, kind record.ObjectKind) {
 	if names := kind.Names(); !slices.Contains(names, name) {
-		v.Add(path, nearest.OneOf(name, names), "%q is none of the milestones", name)
+		v.Add(path, nearest.OneOf(name, names), "%q is not one of the milestones", name)
 	}
 }
 

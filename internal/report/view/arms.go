@@ -206,10 +206,10 @@ func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
 	if s.Superiority != nil {
-		list = append(list, fact{"Probability of being later", words.Percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50 %% is no difference.", l.Arm, c.Baseline)})
+		list = append(list, fact{"Probability of being later", words.Percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50 %% means no difference.", l.Arm, c.Baseline)})
 	}
 	if s.Distance != nil {
-		list = append(list, fact{"Largest distance", words.Percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0 % is no difference, 100 % is no overlap."})
+		list = append(list, fact{"Largest distance", words.Percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0 % means no difference, 100 % no overlap."})
 	}
 	if s.PermutationP != nil {
 		note := "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance."

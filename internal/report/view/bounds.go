@@ -85,7 +85,7 @@ func recordedLines(r result.Result) []string {
 			continue
 		}
 		if n := s.Requests.Retried; n > 0 {
-			lines = append(lines, fmt.Sprintf("Sent anew in step %d: %s, of %d", s.ID, words.Counted(n, "request"), s.Requests.Sent))
+			lines = append(lines, fmt.Sprintf("Retried in step %d: %s of %d", s.ID, words.Counted(n, "request"), s.Requests.Sent))
 		}
 		for _, x := range s.Requests.Recorded {
 			if x.Failed == "" {

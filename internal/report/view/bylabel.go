@@ -28,7 +28,7 @@ func labelTables(r result.Result) (list []labelTable) {
 			for _, v := range b.Values {
 				row := []string{v.Value, strconv.Itoa(v.Time.N), strconv.Itoa(v.Time.Censored)}
 				if v.Value == "" {
-					row[0] = "(not known)"
+					row[0] = "(unknown)"
 				}
 				for _, x := range []*float64{v.Time.Mean, v.Time.P50, v.Time.P90, v.Time.P99, v.Time.Max} {
 					if x != nil {

@@ -91,7 +91,7 @@ func ceilingSections(t ceilings) []Section {
 	if !onPlaces {
 		where = ""
 	} else if t.Places != nil && t.AllPlaces != nil {
-		standing := "other " + things + " not known"
+		standing := "other " + things + " unknown"
 		if t.Others != nil && *t.Others == 0 {
 			standing = "no other " + things
 		} else if t.Others != nil {
@@ -187,7 +187,7 @@ func noted(text, note string) string {
 func bindsFirst(t ceilings) (s Section) {
 	b := t.Binding()
 	if b == nil {
-		s.linef("Binds first: not known, no hard ceiling could be read.")
+		s.linef("Binds first: unknown, no hard ceiling could be read.")
 	} else {
 		s.linef("Binds first: %s", bindingText(t, *b))
 	}

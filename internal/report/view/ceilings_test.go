@@ -47,15 +47,15 @@ func TestCheck(t *testing.T) {
 		return ceilingSections(c)
 	}
 	const head = "|requests/s|limit|used|left|kind| ceiling\n|500|-|-|-|advisory| files [the kernel]"
-	const end = "Binds first: not known, no hard ceiling could be read.\nUntested above 500 requests/s (files; the kernel)."
+	const end = "Binds first: unknown, no hard ceiling could be read.\nUntested above 500 requests/s (files; the kernel)."
 	checkSections(t, []section{
 		{"none is known", of(func(c *ceilings) { c.Ceilings = nil }), "Ceilings of streams along rate: none is known before a load."},
 		{"no places", of(func(c *ceilings) {}), lines("Ceilings of streams along rate:", head, end)},
-		{"the places are not known", of(func(c *ceilings) { c.Ceilings[0].Total = new(900.0) }), lines("Ceilings of streams along rate, on unknown backends:",
+		{"the places are unknown", of(func(c *ceilings) { c.Ceilings[0].Total = new(900.0) }), lines("Ceilings of streams along rate, on unknown backends:",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|900|-|-|-|advisory| files [the kernel]", end)},
 		{"nothing else stands there", of(func(c *ceilings) { c.Places, c.AllPlaces, c.Others = new(2), new(2), new(0) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (no other requests):",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
-		{"what stands there is not known", of(func(c *ceilings) { c.Places, c.AllPlaces = new(2), new(2) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (other requests not known):",
+		{"what stands there is unknown", of(func(c *ceilings) { c.Places, c.AllPlaces = new(2), new(2) })[:1], lines("Ceilings of streams along rate, on 2 of 2 backends (other requests unknown):",
 			"|requests/s|requests in all|limit|used|left|kind| ceiling", "|500|-|-|-|-|advisory| files [the kernel]")},
 		{"a rate has no number in all", []Section{bindsFirst(ceilings{record.CeilingTable{Unit: "pods/s", Ceilings: []record.Ceiling{{What: "limit", Binds: true, Level: new(50.0), Total: new(50.0), Reason: "pods wait"}}}, pods()})}, "Binds first: 50 pods/s, by the limit. Beyond it: pods wait."},
 	})

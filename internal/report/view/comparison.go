@@ -412,7 +412,7 @@ func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 func bracketText(b compare.Bracket, unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing == nil:
-		return "not known"
+		return "unknown"
 	case b.Level == nil:
 		return strings.TrimSpace(fmt.Sprintf("below %s %s", words.Number(*b.LowestFailing), unit))
 	case b.LowestFailing == nil:

@@ -83,7 +83,7 @@ func TestComparison(t *testing.T) {
 			"old|110 pods/node, fails at 111|confirmed 3 of 3; bound by: Too many pods", "new|below 100 pods/node|",
 			"new against old at 60: equivalent (does not decide)", "  within the margin")},
 	})
-	if got := bracketText(compare.Bracket{}, "pods/node"); got != "not known" {
+	if got := bracketText(compare.Bracket{}, "pods/node"); got != "unknown" {
 		t.Errorf("%q", got)
 	}
 	if got := bracketText(compare.Bracket{Level: new(5.0)}, "pods/node"); got != "at least 5 pods/node" {

@@ -80,7 +80,7 @@ func noLaws(l *result.Laws) string {
 // cause where steps were left out.
 func refusal(x result.Law) string {
 	causes := [][2]string{
-		{"the CPUs", "processors busy"}, {"it used less than", "too little CPU time to measure"}, {"it is not known", "not measured"}, {"keep memory", "too few levels"}, {"a fit needs", "too few levels"}, {"no trend", "no trend"},
+		{"the CPUs", "processors busy"}, {"it used less than", "too little CPU time to measure"}, {"it is unknown", "not measured"}, {"keep memory", "too few levels"}, {"a fit needs", "too few levels"}, {"no trend", "no trend"},
 	}
 	texts := []string{x.Refused}
 	if strings.Contains(x.Refused, "a fit needs") {

@@ -37,7 +37,7 @@ func TestLawSentences(t *testing.T) {
 		{"refused", result.Law{Refused: "a fit needs 6 levels", Points: points, XUnit: "pods/node", YUnit: "s"}, "no fit: a fit needs 6 levels; 500 ms at 10, 2.00 s at 100 pods/node"},
 		{"refused with one measurement", result.Law{Refused: "a fit needs 6 levels", Points: points[:1], XUnit: "pods/node", YUnit: "s"}, "no fit: a fit needs 6 levels; 2.00 s at 100 pods/node"},
 		{"refused without any", result.Law{Refused: "a fit needs 6 levels", LeftOut: []result.LeftOut{{Step: 1, Why: "the CPUs were busy"}, {Step: 3, Why: "the CPUs were busy"}, {Step: 2, Why: "others used it"}}}, "no fit: without steps 1 and 3: the CPUs were busy; step 2: others used it"},
-		{"refused, and nothing was measured", result.Law{Refused: "it is not known"}, "no fit: it is not known"},
+		{"refused, and nothing was measured", result.Law{Refused: "it is unknown"}, "no fit: it is unknown"},
 	} {
 		if got := lawSentence(c.of); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.why, got, c.want)
@@ -74,7 +74,7 @@ func TestLawSection(t *testing.T) {
 	}
 	for _, c := range []struct{ refused, want string }{
 		{"the CPUs were 98 % busy", "processors busy"}, {"it used less than 1 s of CPU time", "too little CPU time to measure"},
-		{"it is not known", "not measured"}, {"programs keep memory", "too few levels"}, {"a fit needs 6 levels", "too few levels"}, {"no trend is shown", "no trend"}, {"another reason", "another reason"},
+		{"it is unknown", "not measured"}, {"programs keep memory", "too few levels"}, {"a fit needs 6 levels", "too few levels"}, {"no trend is shown", "no trend"}, {"another reason", "another reason"},
 	} {
 		if got := refusal(result.Law{Refused: c.refused}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.refused, got, c.want)

@@ -55,10 +55,10 @@ func overheadOf(o *result.Overhead, kind record.ObjectKind) *overheadTable {
 		if sources := of[g]; len(sources) < len(o.Costs) {
 			what += " of " + strings.Join(sources, ", ")
 		}
-		t.Notes = append(t.Notes, what+" is not known: "+g.why)
+		t.Notes = append(t.Notes, what+" is unknown: "+g.why)
 	}
 	if !known {
-		t.Head, t.Rows = fmt.Sprintf("The cost of one more %s on a real %s is not known", object.One, kind.Place.One), nil
+		t.Head, t.Rows = fmt.Sprintf("The cost of one more %s on a real %s is unknown", object.One, kind.Place.One), nil
 		return t
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("a %s is the average of those that the workload makes", object.One),

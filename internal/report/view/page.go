@@ -294,11 +294,11 @@ func Headline(r result.Result, unit string) string {
 		case l.Level != nil && l.LowestFailing != nil:
 			return fmt.Sprintf("%s: the load line of %s lies from %s to below %s %s", open, name, words.Number(*l.Level), words.Number(*l.LowestFailing), unit)
 		case l.Level != nil:
-			return fmt.Sprintf("%s: %s held %s %s; higher levels are not known", open, name, words.Number(*l.Level), unit)
+			return fmt.Sprintf("%s: %s held %s %s; higher levels are unknown", open, name, words.Number(*l.Level), unit)
 		case l.LowestFailing != nil:
 			return fmt.Sprintf("%s: %s failed at %s %s; no level is known to hold", open, name, words.Number(*l.LowestFailing), unit)
 		}
-		return fmt.Sprintf("%s: the limit of %s is not known", open, name)
+		return fmt.Sprintf("%s: the limit of %s is unknown", open, name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range r.Steps {
@@ -321,7 +321,7 @@ func Headline(r result.Result, unit string) string {
 	case r.Verdict == slo.Invalid:
 		return fmt.Sprintf("Invalid: not %s was the bottleneck", name)
 	}
-	return fmt.Sprintf("Inconclusive: whether %s holds is not known", name)
+	return fmt.Sprintf("Inconclusive: whether %s holds is unknown", name)
 }
 
 // summary says more about the verdict than the headline, a sentence each.

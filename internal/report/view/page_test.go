@@ -30,15 +30,15 @@ func TestHeadline(t *testing.T) {
 		{"nothing failed", limit(slo.Pass, new(100.0), nil), "pods holds 100 pods/node, the highest level tried"},
 		{"the first level failed", limit(slo.Breached, nil, new(10.0)), "pods fails at its first level, 10 pods/node"},
 		{"a bracket", limit(slo.Inconclusive, new(100.0), new(110.0)), "Inconclusive: the load line of pods lies from 100 to below 110 pods/node"},
-		{"no level failed in time", limit(slo.Inconclusive, new(100.0), nil), "Inconclusive: pods held 100 pods/node; higher levels are not known"},
+		{"no level failed in time", limit(slo.Inconclusive, new(100.0), nil), "Inconclusive: pods held 100 pods/node; higher levels are unknown"},
 		{"no level held in time", limit(slo.Invalid, nil, new(10.0)), "Invalid: pods failed at 10 pods/node; no level is known to hold"},
-		{"nothing is known", limit(slo.Invalid, nil, nil), "Invalid: the limit of pods is not known"},
+		{"nothing is known", limit(slo.Invalid, nil, nil), "Invalid: the limit of pods is unknown"},
 		{"a sweep without a step", sweep(slo.Inconclusive), "pods: nothing was measured"},
 		{"a sweep of one level", sweep(slo.Pass, held), "pods holds at every level, 10 pods/node"},
 		{"a sweep of two levels", sweep(slo.Pass, held, result.Step{LevelReached: 30}), "pods holds at every level, 10 to 30 pods/node"},
 		{"a sweep that failed", sweep(slo.Breached, held, failed), "pods fails at 20 pods/node"},
 		{"an invalid sweep", sweep(slo.Invalid, held), "Invalid: not pods was the bottleneck"},
-		{"a sweep that is not decided", sweep(slo.Inconclusive, held), "Inconclusive: whether pods holds is not known"},
+		{"a sweep that is not decided", sweep(slo.Inconclusive, held), "Inconclusive: whether pods holds is unknown"},
 	} {
 		if got := Headline(c.of, "pods/node"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.why, got, c.want)

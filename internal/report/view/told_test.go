@@ -142,7 +142,7 @@ func TestBrokeOnThePage(t *testing.T) {
 		}
 	}
 	if got := afterStart(result.Step{}, result.Breach{}); got != "-" {
-		t.Errorf("a moment that is not known: %q", got)
+		t.Errorf("a moment that is unknown: %q", got)
 	}
 }
 
@@ -244,12 +244,12 @@ func TestOverhead(t *testing.T) {
 			"process|memory|CPU time to start|thousandths of a CPU while it runs",
 			"kubelet|1 MiB [512 KiB, 1.5 MiB]|20 ms [10 ms, 30 ms]|unknown",
 			"runtime|4 MiB [3 MiB, 5 MiB]|unknown|0.5 [0, ?]",
-			"  CPU while it runs of kubelet is not known: the hold was too short",
+			"  CPU while it runs of kubelet is unknown: the hold was too short",
 			"  a pod is the average of those that the workload makes",
 			"  in brackets 95 % intervals; one that includes 0 shows no cost",
 			"  memory is from the fit along the axis where there is one, else from what each step added; growth with time alone counts as the pods' too")},
-		{"nothing is known", one(overheadSection(none)), lines("The cost of one more pod on a real node is not known:",
-			"  memory is not known: the hold was too short", "  CPU time to start is not known: the hold was too short", "  CPU while it runs is not known: the hold was too short")},
+		{"nothing is known", one(overheadSection(none)), lines("The cost of one more pod on a real node is unknown:",
+			"  memory is unknown: the hold was too short", "  CPU time to start is unknown: the hold was too short", "  CPU while it runs is unknown: the hold was too short")},
 	})
 }
 
@@ -268,8 +268,8 @@ func TestTimesByLabel(t *testing.T) {
 	const head = "zone|pods|never|mean|p50|p90|p99|max"
 	checkSections(t, []section{
 		{"none", one(labelSection(twoSteps())), ""},
-		{"two values", one(labelSection(r)), lines("Time to Ready in step 2:", head, "a|10|0|1.00 s|1.00 s|2.00 s|3.00 s|3.00 s", "(not known)|2|2|never|never|never|never|never", "  left out: 1 further value, each of no more pods than these")},
-		{"time passes faster", one(labelSection(faster)), lines("Time to Ready in step 2, as it would be: 60 times as long as it was measured:", head, "a|10|0|60.0 s|60.0 s|120.0 s|180.0 s|180.0 s", "(not known)|2|2|never|never|never|never|never", "  left out: 1 further value, each of no more pods than these")},
+		{"two values", one(labelSection(r)), lines("Time to Ready in step 2:", head, "a|10|0|1.00 s|1.00 s|2.00 s|3.00 s|3.00 s", "(unknown)|2|2|never|never|never|never|never", "  left out: 1 further value, each of no more pods than these")},
+		{"time passes faster", one(labelSection(faster)), lines("Time to Ready in step 2, as it would be: 60 times as long as it was measured:", head, "a|10|0|60.0 s|60.0 s|120.0 s|180.0 s|180.0 s", "(unknown)|2|2|never|never|never|never|never", "  left out: 1 further value, each of no more pods than these")},
 		{"times as they are", one(playedSection(r)), ""},
 		{"times as they would be", one(playedSection(faster)), lines("Times as they would be, 60 times as long as they were measured (plimsoll's own share of them, too):",
 			"step|level|milestone|p50|p99|last", "1|100|Ready|15s|1m30s|-", "2|110|Ready|18s|-|-")},

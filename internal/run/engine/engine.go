@@ -235,7 +235,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	r.settle(rest)
 	spread, err := r.account(rest)
 	if err != nil {
-		r.emit(&record.Note{Warning: record.WarningNotKnown, About: r.current(), Text: fmt.Sprintf("why objects were not ready is not known: %v", err)})
+		r.emit(&record.Note{Warning: record.WarningNotKnown, About: r.current(), Text: fmt.Sprintf("why objects were not ready is unknown: %v", err)})
 		spread = r.load.Spread
 	}
 	r.emit(&record.StepEvent{

@@ -362,7 +362,7 @@ func TestHowAStepEnds(t *testing.T) {
 			except(refused, 0, 1, 2), Guard{}, nil, "1:start, 1:loaded, 1:end stalled", 11,
 		},
 		{
-			"one request's outcome is not known: as good as refused",
+			"one request's outcome is unknown: as good as refused",
 			except(unanswered, 7), Guard{}, nil, "1:start, 1:loaded, 1:end stalled", 11,
 		},
 		{

@@ -104,5 +104,5 @@ func (i *instance) Health(context.Context) (map[string]float64, error) {
 
 // Renew implements system.Session.
 func (*session) Renew(context.Context) error {
-	return errors.New("a server that is not plimsoll's cannot be made anew")
+	return errors.New("a server that is not plimsoll's cannot be made again")
 }

@@ -91,7 +91,7 @@ func (e entry) check(server string, wrong func(key, format string, args ...any))
 		r.Method = "GET"
 	}
 	if !slices.Contains(methods(), r.Method) {
-		wrong("method", "the method %q is none of %s", r.Method, strings.Join(methods(), ", "))
+		wrong("method", "the method %q is not one of %s", r.Method, strings.Join(methods(), ", "))
 	}
 	if u, err := url.ParseRequestURI(r.Path); err != nil || !strings.HasPrefix(r.Path, "/") || u.Host != "" || strings.ContainsAny(r.Path, " \r\n#") {
 		wrong("path", "the path %q is not as a request has it: want / and what follows, escaped, such as /search?q=a%%20b", r.Path)
@@ -108,7 +108,7 @@ func (e entry) check(server string, wrong func(key, format string, args ...any))
 		}
 	}
 	if r.Status != 0 && (r.Status < 200 || r.Status > 599) {
-		wrong("status", "the status %d is none that an answer ends with: want 200 to 599", r.Status)
+		wrong("status", "the status %d does not end an answer: want 200 to 599", r.Status)
 	}
 	if len(r.Body) > mostBody {
 		wrong("body", "the body has %d bytes, more than %d", len(r.Body), mostBody)

@@ -39,7 +39,7 @@ func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	return s.usage.endpoints, err
 }
 
-// clusterEndpoints are those of a cluster that is no lab of this machine.
+// clusterEndpoints are those of a cluster that is not a lab of this machine.
 func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	transport, err := rest.TransportFor(s.cluster.client.Config)
 	if err != nil {

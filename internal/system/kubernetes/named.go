@@ -83,7 +83,7 @@ func (t *Settings) Check(c *own.Check) {
 // API, or into another object of a manifest. "" is none.
 func CheckNamespace(name string) error {
 	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
-		return fmt.Errorf("%q is no name of a namespace: that has lower case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters", name)
+		return fmt.Errorf("%q is not the name of a namespace: that has lower case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters", name)
 	}
 	return nil
 }

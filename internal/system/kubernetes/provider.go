@@ -252,7 +252,7 @@ func (s *session) Sweep(ctx context.Context) error {
 	}
 	leftovers, err := s.cluster.Leftovers(ctx, len(s.Before) == 0, s.namespace)
 	if api.Refused(err) && len(s.Before) == 0 {
-		s.Log("note: whether an earlier run has left anything is not known: %v", err)
+		s.Log("note: whether an earlier run has left anything is unknown: %v", err)
 		return nil
 	}
 	if err != nil {

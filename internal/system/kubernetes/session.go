@@ -138,7 +138,7 @@ func (t *Target) putDurations(ctx context.Context) {
 	if t.Load.Objects != nil {
 		list, err := requests(ctx, t.session.cluster.client)
 		if err != nil {
-			t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
+			t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are unknown: %v", err)})
 		}
 		for _, h := range list {
 			t.Emit(h)
@@ -213,7 +213,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 	}
 	if s.Workload != nil && found.Kind.Concurrent != nil {
 		if err := readLimits(ctx, s.cluster.client, described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent); err != nil {
-			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
+			s.Log("note: the limits that %s are checked against are unknown: %v", found.Kind.Object.Many, err)
 		}
 		if from, to := described.Of(s.Workload).Concurrent.Limits, found.Kind.Concurrent; from != nil {
 			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
@@ -344,7 +344,7 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 		l.Found(record.SeverityError, "workload", hint, "a dry run was refused: %s%s", p.String(), where)
 	}
 	if len(unknown) > 0 {
-		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is not known: %s", strings.Join(unknown, "; "))
+		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is unknown: %s", strings.Join(unknown, "; "))
 	}
 	return err
 }

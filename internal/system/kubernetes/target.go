@@ -163,7 +163,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,
-			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are no ceiling")
+			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are not a ceiling")
 	}
 	if t.session.Workload != nil {
 		env.Facts = append(env.Facts, settingsOf(t.session.Plan).fact(t.session.Workload)...)

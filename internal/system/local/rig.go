@@ -60,7 +60,7 @@ func (r *Rig[S]) Raise(ctx context.Context, level system.Level) (system.Batch, e
 		level.Value = math.Floor(level.Value + 1e-9)
 	}
 	if level.Value <= 0 {
-		return system.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
+		return system.Batch{}, fmt.Errorf("a level of %g is not a load", level.Value)
 	}
 	l, err := r.Start(ctx, one, &level)
 	if err != nil {
@@ -168,7 +168,7 @@ func (l *Requests) Stream(ctx context.Context, s system.Schedule) error {
 		l.Rec.Emit(w)
 	}, l.Rec.Emit)
 	if n := l.Counts().NoPort; n > 0 {
-		l.Note("%s had no free port or file handle for %d connections: what became of their requests is not known", l.Client, n)
+		l.Note("%s had no free port or file handle for %d connections: what became of their requests is unknown", l.Client, n)
 	}
 	return errors.Join(err, failed)
 }

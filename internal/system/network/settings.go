@@ -79,7 +79,7 @@ func settingsOf(p workload.Params) (settings, error) {
 	if text := p.Get("loss"); text != "" {
 		share, err := param.ParsePercent(text)
 		if err != nil || !(share > 0 && share < 1) {
-			return s, system.ParamMistake("loss", "for example 2%", "%q is no share of packets between 0 and 1", text)
+			return s, system.ParamMistake("loss", "for example 2%", "%q is not a share of packets between 0 and 1", text)
 		}
 		s.loss = float64(share)
 	}
@@ -120,7 +120,7 @@ func cpusOf(name, text string, all, own []int) (list []int, err error) {
 	for one := range strings.SplitSeq(text, "+") {
 		n, err := strconv.Atoi(one)
 		if err != nil || !slices.Contains(all, n) {
-			return nil, system.ParamMistake(name, "auto, all, or numbers such as 0+2", "%q is none of the processors that this program may use: %v", one, all)
+			return nil, system.ParamMistake(name, "auto, all, or numbers such as 0+2", "%q is not one of the processors that this program may use: %v", one, all)
 		}
 		list = append(list, n)
 	}

@@ -153,7 +153,7 @@ func CarryWireGuard(in io.Reader) error {
 	}
 	d := device.NewDevice(tunnel, conn.NewDefaultBind(), device.NewLogger(device.LogLevelError, "wireguard: "))
 	if err := d.IpcSetOperation(in); err != nil {
-		return fmt.Errorf("read what WireGuard is told: %w", err)
+		return fmt.Errorf("read WireGuard's configuration: %w", err)
 	}
 	if err := d.Up(); err != nil {
 		return fmt.Errorf("set WireGuard up: %w", err)

@@ -34,7 +34,7 @@ const (
 func parseEvent(text string) (event, error) {
 	all := []string{string(noEvent), string(evReload), string(evKill), string(evRoute), string(evRouteAPI), string(evChange)}
 	if !slices.Contains(all, text) {
-		return noEvent, fmt.Errorf("%q is none of %s", text, strings.Join(all, ", "))
+		return noEvent, fmt.Errorf("%q is not one of %s", text, strings.Join(all, ", "))
 	}
 	return event(text), nil
 }

@@ -46,7 +46,7 @@ func TestShareOfProcessors(t *testing.T) {
 	}{
 		{"it wanted all of it", 5, []int{0}, 1},
 		{"it wanted a quarter", 0.5, []int{0}, 0.25},
-		{"what it wanted is not known", 0, []int{0}, 1},
+		{"what it wanted is unknown", 0, []int{0}, 1},
 		{"a half of one of them", 1, []int{1}, 0.5},
 		{"any processor", 5, nil, 0.75},
 	} {

@@ -139,7 +139,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	s.router.Termination = s.terminations[0]
 	s.servers = int(p.Int("servers")) * len(s.router.Services)
 	if s.router.HTTP2 && !s.router.Termination.Secure() {
-		return s, system.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
+		return s, system.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the router has no termination")
 	}
 	if s.router.HTTP2 && s.passes() {
 		s.router.ServerHTTP2 = true // the servers speak with the clients
@@ -323,7 +323,7 @@ func parseHosts(file string, text []byte) ([]load.Host, error) {
 		if len(fields) > 1 {
 			w, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil || !(w > 0) || w > 1e9 {
-				return nil, system.ParamMistake("hosts", hint, "%s: the weight %q is no number above 0", at, fields[1])
+				return nil, system.ParamMistake("hosts", hint, "%s: the weight %q is not a number above 0", at, fields[1])
 			}
 			h.Weight = w
 		}
@@ -372,7 +372,7 @@ func (s *settings) place(pinning string, cpus []int) error {
 		for _, part := range strings.Split(pinning, "+") {
 			cpu, err := strconv.Atoi(part)
 			if err != nil || !slices.Contains(cpus, cpu) || slices.Contains(s.placement.router, cpu) {
-				return system.ParamMistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is none of this machine's processors, or stands there twice", part)
+				return system.ParamMistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is not one of this machine's processors, or stands there twice", part)
 			}
 			s.placement.router = append(s.placement.router, cpu)
 		}

@@ -333,7 +333,7 @@ func (c *cell) isThere(t *testing.T, path string) bool {
 		case code == http.StatusOK, code == http.StatusNotFound:
 			return code == http.StatusOK
 		case time.Since(begun) > removalPatience:
-			t.Fatalf("whether %s is left is not known: %d, %v", path, code, err)
+			t.Fatalf("whether %s is left is unknown: %d, %v", path, code, err)
 		}
 	}
 }

@@ -747,7 +747,7 @@ func coined() map[string]string {
 		`for want of`:                    "for lack of, or without",
 		`to be known`:                    "note",
 		`(no|a|the) laws? stands? on`:    "the fit is based on",
-		`tells? nothing of|is told only`: "is not known",
+		`tells? nothing of|is told only`: "is unknown",
 		`what chance made of`:            "the interval",
 	}
 }
@@ -775,6 +775,34 @@ func TestWordsArePlain(t *testing.T) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 				check(f, n, literal.Value)
+			}
+			return true
+		})
+	}
+}
+
+// What a user reads says what something is, and not what it is none of.
+func TestMessagesArePlain(t *testing.T) {
+	banned := map[*regexp.Regexp]string{
+		regexp.MustCompile(`\b(is|are) none\b`):                          "is not one of, is not valid",
+		regexp.MustCompile(`\b(is|are) no [a-z]`):                        "is not a",
+		regexp.MustCompile(`\banew\b`):                                   "again",
+		regexp.MustCompile(`\bnot known\b`):                              "unknown",
+		regexp.MustCompile(`\b(till|amid)\b`):                            "until, during",
+		regexp.MustCompile(`\b(is|are|was|were) told (of|as|once|by)\b`): "is shown, is reported",
+	}
+	existence := regexp.MustCompile(`\bthere (is|are) (no|none)\b`) // there is no workload "x"
+	for _, f := range sources(t) {
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text := existence.ReplaceAllString(literal.Value, "")
+			for word, instead := range banned {
+				if found := word.FindString(text); found != "" {
+					t.Errorf("%s says %q: write %s", f.at(n), found, instead)
+				}
 			}
 			return true
 		})

@@ -33,7 +33,7 @@ func ReadFS(dir fs.FS, name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file that can be read whole: %s", name, info.Mode())
+		return nil, fmt.Errorf("%s is not a file that can be read whole: %s", name, info.Mode())
 	case info.Size() > MaxFile:
 		return nil, tooLarge(name, fmt.Sprintf("%d bytes and not", info.Size()))
 	}

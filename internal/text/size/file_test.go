@@ -32,8 +32,8 @@ func TestFilesAreBounded(t *testing.T) {
 		{"likewise", "more", "4194304 bytes (4 MiB), which is the most", beside},
 		{"what is not there", "none", "no such file", inside},
 		{"likewise", "none", "no such file", beside},
-		{"a pipe that nobody writes to", "pipe", "is no file that can be read whole", inside},
-		{"a directory", ".", "is no file that can be read whole", inside},
+		{"a pipe that nobody writes to", "pipe", "is not a file that can be read whole", inside},
+		{"a directory", ".", "is not a file that can be read whole", inside},
 		{"a device without end", "../../../../../../../../dev/zero", "4 MiB", beside},
 	} {
 		data, err := c.read(c.name)

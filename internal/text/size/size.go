@@ -19,11 +19,11 @@ func Parse(text string, most int64) (int64, error) {
 	const allowed = "want bytes such as 4096, 512Mi or 1.5GiB (units of 1024), 500M or 4GB (of 1000)"
 	m := form.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size: %s", text, allowed)
+		return 0, fmt.Errorf("%q is not a size: %s", text, allowed)
 	}
 	value, err := strconv.ParseFloat(m[1], 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no size: %w", text, err)
+		return 0, fmt.Errorf("%q is not a size: %w", text, err)
 	}
 	base := 1000.0
 	if m[3] != "" {
@@ -35,7 +35,7 @@ func Parse(text string, most int64) (int64, error) {
 	}
 	switch {
 	case m[2] == "" && n != math.Trunc(n):
-		return 0, fmt.Errorf("%q is no size: bytes are whole", text)
+		return 0, fmt.Errorf("%q is not a size: bytes are whole", text)
 	case n > float64(most):
 		return 0, fmt.Errorf("%s is more than %s", text, Text(most))
 	}

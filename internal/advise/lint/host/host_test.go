@@ -72,7 +72,7 @@ sysctl.conf:2:21: warning: the value is "20\t; percent", comment and all [sysctl
 			Why:   "the kernel wants one number",
 			Fires: "vm.swappiness = 10 20\n",
 			Want:  `sysctl.conf:1:17: error: vm.swappiness is "10 20", and wants one number [sysctl-value]`,
-			But:   "a key of which the number of values is not known may have any",
+			But:   "a key of which the number of values is unknown may have any",
 			Near:  "fs.dentry-state = 10 20\n",
 		},
 		{

@@ -158,7 +158,7 @@ func unknownSysctl(out *report.Report, s report.Setting, key string) {
 		}
 		return
 	}
-	// A key of a module that was not thought of is no mistake: only what is
+	// A key of a module that was not thought of is not a mistake: only what is
 	// almost a known one is, or is known elsewhere.
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	prefix := key[:len(key)-len(name)]

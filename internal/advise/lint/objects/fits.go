@@ -132,7 +132,7 @@ func (c *Fit) leaf(v reading.Value, l schema.Leaf) {
 	switch l {
 	case schema.Quantity:
 		if _, err := resource.ParseQuantity(text); err != nil {
-			c.Out.Find("bad-quantity", v.At(), quantityHint(text), fmt.Sprintf("%s is no quantity: %q", lastOf(v.Path), text))
+			c.Out.Find("bad-quantity", v.At(), quantityHint(text), fmt.Sprintf("%s is not a quantity: %q", lastOf(v.Path), text))
 		}
 	case schema.IntOrString:
 		switch n.Value().(type) {

@@ -101,7 +101,7 @@ a.shape:3:7: error: port wants a whole number or a text, found true [wrong-type]
 		{
 			Why:   "Kubernetes does not know the unit",
 			Fires: "size: 4GB\n",
-			Want:  `a.shape:1:7: error: size is no quantity: "4GB" [bad-quantity]`,
+			Want:  `a.shape:1:7: error: size is not a quantity: "4GB" [bad-quantity]`,
 			But:   "G and Gi are units, and a number needs none",
 			Near:  "-- a.shape --\nsize: 4G\n-- b.shape --\nsize: 4.5Gi\n-- c.shape --\nsize: 4000000000\n",
 		},

@@ -131,7 +131,7 @@ func embeddedFile(out *report.Report, f reading.Value, role string) {
 	}
 	data, encode, err := decodeDataURL(source.Text())
 	if err != nil {
-		out.Find("ignition-source", source.At(), "encode it anew: data:text/plain;charset=utf-8;base64,$(base64 -w0 FILE)",
+		out.Find("ignition-source", source.At(), "encode it again: data:text/plain;charset=utf-8;base64,$(base64 -w0 FILE)",
 			fmt.Sprintf("the content of %s cannot be decoded: %v", name, err))
 		return
 	}
@@ -139,7 +139,7 @@ func embeddedFile(out *report.Report, f reading.Value, role string) {
 	if f.Get("contents", "compression").Text() == "gzip" {
 		writable = false
 		if data, err = gunzip(data); err != nil {
-			out.Find("ignition-source", source.At(), "compress it anew with gzip, or leave compression out", fmt.Sprintf("the content of %s cannot be decompressed: %v", name, err))
+			out.Find("ignition-source", source.At(), "compress it again with gzip, or leave compression out", fmt.Sprintf("the content of %s cannot be decompressed: %v", name, err))
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func decodeDataURL(source string) (data string, encode func(string) string, err 
 	raw, err := base64.StdEncoding.DecodeString(unescaped)
 	if err != nil {
 		if raw, err = base64.RawStdEncoding.DecodeString(unescaped); err != nil {
-			return "", nil, fmt.Errorf("it is no base64")
+			return "", nil, fmt.Errorf("it is not base64")
 		}
 	}
 	return string(raw), func(s string) string { return header + "," + base64.StdEncoding.EncodeToString([]byte(s)) }, nil

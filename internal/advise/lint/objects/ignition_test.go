@@ -110,7 +110,7 @@ a.ign:2:83: error: storage.files[0] has no field "discard" [unknown-field]`,
 		{
 			Why:   "the content of a file is not base64",
 			Fires: head + "storage: {files: [{path: /a, contents: {source: \"data:;base64,@\"}}]}\n",
-			Want:  `a.ign:2:49: error: the content of /a cannot be decoded: it is no base64 [ignition-source]`,
+			Want:  `a.ign:2:49: error: the content of /a cannot be decoded: it is not base64 [ignition-source]`,
 			But:   "base64 may lack its padding, and other URLs are not read",
 			Near:  head + "storage: {files: [{path: /a, contents: {source: \"data:;base64,YQ\"}}, {path: /b, contents: {source: \"https://example.com/@\"}}]}\n",
 		},

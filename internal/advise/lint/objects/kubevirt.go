@@ -399,7 +399,7 @@ func CheckCloudInit(out *report.Report, source reading.Value) {
 		size := len(data.Text())
 		if key == "userDataBase64" {
 			if t, ok = data.Decoded("user-data"); !ok {
-				out.Find("wrong-type", data.At(), "encode it: base64 -w0", "userDataBase64 is no base64")
+				out.Find("wrong-type", data.At(), "encode it: base64 -w0", "userDataBase64 is not base64")
 				continue
 			}
 			size = len(t.Data)

@@ -267,7 +267,7 @@ func cloudInits() linttest.Table {
 			Near:  with("userData: |\n  #cloud-config\n  runcmd: [a]"),
 		},
 		{
-			Why:   "elsewhere in a machine a key of cloud-init is not known at all",
+			Why:   "elsewhere in a machine a key of cloud-init is unknown at all",
 			Fires: machine(bareMachine + "\nruncmd: [a]"),
 			Want:  `a.yaml:9:7: error: spec.template.spec has no field "runcmd" [unknown-field]`,
 			But:   "the machine has a hostname, as cloud-init has",
@@ -283,7 +283,7 @@ func cloudInits() linttest.Table {
 		{
 			Why:   "KubeVirt cannot decode the user data",
 			Fires: with("userDataBase64: hello!"),
-			Want:  `a.yaml:12:27: error: userDataBase64 is no base64 [wrong-type]`,
+			Want:  `a.yaml:12:27: error: userDataBase64 is not base64 [wrong-type]`,
 			But:   "it is base64",
 			Near:  with("userDataBase64: I2Nsb3VkLWNvbmZpZwo="),
 		},

@@ -98,7 +98,7 @@ func checkClusterNetworks(out *report.Report, networking reading.Value) {
 func readPrefix(out *report.Report, at reading.Place, text, what string, replace func(string) []reading.Edit) (netip.Prefix, bool) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		out.Find("subnet", at, "write an address and a length, such as 10.128.0.0/14", fmt.Sprintf("%s is no range of addresses: %q", what, text))
+		out.Find("subnet", at, "write an address and a length, such as 10.128.0.0/14", fmt.Sprintf("%s is not a range of addresses: %q", what, text))
 		return netip.Prefix{}, false
 	}
 	if prefix != prefix.Masked() {

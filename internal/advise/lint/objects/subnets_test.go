@@ -40,7 +40,7 @@ func networks() linttest.Table {
 		{
 			Why:   "an address of three numbers is none",
 			Fires: "networking:\n  serviceNetwork: [172.30.0/16]\n",
-			Want:  `a.install:2:20: error: serviceNetwork is no range of addresses: "172.30.0/16" [subnet]`,
+			Want:  `a.install:2:20: error: serviceNetwork is not a range of addresses: "172.30.0/16" [subnet]`,
 			But:   "a script fills in the range",
 			Near:  "networking:\n  serviceNetwork: [172.30.0.0/16, \"${RANGE}\"]\n",
 		},

@@ -192,7 +192,7 @@ func checkPools(pools []CephPool) error {
 	for _, p := range pools {
 		switch {
 		case p.Name == "" || !param.IsWord(p.Name):
-			return param.Bad("pool", "", "%q is no name of a pool", p.Name)
+			return param.Bad("pool", "", "%q is not the name of a pool", p.Name)
 		case seen[p.Name]:
 			return param.Bad("pool", "", "%s is given twice", p.Name)
 		case p.Share <= 0 || p.Share > 1:

@@ -45,7 +45,7 @@ func (f Facts) Platform() (in param.In[string]) {
 	case f.Network != nil:
 		return param.ReadFrom(param.OpenShift, f.From)
 	}
-	return param.ReadFrom(param.Kubernetes, f.From+", which is no OpenShift")
+	return param.ReadFrom(param.Kubernetes, f.From+", which is not OpenShift")
 }
 
 func (f Facts) networkType() (in param.In[string]) {

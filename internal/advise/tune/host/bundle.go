@@ -35,7 +35,7 @@ func OpenBundle(r io.Reader) (fs.FS, error) {
 		buffered = bufio.NewReader(unzipped)
 	}
 	if head, _ := buffered.Peek(263); len(head) < 263 || string(head[257:262]) != "ustar" {
-		return nil, errors.New("it is no tar archive")
+		return nil, errors.New("it is not a tar archive")
 	}
 	// The standard library has a file system of zip archives, and none of tar's.
 	var out bytes.Buffer

@@ -329,7 +329,7 @@ func (t *hostTuner) receive() ([]setting, error) {
 	if f.Interval > 0 {
 		t.Inputs = append(t.Inputs, answer.Input{Name: "interval", Value: f.Interval.String(), Unit: "", From: "between the two readings"})
 	} else {
-		t.Warn("the time between the two readings is not known: no rates (--interval, or a file named interval in the bundle)")
+		t.Warn("the time between the two readings is unknown: no rates (--interval, or a file named interval in the bundle)")
 	}
 	t.Figure("packets", int64(packets), "", "received by "+fmt.Sprint(len(grown))+" CPUs between the readings")
 	t.Figure("dropped", int64(dropped), "", "column 2: the backlog queue was full")
@@ -358,7 +358,7 @@ func (t *hostTuner) receive() ([]setting, error) {
 				now, from = s.usual, "the default, since it was not read"
 			}
 			next := param.RoundUp(now+now/2, 50)
-			t.Figure(shortName(s.name), next, "", fmt.Sprintf("from %d (%s): half as much again, and look anew", now, from))
+			t.Figure(shortName(s.name), next, "", fmt.Sprintf("from %d (%s): half as much again, and look again", now, from))
 			list = append(list, setting{name: s.name, want: []int64{next}, atLeast: true, file: receiveFile, why: "raise in small steps while " + what.head + " grows" + s.reached, cost: what.cost, rows: []string{what.row}})
 			raise = cmp.Or(raise, fmt.Sprintf("raise %s to %d", s.name, next))
 		}

@@ -335,7 +335,7 @@ func cpuList(text string) ([]int, error) {
 			b, err = strconv.Atoi(last)
 		}
 		if err != nil || a < 0 || b < a || b > 65535 {
-			return nil, fmt.Errorf("%q is no list of CPUs: want one such as 0-3,8", text)
+			return nil, fmt.Errorf("%q is not a list of CPUs: want one such as 0-3,8", text)
 		}
 		for c := a; c <= b; c++ {
 			list = append(list, c)

@@ -106,7 +106,7 @@ func (t *networkTuner) cost() {
 		var now []string
 		grade := answer.OK
 		for _, f := range c.Figures {
-			text := f.Name + " is not known"
+			text := f.Name + " is unknown"
 			if f.Change != nil {
 				text = fmt.Sprintf("%s %+.1f %%", f.Name, 100**f.Change)
 			}
@@ -121,7 +121,7 @@ func (t *networkTuner) cost() {
 		known = true
 		t.Find(answer.Finding{
 			Grade: grade, What: fmt.Sprintf("cost of %s at MTU %d", c.Path, c.MTU), Now: strings.Join(now, "; "),
-			Wanted: "what native routing costs, where the network can be told of the pods' addresses", Cost: c.At + ", measured beside a direct path: " + c.From,
+			Wanted: "what native routing costs, where the network can learn the pods' addresses", Cost: c.At + ", measured beside a direct path: " + c.From,
 		})
 	}
 	switch {
@@ -336,7 +336,7 @@ func (t *networkTuner) queues(nic *Interface, cpus []int) {
 		return
 	}
 	t.Cite("R12", "R9")
-	want, has := len(cpus), "the NIC's own number is not known"
+	want, has := len(cpus), "the NIC's own number is unknown"
 	if nic.MaxQueues > 0 {
 		want, has = min(want, nic.MaxQueues), fmt.Sprintf("the NIC has %d", nic.MaxQueues)
 	}

@@ -353,7 +353,7 @@ func (t *routerTuner) files() {
 			env += fmt.Sprintf(" ROUTER_BUF_SIZE=%d", t.buffer)
 		}
 		if env != "" {
-			t.Command("oc set env dc/router -n default"+env, "the router starts anew")
+			t.Command("oc set env dc/router -n default"+env, "the router starts again")
 		}
 		fallthrough
 	default:

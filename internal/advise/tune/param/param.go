@@ -154,7 +154,7 @@ func ReadParts(text, form string, into ...any) error {
 			}
 		}
 		if _, name := into[i].(*string); name && !IsWord(word) {
-			return fmt.Errorf("%q is no name: letters, digits and _.,:/=@%%+- only", word)
+			return fmt.Errorf("%q is not a name: letters, digits and _.,:/=@%%+- only", word)
 		}
 		if err := read(word, into[i]); err != nil {
 			return err

@@ -77,7 +77,7 @@ func ParseRate(text string) (Rate, error) {
 	}
 	value, unit, ok := Number(s)
 	if !ok {
-		return 0, fmt.Errorf("%q is no speed: %s", text, allowed)
+		return 0, fmt.Errorf("%q is not a speed: %s", text, allowed)
 	}
 	unit = strings.TrimSpace(unit)
 	if unit == "" {
@@ -128,7 +128,7 @@ func ParseCores(text string) (float64, error) {
 	value, unit, ok := Number(strings.TrimSpace(text))
 	switch {
 	case !ok || unit != "" && unit != "m":
-		return 0, fmt.Errorf("%q is no amount of CPU: want cores such as 1.5, or thousandths such as 500m", text)
+		return 0, fmt.Errorf("%q is not an amount of CPU: want cores such as 1.5, or thousandths such as 500m", text)
 	case value > 1e9:
 		return 0, fmt.Errorf("%q: more cores than any machine has", text)
 	case unit == "m":
@@ -179,7 +179,7 @@ var grouping = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+$`)
 func ParsePercent(text string) (Share, error) {
 	value, rest, ok := Number(strings.TrimSpace(text))
 	if !ok || rest != "" && rest != "%" {
-		return 0, fmt.Errorf("%q is no share: want 85%% or 0.85", text)
+		return 0, fmt.Errorf("%q is not a share: want 85%% or 0.85", text)
 	}
 	if rest == "%" {
 		value /= 100
@@ -198,7 +198,7 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 		if _, addr := netip.ParseAddr(s); addr == nil {
 			return netip.Prefix{}, fmt.Errorf("%q has no prefix length: write %s/14, for example", text, s)
 		}
-		return netip.Prefix{}, fmt.Errorf("%q is no range of addresses: want one such as 10.128.0.0/14 or fd01::/48", text)
+		return netip.Prefix{}, fmt.Errorf("%q is not a range of addresses: want one such as 10.128.0.0/14 or fd01::/48", text)
 	}
 	if p.Addr().Is4In6() {
 		return netip.Prefix{}, fmt.Errorf("%q: write the IPv4 range itself", text)

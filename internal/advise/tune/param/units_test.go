@@ -32,11 +32,11 @@ func TestParseRate(t *testing.T) {
 	}
 	for text, part := range map[string]string{
 		"50":       "no unit",
-		"":         "no speed",
-		"fast":     "no speed",
+		"":         "not a speed",
+		"fast":     "not a speed",
 		"50Gbt":    `did you mean "Gbit"`,
 		"0Gbit":    "faster than 0",
-		"-5Gbit":   "no speed",
+		"-5Gbit":   "not a speed",
 		"0x25GbE":  "no bond",
 		"1.5x1GbE": "no bond",
 		"5Gi":      "unknown unit",

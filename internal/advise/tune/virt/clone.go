@@ -158,7 +158,7 @@ func (t *virtTuner) cloneBulks() {
 	parents := param.CeilDiv(t.Clones.Value, ceph.CloneSoftLimit)
 	t.Figure("goldenImages", parents, "", fmt.Sprintf("so that none has more than %d clones, where flattening begins", ceph.CloneSoftLimit))
 	if !t.CloneLock.Ok() && len(t.CloneReadings) == 0 {
-		t.Warn("how long clones take is not known: --clone-lock, or bulks that were measured (--clone-measured 10=40s, --clone-measured 100=5m, --clone-measured 400=30m); the document's own times are in charts that are lost")
+		t.Warn("how long clones take is unknown: --clone-lock, or bulks that were measured (--clone-measured 10=40s, --clone-measured 100=5m, --clone-measured 400=30m); the document's own times are in charts that are lost")
 		return
 	}
 	m := CloneModel{

@@ -109,7 +109,7 @@ func ParseDataset(text string) (d DatasetShape, _ error) {
 		return d, err
 	}
 	if d.Directories == 0 || d.Files == 0 || d.Size == 0 {
-		return d, fmt.Errorf("%q is no data", text)
+		return d, fmt.Errorf("%q does not describe data", text)
 	}
 	if float64(d.Directories)*float64(d.Files)*float64(d.Size) > 1<<60 {
 		return d, fmt.Errorf("%q is more than 1 EiB", text)
@@ -154,7 +154,7 @@ func parseVersion(text string) (major, minor int, err error) {
 			return major, minor, nil
 		}
 	}
-	return 0, 0, fmt.Errorf("%q is no version: want one such as 1.4", text)
+	return 0, 0, fmt.Errorf("%q is not a version: want one such as 1.4", text)
 }
 
 // Cases fills in what was read of the cluster, and says when defaults matter.
@@ -255,7 +255,7 @@ func (t *virtTuner) apiReplicas() {
 		note = "two at least, so that one may fail"
 	}
 	t.Figure("virtAPIReplicas", use, "", note)
-	t.Correct("V35", `oc patch hco ... "kubevirt.kubevirt.io/jsonpatch":[{"op\": \"add\" ...`, "the annotation's value is a text that holds JSON: it must be quoted as one", "the shell hands over what is no JSON, and nothing is patched")
+	t.Correct("V35", `oc patch hco ... "kubevirt.kubevirt.io/jsonpatch":[{"op\": \"add\" ...`, "the annotation's value is a text that holds JSON: it must be quoted as one", "the shell hands over what is not JSON, and nothing is patched")
 	switch {
 	case !t.defaults.scalesAPI:
 		t.Cite("kubevirt-api")
@@ -390,7 +390,7 @@ func (t *virtTuner) migrationLimits() {
 		t.Step("copying a machine's memory once = memory x 8 x migrations of the node / speed", fmt.Sprintf("%s x 8 x %d / %s = %.1f s", t.VMMemory.Value, node, t.Link.Value, each), "V34")
 		t.Figure("copyTime", math.Round(each*10)/10, "s", "at least, with the node's link shared")
 		if limit := float64(t.defaults.perGiB) * gib; each > limit {
-			t.Find(answer.Finding{Grade: answer.Change, What: "time of a copy", Now: fmt.Sprintf("%.0f s", each), Wanted: fmt.Sprintf("below %.0f s, completionTimeoutPerGiB x %.1f GiB", limit, gib), Cost: "migrations are cancelled and begun anew", Remedy: "fewer migrations of a node, or a longer timeout"})
+			t.Find(answer.Finding{Grade: answer.Change, What: "time of a copy", Now: fmt.Sprintf("%.0f s", each), Wanted: fmt.Sprintf("below %.0f s, completionTimeoutPerGiB x %.1f GiB", limit, gib), Cost: "migrations are cancelled and started again", Remedy: "fewer migrations of a node, or a longer timeout"})
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (m *Maker) otherType(doc map[string]any, index int, gvk schema.GroupVersion
 		}
 	}
 	r := refusals(err)[0]
-	return m.mistake(index, r.path, fmt.Sprintf("this is no %s: %s", gvk.Kind, r.says))
+	return m.mistake(index, r.path, fmt.Sprintf("this is not a %s: %s", gvk.Kind, r.says))
 }
 
 // problem makes the problem of a mistake in a document of the first iteration.
@@ -166,7 +166,7 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 				continue
 			}
 			in := trial{common.Client, namespace, r.Params, func(what string, err error) {
-				common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes %s is not known, its dry run failed: %v", what, err)})
+				common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes %s is unknown, its dry run failed: %v", what, err)})
 			}}
 			found, err := in.entry(ctx, m)
 			if err != nil {

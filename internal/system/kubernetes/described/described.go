@@ -467,7 +467,7 @@ func (v *validator) after(o *Objects, path, name string, n int) {
 		names = append(names, m.Name)
 	}
 	if !slices.Contains(names, name) {
-		v.Add(path, nearest.OneOf(name, names), "%q is none of the milestones before it", name)
+		v.Add(path, nearest.OneOf(name, names), "%q is not one of the milestones before it", name)
 	}
 }
 
@@ -511,7 +511,7 @@ func (v *validator) objectMilestones(o *Objects) {
 		v.probe(path+".probe", m.Probe)
 	}
 	if !slices.Contains(names, o.There) {
-		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
+		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is not one of the milestones", o.There)
 	}
 	between := map[string]string{}
 	if o.Concurrent != nil {
@@ -525,7 +525,7 @@ func (v *validator) objectMilestones(o *Objects) {
 	}
 	for key, name := range between {
 		if !slices.Contains(names, name) {
-			v.Add("objects."+key, nearest.OneOf(name, names), "%q is none of the milestones", name)
+			v.Add("objects."+key, nearest.OneOf(name, names), "%q is not one of the milestones", name)
 		}
 	}
 }

@@ -386,7 +386,7 @@ func replaceable(below, tarball string) error {
 	}
 	defer f.Close()
 	if _, err := gzip.NewReader(f); err != nil {
-		return fmt.Errorf("a file that is no tarball has that name: %w", fs.ErrExist)
+		return fmt.Errorf("a file that is not a tarball has that name: %w", fs.ErrExist)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (s Server) post(ctx context.Context, body []byte) (again bool, err error) {
 		}
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return false, fmt.Errorf("its answer is no answer of the bulk API: %w", err)
+		return false, fmt.Errorf("the server's answer is not a bulk API response: %w", err)
 	}
 	refused := 0
 	for _, item := range answer.Items {
@@ -212,7 +212,7 @@ func packedIn(name string, yield func(json.RawMessage, error) bool) error {
 	defer f.Close()
 	unzipped, err := gzip.NewReader(f)
 	if err != nil {
-		return fmt.Errorf("it is no tarball: %w", err)
+		return fmt.Errorf("it is not a tarball: %w", err)
 	}
 	for archive := tar.NewReader(unzipped); ; {
 		h, err := archive.Next()
@@ -232,7 +232,7 @@ func packedIn(name string, yield func(json.RawMessage, error) bool) error {
 func eachOf(from io.Reader, name string, yield func(json.RawMessage, error) bool) error {
 	d := json.NewDecoder(from)
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
-		return fmt.Errorf("%s is no array of documents", name)
+		return fmt.Errorf("%s is not an array of documents", name)
 	}
 	for d.More() {
 		var text json.RawMessage

@@ -157,10 +157,10 @@ func TestStoredDocuments(t *testing.T) {
 		{"link.d", "", "escapes"}, // it is sent elsewhere, and may be no document
 		{"m", `1 2 "x"`, ""},
 		{"m.tgz", `1 2 "x"`, ""},
-		{"object.json.d", "", "object.json is no array"},
+		{"object.json.d", "", "object.json is not an array"},
 		{"cut.json.d", "1 2", "cut.json"},
 		{"broken.json.d", "1", "broken.json"},
-		{"text.tgz.d/text.tgz", "", "it is no tarball"},
+		{"text.tgz.d/text.tgz", "", "it is not a tarball"},
 		{"nothing", "", "no such file"},
 	} {
 		var got []string

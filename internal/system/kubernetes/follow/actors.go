@@ -413,7 +413,7 @@ func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 func (a *Actors) warn() {
 	if !a.warned {
 		a.warned = true
-		a.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "leases of the scheduler, the controller manager or nodes cannot be read: that one of them does nothing is told by its work alone, and later"})
+		a.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "leases of the scheduler, the controller manager or nodes cannot be read: one that does nothing is noticed by its work alone, and later"})
 	}
 }
 

@@ -314,7 +314,7 @@ func (d *Described) Answered(now record.Micros, p Probe) {
 func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
 	// A server's JSON is right or cut off: all of it is not read to see that.
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
-		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
+		return nil, fmt.Errorf("decode %s: it is not JSON", d.spec.Resources[resource].Kind)
 	}
 	m := &d.message
 	m.read(raw)

@@ -336,7 +336,7 @@ func (l *Assessment) readLimits(ctx context.Context) error {
 			return err
 		}
 		if !read.Known() {
-			l.foundIn(name, "the limit ranges of namespaces are not known: "+read.Why)
+			l.foundIn(name, "the limit ranges of namespaces are unknown: "+read.Why)
 		}
 	}
 	return nil
@@ -446,7 +446,7 @@ func (l *Assessment) overhead(ctx context.Context, class string) (corev1.Resourc
 	if err != nil {
 		why, err := l.survey.why(err)
 		if err == nil {
-			l.Found(record.SeverityWarning, "workload", "", "what RuntimeClass %s adds to each pod is not known: %s", class, why)
+			l.Found(record.SeverityWarning, "workload", "", "what RuntimeClass %s adds to each pod is unknown: %s", class, why)
 		}
 		return nil, err
 	}
@@ -539,11 +539,11 @@ func (l *Assessment) NeedImages(remedy func(image string) string) {
 		why := ""
 		switch of := len(l.Facts.Nodes); {
 		case !l.survey.nodesRead.Known():
-			why = "whether the nodes have it is not known: " + l.survey.nodesRead.Why
+			why = "whether the nodes have it is unknown: " + l.survey.nodesRead.Why
 		case len(lack) > 0:
 			why = fmt.Sprintf("%d of %d nodes do not have it: %s", len(lack), of, ceiling.Some(lack))
 		case len(unknown) > 0:
-			why = fmt.Sprintf("whether %d of %d nodes have it is not known, since they tell of their %d largest images only: %s", len(unknown), of, toldImages, ceiling.Some(unknown))
+			why = fmt.Sprintf("whether %d of %d nodes have it is unknown, since they tell of their %d largest images only: %s", len(unknown), of, toldImages, ceiling.Some(unknown))
 		default:
 			continue
 		}

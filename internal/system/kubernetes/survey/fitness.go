@@ -59,7 +59,7 @@ func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling
 		if err != nil {
 			return err
 		}
-		h.Found = append(h.Found, record.HealthFinding{Severity: record.SeverityWarning, What: "leftovers", Text: "whether an earlier run has left anything is not known: " + why})
+		h.Found = append(h.Found, record.HealthFinding{Severity: record.SeverityWarning, What: "leftovers", Text: "whether an earlier run has left anything is unknown: " + why})
 	}
 	for _, l := range left {
 		h.Leftovers = append(h.Leftovers, ceiling.Leftover{Run: l.Run, Namespaces: len(l.Namespaces), Alive: l.Alive})

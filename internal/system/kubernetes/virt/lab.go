@@ -68,7 +68,7 @@ func (m *Machines) Describe(v lab.Spec, of *record.Fidelity) {
 	switch {
 	case v.TimeScale <= 0 || v.TimeScale == 1:
 	case v.RealGuests > 0:
-		of.Notes = append(of.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast and what is real does not: times are told as they were measured, and stand for no other", v.TimeScale))
+		of.Notes = append(of.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast and what is real does not: times are shown as measured; do not scale them", v.TimeScale))
 	default:
 		of.TimeScale = v.TimeScale
 		of.Notes = append(of.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))

@@ -46,7 +46,7 @@ func TestReportsAreRead(t *testing.T) {
 		{"nothing at all", "", 0, nil, nil, 0, ""},
 		{"a document without jobs", "{\n\"jobs\": []\n}\n", 0, nil, nil, 0, "no job"},
 		{"a document that is cut", "{\n\"jobs\": [\n", 0, nil, nil, 0, "ends within"},
-		{"a bin that is no number", "{\n\"jobs\": [{\"read\": {\"lat_ns\": {\"bins\": {\"x\": 1}}}}]\n}\n", 0, nil, nil, 0, `"x" is no bin`},
+		{"a bin that is no number", "{\n\"jobs\": [{\"read\": {\"lat_ns\": {\"bins\": {\"x\": 1}}}}]\n}\n", 0, nil, nil, 0, `"x" is not a bin`},
 		{"a count below 0", "{\n\"jobs\": [{\"read\": {\"lat_ns\": {\"bins\": {\"1\": -1}}}}]\n}\n", 0, nil, nil, 0, "cannot unmarshal"},
 	} {
 		var got []Report

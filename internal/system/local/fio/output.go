@@ -102,7 +102,7 @@ func ParseReport(text []byte) (Report, error) {
 			for key, n := range from.Latency.Bins {
 				at, err := strconv.ParseInt(key, 10, 64)
 				if err != nil || at < 0 {
-					return r, fmt.Errorf("read the output of fio: %q is no bin of a histogram", key)
+					return r, fmt.Errorf("read the output of fio: %q is not a bin of a histogram", key)
 				}
 				to.Bins[at] += n
 			}

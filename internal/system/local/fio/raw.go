@@ -75,7 +75,7 @@ func reasons() map[string]string {
 	const writes = "what fio writes is read by this program"
 	return map[string]string{
 		"directory": "the directory is given by path", "filename_format": "files are named by fio", "exec_prerun": "a job runs no other program",
-		"exec_postrun": "a job runs no other program", "include": "give the job in one file", "read_iolog": "a replay is no load of a level",
+		"exec_postrun": "a job runs no other program", "include": "give the job in one file", "read_iolog": "a replay cannot be raised to a level",
 		"group_reporting": "each job is read by itself", "ioengine": "a job runs no other program and loads no library", "filename": "a job works on files in its own directory",
 		"iomem": "a job works on files in its own directory", "mem": "a job works on files in its own directory", "opendir": "a job works on files in its own directory",
 		"write_iolog": writes, "write_bw_log": writes, "write_lat_log": writes, "write_hist_log": writes, "write_iops_log": writes,

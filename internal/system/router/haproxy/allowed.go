@@ -253,7 +253,7 @@ func split(line string) (tokens []string, why string) {
 		ch := line[i]
 		switch {
 		case ch < ' ' && ch != '\t':
-			return nil, "it holds a character that is no text"
+			return nil, "it holds a character that is not text"
 		case ch == '$' && quote == '"':
 			return nil, "HAProxy has no environment to fill in"
 		case quote != 0 && ch == quote:

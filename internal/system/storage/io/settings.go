@@ -70,11 +70,11 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	case j.Block > j.Size:
 		return s, system.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at most the bytes of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Direct && j.Block%512 != 0:
-		return s, system.ParamMistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
+		return s, system.ParamMistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d is not a multiple of 512 bytes", j.Block)
 	case j.Verify && j.Size%j.Block != 0:
-		return s, system.ParamMistake("size", "a multiple of blockSize", "a checksum is kept for each block, and %s are no whole number of %s", size.Text(j.Size), size.Text(j.Block))
+		return s, system.ParamMistake("size", "a multiple of blockSize", "a checksum is kept for each block: size %s is not a multiple of blockSize %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Reads() && j.Writes() && (j.ReadPercent < 1 || j.ReadPercent > 99):
-		return s, system.ParamMistake("mix", "rw=read or rw=write for one alone", "%d is no percentage from 1 to 99", j.ReadPercent)
+		return s, system.ParamMistake("mix", "rw=read or rw=write for one alone", "%d is not a percentage from 1 to 99", j.ReadPercent)
 	}
 	for _, path := range strings.Split(p.Get("path"), "+") {
 		if path == "" {
@@ -197,7 +197,7 @@ func (s settings) check(axis string) error {
 	case s.small == nil && s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
 		return system.ParamMistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
 	case s.rate < 1 && slices.Contains([]string{axisRate, axisOperations}, axis):
-		return system.ParamMistake("rate", "", "less than one operation a second is no rate")
+		return system.ParamMistake("rate", "", "a rate below one operation a second is not possible")
 	case s.rate < 0 || s.rate > mostRate:
 		return system.ParamMistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
 	case s.rate > 0 && s.rate < s.volumes*kinds:
@@ -208,7 +208,7 @@ func (s settings) check(axis string) error {
 	if s.rate > 0 && kinds == 2 {
 		for n := range s.volumes {
 			if reads, writes := s.of(n, "").Rates(); reads < 1 || writes < 1 {
-				return system.ParamMistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: none is no rate for fio", s.of(n, "").Rate, reads, writes)
+				return system.ParamMistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: fio needs at least one of each", s.of(n, "").Rate, reads, writes)
 			}
 		}
 	}

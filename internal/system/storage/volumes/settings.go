@@ -60,7 +60,7 @@ func optionsOf(text string) (map[string]string, error) {
 	for word := range strings.FieldsSeq(text) {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" || value == "" {
-			return nil, system.ParamMistake("options", "for example 'performance.io-cache=off network.ping-timeout=10'", "%q is no option with its value", word)
+			return nil, system.ParamMistake("options", "for example 'performance.io-cache=off network.ping-timeout=10'", "%q is not an option with its value", word)
 		}
 		options[name] = value
 	}

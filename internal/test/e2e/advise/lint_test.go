@@ -67,7 +67,7 @@ func TestLint(t *testing.T) {
 		{"YAML that is none", at("broken.yaml", "label.sh"), process.ExitUsage, []string{"broken.yaml:1:4: unreadable: not valid YAML"}, nil},
 		{"no text", at("binary.yaml"), process.ExitUsage, []string{"unreadable: not a text file"}, nil},
 		{"nothing that is known", at("unknown.bin"), process.ExitUsage, []string{"note: not checked: lint does not know this kind of file"}, []string{"no file was checked"}},
-		{"one that is not known beside one that is", at("unknown.bin", "good.sh"), process.ExitHeld, []string{"note: not checked"}, nil},
+		{"one that is unknown beside one that is", at("unknown.bin", "good.sh"), process.ExitHeld, []string{"note: not checked"}, nil},
 		{"an empty file", at("empty.yaml"), process.ExitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
 		{"a directory", at("many"), process.ExitUsage, nil, []string{"many is a directory", "-R"}},
 		{"a directory with its files, hidden ones left out", at("-R", "many"), process.ExitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},

@@ -163,7 +163,7 @@ func TestTuneHostFromABundle(t *testing.T) {
 		"--node n":                        "of which cluster?",
 		"--lab l":                         "without the node",
 		"--bundle " + dir + "/interval.x": "there is no",
-		"--bundle " + dir + "/proc/sys/net/core/netdev_budget": "it is no tar archive",
+		"--bundle " + dir + "/proc/sys/net/core/netdev_budget": "it is not a tar archive",
 		"--interval 3s": "without a host to read",
 	} {
 		got := e2e.Command(t, nil, append([]string{"tune", "host"}, strings.Fields(args)...)...)

@@ -267,7 +267,7 @@ func TestCheckOnlyReads(t *testing.T) {
 			t.Errorf("%s for a user without rights: %+v", name, one)
 		}
 	}
-	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "not known", "rights": "may not create pods, list pods, watch pods"} {
+	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "unknown", "rights": "may not create pods, list pods, watch pods"} {
 		if f := finding(c.Findings, what, text); f == nil || f.Severity == record.SeverityOK {
 			t.Errorf("what a user without rights is told of %s: %+v", what, c.Findings)
 		}

@@ -112,7 +112,7 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 		says []string
 	}{
 		{"check", nil, append([]string{"check", "node-density-cni"}, cluster...), process.ExitBreached, []string{agent + "1 of 1 nodes do not have it: theirs", pushed + "check node-density-cni "}},
-		{"the node does not tell of all", full, append([]string{"limit", "node-density-cni", "--yes"}, cluster...), process.ExitCouldNotRun, []string{agent + "whether 1 of 1 nodes have it is not known"}},
+		{"the node does not tell of all", full, append([]string{"limit", "node-density-cni", "--yes"}, cluster...), process.ExitCouldNotRun, []string{agent + "whether 1 of 1 nodes have it is unknown"}},
 		{"the node has one of two", []string{image.AgentReference}, append([]string{"limit", "node-density-heavy", "--yes"}, cluster...), process.ExitCouldNotRun, []string{database + "1 of 1", "!" + agent, pushed + "limit node-density-heavy "}},
 		{"the node has it", []string{image.AgentReference}, append([]string{"check", "node-density-cni"}, cluster...), process.ExitHeld, []string{"!" + agent}},
 		{"limit", nil, append([]string{"limit", "node-density-cni", "--yes"}, cluster...), process.ExitCouldNotRun, []string{agent, pushed + "limit node-density-cni "}},

@@ -79,7 +79,7 @@ func TestSIGTERMEndsWithinTwoSeconds(t *testing.T) {
 		if !strings.Contains(got.Stderr, "looking for what runs have left ...") {
 			t.Errorf("it does not say what it waits for:\n%s", got.Stderr)
 		}
-		names(t, got, "what is left is not known; this looks again and goes on: plimsoll clean --kubeconfig "+proxy.Kubeconfig)
+		names(t, got, "what is left is unknown; this looks again and goes on: plimsoll clean --kubeconfig "+proxy.Kubeconfig)
 	})
 	t.Run("a set-up", func(t *testing.T) {
 		t.Parallel()
@@ -133,7 +133,7 @@ func TestARemovalThatIsNeverAnsweredEnds(t *testing.T) {
 	proxy.Cut()
 	begin := time.Now()
 	got := p.Run(t, "clean", "--kubeconfig", proxy.Kubeconfig)
-	if took := time.Since(begin); got.Code != process.ExitCouldNotRun || took > 70*time.Second || !strings.Contains(got.Stderr, "no answer for 1m0s") || !strings.Contains(got.Stderr, "what is left is not known") {
+	if took := time.Since(begin); got.Code != process.ExitCouldNotRun || took > 70*time.Second || !strings.Contains(got.Stderr, "no answer for 1m0s") || !strings.Contains(got.Stderr, "what is left is unknown") {
 		t.Errorf("exit code %d after %v\n%s%s", got.Code, took, got.Stdout, got.Stderr)
 	}
 }

@@ -317,7 +317,7 @@ func TestFlagsOfAPrometheus(t *testing.T) {
 	for flags, says := range map[string]string{
 		"--prometheus|http://me:hunter2abc@there/":                                        "--prometheus: the address of the Prometheus at there has more than scheme, host and path",
 		"--prometheus|https://there/?token=hunter2abc":                                    "has more than scheme, host and path",
-		"--prometheus|there:9090":                                                         "the address of the Prometheus is none",
+		"--prometheus|there:9090":                                                         "the address of the Prometheus is not valid",
 		"--prometheus|http://there|--prometheus-match|x{":                                 `--prometheus-match: query "x{", column`,
 		"--prometheus-user|me":                                                            "no Prometheus is named",
 		"--prometheus|http://there|--prometheus-token-file|/nowhere/at/all":               "--prometheus-token-file: open /nowhere/at/all",

@@ -41,7 +41,7 @@ func TestQueryOfARecord(t *testing.T) {
 		{"no data as JSON", []string{pods, "nothing", "-o", "json"}, 3, `"result":\[\]`, ""},
 		{"a mistake has its column", []string{pods, "sum(rate(x))"}, 2, `^$`, `query "sum\(rate\(x\)\)", column 10: expected type range vector`},
 		{"a step that is not there", []string{pods, "x", "--step", "99"}, 2, `^$`, `there is no step 99`},
-		{"a time that is none", []string{pods, "x", "--at", "noon"}, 2, `^$`, `--at "noon" is no time`},
+		{"a time that is none", []string{pods, "x", "--at", "noon"}, 2, `^$`, `--at "noon" is not a time`},
 		{"two times", []string{pods, "x", "--at", "1s", "--range"}, 2, `^$`, `--at is one time`},
 		{"steps of no range", []string{pods, "x", "--every", "1s"}, 2, `^$`, `between the values of a --range`},
 		{"too many values", []string{pods, "plimsoll_level", "--range", "--every", "1us"}, 2, `^$`, `more than 11000 points`},

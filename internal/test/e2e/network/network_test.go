@@ -200,12 +200,12 @@ func TestNetworkPathsThatCannotBe(t *testing.T) {
 	for _, tt := range []struct{ set, code, says string }{
 		{"mtu=70000", "2", "must be at most 65535, is 70000"},
 		{"linkRate=10", "2", "want a speed with a unit"},
-		{"serverCPUs=4096", "2", "none of the processors"},
+		{"serverCPUs=4096", "2", "not one of the processors"},
 		{"path=pigeon", "2", "pigeon"},
 		{"size=100000000000", "2", "size: must be at most 67108864"},
 		{"serviceTime=soon", "2", "serviceTime"},
-		{"loss=all", "2", "no share of packets"},
-		{"loss=100%", "2", "no share of packets"},
+		{"loss=all", "2", "not a share of packets"},
+		{"loss=100%", "2", "not a share of packets"},
 		{"window=10", "2", "window: must be at least 2304 B, is 10"},
 	} {
 		got := p.Run(t, "sweep", "network-path", "--levels", "1", "--set", tt.set, "--out", "refused")

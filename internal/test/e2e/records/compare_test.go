@@ -261,7 +261,7 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written is no mistake of the comparison's.
+// A directory that cannot be written is not a mistake of the comparison's.
 func TestACompareThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

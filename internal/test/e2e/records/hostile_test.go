@@ -58,7 +58,7 @@ func TestARecordIsData(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"analyze", "run"}, {"report", "run"}, {"run", "--resume", "run"}, {"compare", "run", "run"}, {"query", "run", "up"}} {
-			if got := p.Run(t, args...); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, name+" is no file that can be read whole") {
+			if got := p.Run(t, args...); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, name+" is not a file that can be read whole") {
 				t.Errorf("%v, where %s has no end: exit code %d\n%s", args, name, got.Code, got.Stderr)
 			}
 		}

@@ -87,7 +87,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"more idle connections than open files allow, as a level", []string{"--axis", "idle", "--levels", "900000000"}, []string{"idle", "open files"}},
 		{"names for an axis that makes them up", []string{"--axis", "routes", "--levels", "10", "--set", "hosts=hosts"}, []string{"hosts", "the axis routes"}},
 		{"more routes than can be", []string{"--axis", "routes", "--levels", "30000"}, []string{"routes", "20000"}},
-		{"a termination that there is not, beside one", []string{"--set", "termination=edge+pasthrough"}, []string{"termination", `"pasthrough" is none of none, edge`}},
+		{"a termination that there is not, beside one", []string{"--set", "termination=edge+pasthrough"}, []string{"termination", `"pasthrough" is not one of none, edge`}},
 		{"a service of no weight", []string{"--set", "weights=3+0"}, []string{"weights", "1 to 256"}},
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
@@ -202,7 +202,7 @@ func TestMeasuredRouter(t *testing.T) {
 	}
 	for _, source := range []string{"haproxy/thread-1", "backend", usage.SourceSelf} {
 		if step.Resources[source].CPUSeconds <= 0 {
-			t.Errorf("what %s used is not known: %v", source, step.Resources)
+			t.Errorf("what %s used is unknown: %v", source, step.Resources)
 		}
 	}
 	if l := step.Latency["Response"]; l.P99 == nil || *l.P99 <= 0 || l.N != step.Requests.Intended {

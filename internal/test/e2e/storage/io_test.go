@@ -127,7 +127,7 @@ func TestMeasuredIO(t *testing.T) {
 		t.Errorf("a link to this machine's own directory is measured: %v", step.Metrics)
 	}
 	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[usage.SourceSelf].CPUSeconds <= 0 {
-		t.Errorf("what fio and this program used is not known: %v", step.Resources)
+		t.Errorf("what fio and this program used is unknown: %v", step.Resources)
 	}
 	sides := make(map[string]int)
 	p.Count("one", func(e record.Event) bool {
@@ -301,11 +301,11 @@ func TestIOOnGluster(t *testing.T) {
 		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
 	}
 	if u := result.Steps[0].Resources; u["bricks"].PeakRSSBytes <= 0 || u["mounts"].PeakRSSBytes <= 0 {
-		t.Errorf("what GlusterFS used is not known: %v", u)
+		t.Errorf("what GlusterFS used is unknown: %v", u)
 	}
 	// 100 IOs of 4 KiB a second.
 	if m := result.Steps[0].Metrics; m["link alone"] <= 0.01 || m["share of the link"] <= 0 || m["share of the link"] > 100*0.0034/m["link alone"]*1.2 {
-		t.Errorf("what the link carries is not known: %v", m)
+		t.Errorf("what the link carries is unknown: %v", m)
 	}
 	leavesNoIO(t, p, "the run")
 	s := p.Start(t, args("1m", "interrupted", "--set", "drive=false")...)

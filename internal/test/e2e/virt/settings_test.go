@@ -100,7 +100,7 @@ func TestSettings(t *testing.T) {
 	}
 	got := p.Run(t, "sweep", "vm-migration", "--kubeconfig", stripped, "--levels", "2", "--set", "parallelMigrations=7", "--out", "refused")
 	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "parallelMigrationsPerCluster of KubeVirt kubevirt/kubevirt is changed for the run, not set -> 7") {
-		t.Errorf("a cluster that is no lab: %d\n%s", got.Code, got.Stderr)
+		t.Errorf("a cluster that is not a lab: %d\n%s", got.Code, got.Stderr)
 	}
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
 		t.Error("a run that was refused has left a record")
