@@ -23,7 +23,7 @@ type Builder struct {
 	steps    []*verdict.Judged
 	stray    []result.Breach // guards outside of any step
 	warnings record.Warnings
-	cleanup  *record.Cleanup // of the last part of the run, nil is not known
+	cleanup  *record.Cleanup // of the last part of the run, nil is unknown
 	ended    bool            // the run's end was recorded
 	paused   bool            // until the next of the parts that it is made in
 	endWhy   string

@@ -9,7 +9,7 @@ import (
 
 // damage is what is known of steps of which a part of the record cannot be read.
 type damage struct {
-	// tainted says that what is in place is not known: since a step was under way, or
+	// tainted says that what is in place is unknown: since a step was under way, or
 	// objects were made or removed, in the part that is damaged.
 	tainted bool
 	// lost says that steps are missing or decide nothing for it.

@@ -21,7 +21,7 @@ func TestDurationsBelongToTheirStep(t *testing.T) {
 		t.Errorf("two starts, of which one took too long, and one stop: %+v", first.Durations)
 	}
 	// The next step's begins with what is read before its own load, and the
-	// kubelet is started anew in it.
+	// kubelet is started again in it.
 	s.put(histogram("start", bounds, []float64{0.5, 1.5, 3, 1, 1}))
 	s.begin(2)
 	s.made("b", 1)

@@ -466,7 +466,7 @@ func TestOwnDelayOfAStepThatWasCut(t *testing.T) {
 	}
 }
 
-// An emptied target begins anew, with the same names.
+// An emptied target begins again, with the same names.
 func TestNamesUsedAgain(t *testing.T) {
 	s := newScript(t)
 	s.begin(2)
@@ -835,7 +835,7 @@ func TestCanariesAndResources(t *testing.T) {
 	sample(usage.SourceSelf, map[string]float64{"cpuSeconds": 2.5, "rssBytes": 90})
 	sample("etcd", map[string]float64{"rssBytes": 300})
 	sample("etcd", map[string]float64{"cpuSeconds": 12, "rssBytes": 200})
-	sample("etcd", map[string]float64{"cpuSeconds": 1, "rssBytes": 20}) // started anew
+	sample("etcd", map[string]float64{"cpuSeconds": 1, "rssBytes": 20}) // started again
 	sample("gpu", map[string]float64{"watts": 1})
 	s.made("a", 1)
 	c := s.end(record.EndHeld)

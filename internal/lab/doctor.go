@@ -145,7 +145,7 @@ func (s Spec) fitsMemory() error {
 		need += MachinesMemory(s.Machines)
 	}
 	if err != nil || need <= available {
-		return nil // what is not known is not refused
+		return nil // what is unknown is not refused
 	}
 	what := fmt.Sprintf("%d simulated nodes", s.Nodes)
 	fit := int((available - baseMemory) / memoryPerNode)

@@ -59,7 +59,7 @@ func (s Store) needGuests(ctx context.Context) error {
 // RealGuests are the processes of the guests that run, by their names.
 func (l *Lab) RealGuests() map[string]int {
 	guests := make(map[string]int)
-	processes, _ := processesOf(string(l.dir)) // what is not known is not shown
+	processes, _ := processesOf(string(l.dir)) // what is unknown is not shown
 	for _, p := range processes {
 		if strings.HasPrefix(p.component, protocol.GuestPrefix) {
 			guests[p.component] = p.pid

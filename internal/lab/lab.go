@@ -38,7 +38,7 @@ type Spec struct {
 	Shape
 	// Pods is the most that are to be in the lab at once, 0 for not known.
 	Pods int
-	// Machines is how many virtual machines it will have at once; 0 is not known.
+	// Machines is how many virtual machines it will have at once; 0 is unknown.
 	// A lab that this machine has no memory for is refused.
 	Machines int
 	// Private ties the lab to the life of this process.

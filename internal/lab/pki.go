@@ -50,7 +50,7 @@ type identity struct {
 func before(now time.Time) time.Time { return now.Add(-time.Hour) }
 
 // newAuthority makes an authority. Its key is RSA although that takes longer to
-// make: the API server verifies a client's certificate anew for each request,
+// make: the API server verifies a client's certificate again for each request,
 // and an RSA signature is several times cheaper to verify than an ECDSA one.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

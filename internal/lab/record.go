@@ -118,7 +118,7 @@ const (
 // choosePorts draws distinct ports that nothing listens on. It stays clear of
 // the kernel's range for outgoing connections: a component that is restarted
 // must find its port free again. Another program may still take one before the
-// component listens on it, which Up answers by drawing anew. intn draws from
+// component listens on it, which Up answers by drawing again. intn draws from
 // [0, n).
 func choosePorts(intn func(n int) int) (ports, error) {
 	first, last := outgoingPorts()

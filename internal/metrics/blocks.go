@@ -102,7 +102,7 @@ func stampOf(dir record.Dir) stamp {
 	return s
 }
 
-// Build makes the blocks of a run directory anew: of what was scraped, as far as that is
+// Build makes the blocks of a run directory again: of what was scraped, as far as that is
 // whole, and of the record's own figures.
 func Build(dir record.Dir) (Built, error) { return buildIn(dir, dir.Path(BlocksDir)) }
 

@@ -216,7 +216,7 @@ type Found struct {
 	// Since is when that series broke: the first of the moments looked at from which
 	// on it was not as it should be. Zero where none broke.
 	Since time.Time
-	// Why says why it is not known; "" where it is.
+	// Why says why it is unknown; "" where it is.
 	Why string
 }
 

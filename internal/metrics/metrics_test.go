@@ -356,7 +356,7 @@ func TestStalenessGapsAndTimes(t *testing.T) {
 	f := newFixture(t, "a")
 	rounds := []string{
 		"x 1\ny 5\nz 3 1767323050000\n", // z at 03:04:10
-		"x 2\nz 3 1767323050000\n",      // y is no more; z is told anew and is as old
+		"x 2\nz 3 1767323050000\n",      // y is no more; z is told again and is as old
 		"",                              // a gap
 		"x 2\ny 5\nz 4 1767323060000\n", // x restarted, y is back
 		"x 1\nx 9\n",                    // told twice

@@ -63,7 +63,7 @@ func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 			Verdict string
 		}
 	}
-	if dir.ReadJSON(record.ResultFile, &judged) == nil { // else it is not known how steps were judged
+	if dir.ReadJSON(record.ResultFile, &judged) == nil { // else it is unknown how steps were judged
 		for _, s := range judged.Steps {
 			o.verdicts[s.ID] = s.Verdict
 		}
@@ -122,7 +122,7 @@ func (o *own) event(e record.Event) {
 
 func (o *own) slot(t record.Micros, x *record.Slot) {
 	o.count(t, 1, Requests, "outcome", string(x.Outcome))
-	failed := 0.0 // of one that is not known it is not known, either
+	failed := 0.0 // of one that is unknown it is unknown, either
 	if x.Outcome == record.SlotFailed || x.Outcome == record.SlotDropped {
 		failed = 1
 	}

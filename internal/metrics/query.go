@@ -24,7 +24,7 @@ func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
 type MistakeError struct {
 	Query  string
 	Line   int
-	Column int // in characters, from 1; 0 is not known
+	Column int // in characters, from 1; 0 is unknown
 	Err    error
 }
 

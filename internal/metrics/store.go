@@ -29,7 +29,7 @@ type Store struct {
 }
 
 // Open opens the metrics of a run directory. Blocks that are not there, not of the
-// record as it is, or damaged, are made anew; where nothing can be written there,
+// record as it is, or damaged, are made again; where nothing can be written there,
 // in tmp.
 func Open(dir record.Dir, tmp string) (*Store, error) {
 	place := dir.Path(BlocksDir)

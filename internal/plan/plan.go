@@ -70,7 +70,7 @@ type Plan struct {
 	// GuardQueries are objectives on queries: a step ends once one does not hold.
 	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" takes:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects, or
-	// the word by which the target makes its system anew.
+	// the word by which the target makes its system again.
 	Fresh string `yaml:"fresh,omitempty" flag:"fresh"`
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
@@ -120,7 +120,7 @@ const RequireAll = "all"
 // load are removed.
 const FreshObjects = "objects"
 
-// Renews reports whether the system is made anew for such a step.
+// Renews reports whether the system is made again for such a step.
 func (p *Plan) Renews() bool { return p.Fresh != "" && p.Fresh != FreshObjects }
 
 // Axis is what is raised, and how.

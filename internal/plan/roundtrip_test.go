@@ -73,7 +73,7 @@ func TestAsRun(t *testing.T) {
 		if err := copied.Validate(w); err != nil {
 			t.Errorf("%s: the copy is not valid: %v", c.why, err)
 		}
-		// Run anew, it asks the same question.
+		// Run again, it asks the same question.
 		copied.AsRun, copied.Kind = nil, ""
 		if copied.Default(w); copied.Kind != p.Kind {
 			t.Errorf("%s: run again, the %s is a %s", c.why, p.Kind, copied.Kind)

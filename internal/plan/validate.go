@@ -341,7 +341,7 @@ func (v *validator) params(w *workload.Workload, path string, params map[string]
 	}
 }
 
-// unknown adds the problem of a name that is not known.
+// unknown adds the problem of a name that is unknown.
 func (v *validator) unknown(path string, err error) {
 	var unknown *workload.UnknownError
 	if !errors.As(err, &unknown) {
@@ -412,7 +412,7 @@ func (v *validator) levels(kind ExperimentKind) {
 const maxLevels = 1e9
 
 // goals judges the goals of a plan. Places are the word for the target's places, nil
-// where that is not known.
+// where that is unknown.
 func (v *validator) goals(workloadName string, milestones []string, places *record.Noun) {
 	seen := make(map[string]bool)
 	for _, item := range v.plan.Goals {

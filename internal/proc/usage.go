@@ -17,7 +17,7 @@ type Usage struct {
 	CPUSeconds float64 // user and system, since its start
 	RSSBytes   int64   // resident memory now
 	// PeakBytes is the largest resident memory since the start, or since
-	// ResetPeak; 0 where it is not known.
+	// ResetPeak; 0 where it is unknown.
 	PeakBytes int64
 	// ShareBytes is the proportional share of memory: what processes have in
 	// common counts in parts (PSS). 0 where it was not read.

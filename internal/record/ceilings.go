@@ -27,7 +27,7 @@ type Ceiling struct {
 	// workload's nodes then hold.
 	Total *float64 `json:"total"`
 	// Limit, Used and Left are in Unit, over all nodes that the workload can
-	// land on; null is not known.
+	// land on; null is unknown.
 	Limit *float64 `json:"limit"`
 	Used  *float64 `json:"used"`
 	Left  *float64 `json:"left"`

@@ -156,7 +156,7 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// create makes one of the directory's files anew. Whatever stood there goes: a link
+// create makes one of the directory's files again. Whatever stood there goes: a link
 // would lead elsewhere.
 func (d Dir) create(name string) (*os.File, error) {
 	if err := os.Remove(d.Path(name)); err != nil && !os.IsNotExist(err) {

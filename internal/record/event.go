@@ -157,7 +157,7 @@ type RunEvent struct {
 	Framed bool `json:"framed,omitempty"`
 	// ID names what is made in the target from here on.
 	ID string `json:"id,omitempty"`
-	// Plan is the fingerprint of the plan's conditions, "" is not known.
+	// Plan is the fingerprint of the plan's conditions, "" is unknown.
 	Plan    string `json:"plan,omitempty"`
 	Command string `json:"command,omitempty"` // that resumed the run
 	// Paused, at the end, says that the run goes on once other cells of its grid
@@ -409,7 +409,7 @@ type Answer struct {
 	Value string `json:"value,omitempty"`
 	// Since is from when on that series was not as it should be, 0 where it is.
 	Since Micros `json:"since,omitempty"`
-	// Why says why it is not known whether the objective holds, "" where it is.
+	// Why says why it is unknown whether the objective holds, "" where it is.
 	Why string `json:"why,omitempty"`
 }
 
@@ -492,7 +492,7 @@ type Note struct {
 // which there are (Set), or what happened to one of them.
 type Place struct {
 	// Set are the names of all that there are: before the first load, and whenever
-	// the target declares them anew. What an earlier set had besides is gone.
+	// the target declares them again. What an earlier set had besides is gone.
 	Set []string `json:"set,omitempty"`
 	// Noun is what these are, nil for the places of the kind of object.
 	Noun  *Noun      `json:"noun,omitempty"`

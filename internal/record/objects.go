@@ -13,7 +13,7 @@ import (
 
 // ObjectRow is one row of objects.parquet: one object that was asked for and
 // what became of it. Times are microseconds since the start of the run, -1
-// where they are not known.
+// where they are unknown.
 type ObjectRow struct {
 	Slot         string  `parquet:"slot,dict"`
 	Step         int64   `parquet:"step,delta"` // that asked for it
@@ -58,7 +58,7 @@ type objectColumn struct {
 	milestone string
 }
 
-// NewObjectWriter starts objects.parquet anew, with a column for each
+// NewObjectWriter starts objects.parquet again, with a column for each
 // milestone. The file takes its name once the writer is closed without error.
 func NewObjectWriter(d Dir, milestones []string) (*ObjectWriter, error) {
 	t, err := newTable(d, ObjectsFile)

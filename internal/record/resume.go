@@ -32,7 +32,7 @@ func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
 const historyPart = "." + HistoryFile + ".part"
 
 // ResumeWriter goes on with the history of a run that was cut. What is whole of
-// it is written anew, without a last line that lacks its end, and takes the
+// it is written again, without a last line that lacks its end, and takes the
 // place of the old file at once: whenever this process dies, there is one whole
 // history or the other. The directory must be locked.
 func ResumeWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
@@ -74,7 +74,7 @@ func resumeIn(d Dir, file *os.File, secrets *redact.Secrets, follow func(Event))
 	return newWriter(file, zip, secrets, follow), nil
 }
 
-// copyFrames writes anew what is whole of a history and believed, in frames as it was
+// copyFrames writes again what is whole of a history and believed, in frames as it was
 // written.
 func copyFrames(zip *zstd.Encoder, file, old *os.File) error {
 	info, err := old.Stat()

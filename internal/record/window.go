@@ -32,8 +32,8 @@ type Window struct {
 	Failed  map[string]int `json:"failed,omitempty" parquet:"failed"`
 	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
 	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
-	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is not known
-	// Retried is how often one of them was sent anew.
+	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is unknown
+	// Retried is how often one of them was sent again.
 	Retried int `json:"retried,omitempty" parquet:"retried"`
 	// Answered is how many of all requests were answered as they should be from
 	// From to before To, whenever they were due, and AnsweredBytes what these

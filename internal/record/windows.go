@@ -58,7 +58,7 @@ type WindowWriter struct {
 	rows *parquet.GenericWriter[WindowRow]
 }
 
-// NewWindowWriter starts windows.parquet anew. The file takes its name once the
+// NewWindowWriter starts windows.parquet again. The file takes its name once the
 // writer is closed without error.
 func NewWindowWriter(d Dir) *WindowWriter { return &WindowWriter{dir: d} }
 

@@ -82,7 +82,7 @@ func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 			what := fmt.Sprintf("%s, %d wide, %s", name, look.width, look.colours)
 			p.look(look.width, look.colours)
 			if i%2 == 0 {
-				p.openFile(path) // and to the other width without opening it anew
+				p.openFile(path) // and to the other width without opening it again
 			} else {
 				p.look(look.width, look.colours)
 			}

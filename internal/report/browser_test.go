@@ -88,7 +88,7 @@ func (p *tab) openFile(path string) {
 }
 
 // look shows the page on a width, in light or dark colours, and waits until it
-// is laid out anew.
+// is laid out again.
 func (p *tab) look(width int64, colours string) {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}})
@@ -225,7 +225,7 @@ func everyChartIsDrawn(p *tab, dirs map[string]record.Dir) {
 			what := fmt.Sprintf("%s, %d wide, %s", name, look.width, look.colours)
 			p.look(look.width, look.colours)
 			if i%2 == 0 {
-				p.open(dir) // and to the other width without opening it anew
+				p.open(dir) // and to the other width without opening it again
 			} else {
 				p.look(look.width, look.colours)
 			}
@@ -322,7 +322,7 @@ func chartsAreOperatedByKeyboard(p *tab, dir record.Dir) {
 	if tip := eval[string](p, `document.querySelector('#cdf-chart .tip').innerText`); !strings.Contains(tip, "within") || !strings.Contains(tip, " s") && !strings.Contains(tip, " ms") || !strings.Contains(tip, "%") {
 		t.Errorf("the pointer shows %q", tip)
 	}
-	// The controls draw the charts anew.
+	// The controls draw the charts again.
 	for _, click := range []string{
 		`document.querySelector('#cdf-controls input[value=log]')`, `document.querySelector('#ladder-controls input[value=log]')`,
 		`document.querySelector('#cdf-controls input[value=milestones]')`, `document.querySelector('#cdf-series input')`, `document.querySelector('#theme input[value=dark]')`,

@@ -12,7 +12,7 @@ import (
 )
 
 // A JUnit file fails where the exit code is not 0: it has failures for what
-// did not hold, errors for what is not known, and skips what is not required.
+// did not hold, errors for what is unknown, and skips what is not required.
 func TestJUnit(t *testing.T) {
 	goals := func(verdicts ...slo.Verdict) (list []result.GoalResult) {
 		for i, v := range verdicts {

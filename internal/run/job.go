@@ -283,7 +283,7 @@ func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	}
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
-		if used, err := j.Used(); err == nil { // else it is not known, and the result says null
+		if used, err := j.Used(); err == nil { // else it is unknown, and the result says null
 			own = append(own, used)
 		}
 		return append(own, j.session.Readings()...)
@@ -431,7 +431,7 @@ func (j *Job) open(ctx context.Context, rec system.Recorder) (system.Instance, e
 // target is the session's, completed by what is known of this machine, and was known
 // before any load.
 type target struct {
-	system.Instance // nil where it could not be made anew
+	system.Instance // nil where it could not be made again
 	job             *Job
 	rec             system.Recorder
 }

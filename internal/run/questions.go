@@ -118,7 +118,7 @@ func (q *questions) found(ctx context.Context, s slo.SLO, at time.Time) metrics.
 	return q.live.Ask(ctx, metrics.Question{Query: s.Query, Least: s.Least(), At: at, Holds: func(v float64) bool { return s.Op.Holds(v, s.Value) }})
 }
 
-// trips asks the guards, as often as metrics are read. What is not known trips none.
+// trips asks the guards, as often as metrics are read. What is unknown trips none.
 func (q *questions) trips(ctx context.Context) (record.Guard, bool) {
 	at := q.now()
 	if at.Sub(q.latest) < q.each {

@@ -14,7 +14,7 @@ import (
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
-// windows.parquet, result.json and the blocks of metrics anew. What was judged is
+// windows.parquet, result.json and the blocks of metrics again. What was judged is
 // returned also where it could not be written.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	r, err := ReplayInto(dir, dir, x)

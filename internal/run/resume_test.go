@@ -217,7 +217,7 @@ func TestAKilledRunGoesOnToTheSameVerdict(t *testing.T) {
 		cuts++
 		what := fmt.Sprintf("cut at %d of %d", size, len(plain))
 		cut := cutTo(t, dir, plain[:size])
-		// The wall clock of synctest begins anew: without a wait it was set
+		// The wall clock of synctest begins again: without a wait it was set
 		// back, with one the run stood still for an hour.
 		wait := time.Duration(cuts%2) * time.Hour
 		past, err := tr.resume(t, cut, "trial-2", wait)

@@ -32,7 +32,7 @@ type Experiment struct {
 	// bound.
 	Steps int
 	// Plan is the fingerprint of the plan, which a part of a run is compared by
-	// with the parts before; "" is not known.
+	// with the parts before; "" is unknown.
 	Plan string
 	// Secrets are the values that never reach the record.
 	Secrets *redact.Secrets
@@ -265,7 +265,7 @@ func (j *liveJudge) add(e record.Event) {
 }
 
 // drop lets go of what is known, once no step is left to be chosen: the record
-// is judged anew, and that needs the memory.
+// is judged again, and that needs the memory.
 func (j *liveJudge) drop() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -37,7 +37,7 @@ type Provider interface {
 // this machine, whichever system they loaded.
 type Sweeper interface {
 	// SweepHost removes what dead runs have left, of those that removes does not
-	// leave out; "" is a run that is not known. It tells of all that there is, also
+	// leave out; "" is a run that is unknown. It tells of all that there is, also
 	// of what it leaves alone.
 	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
 }
@@ -290,7 +290,7 @@ func Lacking(err error, instead string) error {
 }
 
 // UnseenError says that a run ended because its user may not see any more what becomes of
-// what it loads: the result of what was made till then is the run's.
+// what it loads: the result of what was made until then is the run's.
 type UnseenError struct {
 	What string // that is not seen, in the plural
 	Err  error  // how it was refused

@@ -166,9 +166,9 @@ func (w *Windows) Drop(intended, at record.Micros) {
 type Outcome struct {
 	// Failed is the kind of failure, "" where it was answered as it should be.
 	Failed string
-	// Lost says that what became of it is not known.
+	// Lost says that what became of it is unknown.
 	Lost bool
-	// Retries is how often it was sent anew.
+	// Retries is how often it was sent again.
 	Retries int
 	// Times are those that it took from its intended start to each milestone,
 	// of one that did not fail.
@@ -243,7 +243,7 @@ func (w *Windows) Tell(now record.Micros) error {
 }
 
 // Lose tells of the windows that are left: what became of the requests that have
-// not ended is not known. Those that were never sent are not counted.
+// not ended is unknown. Those that were never sent are not counted.
 func (w *Windows) Lose(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()

@@ -22,7 +22,7 @@ type Target interface {
 	// Progress sums up the objects asked for so far.
 	Progress() Progress
 	// Settle returns once all that the target has published until now was
-	// seen, or says that this is not known.
+	// seen, or says that this is unknown.
 	Settle(ctx context.Context) error
 	// Account puts on record why objects were not ready, and
 	// returns how the level is spread now.
@@ -71,7 +71,7 @@ type Batch struct {
 	// Send makes request i, 0 <= i < Requests, and returns when its outcome
 	// is known. It fills in everything of the slot but the times. The end of
 	// ctx ends its retries, not the attempt under way: an answer is worth
-	// waiting for, since without it the slot's outcome is not known.
+	// waiting for, since without it the slot's outcome is unknown.
 	Send func(ctx context.Context, i int) record.Slot
 }
 

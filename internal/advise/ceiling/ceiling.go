@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Source is where facts were read, or why they are not known. The zero Source
-// is of facts that are not known.
+// Source is where facts were read, or why they are unknown. The zero Source
+// is of facts that are unknown.
 type Source struct {
 	From string
 	Why  string
@@ -20,7 +20,7 @@ type Source struct {
 // Known reports whether the facts are known.
 func (s Source) Known() bool { return s.From != "" }
 
-// Fact is a figure with its source. The zero Fact is not known.
+// Fact is a figure with its source. The zero Fact is unknown.
 type Fact struct {
 	Value float64
 	Source
@@ -80,7 +80,7 @@ type Facts struct {
 	// PodAddresses are the ranges of the pod network.
 	PodAddresses Ranges
 	Quotas       []Quota
-	// QuotasWhy says of which namespace quotas are not known, and why.
+	// QuotasWhy says of which namespace quotas are unknown, and why.
 	QuotasWhy string
 	OpenShift bool
 }

@@ -56,7 +56,7 @@ type Health struct {
 // BrokenAPI is an aggregated API that does not answer.
 type BrokenAPI struct {
 	Name string // of its APIService
-	Why  string // "" where that is not known
+	Why  string // "" where that is unknown
 }
 
 // Leftover is what a run has left in the cluster.
@@ -75,7 +75,7 @@ type Right struct {
 	// Optional says that a run goes on without it, and tells less or takes longer.
 	Optional bool `json:"optional"`
 	Allowed  bool `json:"-"`
-	// Why is why it is not known whether it is allowed, "" when it is known.
+	// Why is why it is unknown whether it is allowed, "" when it is known.
 	Why string `json:"-"`
 }
 

@@ -30,7 +30,7 @@ const (
 	Earlier      Agreement = "earlier"      // something else came first
 	Beyond       Agreement = "beyond"       // it held where it was predicted to fail
 	NotReached   Agreement = "notReached"   // the run did not come as far as the prediction
-	NoneHeld     Agreement = "noneHeld"     // a level above the prediction failed and none held: whether it was met is not known
+	NoneHeld     Agreement = "noneHeld"     // a level above the prediction failed and none held: whether it was met is unknown
 	NotPredicted Agreement = "notPredicted" // no hard ceiling was known
 )
 

@@ -18,7 +18,7 @@
 // are tables here, since the published types bring too many dependencies. What
 // a file is not checked for is a note, never "nothing found".
 //
-// A fix is an edit of the text, never a document written anew, so that comments
+// A fix is an edit of the text, never a document written again, so that comments
 // and form stay. What stands inside of another text (a block in a runbook, user
 // data, base64 in a MachineConfig) is a text of its own that knows how it is
 // written there, and is fixed like a file. Whatever is not plainly safe is left

@@ -21,7 +21,7 @@ func update(t *testing.T) bool {
 	return flag.Lookup("update").Value.String() == "true"
 }
 
-// TestMain makes the flag that writes golden texts anew.
+// TestMain makes the flag that writes golden texts again.
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "write what is found into testdata")
 	os.Exit(m.Run())

@@ -10,7 +10,7 @@ import (
 
 // Definition is what an object of a kind can hold, as the definition of a
 // resource tells an API server: the fields, values and bounds that documents are
-// checked against. It is nil for a kind that is not known.
+// checked against. It is nil for a kind that is unknown.
 func Definition(apiVersion, kind string) *apiextensions.JSONSchemaProps {
 	s := New()
 	t := s.Kind(apiVersion, kind)

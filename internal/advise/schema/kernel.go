@@ -11,7 +11,7 @@ var sysctlKeys string
 
 // Range is what the kernel takes for a key.
 type Range struct {
-	Numbers   int // how many; 0 is not known
+	Numbers   int // how many; 0 is unknown
 	Low, High int64
 }
 

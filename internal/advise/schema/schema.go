@@ -119,7 +119,7 @@ func (s *Schemas) add(group, kind string, t reflect.Type) {
 }
 
 // Kind is the type that says what an object of a kind can hold, whatever its
-// version where that makes no difference; nil if the kind is not known.
+// version where that makes no difference; nil if the kind is unknown.
 func (s *Schemas) Kind(apiVersion, kind string) reflect.Type {
 	if t := s.kinds[apiVersion][kind]; t != nil {
 		return t

@@ -234,7 +234,7 @@ unless --allow does, too.`,
 				return err
 			}
 			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
-			// A copy that a run has left is run anew, not continued.
+			// A copy that a run has left is run again, not continued.
 			x.plan.AsRun = nil
 			x.targetFromFlags()
 			w, err := trustedWorkload(loaded, file, f.word())

@@ -28,7 +28,7 @@ type word struct {
 	system     bool     // which system is loaded
 	prometheus bool     // which Prometheus is asked
 	// resumed says that the plan is the copy of a run that goes on: its system cannot
-	// be named anew, and is confirmed before it is loaded.
+	// be named again, and is confirmed before it is loaded.
 	resumed bool
 }
 

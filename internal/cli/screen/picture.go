@@ -26,7 +26,7 @@ type picture struct {
 	stopping bool          // it was interrupted
 	steps    []result.Step // that have ended
 	doing    *doing        // nil between steps
-	left     string        // of the whole run, "" where it is not known
+	left     string        // of the whole run, "" where it is unknown
 }
 
 // doing is the step under way.
@@ -230,7 +230,7 @@ func (p *picture) figures() line {
 	return line{{"  " + strings.Join(parts, ", "), plain}}
 }
 
-// leftOf is how long the stage still lasts, "" where it is not known.
+// leftOf is how long the stage still lasts, "" where it is unknown.
 func leftOf(s engine.Status, rate *float64) string {
 	switch {
 	case s.Stage == engine.StageWaiting && s.Left > 0:
@@ -243,7 +243,7 @@ func leftOf(s engine.Status, rate *float64) string {
 	return ""
 }
 
-// quantiles are two latencies in words, "" where they are not known.
+// quantiles are two latencies in words, "" where they are unknown.
 func quantiles(p50, p99 *float64) string {
 	if p50 == nil || p99 == nil {
 		return ""

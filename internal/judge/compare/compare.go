@@ -60,7 +60,7 @@ type Figure struct {
 	// Title is what readers see in place of the metric's name, "" for the name.
 	Metric, Title, Unit, Kind string
 	LessIsWorse               bool
-	// Value is nil where it was never reached or is not known.
+	// Value is nil where it was never reached or is unknown.
 	Value *float64
 	// Start is the resident memory at the start of the run, of figures of
 	// memory.

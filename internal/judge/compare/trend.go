@@ -47,9 +47,9 @@ const LoadLine = "load line: "
 // TrendPoint is one experiment in a trend.
 type TrendPoint struct {
 	Name    string `json:"name"`
-	Start   string `json:"start"` // "" is not known
+	Start   string `json:"start"` // "" is unknown
 	Program string `json:"program"`
-	System  string `json:"kubernetes"` // "" is not known
+	System  string `json:"kubernetes"` // "" is unknown
 	// Value is the geometric mean of the runs' figures, and Low and High the
 	// least and the largest of them; of a load line they are its bracket. Null
 	// where there is none, and Note says why.

@@ -10,7 +10,7 @@ import (
 )
 
 // functionalMaximum is what the second source document concludes from a limit
-// whose cause is not known.
+// whose cause is unknown.
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
 // noLimit is what follows where all stood still first.

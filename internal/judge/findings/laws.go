@@ -192,9 +192,9 @@ func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 }
 
 // inPlaceLaw is that of the most of something that objects take as long as they
-// are in place; 0 is not known. What an earlier, larger load has left behind a
+// are in place; 0 is unknown. What an earlier, larger load has left behind a
 // process keeps for long, so a step with less in place than one before it does not
-// show its own load, unless the lab was made anew for it.
+// show its own load, unless the lab was made again for it.
 func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value func(lawStep) float64) *lawDraft {
 	d := newLawDraft(name, of, "objects", "objects", unit)
 	most, removed, stained := 0, false, false

@@ -13,7 +13,7 @@ import (
 type Account interface {
 	// Streams reports whether the load was a stream of requests.
 	Streams() bool
-	// Damage returns why the latencies are not known, nil where they are.
+	// Damage returns why the latencies are unknown, nil where they are.
 	Damage() error
 	// OwnDelays returns by how much the generator of a stream was late.
 	OwnDelays() stats.Sample

@@ -18,7 +18,7 @@ type Facts struct {
 	Start, loaded, Reached, End record.Micros
 	timeout, hold               record.Micros
 	places, Others              int
-	ToAsk                       int // objects that it set out to ask for, 0 is not known
+	ToAsk                       int // objects that it set out to ask for, 0 is unknown
 	message                     string
 	Blind                       bool // the watch was cut at the end
 
@@ -49,7 +49,7 @@ type Facts struct {
 	outcomes []unitOutcome     // of the units
 	Samples  map[string]Sample // by milestone, of the step's own objects
 	Dropped  int               // requests of the step that were never sent
-	Achieved *float64          // in percent of the rate that was offered, nil is not known
+	Achieved *float64          // in percent of the rate that was offered, nil is unknown
 	Stood    []Standstill
 }
 

@@ -83,7 +83,7 @@ func (c *canaries) lag() *result.WatchLag {
 
 // ratesOf are the rates of a step on an axis of levels in place: that at which
 // its objects were asked for, that at which they were ready, up to the last of
-// them, and the second in percent of the first; nil for one that is not known.
+// them, and the second in percent of the first; nil for one that is unknown.
 // There is when an object was.
 func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achieved *float64) {
 	asked, there, last := 0, 0, Never

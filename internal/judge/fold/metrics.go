@@ -25,7 +25,7 @@ func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	return list
 }
 
-// metric is one metric of a step, nil where it is not known. Own are the step's
+// metric is one metric of a step, nil where it is unknown. Own are the step's
 // own values.
 func (f *Facts) metric(m record.Metric, own map[string]*float64) *float64 {
 	of := f.fold(m.Of, m.Per != nil, own)
@@ -42,7 +42,7 @@ func (f *Facts) metric(m record.Metric, own map[string]*float64) *float64 {
 	return result.Significant(*of / *per)
 }
 
-// fold is a fold of one value in the step, nil where it is not known. A part of a
+// fold is a fold of one value in the step, nil where it is unknown. A part of a
 // ratio is of the hold where requests come all the time.
 func (f *Facts) fold(x record.Fold, part bool, own map[string]*float64) *float64 {
 	if x.Source == record.SourceStep {

@@ -55,7 +55,7 @@ func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 		if t := o.reached(f.gone); t != Never {
 			at = min(at, t)
 		} else if o.fell == Never {
-			at = f.Start // another one took its place; when it went is not known
+			at = f.Start // another one took its place; when it went is unknown
 		}
 	}
 	return f.within(at)

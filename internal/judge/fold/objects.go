@@ -64,7 +64,7 @@ type object struct {
 	labels []string
 	late   uint64          // milestones whose news came late: bit i for the one of index i
 	stamp  []int64         // the server's own time of each milestone in seconds since 1970, 0 for none
-	early  []record.Micros // of milestones whose news came late: when they were reached at the earliest; nil is not known
+	early  []record.Micros // of milestones whose news came late: when they were reached at the earliest; nil is unknown
 	there  bool            // at the arrival milestone, and not fallen from it since
 	gone   bool
 	// failed says that it will never be ready.
@@ -317,8 +317,8 @@ func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slo
 	return s
 }
 
-// known finds the object that news is of, nil where it is not known: then the
-// slot is the one that it would fill, nil where that is not known either. The
+// known finds the object that news is of, nil where it is unknown: then the
+// slot is the one that it would fill, nil where that is unknown either. The
 // slot is the one named, or the one of the object's own name.
 func (c *objects) known(name, slotName string) (*slot, *object) {
 	own := slotName == "" || slotName == name
@@ -486,7 +486,7 @@ func (c *objects) end(f *Facts) {
 }
 
 // row is what became of an object of a slot, for objects.parquet. The step is
-// the one that asked for it, nil where it is not known.
+// the one that asked for it, nil where it is unknown.
 func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
 	row := record.ObjectRow{
 		Slot: s.name, Step: int64(s.step), Component: s.component, Iteration: int64(s.iteration),

@@ -166,7 +166,7 @@ func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 // Sample holds the latencies to one milestone.
 type Sample struct {
 	stats.Sample
-	Lost int // of the censored, those whose state is not known
+	Lost int // of the censored, those whose state is unknown
 }
 
 // Part is the sample of one component's objects, or of all.

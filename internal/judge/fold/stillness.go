@@ -19,7 +19,7 @@ const (
 	// usualWaits is of how many waits the usual one is known, and stillWaiting how many
 	// objects wait at its end at least.
 	usualWaits, stillWaiting = 10, 3
-	// Where the usual wait is not known it is aloneWeight times as long, and of those that
+	// Where the usual wait is unknown it is aloneWeight times as long, and of those that
 	// waited at least releasedShare go on together.
 	aloneWeight   = 2
 	releasedShare = 0.9

@@ -106,7 +106,7 @@ func (c *canaries) most() (lag record.Micros) {
 }
 
 // faults collects the faults that last: while there is any, what becomes of the
-// objects is not known.
+// objects is unknown.
 type faults []record.Fault
 
 // add takes in a fault, and returns what the reader must know of one that is
@@ -131,7 +131,7 @@ func (c *faults) add(r *record.Fault, step int) (w record.Warning, over bool) {
 	return w, true
 }
 
-// blind reports whether what becomes of the objects is not known. News that is late is
+// blind reports whether what becomes of the objects is unknown. News that is late is
 // waited for at the end of a step: that it does not come is a fault of its own.
 func (c faults) blind() bool {
 	return slices.ContainsFunc(c, func(f record.Fault) bool { return !f.Beside && !f.Late })
@@ -173,7 +173,7 @@ func (c faults) lasting(until string) []record.Warning {
 	return list
 }
 
-// unknown says what is not known while news does not come.
+// unknown says what is unknown while news does not come.
 func unknown(beside bool) string {
 	if beside {
 		return "what they told after that is unknown"

@@ -229,7 +229,7 @@ func (o *Table) Numbers(name string) []int64 {
 }
 
 // Micros is a column of times in microseconds since the start of the run,
-// negative where one is not known; nil where there is none of that name. The
+// negative where one is unknown; nil where there is none of that name. The
 // names are intended, sent, replied and those of the milestones.
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 

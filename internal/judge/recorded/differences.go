@@ -19,7 +19,7 @@ type pair struct {
 	a, b *Operand
 	// lines says that load lines decide, and not levels.
 	lines bool
-	// defaults are the values of parameters that were not given; nil is not known.
+	// defaults are the values of parameters that were not given; nil is unknown.
 	defaults map[string]string
 }
 

@@ -186,7 +186,7 @@ func (o *Operand) params() map[string]string {
 	return all
 }
 
-// start is the wall clock at the start of the run, zero where it is not known.
+// start is the wall clock at the start of the run, zero where it is unknown.
 func (o *Operand) start() time.Time {
 	if o.Environment != nil && !o.Environment.Start.IsZero() {
 		return o.Environment.Start

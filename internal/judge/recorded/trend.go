@@ -265,7 +265,7 @@ func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint)
 	return known
 }
 
-// defaultsOf are a workload's defaults by parameter, nil where it is not known.
+// defaultsOf are a workload's defaults by parameter, nil where it is unknown.
 func defaultsOf(w *workload.Workload) map[string]string {
 	if w == nil {
 		return nil

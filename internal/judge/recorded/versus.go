@@ -90,7 +90,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: record.Warnings{}}
 	paired := sameRun(a, b)
 	p := pair{a: a, b: b}
-	w, _ := o.workload(a) // where it is not there any more its defaults are not known
+	w, _ := o.workload(a) // where it is not there any more its defaults are unknown
 	if w != nil && a.plan.Workload == b.plan.Workload {
 		p.defaults = defaultsOf(w)
 	}

@@ -17,7 +17,7 @@ type Concurrent struct {
 	PerPlace int    `json:"perPlace"` // of the place that had most
 	Place    string `json:"place,omitempty"`
 	// LeftOut are objects that had a trouble between the milestones: since when
-	// they were not under way is not known.
+	// they were not under way is unknown.
 	LeftOut int `json:"leftOut"`
 }
 
@@ -142,7 +142,7 @@ func (b BoundShare) String() string {
 	return fmt.Sprintf("%s (%.0f%% of it used%s)", b.What, 100*b.Share, waited)
 }
 
-// By is the share of all CPUs that a source used, in percent; 0 is not known.
+// By is the share of all CPUs that a source used, in percent; 0 is unknown.
 func (n *Bottleneck) By(source string) float64 {
 	if n != nil {
 		for _, u := range n.CPUBy {
@@ -187,7 +187,7 @@ type BoundShare struct {
 	Share float64 `json:"share"`
 	Held  bool    `json:"held"`
 	// Waiting is how many waited for it, on average over the hold; null where
-	// that is not known.
+	// that is unknown.
 	Waiting *float64 `json:"waiting,omitempty"`
 
 	Generator bool   `json:"-"` // it is a limit of the generator

@@ -19,7 +19,7 @@ type Backlog struct {
 	Slope Interval `json:"slope"`
 	Rise  float64  `json:"rise"`
 	// Balance is the mean latency times the achieved rate: what the backlog is
-	// on average where nothing grows (Little's law). Null where it is not known.
+	// on average where nothing grows (Little's law). Null where it is unknown.
 	Balance *float64 `json:"balance"`
 	// Tolerated is by how many a second it may grow in a step that holds: the
 	// resolution of the search or 1 % of the arrivals, whichever is less, and 3
@@ -121,7 +121,7 @@ type Figure struct {
 	Unit  string   `json:"unit"` // s, %, or "" for a count
 	Value *float64 `json:"value"`
 	// Normal is the figure of the first step, Ratio how many times it the
-	// value is; null where either is not known, or nothing is normal.
+	// value is; null where either is unknown, or nothing is normal.
 	Normal *float64 `json:"normal"`
 	Ratio  *float64 `json:"ratio"`
 }

@@ -19,7 +19,7 @@ type Group struct {
 	Cut int `json:"cut,omitempty"`
 }
 
-// LabelValue are the objects that have one value, "" where it is not known.
+// LabelValue are the objects that have one value, "" where it is unknown.
 type LabelValue struct {
 	Value string `json:"value"`
 	// Time is from the one milestone to the other, and Counts are how many of it

@@ -28,7 +28,7 @@ type ObjectCost struct {
 }
 
 // Slope is a cost of one object with its interval of 95 %; all of it is null where
-// Unknown says why it is not known.
+// Unknown says why it is unknown.
 type Slope struct {
 	Interval
 	// From is what it stands on: FromLevels, FromSteps or FromPhases.

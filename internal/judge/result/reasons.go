@@ -65,7 +65,7 @@ type Reason struct {
 	Message string `json:"message"`
 	Count   int    `json:"count"`
 	// Places is how many places the reason was found on, of PlacesOf; 0 of those
-	// where it is not known.
+	// where it is unknown.
 	Places   int `json:"nodes"`
 	PlacesOf int `json:"nodesOf"`
 	// Requests says that the count is of requests that failed and that asked

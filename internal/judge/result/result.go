@@ -16,7 +16,7 @@ import (
 const Schema = "plimsoll/result/v1"
 
 // Result is result.json: durations in seconds, times RFC 3339 with
-// microseconds. A null figure is one that is not known or not finite: one that is
+// microseconds. A null figure is one that is unknown or not finite: one that is
 // never null otherwise is named by a warning.
 type Result struct {
 	Schema     string      `json:"schema"`
@@ -149,7 +149,7 @@ type Step struct {
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
 	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready; of a stream, requests that were answered in the hold
 	// AtLeast says that the generator of a stream was what was short: the target
-	// can do at least the rate that was achieved, and its latencies are not known.
+	// can do at least the rate that was achieved, and its latencies are unknown.
 	AtLeast bool `json:"atLeast,omitempty"`
 	// LeftOut says by figure why it does not count where arms are compared: the
 	// generator of a stream was late, which shifts it.
@@ -254,7 +254,7 @@ type StreamRequests struct {
 	Failed   map[string]int `json:"failed"`  // by the kind of failure
 	Late     int            `json:"late"`    // found no place among those under way; the dropped are among them
 	Dropped  int            `json:"dropped"` // never sent
-	Lost     int            `json:"lost"`    // what became of them is not known
+	Lost     int            `json:"lost"`    // what became of them is unknown
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty"`
 	// FailedByPlace is how many failed at each place.
@@ -262,10 +262,10 @@ type StreamRequests struct {
 	// PlacesFailed are those at which requests failed at the end of the hold and
 	// none was done.
 	PlacesFailed []string `json:"placesFailed,omitempty"`
-	// Retried is how often one of them was sent anew.
+	// Retried is how often one of them was sent again.
 	Retried int `json:"retried,omitempty"`
 	// BitsPerSecond is what the answers came to in the hold, heads included; null
-	// where it is not known.
+	// where it is unknown.
 	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
 
 	// Stalls are the times of the hold in which nothing was answered.

@@ -44,7 +44,7 @@ func runsAround(rng *rand.Rand, runs, n int, center, between float64) []Sample {
 	return list
 }
 
-// The slow twins pool the objects anew for every way, and know no grid.
+// The slow twins pool the objects again for every way, and know no grid.
 func slowBlocks(a, b []Sample) float64 {
 	seen, asFar := Distance(Merge(a...), Merge(b...)), 0
 	for w := range 1 << len(a) {

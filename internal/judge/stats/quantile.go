@@ -88,7 +88,7 @@ func (s Sample) AtMost(v float64) int {
 }
 
 // AtOnce is the sample in which n of the censored observations came at once:
-// the best that can be said of those whose state is not known.
+// the best that can be said of those whose state is unknown.
 func (s Sample) AtOnce(n int) Sample {
 	m := Merge(s, Sample{sorted: make([]float64, n)})
 	m.censored -= n

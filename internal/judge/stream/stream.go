@@ -296,7 +296,7 @@ func (s *Stream) Answered() (n int, bytes int64) {
 // trial after the hold.
 type Places string
 
-// What a trial found. Where there was none it is not known.
+// What a trial found. Where there was none it is unknown.
 const (
 	PlacesUnknown Places = ""
 	PlacesEnough  Places = "enough" // the target answers at the rate of the schedule: they waited at times only
@@ -336,7 +336,7 @@ func (s *Stream) Tried() (found Places, says string) {
 // was one, found that more raise the rate. It is "" where fewer than half waited and
 // there was none, for then the bound was reached at times only, when the target was slow;
 // where that was too slow for as many as were under way already; and where how many these
-// were is not known.
+// were is unknown.
 func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 	tried, says := s.Tried()
 	if tried == PlacesUnknown && 2*a.Late < a.Judged || tried == PlacesEnough || tried == PlacesUseless {

@@ -67,7 +67,7 @@ func (c *Histograms) published(source string) bool {
 }
 
 // durationsIn is what fell between two readings of a histogram; false where
-// that is nothing, or the program was started anew between them.
+// that is nothing, or the program was started again between them.
 func durationsIn(before, after *record.ComponentHistogram) (result.HistogramSummary, bool) {
 	d := result.HistogramSummary{Source: after.Source, Name: after.Name}
 	if len(after.Counts) != len(after.Bounds) || len(before.Counts) != len(after.Counts) || after.Count <= before.Count {

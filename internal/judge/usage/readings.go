@@ -11,7 +11,7 @@ import (
 // used is what a process has used, by a sample.
 type used struct {
 	cpu          float64 // seconds since it was started
-	rss, peak    float64 // bytes; rss is below 0 where it is not known
+	rss, peak    float64 // bytes; rss is below 0 where it is unknown
 	okCPU, okRSS bool
 	// Of many processes of one program rss is their proportional share, and
 	// resident their sum.
@@ -83,7 +83,7 @@ type StepUsage struct {
 type CPUPoint struct {
 	T    record.Micros
 	Used float64 // seconds
-	RSS  float64 // bytes at that time, below 0 where it is not known
+	RSS  float64 // bytes at that time, below 0 where it is unknown
 }
 
 // NewReadings collects what these metrics need besides what every step has.

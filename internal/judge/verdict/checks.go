@@ -16,7 +16,7 @@ type evidence struct {
 	*verdicts
 	goal   slo.Goal
 	broken []breach // what did not hold: guards first, then in the order of the objectives
-	open   []string // what is not known
+	open   []string // what is unknown
 }
 
 // breach is a bound that was exceeded, with what could have caused it besides the
@@ -136,7 +136,7 @@ func (e *evidence) generatorUsedUp() string {
 	return bound.String() + ": this says nothing of the target: " + texts(e.broken)
 }
 
-// ownDelay applies to what broke, and not to what is not known: that is not invalid.
+// ownDelay applies to what broke, and not to what is unknown: that is not invalid.
 func (e *evidence) ownDelay() string {
 	if !e.excusable() || e.f.Account.Streams() && e.hasDelay(delayShort) {
 		return ""

@@ -480,7 +480,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.at(5).put(&record.Place{Place: "n2", State: record.PlaceNotReady, What: "became NotReady"})
 		}, want: slo.Breached, says: "Ready p99 <= 5s: it was 9s"},
 
-		// What is not known, though no objective says so.
+		// What is unknown, though no objective says so.
 		{why: "an object that no objective is about is lost", goal: "errors <= 50%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")

@@ -235,7 +235,7 @@ func (v *verdicts) addGuards() {
 // judgement is what one objective makes of a step.
 type judgement struct {
 	verdict slo.Verdict
-	breach  // if it is slo.Breached; else What says what is not known
+	breach  // if it is slo.Breached; else What says what is unknown
 }
 
 func passed() judgement { return judgement{verdict: slo.Pass} }
@@ -384,7 +384,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 		Breach:  result.Breach{What: fmt.Sprintf("%s: it was %s", s, result.DurationText(value, s.Within)), Kind: result.BreachLatency, Count: sample.N() - sample.AtMost(bound), At: v.f.End},
 		missing: math.IsInf(value, 1),
 	}
-	if s.Form == slo.Quantile && !holds { // a mean is not known before the last has come
+	if s.Form == slo.Quantile && !holds { // a mean is unknown before the last has come
 		b.At, b.Count = v.f.Account.QuantileAt(s, sample)
 	}
 	if with, stalled := v.f.Account.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
@@ -408,7 +408,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 const delayWeight = 10
 
 // mostDelay is by how much the generator itself was late at most, in seconds;
-// infinite where that is not known, or it gave up requests unsent.
+// infinite where that is unknown, or it gave up requests unsent.
 func (v *verdicts) mostDelay() float64 {
 	a := v.step.Arrivals
 	if a == nil || a.OwnDelayMax == nil || a.Dropped > 0 {

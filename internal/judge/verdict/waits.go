@@ -15,7 +15,7 @@ const (
 )
 
 // longestOf says in a phrase what a closed step's objects waited for longest, and
-// from where on they waited longer; "" if that is not known.
+// from where on they waited longer; "" if that is unknown.
 func longestOf(n *result.Bottleneck) string {
 	if n == nil || len(n.Waits) == 0 {
 		return ""
@@ -29,7 +29,7 @@ func longestOf(n *result.Bottleneck) string {
 }
 
 // growthOf says in a phrase which wait grew the most beside what is normal, and what
-// the CPUs did; "" if that is not known. A wait that is as long as ever binds
+// the CPUs did; "" if that is unknown. A wait that is as long as ever binds
 // nothing, however much of all waiting it is, and one as short as the lag of news
 // is not told from it.
 func growthOf(n *result.Bottleneck, normal *Judged, lag *result.WatchLag) string {

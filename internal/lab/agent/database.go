@@ -73,7 +73,7 @@ func (a *application) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// ask makes the table and its record if they are not known to be there, and
+// ask makes the table and its record if they are unknown to be there, and
 // queries it.
 func (a *application) ask(ctx context.Context) error {
 	a.mu.Lock()

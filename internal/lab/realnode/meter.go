@@ -130,7 +130,7 @@ func newMeter(dir string, h hierarchy, processes procfs.FS) *Meter {
 }
 
 // Read reads what has been used so far. Component names the component of a pod
-// by its UID, "" where it is not known (yet); nil tells pods in all only.
+// by its UID, "" where it is unknown (yet); nil tells pods in all only.
 func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
 	var uses []Use
 	for _, part := range append(systemParts(), partPods, PartWhole) {

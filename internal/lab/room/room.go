@@ -74,7 +74,7 @@ func (r *Room) Remove() error {
 
 // Left is what a run has left on this machine, or works with there.
 type Left struct {
-	Run    string   `json:"run"`    // "" where it is not known
+	Run    string   `json:"run"`    // "" where it is unknown
 	Things []string `json:"things"` // directories by their paths, and others by what they are
 	// Alive says that it may be in use, and is left alone; Why says more.
 	Alive bool   `json:"alive"`

@@ -115,7 +115,7 @@ func ShedStartup() {
 	ResetPeak()
 }
 
-// ResetPeak begins the measuring of this process's peak memory anew. Nothing
+// ResetPeak begins the measuring of this process's peak memory again. Nothing
 // happens where the system cannot do it.
 func ResetPeak() {
 	// "5" resets the peak; see proc(5), clear_refs.

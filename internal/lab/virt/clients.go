@@ -258,5 +258,5 @@ func (c *controller) work(ctx context.Context, failed func(key string, err error
 	}
 }
 
-// errStale says that an object is not known as it is: it is looked at again.
+// errStale says that an object is unknown as it is: it is looked at again.
 var errStale = errors.New("what is known of it is old")

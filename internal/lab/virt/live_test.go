@@ -299,7 +299,7 @@ func TestLifeOfMachines(t *testing.T) {
 
 // A configuration that comes drains and reboots the nodes of its pool, one after
 // the other, and the machines on them are moved. A pool that cannot take it is
-// degraded. A node that is lost takes its machines along, and they start anew.
+// degraded. A node that is lost takes its machines along, and they start again.
 func TestNodesThatGo(t *testing.T) {
 	suite.Long(t, "a roll-out over three nodes, and a node that is lost")
 	const ns, n = "nodes", 4

@@ -13,7 +13,7 @@ import (
 
 // Pattern is an object template that was rendered once for all slots of its
 // object: the manifests with a mark wherever the iteration or the replica
-// stands. Marks stand in text only (values and keys), possibly amid other
+// stands. Marks stand in text only (values and keys), possibly during other
 // text. Replacing them by the decimal numbers gives exactly what Render gives.
 type Pattern struct {
 	Docs      []map[string]any // the caller's: labels may be put in, with marks in their values too

@@ -37,7 +37,7 @@ const (
 	GreaterEqual Op = ">="
 )
 
-// Holds reports whether value OP bound. NaN, a value that is not known, never
+// Holds reports whether value OP bound. NaN, a value that is unknown, never
 // holds.
 func (o Op) Holds(value, bound float64) bool {
 	switch o {

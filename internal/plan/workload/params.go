@@ -74,7 +74,7 @@ func (p Param) hides(value string) bool {
 func (w *Workload) Hide(secrets *redact.Secrets, name, value string) (string, error) {
 	p, err := w.Param(name)
 	if err != nil || !p.hides(value) {
-		return value, nil // Resolve tells of a name that is not known
+		return value, nil // Resolve tells of a name that is unknown
 	}
 	w.secrets = secrets
 	return secrets.Hide(w.Name+" "+name, value)
@@ -229,7 +229,7 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	return resolved, nil
 }
 
-// Get is a parameter's value as it is written, "" for one that is not known.
+// Get is a parameter's value as it is written, "" for one that is unknown.
 func (p Params) Get(name string) string {
 	if value, ok := p.data[name]; ok {
 		return fmt.Sprint(value)

@@ -90,12 +90,12 @@ type Target struct {
 	Objects func() Followed
 	// Measured is what is followed for a measurement of such a configuration that is
 	// not of the target's own objects, of which the first is of one of these kinds; nil
-	// where it is not known.
+	// where it is unknown.
 	Measured func(measurement string, kinds []string) Followed
 	// Takes are the flags of an experiment that only some targets know and that
 	// this one does, each with what it does there, "" for what a plan says of it.
 	Takes map[string]string
-	// Renews is what a plan says under fresh: to have the system made anew for
+	// Renews is what a plan says under fresh: to have the system made again for
 	// each step, "" where that cannot be.
 	Renews string
 	// Programs are the parameters by which a user names a program of this machine,
@@ -209,7 +209,7 @@ type Component struct {
 	Object int    `yaml:"object" range:"0.."` // index of the object in it, from 0
 }
 
-// UnknownError says that a name is not known, and which are.
+// UnknownError says that a name is unknown, and which are.
 type UnknownError struct {
 	What  string // for example "workload"
 	Name  string

@@ -43,7 +43,7 @@ type Data struct {
 	Axis       string        `json:"axis"`
 	Unit       string        `json:"unit"`
 	Arrived    string        `json:"arrived"`
-	CPUs       int           `json:"cpus"` // of the machine that this program ran on, 0 is not known
+	CPUs       int           `json:"cpus"` // of the machine that this program ran on, 0 is unknown
 	Milestones []string      `json:"milestones"`
 	Bounds     []Bound       `json:"bounds"`
 	// Times has the start and the end of each step.

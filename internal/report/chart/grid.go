@@ -36,7 +36,7 @@ type cellData struct {
 }
 
 // cellStep is a step of a cell. A latency or a metric of null was never reached
-// or is not known.
+// or is unknown.
 type cellStep struct {
 	Step    int         `json:"step"`
 	Level   float64     `json:"level"` // reached, of a search; asked for, of a sweep

@@ -163,7 +163,7 @@ func timeRank(c objects.Column, milestones []string) int {
 	return len(order)
 }
 
-// packTimes writes 0 for a time that is not known, else 1 more than the
+// packTimes writes 0 for a time that is unknown, else 1 more than the
 // zigzag of its distance from the row's latest known time before it.
 func packTimes(data []byte, times, before []int64, unit int64) []byte {
 	for row, t := range times {

@@ -70,7 +70,7 @@ func boundLines(r result.Result) []string {
 	return list
 }
 
-// recordedLines tells how many requests were sent anew, and of the slowest single requests on record over all steps, and
+// recordedLines tells how many requests were sent again, and of the slowest single requests on record over all steps, and
 // of those that failed, a few of each.
 func recordedLines(r result.Result) []string {
 	const few = 5

@@ -434,7 +434,7 @@ func bracketNote(b compare.Bracket) string {
 }
 
 // figureIn is a metric's figure in a run as it is shown. What is not a latency
-// and is not there is not known.
+// and is not there is unknown.
 func figureIn(m compare.Compared, x *float64) string {
 	if x == nil && m.Kind != compare.KindLatency {
 		return "-"

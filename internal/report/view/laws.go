@@ -103,7 +103,7 @@ func lawsBasis(l *result.Laws) string {
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
-// lawSentence says what an object costs, or why that is not known.
+// lawSentence says what an object costs, or why that is unknown.
 func lawSentence(x result.Law) string {
 	switch {
 	case x.Line != nil:

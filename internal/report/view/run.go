@@ -323,7 +323,7 @@ func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	return b.String()
 }
 
-// sustainedText says what was done a second at the level, "" where that is not known.
+// sustainedText says what was done a second at the level, "" where that is unknown.
 func sustainedText(l *result.LoadLine) string {
 	if l.Sustained == nil {
 		return ""
@@ -353,7 +353,7 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 }
 
 // estimateOf says where half of the runs hold, and in what interval that lies; ""
-// where it is not known, or exact.
+// where it is unknown, or exact.
 func estimateOf(l *result.LoadLine) (at, within string) {
 	x := l.Interval
 	if l.Estimate == nil || x == nil || x.Lo == nil || x.Hi == nil || l.Exact {

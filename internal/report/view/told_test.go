@@ -227,7 +227,7 @@ func TestPublished(t *testing.T) {
 	})
 }
 
-// What one more pod costs, of each process; what is not known has its reason once.
+// What one more pod costs, of each process; what is unknown has its reason once.
 func TestOverhead(t *testing.T) {
 	slope := func(x, lo, hi float64, from string) result.Slope {
 		return result.Slope{Interval: result.Interval{Value: &x, Lo: &lo, Hi: &hi}, From: from}

@@ -15,12 +15,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// Rate is a rate per second with one digit after the point, - where it is not known.
+// Rate is a rate per second with one digit after the point, - where it is unknown.
 func Rate(v *float64) string {
 	return Known(v, func(x float64) string { return fmt.Sprintf("%.1f", x) })
 }
 
-// Known is a figure as show writes it, "-" where it is not known.
+// Known is a figure as show writes it, "-" where it is unknown.
 func Known(v *float64, show func(float64) string) string {
 	if v == nil {
 		return "-"
@@ -58,10 +58,10 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Level is a level, - where it is not known.
+// Level is a level, - where it is unknown.
 func Level(v *float64) string { return Known(v, Number) }
 
-// Lag is a time in seconds, - where it is not known.
+// Lag is a time in seconds, - where it is unknown.
 func Lag(v *float64) string { return Known(v, Seconds) }
 
 // Percent is a share in percent as it is shown.
@@ -160,7 +160,7 @@ func Interval(i result.Interval, unit string) string {
 	return "[" + end(i.Lo) + ", " + end(i.Hi) + "]"
 }
 
-// WithInterval is a figure with its interval, ? where it is not known.
+// WithInterval is a figure with its interval, ? where it is unknown.
 func WithInterval(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "?"

@@ -15,7 +15,7 @@ import (
 // present ones exceed it by, times the requests under way, is the queue. The
 // bound grows while less than queueLow requests wait and shrinks while more
 // than queueHigh do. As in BBR (Cardwell and others, 2016), the queue is let
-// run empty now and then to measure anew: a server that holds more objects is
+// run empty now and then to measure again: a server that holds more objects is
 // slower without any queue.
 type inFlightBound struct {
 	max    int
@@ -31,7 +31,7 @@ const (
 	queueLow, queueHigh = 2, 4
 	// minRound is how many replies make a round: fewer tell of chance.
 	minRound = 8
-	// remeasure is after how many rounds base is measured anew.
+	// remeasure is after how many rounds base is measured again.
 	remeasure = 100
 )
 

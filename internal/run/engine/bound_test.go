@@ -172,7 +172,7 @@ func TestBoundFindsTheWidthOfAServer(t *testing.T) {
 }
 
 // A server that has grown slower without any queue is seen as that, once its
-// base is measured anew; one whose base rose is not starved for it.
+// base is measured again; one whose base rose is not starved for it.
 func TestBoundFollowsASlowerServer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, width := range []int{4, 16} {

@@ -249,7 +249,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 }
 
 // settle waits for all that the target has published until now. Where that
-// does not come, what became of the objects is not known, which is a fault: it
+// does not come, what became of the objects is unknown, which is a fault: it
 // is healed once a later wait succeeds.
 func (r *run) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.settleBound())

@@ -865,7 +865,7 @@ func TestStepsUponSteps(t *testing.T) {
 }
 
 // When the last news do not come, that is a fault until they have come: what
-// became of the objects is not known meanwhile.
+// became of the objects is unknown meanwhile.
 func TestNewsThatDoNotCome(t *testing.T) {
 	silent := func(after, before time.Duration) func(time.Duration) error {
 		return func(now time.Duration) error {

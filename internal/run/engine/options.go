@@ -85,6 +85,6 @@ type Status struct {
 	Units    int // objects in place at the level, of all steps, once all are asked for
 	Unasked  int // of them, those whose requests were not answered yet
 	Progress system.Progress
-	// Left is how long the present stage can still last; 0 is not known.
+	// Left is how long the present stage can still last; 0 is unknown.
 	Left time.Duration
 }

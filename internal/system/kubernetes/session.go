@@ -419,7 +419,7 @@ func (s *session) Readings() []record.Reading {
 }
 
 // usageReader reads what the parts of a lab use. It is locked while it reads, and
-// while the lab is made anew.
+// while the lab is made again.
 type usageReader struct {
 	sync.Mutex
 	pids   map[string]int // of the lab's components
@@ -467,7 +467,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	for source, pid := range r.pids {
 		u, err := proc.Read(pid)
 		if err != nil {
-			delete(r.pids, source) // gone, or started anew: found again soon
+			delete(r.pids, source) // gone, or started again: found again soon
 			continue
 		}
 		samples = append(samples, u.Sample(source))
@@ -476,7 +476,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 }
 
 // realNode reads what the parts of a lab's real node use. Component names the
-// component of a pod by its UID; nil is not known.
+// component of a pod by its UID; nil is unknown.
 func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
 	if r.meter == nil {
 		meter, err := l.RealNodeMeter()

@@ -141,7 +141,7 @@ func (t *Target) renderings() []*create.Rendering {
 }
 
 // ComponentOfPod names the component of a pod in place, "" where it has none
-// or is not known. It needs Load.Places, and is safe for concurrent use.
+// or is unknown. It needs Load.Places, and is safe for concurrent use.
 func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.ComponentOf(uid) }
 
 // Describe implements system.Target.

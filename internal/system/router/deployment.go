@@ -64,7 +64,7 @@ func (s *deployment) places() (list []local.Place) {
 // Names of files in a room.
 const (
 	certificateFile = "router.pem"
-	innerFile       = "servers.pem" // of the servers behind a router that encrypts anew
+	innerFile       = "servers.pem" // of the servers behind a router that encrypts again
 )
 
 // address is one of the system's own addresses: of the loopback interface, or of

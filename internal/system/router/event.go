@@ -23,7 +23,7 @@ type event string
 // The events.
 const (
 	noEvent    event = "none"
-	evReload   event = "reload"        // HAProxy is started anew and takes the listeners over
+	evReload   event = "reload"        // HAProxy is started again and takes the listeners over
 	evKill     event = "kill-server"   // a server is killed, for good
 	evRoute    event = "route-reload"  // a route is added, by a reload
 	evRouteAPI event = "route-runtime" // likewise, by the runtime API

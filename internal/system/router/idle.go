@@ -34,7 +34,7 @@ func (s *idlers) halfHead(host string) string {
 
 // hold keeps connections open on which half a request was sent, or a whole
 // one that is answered, until the context is done. HAProxy ends those that it has
-// waited for too long (timeout http-request): they are opened anew.
+// waited for too long (timeout http-request): they are opened again.
 func (s *idlers) hold(ctx context.Context) {
 	if s.idle == 0 {
 		return

@@ -89,7 +89,7 @@ const (
 type fault struct {
 	name string
 	must must
-	// plan are the rules of the proxy, drawn anew for each run where they are drawn.
+	// plan are the rules of the proxy, drawn again for each run where they are drawn.
 	plan func(*rand.Rand) []Rule
 	// act is done to a run that is under way; it returns what takes it back.
 	act func(c *cell) (undo func())

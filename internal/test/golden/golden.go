@@ -15,7 +15,7 @@ import (
 
 // Check fails the test unless got is what the file of testdata holds, and shows
 // the lines that differ. With update, by custom the flag -update of the test, the
-// file is written anew.
+// file is written again.
 func Check(t *testing.T, update bool, file string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", file)

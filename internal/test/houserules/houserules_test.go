@@ -2,6 +2,7 @@ package houserules
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -16,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 const module = "plimsoll.dev/plimsoll"
@@ -806,6 +809,37 @@ func TestMessagesArePlain(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// clauses are the constructions that have a reader read a comment twice: a clause that
+// stands for the thing, and what is told.
+var clauses = regexp.MustCompile(`(?m)^\W*\w+ (?:is|are) (?:what|that|those|how|when|where|whether|which|who|why)\b|\b(?:is|are|was|were) told\b|\b(?:anew|till|amid)\b|\b(?:not known|there is none)\b`)
+
+// mostClauses is how many of them there are. It only falls.
+const mostClauses = 1607
+
+var update = flag.Bool("update", false, "write golden files again")
+
+// Comments that have to be read twice become fewer: testdata/clauses.txt has how many
+// each folder has.
+func TestCommentsBecomePlain(t *testing.T) {
+	found, all := make(map[string]int), 0
+	for _, f := range sources(t) {
+		for _, group := range f.ast.Comments {
+			n := len(clauses.FindAllString(group.Text(), -1))
+			found[f.pkg], all = found[f.pkg]+n, all+n
+		}
+	}
+	var list strings.Builder
+	for _, pkg := range slices.Sorted(maps.Keys(found)) {
+		if found[pkg] > 0 {
+			fmt.Fprintf(&list, "%s %d\n", pkg, found[pkg])
+		}
+	}
+	golden.Check(t, *update, "clauses.txt", []byte(list.String()))
+	if all > mostClauses {
+		t.Errorf("%d comments open with a clause, and %d did: say who does what", all, mostClauses)
 	}
 }
 

@@ -94,7 +94,7 @@ func distance(a, b []rune, limit int) int {
 	return min(above[len(b)], limit)
 }
 
-// Hint is the hint for a word that is not known, and otherwise where no known
+// Hint is the hint for a word that is unknown, and otherwise where no known
 // word is near.
 func Hint(word string, known []string, otherwise string) string {
 	if near, ok := Word(word, known); ok {

@@ -58,7 +58,7 @@ func setPool(out *report.Report, c call, pool, key, value word) {
 	}
 }
 
-// suggest is what to write for a key that is not known, and the edits if one
+// suggest is what to write for a key that is unknown, and the edits if one
 // was meant beyond doubt. The key stands behind a prefix; some are those that
 // are named if none is near.
 func suggest(c call, key word, prefix string, known []string, some string) (fix string, edits []reading.Edit) {

@@ -54,7 +54,7 @@ func (t *Text) Inner(start, end int, name, data string) *Text {
 	return p
 }
 
-// Index finds the lines of the text anew.
+// Index finds the lines of the text again.
 func (t *Text) Index() {
 	t.Lines = []int{0}
 	for i := 0; i < len(t.Data); i++ {

@@ -100,7 +100,7 @@ type Ceiling struct {
 	What  string `json:"what"`
 	Limit int64  `json:"limit"` // with the settings of the plan
 	Asked int64  `json:"asked"`
-	// Usual is what it is without the plan; 0 is not known.
+	// Usual is what it is without the plan; 0 is unknown.
 	Usual int64 `json:"usual,omitempty"`
 	// Set says what moves it: "installation", which cannot be done again,
 	// "setting", or "tested", beyond which is untested ground.

@@ -24,7 +24,7 @@ type Facts struct {
 	// their dotted names.
 	Sysctls map[string]string
 	// Softnet holds no, one or two readings of /proc/net/softnet_stat, and
-	// Interval the time between two; 0 is not known.
+	// Interval the time between two; 0 is unknown.
 	Softnet  [][]SoftnetCPU
 	Interval time.Duration
 	// Interfaces are those of the host, without loopback.
@@ -43,13 +43,13 @@ type Facts struct {
 type Interface struct {
 	Name     string
 	Up       bool
-	Speed    param.Rate // 0 is not known
-	MTU      int64      // 0 is not known
+	Speed    param.Rate // 0 is unknown
+	MTU      int64      // 0 is unknown
 	RX       int        // receive queues
-	NUMANode int        // -1 is not known
+	NUMANode int        // -1 is unknown
 	Physical bool       // it has a device behind it
 	// Features and MaxQueues are what ethtool -k and -l say, where that was
-	// saved; nil and 0 are not known.
+	// saved; nil and 0 are unknown.
 	Features  NICFeatures
 	MaxQueues int
 }
@@ -169,7 +169,7 @@ func (f *Facts) readInterfaces(fsys fs.FS) {
 	for _, e := range entries {
 		name := e.Name()
 		read := func(file string) string {
-			data, _ := fs.ReadFile(fsys, path.Join(netDir, name, file)) // "" is not known
+			data, _ := fs.ReadFile(fsys, path.Join(netDir, name, file)) // "" is unknown
 			return strings.TrimSpace(string(data))
 		}
 		if read("type") == "772" || name == "lo" || read("operstate") == "" {

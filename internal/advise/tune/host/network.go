@@ -81,7 +81,7 @@ func ParseFeatures(data []byte) (NICFeatures, error) {
 }
 
 // ParseChannels reads the largest number of combined queues, or of receive
-// queues, from what ethtool -l prints; 0 is not known.
+// queues, from what ethtool -l prints; 0 is unknown.
 func ParseChannels(data []byte) int {
 	most := 0
 	for _, line := range strings.Split(string(data), "\n") {
@@ -115,7 +115,7 @@ func (t *networkTuner) cost() {
 			}
 			now = append(now, text+", "+f.Verdict)
 			if !slices.Contains([]string{"better", "equivalent", "notWorse"}, f.Verdict) {
-				grade = answer.Advice // what is not known is no pass
+				grade = answer.Advice // what is unknown is no pass
 			}
 		}
 		known = true

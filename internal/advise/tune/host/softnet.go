@@ -12,7 +12,7 @@ import (
 
 // SoftnetCPU is one row of /proc/net/softnet_stat: what one CPU did with
 // received packets since the host was started, or between two readings. The counters are of 32 bits and
-// begin anew when they are full.
+// begin again when they are full.
 type SoftnetCPU struct {
 	CPU       int
 	Processed uint32 // column 1: packets

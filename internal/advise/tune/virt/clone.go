@@ -126,7 +126,7 @@ func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitte
 		}
 		return sum
 	}
-	// From where it ends the search begins anew, since its simplex may have
+	// From where it ends the search begins again, since its simplex may have
 	// become flat on the way.
 	for range 8 {
 		found, err := optimize.Minimize(optimize.Problem{Func: misses}, start, nil, &optimize.NelderMead{})

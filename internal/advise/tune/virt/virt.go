@@ -66,7 +66,7 @@ type VMClass struct {
 	Count     int64
 	Cores     float64
 	Memory    param.Bytes
-	Migration time.Duration // of one; 0 is not known
+	Migration time.Duration // of one; 0 is unknown
 }
 
 // UnmarshalText reads a class as a parameter.

@@ -14,7 +14,7 @@ import (
 type BrokenAPI struct {
 	Version string // such as metrics.k8s.io/v1beta1
 	Service string // the name of its APIService
-	Cause   string // as the API server gives it, "" where it is not known
+	Cause   string // as the API server gives it, "" where it is unknown
 }
 
 // BrokenAPIs finds them by what the API server says of its own APIs, which every user
@@ -49,7 +49,7 @@ func (c *Client) BrokenAPIs(ctx context.Context) ([]BrokenAPI, error) {
 					Conditions []struct{ Type, Status, Message string } `json:"conditions"`
 				} `json:"status"`
 			}
-			if c.glance(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+b.Service, nil, &service) == nil { // else the cause is not known
+			if c.glance(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+b.Service, nil, &service) == nil { // else the cause is unknown
 				for _, condition := range service.Status.Conditions {
 					if condition.Type == "Available" && condition.Status != "True" {
 						b.Cause = condition.Message

@@ -420,7 +420,7 @@ func (c *Client) Unreachable(err error) error {
 
 // Exemption tells whether priority and fairness does not apply to the user, by
 // the level that the server gave a request: a load of such a user is not held
-// back as others are, and can starve them. Nil is not known.
+// back as others are, and can starve them. Nil is unknown.
 func (c *Client) Exemption(ctx context.Context) (*bool, error) {
 	r, err := c.Call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {

@@ -36,7 +36,7 @@ const (
 	guardInterval = 5 * time.Second
 	// lateAfter is how long news may take before its watch counts as late.
 	lateAfter = 2 * time.Second
-	// deadAfter is how long a watch is late before it is taken up anew.
+	// deadAfter is how long a watch is late before it is taken up again.
 	deadAfter = 20 * time.Second
 	// silentFor is how long nothing at all comes before that: a server sends
 	// bookmarks about once a minute.
@@ -114,7 +114,7 @@ func (w *Watcher) take(now record.Micros, kind string, m objectMeta, raw []byte)
 	return w.Handler.Changed(now, kind, raw)
 }
 
-// stale reports whether news of an object, nil where it is not known, is no newer
+// stale reports whether news of an object, nil where it is unknown, is no newer
 // than what is known. A version that is no number is new.
 func (w *Watcher) stale(o *known, m objectMeta, version uint64) bool {
 	switch {
@@ -412,7 +412,7 @@ func (w *Watcher) Guard(ctx context.Context) {
 }
 
 // probe looks whether the watch brings what is new now, and tells how late it does.
-// It reports false where that is not known.
+// It reports false where that is unknown.
 func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	of := w.version
 	switch {
@@ -438,5 +438,5 @@ func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	return came
 }
 
-// errCut is why a watch is taken up anew.
+// errCut is why a watch is taken up again.
 var errCut = errors.New("the watch was silent and was cut")

@@ -103,7 +103,7 @@ const (
 	LastPause  = 2 * time.Second
 )
 
-// Cut ends the present connection, so that the watch is taken up anew. It is
+// Cut ends the present connection, so that the watch is taken up again. It is
 // for a watch that gives no news although there must be some.
 func (w *Watcher) Cut() {
 	if cancel := w.current.Load(); cancel != nil {

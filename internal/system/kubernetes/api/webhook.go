@@ -20,7 +20,7 @@ import (
 // it takes a request: no retry helps.
 type WebhookError struct {
 	Name          string // of the webhook
-	Configuration string // that has it, such as validatingwebhookconfiguration/x; "" where that is not known
+	Configuration string // that has it, such as validatingwebhookconfiguration/x; "" where that is unknown
 	Cause         string
 }
 
@@ -70,7 +70,7 @@ var (
 func (c *Client) deadWebhook(ctx context.Context, name string, failed error) *WebhookError {
 	ctx, cancel := context.WithTimeout(ctx, webhookLook)
 	defer cancel()
-	hooks, _ := c.Webhooks(ctx) // what this user may not read is not known
+	hooks, _ := c.Webhooks(ctx) // what this user may not read is unknown
 	dead := &WebhookError{Name: name}
 	for _, h := range hooks {
 		if h.Name != name {

@@ -192,7 +192,7 @@ func TestFindSettings(t *testing.T) {
 	}
 }
 
-// A patch names the version that it changes, and is made anew where somebody
+// A patch names the version that it changes, and is made again where somebody
 // else was first; what is gone needs nothing.
 func TestRewriteObject(t *testing.T) {
 	c, patches := settingsOn(t, map[string]string{"/apis/x/v1/things/a": `{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"b":1}}`})

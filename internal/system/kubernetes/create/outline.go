@@ -17,7 +17,7 @@ import (
 
 // Outline is what the jobs of a rendering make, in a namespace that exists or, with
 // "", in those of their own. Whole reports whether a run makes as many iterations of a
-// job as its configuration asks for; how many others have is not known.
+// job as its configuration asks for; how many others have is unknown.
 func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole func(job int) bool) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
@@ -62,7 +62,7 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 	return list, nil
 }
 
-// namespaces are those that a job makes in so many iterations; 0 is not known.
+// namespaces are those that a job makes in so many iterations; 0 is unknown.
 func namespaces(job *kubeburner.Job, run string, iterations int) system.Change {
 	c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), run, "RUN")}
 	if !job.NamespacedIterations {

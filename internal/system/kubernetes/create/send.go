@@ -233,7 +233,7 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 // settle asks by name for an object whose creation was never answered. When
 // the server has answered nothing at all since then, it is out of reach, which
 // ends the run: each further request would wait as long. Taken says that the name was
-// there: where it is gone by now, whose that was is not known.
+// there: where it is gone by now, whose that was is unknown.
 func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64, taken bool) record.Slot {
 	if m.begins {
 		return slot // whether it was done is not told by the object's name

@@ -128,7 +128,7 @@ func TestNamesThatChurnMakesAgain(t *testing.T) {
 	}
 }
 
-// A target that was emptied begins anew: names come again.
+// A target that was emptied begins again: names come again.
 func TestNamesThatComeAgain(t *testing.T) {
 	t.Parallel()
 	made := told(t, Configuration{Jobs: []Job{{Name: "j"}}}, nil, slotOf("ns/a", 0, 1, false), news(10*ms, "ns/a", "", "Ready"),

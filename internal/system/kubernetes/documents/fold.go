@@ -11,7 +11,7 @@ import (
 const never record.Micros = -1
 
 // fold takes the events of a run and has what became of each job. What stands in the
-// target together has one name each: a target that was emptied begins anew.
+// target together has one name each: a target that was emptied begins again.
 type fold struct {
 	jobs  map[string]*jobFold
 	there string // the milestone that counts

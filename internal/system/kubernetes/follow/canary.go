@@ -133,7 +133,7 @@ func CanaryPod(run string, v prepared.Variant) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: canaryName, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: run, api.LabelCanary: "true"}},
 		Spec: corev1.PodSpec{
 			// The gate keeps schedulers from looking at it, and the name of a
-			// scheduler that nobody runs does where gates are not known.
+			// scheduler that nobody runs does where gates are unknown.
 			SchedulingGates:              []corev1.PodSchedulingGate{{Name: api.LabelCanary}},
 			SchedulerName:                api.LabelCanary,
 			AutomountServiceAccountToken: new(false),

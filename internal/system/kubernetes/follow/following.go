@@ -19,7 +19,7 @@ type Followed interface {
 	// Account puts on record why those that are not there are not, and counts
 	// them by place. With failing it picks some that fail, for their logs.
 	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
-	// Names are those of the objects that are not known to be gone.
+	// Names are those of the objects that are unknown to be gone.
 	Names() []string
 	// Expect says how many were asked for since the target was last empty.
 	Expect(n int)

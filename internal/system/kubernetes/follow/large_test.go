@@ -139,7 +139,7 @@ func (s *largeObjects) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // settledRSS is how much memory this process has once all that it can is given back,
-// from where its peak is counted anew.
+// from where its peak is counted again.
 func settledRSS(t *testing.T) int64 {
 	t.Helper()
 	runtime.GC()

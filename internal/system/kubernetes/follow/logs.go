@@ -93,7 +93,7 @@ func linesOf(text []byte) []string {
 }
 
 // containerToLog is the container of a pod whose log may say what is wrong: of those
-// that have run one that is not ready, and one that waits to be started anew
+// that have run one that is not ready, and one that waits to be started again
 // before one that runs.
 func containerToLog(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
 	var best corev1.ContainerStatus

@@ -229,7 +229,7 @@ func (o *Observer) Close(emptied bool) {
 	}
 }
 
-// reconnect takes all watches up anew, on another connection.
+// reconnect takes all watches up again, on another connection.
 func (o *Observer) reconnect() {
 	if err := o.Client.RenewStream(); err == nil {
 		for _, w := range o.watchers {

@@ -134,7 +134,7 @@ func (s *PodSet) SetComponent(uid, component string) {
 	s.parts[uid] = component
 }
 
-// ComponentOf is the component of the pod with a UID, "" where it is not known.
+// ComponentOf is the component of the pod with a UID, "" where it is unknown.
 func (s *PodSet) ComponentOf(uid string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -643,7 +643,7 @@ func (m *message) condition(name string) (found gjson.Result) {
 	return found
 }
 
-// address is where a probe calls, "" while that is not known.
+// address is where a probe calls, "" while that is unknown.
 func (m *message) address(p *described.Probe) string {
 	for _, path := range p.Addresses {
 		address := m.get(path).String()

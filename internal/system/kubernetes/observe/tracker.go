@@ -28,12 +28,12 @@ type News struct {
 	UID       string // "" where another object tells of this one
 	Slot      string // the slot it fills; equal to Name for an object that we created
 	Component string
-	Place     string   // where it is, "" while that is not known
-	Labels    []string // as record.Object has them, nil while they are not known
+	Place     string   // where it is, "" while that is unknown
+	Labels    []string // as record.Object has them, nil while they are unknown
 
 	// Reached are the milestones that the message shows, bit i for the
 	// milestone of index i, and Stamps their times by the server's clock, in
-	// seconds since 1970; 0 is not known. The first is that the object exists:
+	// seconds since 1970; 0 is unknown. The first is that the object exists:
 	// it is reached by itself with the first news that has a UID.
 	Reached uint32
 	Stamps  [MaxMilestones]int64
@@ -46,7 +46,7 @@ type News struct {
 	Trouble, Unplaced, Lacks Reason
 	Class                    string // of the trouble, "" where its reason tells
 	// Parts are what it consists of, each with an image, and Restarts how often
-	// they were started anew.
+	// they were started again.
 	Parts, Restarts int
 }
 

@@ -522,7 +522,7 @@ func (l *Assessment) place() {
 }
 
 // NeedImages finds images of the workload that no registry has and that a node which
-// takes its pods is not known to have: no load should begin. Remedy says what to do
+// takes its pods is unknown to have: no load should begin. Remedy says what to do
 // about one.
 func (l *Assessment) NeedImages(remedy func(image string) string) {
 	for _, name := range l.local {

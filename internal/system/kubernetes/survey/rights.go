@@ -78,7 +78,7 @@ func (r *rights) want(what, where, resource string, verbs ...string) {
 }
 
 // of is the resource of a kind, and where it is as far as the run sees it; "" where
-// it is not known.
+// it is unknown.
 func (r *rights) of(apiVersion, kind string) (resource, where string) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 )
 
 // Survey is what one look at a cluster has found. It was made by reading only,
-// and what the user may not read is not known: that is no error.
+// and what the user may not read is unknown: that is no error.
 type Survey struct {
 	reader
 	host system.Host

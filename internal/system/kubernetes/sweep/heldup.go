@@ -36,7 +36,7 @@ func (e *HeldUpError) Error() string { return e.What }
 const (
 	brokenPatience    = 10 * time.Second // an API that does not answer
 	refusedPatience   = 30 * time.Second // content that cannot be deleted
-	finalizerPatience = time.Minute      // a finalizer of who is not known
+	finalizerPatience = time.Minute      // a finalizer of who is unknown
 	nameAfter         = 3 * time.Second  // until it is named
 )
 

@@ -113,7 +113,7 @@ func (j Job) Check() error {
 var jobName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
 
 // Raw is a job file of the user's, for a directory: what each job must have
-// stands at its end, where it counts. It is written anew from the options that
+// stands at its end, where it counts. It is written again from the options that
 // were checked, so that fio reads what was. A mistake is a *RawError.
 func Raw(text, dir string) (string, error) {
 	var out []string

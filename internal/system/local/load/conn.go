@@ -40,7 +40,7 @@ type conn struct {
 	bound    record.Micros // when it is given up, 0 while there is none
 	aborted  bool          // it was
 	answer   Answer
-	retries  int // times that it was sent anew
+	retries  int // times that it was sent again
 	times    map[string]record.Micros
 
 	host     int
@@ -83,11 +83,11 @@ func (c *conn) beginAt(host int, intended record.Micros) {
 // serves is the host that the connection was opened for, by TLS, or all.
 func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || c.plan.TLS == nil }
 
-// mostRetries is how often a request is sent anew that was not taken in.
+// mostRetries is how often a request is sent again that was not taken in.
 const mostRetries = 5
 
 // errNotTaken is that of a request that the other side has certainly not begun to
-// work on: it is safe to send it anew.
+// work on: it is safe to send it again.
 var errNotTaken = errors.New("the request was not taken in")
 
 // transact makes the request under way from its beginning.
@@ -118,7 +118,7 @@ func (c *conn) transact() system.Outcome {
 	}
 }
 
-// again reports whether the request is to be sent anew after err, Kept says that
+// again reports whether the request is to be sent again after err, Kept says that
 // its connection had served others before.
 func (c *conn) again(err error, kept bool) bool {
 	switch {

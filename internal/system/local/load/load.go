@@ -65,9 +65,9 @@ type Plan struct {
 	Want []byte
 	// Close opens a connection for each request.
 	Close bool
-	// Retry sends a request anew, once, whose kept connection ended before the
+	// Retry sends a request again, once, whose kept connection ended before the
 	// first byte of an answer, where its method allows it, as browsers do. What
-	// was certainly not taken in is sent anew in any case.
+	// was certainly not taken in is sent again in any case.
 	Retry bool
 	// Sources are the addresses that connections come from, in turn; none leaves
 	// it to the system. A port of each can be used once for each destination
@@ -96,7 +96,7 @@ type Plan struct {
 type Counts struct {
 	Opened  int64 // connections
 	Resumed int64 // of them, by a TLS session of before
-	Retried int64 // times that a request was sent anew
+	Retried int64 // times that a request was sent again
 	NoPort  int64 // connections for which this machine had no port left
 	// Received is the bytes that connections have brought, heads of answers and the
 	// encryption of TLS included.

@@ -197,7 +197,7 @@ func TestKindsOfFailure(t *testing.T) {
 }
 
 // A kept connection that is closed just as a request comes is no failure to who
-// sends it anew.
+// sends it again.
 func TestKeptConnectionsThatAreClosedAreRetried(t *testing.T) {
 	page := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 	var served atomic.Int64

@@ -141,7 +141,7 @@ func (l *loop) run() (err error) {
 				l.arrive(arrivals)
 			}
 		}
-		for i := 0; i < len(l.later); i++ { // some may be there anew
+		for i := 0; i < len(l.later); i++ { // some may be there again
 			l.tick()
 			l.later[i].resume()
 		}
@@ -172,7 +172,7 @@ func (l *loop) poll(until record.Micros) (int, error) {
 		// Rounded to milliseconds, requests would be late.
 		ts := unix.NsecToTimespec(int64(wait) * 1000)
 		fd := unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}
-		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) // woken early, it waits anew
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) // woken early, it waits again
 		wait = 0
 	}
 	n, err := call(unix.SYS_EPOLL_PWAIT, l.epoll, unsafe.Pointer(&l.events[0]), len(l.events), uintptr(wait+999)/1000)

@@ -71,7 +71,7 @@ func TestAnswersInPieces(t *testing.T) {
 	}
 }
 
-// retries is whether requests are sent anew. Some are where the end of a connection
+// retries is whether requests are sent again. Some are where the end of a connection
 // may be seen before the next request is sent on it.
 type retries int
 

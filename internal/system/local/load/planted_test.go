@@ -314,7 +314,7 @@ func witness(t *testing.T, p *planted, s system.Schedule, sum *total) {
 		}
 	}
 	if s.Value < 2000 || sum.Dropped > 0 {
-		return // connections wait for requests, or which of them were sent is not known
+		return // connections wait for requests, or which of them were sent is unknown
 	}
 	// Requests are sent in the order in which they are due.
 	slices.SortFunc(p.log, func(a, b *asked) int { return int(a.read - b.read) })
@@ -341,8 +341,8 @@ func witness(t *testing.T, p *planted, s system.Schedule, sum *total) {
 }
 
 // What a server does in place of an answer is told as what it was, as often as its
-// log says, and whatever was sent anew is counted: the log has each request that
-// was sent, and each that was sent anew.
+// log says, and whatever was sent again is counted: the log has each request that
+// was sent, and each that was sent again.
 func TestPlantedFaultsAreCounted(t *testing.T) {
 	suite.Long(t, "loads by a schedule, beside the log of a server")
 	t.Parallel()
@@ -353,7 +353,7 @@ func TestPlantedFaultsAreCounted(t *testing.T) {
 			failed string // the kind, "" where each one is answered in the end
 			method string
 			retry  bool
-			again  bool // it is sent anew
+			again  bool // it is sent again
 		}{
 			{"a reset that a user would see", reset, load.FailedReset, "GET", false, false},
 			{"a reset that a browser hides", reset, "", "GET", true, true},

@@ -141,7 +141,7 @@ func (c *conn) advance(slots []*slot) {
 	}
 }
 
-// over ends the request of a place, or has it sent anew.
+// over ends the request of a place, or has it sent again.
 func (s *slot) over(c *conn, err error) {
 	c.framed.end(s.exchange)
 	s.exchange, s.answered = nil, c.answered

@@ -352,7 +352,7 @@ type Brick struct {
 	Volume string
 	// PID is the process that serves it, by its number at the server; 0 is none.
 	PID int
-	// Port is where it listens, 0 where that is not known.
+	// Port is where it listens, 0 where that is unknown.
 	Port int
 }
 

@@ -48,7 +48,7 @@ func newLine(rates map[string]float64, depth int, before fio.Report, seed uint64
 }
 
 // since are the IOs that were completed since the last report, until ran, by the
-// times from submission to completion that they had. Their order is not known, but
+// times from submission to completion that they had. Their order is unknown, but
 // for the longest ones, which stop all others: they came as late as the report
 // allows. What comes after them waited for them.
 func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine) {

@@ -380,7 +380,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 func bytesOf(r fio.Report) int64 { return r.Sides[fio.Read].Bytes + r.Sides[fio.Write].Bytes }
 
 // steady is the rate that the last of several rates agree on, 0 where they do not:
-// it is not known then.
+// it is unknown then.
 func steady(rates []float64) float64 {
 	if len(rates) <= driveTicks { // the first one has the start in it
 		return 0

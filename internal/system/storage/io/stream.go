@@ -25,7 +25,7 @@ type load struct {
 	besideSum, besideWeighed float64
 	rec                      system.Recorder
 	every                    time.Duration // how often fio reports
-	alone, link              float64       // bytes a second of the drive by itself, and of the link; 0 is not known
+	alone, link              float64       // bytes a second of the drive by itself, and of the link; 0 is unknown
 	copies                   int           // of what is written that cross the link
 
 	mu      sync.Mutex
@@ -192,7 +192,7 @@ func (v *volume) until(ran time.Duration, now record.Micros) time.Duration {
 // add puts what a volume did since its last report into a window.
 func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	at := int(math.Round(float64(r.Ran-v.first.Ran)/float64(length))) - 1
-	at = max(at, v.next-1, l.told) // what was told is not told anew
+	at = max(at, v.next-1, l.told) // what was told is not told again
 	if at >= len(l.windows) {
 		return // after the last one
 	}

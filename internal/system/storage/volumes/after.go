@@ -276,7 +276,7 @@ func (f *fault) recover(ctx context.Context, b *hurt) {
 			return
 		}
 		select {
-		case <-time.After(followInterval): // the client connects anew after a while
+		case <-time.After(followInterval): // the client connects again after a while
 		case <-ctx.Done():
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// facts are what a machine allows; 0 is not known.
+// facts are what a machine allows; 0 is unknown.
 type facts struct {
 	memory  int64 // bytes
 	files   int64 // that a process may open
@@ -26,7 +26,7 @@ type facts struct {
 func readFacts(one settings) facts {
 	f := facts{memory: one.memory, ports: gluster.LastPort - gluster.FirstPort + 1}
 	if f.memory == 0 {
-		f.memory, _ = telemetry.AvailableMemory() // else it is not known
+		f.memory, _ = telemetry.AvailableMemory() // else it is unknown
 	}
 	f.files = openFiles()
 	f.allOpen, _ = telemetry.ReadInt("/proc/sys/fs/file-max")

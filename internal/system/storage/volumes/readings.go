@@ -25,11 +25,11 @@ type process struct {
 	part        gluster.Part
 }
 
-// readAnew is of how many processes the share of memory is read anew in one
+// readAnew is of how many processes the share of memory is read again in one
 // reading, besides those that were not read before.
 const readAnew = 100
 
-// forget begins anew, with another GlusterFS.
+// forget begins again, with another GlusterFS.
 func (m *meter) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +69,7 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 	m.turn++
 	anew := func(server, pid int) bool {
 		seen++
-		// In turns, so that all are read anew after a while.
+		// In turns, so that all are read again after a while.
 		if n <= readAnew || (seen+m.turn*readAnew)%n < readAnew {
 			return true
 		}
@@ -147,7 +147,7 @@ func (i *instance) Readings() []record.Reading {
 	}
 	sums, err := i.meter.read(sys.System)
 	if err != nil {
-		return list // it is not known now
+		return list // it is unknown now
 	}
 	list = append(list, record.Reading{Source: sourceCommands, Values: map[string]float64{"cpuSeconds": sys.Commands()}})
 	for source, s := range sums {

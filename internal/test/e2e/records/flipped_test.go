@@ -66,7 +66,7 @@ func TestAFlippedBitDecidesNothing(t *testing.T) {
 func flippedIn(t *testing.T, dir, file string, want result.Result, what string) int {
 	t.Helper()
 	if file == record.ResultFile {
-		// Whoever reads it has it written anew.
+		// Whoever reads it has it written again.
 		if got := e2e.Command(t, nil, "report", dir); got.Code != 0 {
 			t.Errorf("%s: report: exit code %d\n%s", what, got.Code, got.Stderr)
 		}

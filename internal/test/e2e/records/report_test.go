@@ -59,7 +59,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q", args, got.Code, got.Stderr)
 		}
 	}
-	// A judgement that is older than the record is made anew, another is not.
+	// A judgement that is older than the record is made again, another is not.
 	judgement := func() time.Time {
 		info, err := os.Stat(a.Path(record.ResultFile))
 		if err != nil {

@@ -71,7 +71,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// A run is judged again with failures that were not known when it was made.
+// A run is judged again with failures that were unknown when it was made.
 func TestAnalyzeTakesSignatures(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		own := t.TempDir()

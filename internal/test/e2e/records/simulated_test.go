@@ -146,7 +146,7 @@ func TestASimulatedRunIsResumed(t *testing.T) {
 	})
 }
 
-// A stream is recorded, resumed, judged anew, reported and compared as objects
+// A stream is recorded, resumed, judged again, reported and compared as objects
 // are.
 func TestASimulatedStreamIsWhole(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
