@@ -110,6 +110,10 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = "the record ends before the run did"
 		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
+	// The removal comes after what is judged, and its warnings after those; see Amend.
+	slices.SortStableFunc(b.warnings, func(x, y record.Warning) int {
+		return result.CompareBool(x.Kind == record.WarningCleanup, y.Kind == record.WarningCleanup)
+	})
 	if stop == "" && b.paused {
 		stop = "the rest comes once other cells had their turn"
 	}

@@ -55,13 +55,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 	if err != nil && !missing {
 		return result.Result{}, err
 	}
-	if missing {
-		environment = &record.Environment{Start: x.Spec.Start}
+	if missing { // whoever judges: nothing is known of the target
+		environment = &record.Environment{Start: x.Spec.Start, Kind: &record.ObjectKind{Object: record.Noun{One: "object", Many: "objects"}, There: x.Spec.Kind.There}}
 	}
-	x.Spec.Start = environment.Start
-	if environment.Kind != nil {
-		x.Spec.Kind = *environment.Kind
-	}
+	x.Spec.Start, x.Spec.Kind = environment.Start, *environment.Kind
 	builder := judge.NewBuilder(x.Spec)
 	builder.Rows, builder.Windows = rows, windows
 	sums := make(map[string]string)

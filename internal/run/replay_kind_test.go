@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -39,5 +40,13 @@ func TestARecordSaysWhatItsObjectsAre(t *testing.T) {
 	_, err = judge("")
 	if format, ok := errors.AsType[*record.FormatError](err); !ok || format.Version != "0.0.9" || !strings.Contains(err.Error(), "plimsoll 0.0.9 wrote it") {
 		t.Errorf("a record of another format: %v", err)
+	}
+
+	// A run that ended before it was written knows nothing of its objects.
+	if err := os.Remove(dir.Path(record.EnvironmentFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := judge("Ready"); err != nil || r.ObjectKind.Object.Many != "objects" || r.Arrived != "Ready" {
+		t.Errorf("without an environment: kind %+v, there at %q, %v", r.ObjectKind, r.Arrived, err)
 	}
 }
