@@ -59,7 +59,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 			}, record.EndHeld, slo.Pass, "", scheduler + " for 10 s; 1 pod waited for it",
 		},
 		{
-			"what is unknown by it is no breach, and says who did nothing",
+			"an unknown object is not a breach, and the step says who did nothing",
 			func(s *script) {
 				s.asked("a")
 				s.at(9)

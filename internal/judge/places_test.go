@@ -141,7 +141,7 @@ func TestPlacesOfALevel(t *testing.T) {
 		t.Errorf("closed: %s, level %g", got, step.LevelReached)
 	}
 
-	// Each arm has places of its own, which are told of again as it comes.
+	// Each arm has places of its own; each time it comes they are on record again.
 	s = newScript(t)
 	sets := map[string][]string{"a": {"n1", "n2"}, "b": {"n3", "n4", "n5"}}
 	for _, arm := range []string{"a", "b", "a", "b"} {

@@ -224,7 +224,7 @@ func TestASweepSaysWhyItCannotTell(t *testing.T) {
 	}
 }
 
-// The planted capacity is found, and what a cut leaves is no breach.
+// The planted capacity is found, and a cut step never counts as a breach.
 func TestAPlantedCapacityIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector it takes half a minute, and shares no more between goroutines than others do")

@@ -28,8 +28,8 @@ type Account interface {
 	// IO explains the latter alone.
 	Refused() int
 	// RefusedObjects counts the objects that never came to a milestone for another
-	// reason than time: their request was refused, there is no place for them, they
-	// will never be there, or they are gone. With own it counts those that the step
+	// reason than time: the request was refused, no place has room, they failed for
+	// good, or they are gone. With own it counts those that the step
 	// asked for.
 	RefusedObjects(milestone string, own bool) int
 	// Corrected returns the distribution of a milestone with the requests that a stall

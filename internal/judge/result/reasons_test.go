@@ -15,7 +15,7 @@ func TestPlacesOfAReason(t *testing.T) {
 		want string
 	}{
 		{"of as many as were asked", Reason{Places: 2, PlacesOf: 3}, "on 2 of 3 nodes"},
-		{"a level that is no number of nodes", Reason{Places: 1}, "on 1 node"},
+		{"a level that does not count nodes", Reason{Places: 1}, "on 1 node"},
 		{"no place is known", Reason{PlacesOf: 3}, ""},
 	} {
 		if got := tt.r.On(node); got != tt.want {

@@ -135,7 +135,7 @@ func processors(part string, d difference, own, waited float64) []result.Neighbo
 func waited(what string, d difference, others float64) []result.Neighbour {
 	waiting := d.of[strings.ToLower(what)+"PressureSeconds"] / (d.to - d.from).Seconds()
 	if !(others > mostTaken && waiting > mostWaiting) {
-		return nil // what is unknown is no number
+		return nil // an unknown share is nil, not 0
 	}
 	return []result.Neighbour{{What: what, Others: result.Round(100*min(others, 1), 1), Waited: result.Round(100*min(waiting, 1), 1)}}
 }

@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// evidence holds what a step shows of a goal.
+// evidence holds what a step shows about a goal.
 type evidence struct {
 	*verdicts
 	goal   slo.Goal
@@ -29,14 +29,14 @@ type breach struct {
 	by      *result.Neighbour // a resource that others took, which explains it; nil for none
 }
 
-// delay says what the delay of a stream's own generator has to do with a breach.
+// delay says whether the delay of a stream's own generator could explain a breach.
 type delay int
 
 const (
 	delayBears delay = iota // it explains the breach where it is long enough
 	delayApart              // it has no bearing on the objective
 	delayShort              // the breach exceeds its bound by far more
-	delayNever              // nothing of it explains what was refused, or never came
+	delayNever              // no delay explains a refused request, or an object that never came
 )
 
 // check is a reason for a verdict on a goal.

@@ -344,7 +344,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("b")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
 		}, want: slo.Inconclusive, says: "Ready p99 <= 5s: it depends on 1 object whose state is unknown"},
-		{why: "the quantile holds whatever became of the lost object, and still is no pass", goal: "Ready p50 <= 5s", tell: func(s *story) {
+		{why: "the quantile holds whatever became of the lost object, and is still not a pass", goal: "Ready p50 <= 5s", tell: func(s *story) {
 			s.made("a b", 1)
 			s.asked("c")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
@@ -457,10 +457,10 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the query was not asked", goal: query, tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "query 'up' < 5: it was not asked"},
 		{why: "another query was asked", goal: query, tell: answer("query 'down' < 5", record.Answer{Series: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it was not asked"},
 		{why: "the query has no series", goal: query, tell: answer(query, record.Answer{}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
-		{why: "a series is no number", goal: query, tell: answer(query, record.Answer{Series: 2, NaN: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
+		{why: "a series is NaN", goal: query, tell: answer(query, record.Answer{Series: 2, NaN: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
 		{why: "the query failed", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "9", Why: "the server did not answer"}), want: slo.Inconclusive, says: "query 'up' < 5: the server did not answer"},
 		{why: "one series does not hold", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "7"}), want: slo.Breached, says: "query 'up' < 5: it was 7"},
-		{why: "series do not hold, and one is no number", goal: query, tell: answer(query, record.Answer{Series: 3, Broken: 2, NaN: 1, Of: `{node="n1"}`, Value: "7", Since: 3e6}), want: slo.Breached, says: `query 'up' < 5: it was 7 of {node="n1"} (2 of 3 series)`},
+		{why: "series do not hold, and one is NaN", goal: query, tell: answer(query, record.Answer{Series: 3, Broken: 2, NaN: 1, Of: `{node="n1"}`, Value: "7", Since: 3e6}), want: slo.Breached, says: `query 'up' < 5: it was 7 of {node="n1"} (2 of 3 series)`},
 
 		// Places.
 		{why: "a node was taken", goal: "all Ready", set: nodes, tell: func(s *story) {

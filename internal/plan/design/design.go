@@ -124,7 +124,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 }
 
 // worse is the verdict of two steps together: a breach was seen whatever else
-// was, and what is invalid or unknown is no pass.
+// was, and neither invalid nor unknown counts as a pass.
 func worse(a, b slo.Verdict) slo.Verdict {
 	for _, v := range []slo.Verdict{slo.Breached, slo.Invalid, slo.Inconclusive} {
 		if a == v || b == v {

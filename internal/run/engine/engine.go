@@ -312,7 +312,7 @@ func (r *run) count(slot *record.Slot) {
 	r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: slot})
 }
 
-// statusInterval is how often a step's status is told.
+// statusInterval is the time between two reports of a step's status.
 const statusInterval = 100 * time.Millisecond
 
 // await returns once every object is there (EndHeld), or once it is certain

@@ -115,7 +115,7 @@ func (t *networkTuner) cost() {
 			}
 			now = append(now, text+", "+f.Verdict)
 			if !slices.Contains([]string{"better", "equivalent", "notWorse"}, f.Verdict) {
-				grade = answer.Advice // what is unknown is no pass
+				grade = answer.Advice // an unknown never counts as a pass
 			}
 		}
 		known = true

@@ -566,7 +566,7 @@ func Collection(r schema.GroupVersionResource, namespace string) string {
 
 // VersionNumber is a resource version as a number, 0 where it is none.
 func VersionNumber(version string) uint64 {
-	n, _ := strconv.ParseUint(version, 10, 64) // what is no number is not waited for
+	n, _ := strconv.ParseUint(version, 10, 64) // a version that is not a number is not waited for
 	return n
 }
 

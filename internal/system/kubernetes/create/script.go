@@ -81,7 +81,7 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 			if x.present.slots, err = x.present.askings(); err != nil {
 				return 0, 0, err
 			}
-			// Nothing to be deleted is as was meant; what nothing was read of is no pass.
+			// Nothing to delete is what the plan meant; a read that found nothing is not a pass.
 			if m := x.present.chooses; len(x.present.slots) == 0 && m.job.JobType != kubeburner.Delete {
 				x.unmet(m.job, m.chooses.kind, &unmetError{fmt.Sprintf("its labels select no %s", m.chooses.kind)})
 			}
