@@ -130,18 +130,18 @@ test-long: deps deps-paths build
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
-	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
+	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/tables/truth.md go test -count=1 -v ./internal/test/truth
 
 # The matrix of faults by loads: what each run does beside the same run without the
 # fault. SEED=N draws again what a run has drawn, FAULT='503' and LOAD='density' are
 # parts of the names of what is made alone, WITHIN=20m is when nothing is begun any
-# more. docs/reliability.md has its table.
+# more. docs/tables/reliability.md has its table.
 FAULTS = $(LONG_TEST) -timeout 70m -count=1 -v -parallel 6 -run '^TestMatrix$$' ./internal/test/faults
 FAULTS_CHOSEN = PLIMSOLL_FAULTS_FAULT='$(FAULT)' PLIMSOLL_FAULTS_LOAD='$(LOAD)'
 
 faults: deps build
 	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; \
-		$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=whole PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),50m) PLIMSOLL_FAULTS_SEED=$$seed PLIMSOLL_FAULTS_OUT=$(CURDIR)/docs/reliability.md $(FAULTS)
+		$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=whole PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),50m) PLIMSOLL_FAULTS_SEED=$$seed PLIMSOLL_FAULTS_OUT=$(CURDIR)/docs/tables/reliability.md $(FAULTS)
 
 faults-core: deps build
 	$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=short PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),1h) PLIMSOLL_FAULTS_SEED=$(or $(SEED),1) $(FAULTS)

@@ -9,7 +9,7 @@ import (
 //go:embed sources.md
 var sources string
 
-//go:embed rules.md
+//go:embed tables/rules.md
 var rules string
 
 // Source is what the tables of docs/sources.md say of a row, such as V12, of a
@@ -24,7 +24,7 @@ func Source(name string) []string {
 	return strings.Split(strings.ReplaceAll(row, "`", ""), " | ")
 }
 
-// Rules are the rows of the tables of docs/rules.md: the rule, its severity,
+// Rules returns the rows of the tables of docs/tables/rules.md: the rule, its severity,
 // what is found, what it costs, and the source.
 func Rules() (rows [][]string) {
 	for line := range strings.Lines(rules) {

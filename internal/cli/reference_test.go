@@ -21,9 +21,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// keysOf are the keys of a document by the type that it is read into, as a page
+// keysOf returns the keys of a document by the type that it is read into, as a page
 // of reference writes them: a[].b for those of a list's items, a.NAME.b for
 // those of a mapping's. A type stands once, and leave says which not at all.
 func keysOf(t reflect.Type, tag string, leave ...reflect.Type) (keys []string) {
@@ -88,7 +89,7 @@ func documentedKeys(t *testing.T, page string) (keys []string) {
 	return keys
 }
 
-// tableRows are the cells of the rows of a page's tables, without their heads.
+// tableRows returns the cells of the rows of a page's tables, without their heads.
 func tableRows(t *testing.T, page string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page)
@@ -142,7 +143,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	}
 }
 
-// ownKeys are the keys of targets' own settings in a plan.
+// ownKeys returns the keys of targets' own settings in a plan.
 func ownKeys() (keys []string) {
 	for _, p := range process.Providers() {
 		declared := p.Declare().Settings
@@ -161,7 +162,7 @@ func ownKeys() (keys []string) {
 	return keys
 }
 
-// followedKeys are the keys of what targets follow by a workload's description.
+// followedKeys returns the keys of what targets follow by a workload's description.
 func followedKeys() (keys []string) {
 	for _, p := range process.Providers() {
 		declared := p.Declare().Objects
@@ -252,5 +253,41 @@ func TestReferenceOfExitCodes(t *testing.T) {
 	}
 	if !slices.Equal(got, codes) {
 		t.Errorf("docs/exit-codes.md has %v, want %v", got, codes)
+	}
+}
+
+// The page of the history has the fields of every kind of event, and no others.
+func TestReferenceOfTheHistory(t *testing.T) {
+	got := make(map[record.EventKind][]string)
+	for _, row := range tableRows(t, "history.md") {
+		if len(row) != 3 {
+			continue // not a row of the kinds
+		}
+		kind := record.EventKind(strings.Trim(row[0], "`"))
+		for _, m := range ticks.FindAllStringSubmatch(row[1], -1) {
+			got[kind] = append(got[kind], m[1])
+		}
+	}
+	bodies := []record.Body{
+		&record.RunEvent{}, &record.StepEvent{}, &record.Slot{}, &record.Object{}, &record.State{}, &record.TargetEvent{},
+		&record.Reading{}, &record.Canary{}, &record.Corrected{}, &record.Guard{}, &record.Fault{}, &record.Log{},
+		&record.ComponentHistogram{}, &record.Window{}, &record.Request{}, &record.Place{}, &record.Actor{}, &record.Trial{},
+		&record.Answer{}, &record.Release{}, &record.Cleanup{}, &record.File{}, &record.Note{},
+	}
+	for _, body := range bodies {
+		var want []string
+		for _, key := range keysOf(reflect.TypeOf(body), "json") {
+			if !strings.Contains(key, ".") {
+				want = append(want, key)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got[body.Kind()])
+		if !slices.Equal(got[body.Kind()], want) {
+			t.Errorf("docs/history.md has for %s %v, want %v", body.Kind(), got[body.Kind()], want)
+		}
+	}
+	if len(got) != len(bodies) {
+		t.Errorf("docs/history.md has %d kinds, want %d", len(got), len(bodies))
 	}
 }

@@ -27,7 +27,7 @@ type Rule struct {
 	Source string `json:"source"`
 }
 
-// Rules are all rules, grouped by what they look at, as docs/rules.md has them.
+// Rules are all rules, grouped by what they look at, as docs/tables/rules.md has them.
 func Rules() (rules []Rule) {
 	for _, row := range docs.Rules() {
 		rules = append(rules, Rule{row[0], report.Severity(row[1]), row[2], row[3], row[4]})

@@ -102,10 +102,10 @@ func (c *cell) read() {
 	}
 }
 
-// said is all that the run has printed.
+// said returns all that the run has printed.
 func (c *cell) said() string { return c.got.Stdout + c.got.Stderr }
 
-// first is the first sentence of what broke, and the first known failure.
+// first returns the first sentence of what broke, and the first known failure.
 func (c *cell) first() string {
 	if c.result == nil {
 		return ""
@@ -242,7 +242,7 @@ func different(before, after []byte) string {
 	return strings.Join(list[:min(len(list), most)], "\n")
 }
 
-// withoutRemoval is a result without what the removal came to: a run that a signal has
+// withoutRemoval returns a result without what the removal came to: a run that a signal has
 // ended in the middle of it may have put that on record, and not yet judged it.
 func withoutRemoval(text []byte) []byte {
 	var r map[string]any
@@ -651,7 +651,7 @@ func serversGet(signal syscall.Signal) func(c *cell) func() {
 	}
 }
 
-// servers are the processes that serve the load: they work in the run's state, or
+// servers returns the processes that serve the load: they work in the run's state, or
 // are told of it, of the run's directory or of a room of the run.
 func (c *cell) servers() (pids []int) {
 	of := []string{c.p.State, c.p.Dir}
@@ -677,7 +677,7 @@ func (c *cell) servers() (pids []int) {
 	return pids
 }
 
-// component is the process of a component of the lab.
+// component returns the process of a component of the lab.
 func (l *sharedLab) component(name string) int {
 	var status struct {
 		Components []struct {

@@ -80,7 +80,7 @@ func (w *stream) frame(r *bufio.Reader) ([]byte, error) {
 	return whole, err
 }
 
-// eventType is the type of the event in a message.
+// eventType returns the type of the event in a message.
 func (w *stream) eventType(frame []byte) string {
 	if !w.protobuf {
 		return gjson.GetBytes(frame, "type").Str
@@ -196,7 +196,7 @@ func (w *stream) write() {
 	}
 }
 
-// oversized is a message of more bytes than any object has.
+// oversized returns a message of more bytes than any object has.
 func (w *stream) oversized() []byte {
 	const size = 65 << 20
 	if w.protobuf {
@@ -205,7 +205,7 @@ func (w *stream) oversized() []byte {
 	return append(append([]byte(`{"type":"MODIFIED","object":{"kind":"`), bytes.Repeat([]byte("x"), size)...), "\"}}\n"...)
 }
 
-// gone is the event by which the API server ends a watch whose version is too
+// gone returns the event by which the API server ends a watch whose version is too
 // old.
 func (w *stream) gone() []byte {
 	object := statusOf(http.StatusGone, "")

@@ -112,7 +112,7 @@ func newLab(t *testing.T, virt bool) *sharedLab {
 	return l
 }
 
-// nodeOf is one of the nodes of a cell.
+// nodeOf returns one of the nodes of a cell.
 func (c *cell) nodeOf(ctx context.Context) (*corev1.Node, error) {
 	nodes, err := c.lab.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cellLabel + "=" + c.nodes})
 	if err != nil || len(nodes.Items) == 0 {
@@ -314,7 +314,7 @@ func TestFailuresAreMadeSmaller(t *testing.T) {
 	}
 }
 
-// chosen are the loads that a fault is made on, and how often, in this run of the
+// chosen returns the loads that a fault is made on, and how often, in this run of the
 // matrix.
 func (m *matrix) chosen(f fault) (on []load, times int) {
 	names, times := f.short, max(f.times[0], 1)

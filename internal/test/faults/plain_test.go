@@ -71,7 +71,7 @@ func plainly(t *testing.T, plan Plan) (*plain, *Proxy) {
 	return p, Start(t, kubeconfig, plan)
 }
 
-// inJSON is how a client speaks to a plain server.
+// inJSON returns how a client speaks to a plain server.
 func inJSON(c *rest.Config) {
 	c.NextProtos, c.ContentType, c.AcceptContentTypes = []string{"http/1.1"}, "application/json", "application/json"
 }

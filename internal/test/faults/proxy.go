@@ -99,7 +99,7 @@ type Answer struct {
 	Code           int
 }
 
-// Answered is how many requests were told a code, over all verbs and resources
+// Answered returns how many requests were told a code, over all verbs and resources
 // where these are "".
 func (c Counts) Answered(verb, resource string, code int) (n int) {
 	for a, times := range c.Answers {
@@ -382,7 +382,7 @@ func (p *Proxy) tell(w http.ResponseWriter, s subject, f Fault) {
 	json.NewEncoder(w).Encode(statusOf(f.Code, s.resource))
 }
 
-// statusOf is how the API server words a code.
+// statusOf returns how the API server words a code.
 func statusOf(code int, resource string) *metav1.Status {
 	said := map[int]struct {
 		reason  metav1.StatusReason

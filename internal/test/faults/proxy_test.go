@@ -24,7 +24,7 @@ var suite = harness.New(os.Getenv)
 
 func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 
-// client is a plain client by a kubeconfig.
+// client returns a plain client by a kubeconfig.
 func client(t *testing.T, kubeconfig string, change func(*rest.Config)) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -138,7 +138,7 @@ func TestFaultsAreMade(t *testing.T) {
 	}
 }
 
-// secondAfter is a context that ends a second after a proxy has made a fault.
+// secondAfter returns a context that ends a second after a proxy has made a fault.
 func secondAfter(t *testing.T, p *Proxy, fault Fault) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

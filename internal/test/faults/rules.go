@@ -214,7 +214,7 @@ func (m Match) String() string {
 	return of
 }
 
-// String is the rule for a reader: 503 on 5 % of create pods.
+// String returns the rule for a reader: 503 on 5 % of create pods.
 func (r Rule) String() string {
 	text := r.Do.String() + " on "
 	switch {

@@ -43,7 +43,7 @@ func atAny(l load) []moment    { return append(l.moments(), l.last...) }
 func atWork(l load) []moment   { return l.moments() }
 func underWay(l load) []moment { return []moment{l.some} }
 
-// loads are the columns. A run of each takes a few seconds.
+// loads returns the columns. A run of each takes a few seconds.
 func loads() []load {
 	// In a cluster the result is written before the target is emptied, which takes
 	// seconds; on this machine it is the last that a run does. A stream that is
@@ -142,12 +142,12 @@ func local() map[string]string {
 	return map[string]string{stream_: noAPI, router: noAPI, volumes: noAPI, io_: noAPI}
 }
 
-// proxied is a fault of the proxy's, in a plan that is always the same.
+// proxied returns a fault of the proxy's, in a plan that is always the same.
 func proxied(name string, m must, says string, short []string, rules ...Rule) fault {
 	return fault{name: name, must: m, plan: func(*rand.Rand) []Rule { return rules }, on: apis(), short: short, elsewhere: local(), says: regexp.MustCompile(says)}
 }
 
-// table is the matrix: each row a fault, and on which loads it is made.
+// table returns the matrix: each row a fault, and on which loads it is made.
 func table() []fault {
 	creates, watches := Match{Verb: "create"}, Watches("")
 	const second = time.Second

@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// as is a kubeconfig by which another user, who has these rights everywhere, uses a
+// as returns a kubeconfig by which another user, who has these rights everywhere, uses a
 // lab. It is no lab's own.
 func as(t *testing.T, p *harness.Program, user string, rules ...rbacv1.PolicyRule) string {
 	t.Helper()

@@ -95,7 +95,7 @@ func TestWatchesAreGuarded(t *testing.T) {
 	}
 }
 
-// saysLate is the check of a run that held, and says which watch was late.
+// saysLate returns the check of a run that held, and says which watch was late.
 func saysLate(watch string) func(t *testing.T, got harness.Outcome, r result.Result) {
 	return func(t *testing.T, got harness.Outcome, r result.Result) {
 		if got.Code != process.ExitHeld {

@@ -21,7 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// trials is how many a row of the table has: fewer where the table is not written.
+// trials returns how many a row of the table has: fewer where the table is not written.
 func trials(all int) int {
 	if os.Getenv("PLIMSOLL_TRUTH_OUT") == "" {
 		return max(all/20, 30)
@@ -29,7 +29,7 @@ func trials(all int) int {
 	return all
 }
 
-// few is the largest number of n that chance makes of a share in one of a thousand
+// few returns the largest number of n that chance makes of a share in one of a thousand
 // cases: what a test with fewer trials allows.
 func few(n int, share float64) int {
 	return int(float64(n)*share + 3.1*math.Sqrt(float64(n)*share*(1-share)) + 1)

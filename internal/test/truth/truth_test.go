@@ -359,7 +359,7 @@ func TestMeasuredDelays(t *testing.T) {
 	}
 }
 
-// rateLine is this machine's own load line of the rate axis, in pods a second: of
+// rateLine returns this machine's own load line of the rate axis, in pods a second: of
 // the coarse search that it takes to choose a load by.
 func rateLine(t *testing.T, p *harness.Program, quiet *harness.Quiet) float64 {
 	t.Helper()
@@ -390,7 +390,7 @@ func plantedDelays(t *testing.T, p *harness.Program, pods, pace int, out string)
 	return p.Result(t, out), objectsOf(t, dir)
 }
 
-// objectsOf are the objects of a recorded run.
+// objectsOf returns the objects of a recorded run.
 func objectsOf(t *testing.T, dir record.Dir) []record.ObjectRow {
 	t.Helper()
 	var rows []record.ObjectRow
