@@ -76,7 +76,7 @@ func first(of completer) completer {
 	}
 }
 
-// workloadNames are the built-in workloads; what has a slash is a directory.
+// workloadNames returns the built-in workloads; what has a slash is a directory.
 func workloadNames(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 || strings.ContainsRune(typed, filepath.Separator) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
@@ -111,7 +111,7 @@ func lintRules() (names []string) {
 	return names
 }
 
-// labNames are the labs there are; unlike a command, it removes none.
+// labNames returns the labs there are; unlike a command, it removes none.
 func labNames(p *process.Process) (names []string) {
 	dir, err := p.StateDir()
 	if err != nil {
@@ -129,7 +129,7 @@ func labNames(p *process.Process) (names []string) {
 	return names
 }
 
-// runDirectories are the run directories that begin with what was typed: those
+// runDirectories returns the run directories that begin with what was typed: those
 // beside it and those in plimsoll-runs. Most is of how many, 0 for no bound.
 func runDirectories(most int) completer {
 	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

@@ -19,7 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
-// documented are the commands of this program in the fenced blocks of README.md
+// documented returns the commands of this program in the fenced blocks of README.md
 // and of docs/, in their order, up to a comment.
 func documented(t *testing.T) []string {
 	t.Helper()

@@ -61,7 +61,7 @@ func TestGoldenHelp(t *testing.T) {
 	golden.Check(t, *update, "help.txt", []byte(help))
 }
 
-// builtIn are the workloads of the program, by name.
+// builtIn returns the workloads of the program, by name.
 func builtIn(t *testing.T) (list []*workload.Workload) {
 	t.Helper()
 	names, err := workload.Names(workloads.FS())

@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
-// someLabs is a state directory with labs that have no processes.
+// someLabs returns a state directory with labs that have no processes.
 func someLabs(t *testing.T, records map[string]string) string {
 	t.Helper()
 	state := t.TempDir()

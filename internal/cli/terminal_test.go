@@ -77,7 +77,7 @@ func startOnTerminal(t *testing.T, p *harness.Program, args ...string) *onTermin
 	return o
 }
 
-// written is all that was written to the terminal until now.
+// written returns all that was written to the terminal until now.
 func (o *onTerminal) written() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
-// tuneCommandTree is the command tune with its own.
+// tuneCommandTree returns the command tune with its own.
 func tuneCommandTree(t *testing.T) *cobra.Command {
 	t.Helper()
 	stop := process.NewInterrupts(nil, nil)

@@ -177,7 +177,7 @@ func Processors(pid int) (list []int, err error) {
 	return list, nil
 }
 
-// PID is the number of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Inner is that of the program itself where what was started only starts it, as
@@ -194,7 +194,7 @@ func (p *Process) Inner() int {
 	return pid
 }
 
-// children are the processes that a process has started.
+// children returns the processes that a process has started.
 func children(pid int) (list []int) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
 	for _, file := range files {
@@ -227,10 +227,10 @@ func (p *Process) Wait() error {
 	return p.err
 }
 
-// State is how it ended, once it has.
+// State returns how it ended, once it has.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
-// Said are the last lines of what it has said; see How.Log.
+// Said returns the last lines of what it has said; see How.Log.
 func (p *Process) Said() string {
 	if p.log != "" {
 		return LogTail(p.log, saidLines)

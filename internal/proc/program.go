@@ -142,12 +142,12 @@ func (e *MissingError) Error() string {
 	return "missing for " + e.For + ": " + strings.Join(e.What, ", ")
 }
 
-// Install is the command that installs packages.
+// Install returns the command that installs packages.
 func Install(packages ...string) string {
 	return "apt-get install --no-install-recommends " + strings.Join(packages, " ")
 }
 
-// Remedy is the command that helps, "" if there is none.
+// Remedy returns the command that helps, "" if there is none.
 func (e *MissingError) Remedy() string {
 	var words []string
 	if len(e.Packages) > 0 {

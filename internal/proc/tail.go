@@ -41,7 +41,7 @@ func (t *Tail) Lines() (lines []string) {
 	return lines[max(0, len(lines)-mostLines):]
 }
 
-// LogTail is the end of a program's log, for an error message: why it cannot be
+// LogTail returns the end of a program's log, for an error message: why it cannot be
 // read, or "" if there is none.
 func LogTail(file string, lines int) string {
 	const most = 64 << 10

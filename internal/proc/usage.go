@@ -114,7 +114,7 @@ func (u Usage) Plus(o Usage) Usage {
 	return sum
 }
 
-// Sample is the usage as a reading of a source of that name.
+// Sample returns the usage as a reading of a source of that name.
 func (u Usage) Sample(source string) record.Reading {
 	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
 	if u.PeakBytes > 0 {
@@ -134,7 +134,7 @@ type Thread struct {
 	Process int
 }
 
-// Threads are the threads of a process in their order, none where they cannot
+// Threads returns the threads of a process in their order, none where they cannot
 // be read.
 func Threads(pid int) []Thread {
 	all, err := procfs.AllThreads(pid)

@@ -103,7 +103,7 @@ func runLint(ctx context.Context, p *process.Process, f *lintFlags, args []strin
 	return lintExit(result)
 }
 
-// lintExit is the exit code that belongs to a result.
+// lintExit returns the exit code that belongs to a result.
 func lintExit(r *lint.Result) error {
 	switch {
 	case len(r.Problems) > 0:

@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// Commands are the commands that advise and run nothing.
+// Commands returns the commands that advise and run nothing.
 func Commands(p *process.Process) []*cobra.Command {
 	return []*cobra.Command{newTuneCommand(p), newLintCommand(p)}
 }
@@ -149,7 +149,7 @@ type facts[T any] interface {
 	read(ctx context.Context, p *process.Process) (T, error)
 }
 
-// tuneReading is a calculator that reads something first, if flags say where.
+// tuneReading returns a calculator that reads something first, if flags say where.
 func tuneReading[T any](p *process.Process, cmd *cobra.Command, params any, into *T, from facts[T], calculate func() (*answer.Answer, error)) *cobra.Command {
 	cmd = tuneCommand(p, cmd, params, func(ctx context.Context) (_ *answer.Answer, err error) {
 		if *into, err = from.read(ctx, p); err != nil {

@@ -102,7 +102,7 @@ func measuredArms(dir record.Dir, of *plan.Plan) (list []comparedPaths, err erro
 	return list, nil
 }
 
-// measuredCells are the pairs of a grid whose path was varied.
+// measuredCells returns the pairs of a grid whose path was varied.
 func measuredCells(dir record.Dir, of *plan.Plan) (list []comparedPaths, err error) {
 	var g judge.Grid
 	if err := dir.ReadJSON(record.ResultFile, &g); err != nil {

@@ -166,7 +166,7 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 	return found, nil
 }
 
-// askedIn are the levels that a plan asks for by itself, before what it leaves
+// askedIn returns the levels that a plan asks for by itself, before what it leaves
 // open is filled in.
 func (x *experimentCommand) askedIn() (list []run.Asked) {
 	name := func(flag string) string {

@@ -161,7 +161,7 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 	return nil
 }
 
-// armNames is the list of what --arm-is takes.
+// armNames returns the list of what --arm-is takes.
 func armNames() string {
 	var b strings.Builder
 	for _, n := range recorded.Names(process.DeclaredFacts()) {
@@ -291,7 +291,7 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 	return process.ExitError(outcome.ExitCode)
 }
 
-// viewed is an outcome with what is shown of its experiments.
+// viewed returns an outcome with what is shown of its experiments.
 func viewed(outcome recorded.Outcome, operands []*recorded.Operand) view.ComparisonInput {
 	in := view.ComparisonInput{Outcome: outcome}
 	for _, e := range outcome.Experiments { // in their order

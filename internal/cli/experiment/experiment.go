@@ -33,7 +33,7 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
-// Commands are the commands that run experiments, and those about what
+// Commands returns the commands that run experiments, and those about what
 // experiments are made of and leave.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{

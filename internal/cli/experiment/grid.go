@@ -210,7 +210,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 // longestCellDir is shorter than any file system's names, with room for a digest.
 const longestCellDir = 200
 
-// cellDir is the name of a cell's directory: the cell's own, if files and links
+// cellDir returns the name of a cell's directory: the cell's own, if files and links
 // may have it, else one like it, which no other cell has.
 func cellDir(name string) string {
 	dir := strings.Map(func(c rune) rune {
@@ -309,7 +309,7 @@ func reportGrid(p *process.Process, path string) (judge.Grid, error) {
 	return g, err
 }
 
-// cellPath is the directory of DIR:CELL in a grid, and path itself for any
+// cellPath returns the directory of DIR:CELL in a grid, and path itself for any
 // other.
 func cellPath(text string) (string, error) {
 	if _, err := os.Stat(text); err == nil {

@@ -223,7 +223,7 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 	return nil
 }
 
-// burnerCode is how a run ended in kube-burner's codes.
+// burnerCode returns how a run ended in kube-burner's codes.
 func burnerCode(err error, e *ended) error {
 	code := process.ExitCode(err)
 	if code == process.ExitHeld && e.unsent {

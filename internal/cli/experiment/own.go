@@ -61,7 +61,7 @@ func mark(flags *pflag.FlagSet, name, target string) {
 	f.Annotations[ofTarget] = append(f.Annotations[ofTarget], target)
 }
 
-// ofConsent are the options of commands that load what is not theirs.
+// ofConsent returns the options of commands that load what is not theirs.
 func ofConsent() []string { return []string{"wait", "ignore-health", "yes", "reboots"} }
 
 // addPlan adds the flags of a plan that have these names.

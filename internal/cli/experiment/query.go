@@ -170,7 +170,7 @@ func (f *queryFlags) span() error {
 	return nil
 }
 
-// timeOf is the time of --at.
+// timeOf returns the time of --at.
 func (f *queryFlags) timeOf(of metrics.Built) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, f.at)
 	if since, failed := time.ParseDuration(f.at); failed == nil {
@@ -228,7 +228,7 @@ type series struct {
 	values []promql.FPoint
 }
 
-// points are the values of an answer by series.
+// points returns the values of an answer by series.
 func points(a metrics.Answer) (list []series) {
 	switch r := a.Result.(type) {
 	case promql.Scalar:
@@ -318,7 +318,7 @@ func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// figure is a value in so many digits as people read.
+// figure returns a value in so many digits as people read.
 func figure(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // answerHTTP answers by HTTP until ctx ends.

@@ -68,7 +68,7 @@ to read metrics are for what --scrape, and the flag that begins with it, ask for
 	return cmd
 }
 
-// entitledWorkloads are the built-in workloads whose runs take rights.
+// entitledWorkloads returns the built-in workloads whose runs take rights.
 func entitledWorkloads() (names []string) {
 	list, err := workload.List(workloads.FS(), process.Targets())
 	if err != nil {

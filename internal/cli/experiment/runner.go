@@ -415,7 +415,7 @@ func (r *runner) system() string {
 	return "the target " + r.workload.Target.Name
 }
 
-// cleanCommand is the command that removes what runs have left in the system, or on
+// cleanCommand returns the command that removes what runs have left in the system, or on
 // this machine; it is "" for one of which nothing can be left.
 func (r *runner) cleanCommand() string {
 	if own := r.plan.Own; own != nil && own.Named() != nil {
@@ -432,7 +432,7 @@ func (r *runner) cleanCommand() string {
 	return ""
 }
 
-// resumeCommand is the command that goes on with the run in a directory.
+// resumeCommand returns the command that goes on with the run in a directory.
 func (r *runner) resumeCommand(dir record.Dir) string {
 	args := []string{"run", "--resume", string(dir)}
 	allow := func(name string, refused error) {

@@ -92,7 +92,7 @@ func newSignaturesShowCommand(p *process.Process) *cobra.Command {
 	return cmd
 }
 
-// allSignatures are the built-in ones and those of a directory, "" for none.
+// allSignatures returns the built-in ones and those of a directory, "" for none.
 func allSignatures(dir string) (signatures, error) {
 	list, err := signature.Builtin()
 	if err != nil {

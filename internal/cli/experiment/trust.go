@@ -115,7 +115,7 @@ func trustedWorkload(p *plan.Plan, file string, s word) (*workload.Workload, err
 	return w, nil
 }
 
-// kubeconfigOf is the kubeconfig that settings name, "" for none.
+// kubeconfigOf returns the kubeconfig that settings name, "" for none.
 func kubeconfigOf(own settings.Own) string {
 	if own == nil {
 		return ""
@@ -142,7 +142,7 @@ func allBrought(p *plan.Plan, w *workload.Workload) (list []string) {
 	return list
 }
 
-// programAt is the path of the program that a name runs: one without a slash is looked
+// programAt returns the path of the program that a name runs: one without a slash is looked
 // for in PATH, and never where this program was started.
 func programAt(name string) string {
 	if found, err := exec.LookPath(name); err == nil {

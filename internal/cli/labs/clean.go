@@ -99,7 +99,7 @@ type cleaner struct {
 	runs []string // that have left something
 }
 
-// unfinished is an error after which it is unknown what is left, with what to do
+// unfinished returns an error after which it is unknown what is left, with what to do
 // then.
 func (c *cleaner) unfinished(err error) error {
 	if c.dryRun || process.ExitCode(err) != process.ExitCouldNotRun {

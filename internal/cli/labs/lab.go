@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Commands are the commands about labs, their images, and what runs left.
+// Commands returns the commands about labs, their images, and what runs left.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{newLabCommand(p, stop), newImageCommand(p), newCleanCommand(p)}
 }
@@ -259,7 +259,7 @@ func newLabListCommand(p *process.Process) *cobra.Command {
 	})
 }
 
-// allLabs are the labs of this user, but for those of commands that were killed.
+// allLabs returns the labs of this user, but for those of commands that were killed.
 func allLabs(ctx context.Context, p *process.Process) ([]*lab.Lab, error) {
 	store, err := kubernetes.LabStore(ctx, p.Host())
 	if err != nil {

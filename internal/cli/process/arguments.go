@@ -10,7 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// SeeHelp is the hint that points to a command's help.
+// SeeHelp returns the hint that points to a command's help.
 func SeeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see '%s --help'", cmd.CommandPath()) }
 
 // ExactlyOne takes one argument; what says of what, in the error.
@@ -64,7 +64,7 @@ func Group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// FirstChanged is the first of the flags that was given.
+// FirstChanged returns the first of the flags that was given.
 func FirstChanged(cmd *cobra.Command, names ...string) (name string, given bool) {
 	i := slices.IndexFunc(names, cmd.Flags().Changed)
 	if i < 0 {

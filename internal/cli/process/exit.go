@@ -42,7 +42,7 @@ func ExitCode(err error) int {
 	return ExitCouldNotRun
 }
 
-// HintOf is the advice that belongs to an error, or "".
+// HintOf returns the advice that belongs to an error, or "".
 func HintOf(err error) string {
 	if mistake, ok := errors.AsType[*system.MistakeError](err); ok {
 		return mistake.Hint

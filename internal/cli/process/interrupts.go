@@ -162,7 +162,7 @@ func (e interruptedError) Ago() time.Duration { return time.Since(e.came) }
 
 func (interruptedError) Is(target error) bool { return target == context.Canceled }
 
-// First is the signal that came first, or nil. It answers once.
+// First returns the signal that came first, or nil. It answers once.
 func (i *Interrupts) First() os.Signal {
 	select {
 	case s := <-i.cause:
@@ -174,7 +174,7 @@ func (i *Interrupts) First() os.Signal {
 
 func (i *Interrupts) Close() { close(i.done) }
 
-// CodeOf is the exit code of a program that a signal has ended.
+// CodeOf returns the exit code of a program that a signal has ended.
 func CodeOf(s os.Signal) int {
 	if number, ok := s.(syscall.Signal); ok {
 		return 128 + int(number)

@@ -56,7 +56,7 @@ func Shows[T any](p *Process, cmd *cobra.Command, find func(cmd *cobra.Command, 
 	return cmd
 }
 
-// oneOf is a choice in words.
+// oneOf returns a choice in words.
 func oneOf(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
@@ -72,7 +72,7 @@ func PrintJSON(p *Process, v any) error {
 	return nil
 }
 
-// Count is a number of things in words.
+// Count returns a number of things in words.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -83,7 +83,7 @@ func Count(n int, what string) string {
 // Printable keeps what a file says from steering the terminal.
 func Printable(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// CommandLine is the command that this process was called with, but for what is
+// CommandLine returns the command that this process was called with, but for what is
 // secret in it.
 func (p *Process) CommandLine() string {
 	args := make([]string, len(p.Args))
@@ -93,7 +93,7 @@ func (p *Process) CommandLine() string {
 	return CommandLine(args)
 }
 
-// CommandLine is a command as a shell reads it.
+// CommandLine returns a command as a shell reads it.
 func CommandLine(args []string) string {
 	words := []string{"plimsoll"}
 	for _, a := range args {
@@ -105,7 +105,7 @@ func CommandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// CleanCommand is the command that removes what runs have left in a system.
+// CleanCommand returns the command that removes what runs have left in a system.
 func CleanCommand(of settings.Own) string {
 	return CommandLine(append([]string{"clean"}, of.Named()...))
 }

@@ -60,7 +60,7 @@ type Process struct {
 	unread *atomic.Bool // see WatchPipes
 }
 
-// OSProcess is the process that the program really runs in.
+// OSProcess returns the process that the program really runs in.
 func OSProcess(components map[string]Component) Process {
 	executable, err := os.Executable()
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *pipe) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// terminalSize is the size of the terminal of standard error, or of standard
+// terminalSize returns the size of the terminal of standard error, or of standard
 // output: 80 by 24 for one that does not say, 0 for none.
 func terminalSize() (width, height int) {
 	for _, file := range []*os.File{os.Stderr, os.Stdout} {

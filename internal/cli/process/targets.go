@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 )
 
-// Providers are the targets that this program can load.
+// Providers returns the targets that this program can load.
 func Providers() []system.Provider {
 	return []system.Provider{
 		kubernetes.Provider{},
@@ -32,7 +32,7 @@ func Providers() []system.Provider {
 	}
 }
 
-// Clusters is the target that a command means which names no workload.
+// Clusters returns the target that a command means which names no workload.
 func Clusters() workload.Target { return Providers()[0].Declare() }
 
 // Targets finds what a target declares of itself by its name.
@@ -53,7 +53,7 @@ func DeclaredFacts() []record.Fact {
 	return list
 }
 
-// ProviderOf is the provider of the target of that name.
+// ProviderOf returns the provider of the target of that name.
 func ProviderOf(name string) (system.Provider, error) {
 	for _, p := range Providers() {
 		if p.Declare().Name == name {
@@ -75,7 +75,7 @@ func (p *Process) SweepHost(ctx context.Context, removes func(run string) bool) 
 	return list, err
 }
 
-// Needs are the programs that targets run on this machine, each once.
+// Needs returns the programs that targets run on this machine, each once.
 func Needs() (list []proc.Program) {
 	for _, one := range Providers() {
 		for _, n := range one.Needs() {

@@ -37,7 +37,7 @@ type doing struct {
 	live    fold.Live
 }
 
-// draw is the picture in lines that fit so many columns and rows, 0 for no
+// draw returns the picture in lines that fit so many columns and rows, 0 for no
 // bound.
 func (p *picture) draw(width, height int) []line {
 	const around = 8 // the lines besides the ladder, with one of what is waited for, and one for the cursor
@@ -170,7 +170,7 @@ func (p *picture) step() line {
 	return line{{fmt.Sprintf("step %d, %s at %s %s: ", d.Step, cmp.Or(d.Arm, string(d.Purpose)), words.Number(d.Level), p.unit), plain}, {string(d.Stage), bold}}
 }
 
-// bar is how far the stage is. Where objects are waited for it has two parts:
+// bar returns how far the stage is. Where objects are waited for it has two parts:
 // those there, and those only asked for.
 func (p *picture) bar(width int) line {
 	d := p.doing
@@ -202,7 +202,7 @@ func (p *picture) bar(width int) line {
 	return line{{"  ", plain}, {strings.Repeat("█", full), green}, {strings.Repeat("▒", half), plain}, {strings.Repeat("░", cells-full-half), faint}, {"  " + text, plain}}
 }
 
-// figures are the rate and the latencies now.
+// figures returns the rate and the latencies now.
 func (p *picture) figures() line {
 	d := p.doing
 	var parts []string
@@ -230,7 +230,7 @@ func (p *picture) figures() line {
 	return line{{"  " + strings.Join(parts, ", "), plain}}
 }
 
-// leftOf is how long the stage still lasts, "" where it is unknown.
+// leftOf returns how long the stage still lasts, "" where it is unknown.
 func leftOf(s engine.Status, rate *float64) string {
 	switch {
 	case s.Stage == engine.StageWaiting && s.Left > 0:
@@ -243,7 +243,7 @@ func leftOf(s engine.Status, rate *float64) string {
 	return ""
 }
 
-// quantiles are two latencies in words, "" where they are unknown.
+// quantiles returns two latencies in words, "" where they are unknown.
 func quantiles(p50, p99 *float64) string {
 	if p50 == nil || p99 == nil {
 		return ""
@@ -258,7 +258,7 @@ func share(part, of int) float64 {
 	return math.Min(math.Max(float64(part)/float64(of), 0), 1)
 }
 
-// clock is a duration in whole seconds, minutes and hours.
+// clock returns a duration in whole seconds, minutes and hours.
 func clock(d time.Duration) string {
 	d = d.Round(time.Second)
 	switch {

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func seconds(x float64) *float64 { return &x }
 
-// stepMade is a step that has ended.
+// stepMade returns a step that has ended.
 func stepMade(id int, arm string, level float64, verdict slo.Verdict, why string) result.Step {
 	return result.Step{
 		ID: id, StepPlan: record.StepPlan{Arm: arm, Level: level, Purpose: record.PurposeRamp}, LevelReached: level, Verdict: verdict, VerdictWhy: why,

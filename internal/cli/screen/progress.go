@@ -159,7 +159,7 @@ func (g *Display) there() string {
 	return strings.ToLower(g.Kind.There)
 }
 
-// sentOf is how many requests were sent by a schedule, or by clients, who send
+// sentOf returns how many requests were sent by a schedule, or by clients, who send
 // as many as are answered.
 func sentOf(s engine.Status) string {
 	if s.Requests == 0 {
@@ -168,7 +168,7 @@ func sentOf(s engine.Status) string {
 	return fmt.Sprintf("%d of %d sent", s.Sent, s.Requests)
 }
 
-// statusLine is a step's status in one line.
+// statusLine returns a step's status in one line.
 func statusLine(s engine.Status, there string, live fold.Live, elapsed time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.Level))
@@ -337,7 +337,7 @@ func (r *rates) add(now time.Time, count int) {
 	}
 }
 
-// now is the rate per second, nil while too little is known.
+// now returns the rate per second, nil while too little is known.
 func (r *rates) now() *float64 {
 	const least = time.Second / 2
 	n := len(r.at) - 1
@@ -418,7 +418,7 @@ func (f *forecast) left(now time.Time) string {
 	return fmt.Sprintf("%s %s left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), words.Noun(most, "step"), between(clock(least), clock(longest)))
 }
 
-// between is a range in words.
+// between returns a range in words.
 func between(from, to string) string {
 	if from == to {
 		return from

@@ -109,7 +109,7 @@ func (s *screen) paint(b *strings.Builder) {
 	s.drawn = len(lines)
 }
 
-// render is the line as a terminal takes it.
+// render returns the line as a terminal takes it.
 func (l line) render(colors bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -122,7 +122,7 @@ func (l line) render(colors bool) string {
 	return b.String()
 }
 
-// fit is the line cut to so many columns, 0 or less for no bound, without what
+// fit returns the line cut to so many columns, 0 or less for no bound, without what
 // would steer a terminal.
 func (l line) fit(width int) line {
 	total := 0
@@ -153,7 +153,7 @@ func (l line) fit(width int) line {
 	return fitted
 }
 
-// columns is how wide a text is, with two columns for a character that may take
+// columns returns how wide a text is, with two columns for a character that may take
 // so many.
 func columns(text string) int {
 	n := 0

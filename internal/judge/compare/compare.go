@@ -13,7 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Spec the arm, and by what.
+// Spec says which arms are compared with the baseline, by which metrics, and with what margin.
 type Spec struct {
 	Baseline string
 	Arms     []string // the others

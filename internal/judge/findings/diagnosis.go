@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 )
 
-// diagnosis is what the steps have shown, that of steps that failed first, each
-// in order of time.
+// DiagnosisOf returns the known failures that the steps show, those of failed steps first,
+// each once with all its evidence.
 func DiagnosisOf(spec *result.Spec, steps []*verdict.Judged) []result.Diagnosis {
 	list := []result.Diagnosis{}
 	at := make(map[string]int)

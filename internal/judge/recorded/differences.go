@@ -114,7 +114,7 @@ const (
 	sameOthers = 15.0 // percent of the CPUs, as much as is tolerated in a step
 )
 
-// Name of what --arm-is takes, and what it stands for.
+// NameHelp holds a name that --arm-is takes, and a line of help.
 type NameHelp struct{ Name, Help string }
 
 // Names are what --arm-is takes: a part of what two experiments may not have in

@@ -155,9 +155,8 @@ func Host() record.Host {
 	return h
 }
 
-// AvailableMemory is, in bytes, the lesser of what the machine and our cgroup leave.
-// What a cgroup holds of files that were not used lately counts as left: the kernel
-// takes it back first.
+// AvailableMemory returns the lesser of the bytes that the machine and our control group leave.
+// Pages of files that were not used lately count as left: the kernel takes them back first.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo

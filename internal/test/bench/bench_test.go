@@ -53,7 +53,7 @@ func BenchmarkLabUp(b *testing.B) {
 	}
 }
 
-// memoryOf is the resident memory of all processes of a state directory.
+// memoryOf returns the resident memory of all processes of a state directory.
 func memoryOf(state string) int64 {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	total := int64(0)

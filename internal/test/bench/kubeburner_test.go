@@ -57,7 +57,7 @@ func BenchmarkBesideKubeBurner(b *testing.B) {
 	}
 }
 
-// measured is how many pods documents have a figure of.
+// measured returns how many pods documents have a figure of.
 func measured(b *testing.B, dir string) (n int) {
 	b.Helper()
 	var pods []struct{ PodReadyLatency *int }

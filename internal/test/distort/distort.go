@@ -16,7 +16,7 @@ type Way struct {
 	Apply func([]record.Event) []record.Event
 }
 
-// Ways are all of them. What is random follows from the seed.
+// Ways returns all of them. What is random follows from the seed.
 func Ways(seed uint64) []Way {
 	draw := rand.New(rand.NewPCG(seed, seed))
 	return []Way{

@@ -113,7 +113,7 @@ func Able(t testing.TB, err error) {
 // Size returns short in make test, and long in make test-long; see ring.Size.
 func (s *Suite) Size(short, long int) int { return ring.Size(short, long) }
 
-// Program is the program with a state directory of the test's own, in which at
+// Program returns the program with a state directory of the test's own, in which at
 // the end of the test no lab's process may be alive; labs are taken down.
 func (s *Suite) Program(t testing.TB) *Program {
 	t.Helper()
@@ -163,7 +163,7 @@ const (
 	labName      = "l"
 )
 
-// Lab is the program with a lab that was made by 'lab up' with these arguments.
+// Lab returns the program with a lab that was made by 'lab up' with these arguments.
 // Tests that ask for the same share such labs for the test binary's life; a
 // test has its lab for itself until its end. It must leave no run's objects in
 // the cluster, and may leave others under names that no other test uses.

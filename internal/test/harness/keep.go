@@ -66,7 +66,7 @@ func (s *Suite) Keep(t testing.TB, dir string) (string, error) {
 	return to, copyFiles(filepath.Join(to, "dir"), dir, func(string) bool { return true })
 }
 
-// again is the command that runs a test by itself, from the repository's root.
+// again returns the command that runs a test by itself, from the repository's root.
 func (s *Suite) again(t testing.TB) string {
 	pkg, _ := os.Getwd() // go test runs each package's tests in its directory
 	if at := strings.LastIndex(pkg, "/internal/"); at >= 0 {

@@ -115,7 +115,7 @@ func lookAtOthers(t testing.TB) others {
 	return o
 }
 
-// until is how many processors others have used from one look to a later one,
+// until returns how many processors others have used from one look to a later one,
 // and which programs did, the busiest first.
 func (o others) until(later others) (used float64, names string) {
 	seconds := later.at.Sub(o.at).Seconds()

@@ -43,7 +43,7 @@ type Outcome struct {
 	Stdout, Stderr string
 }
 
-// Command is a command that has not been started. It knows no cluster from its
+// Command returns a command that has not been started. It knows no cluster from its
 // environment, and is a session of its own: where the kernel shares the processors
 // among sessions first, it need not share those of the tests and compilers.
 func (p *Program) Command(args ...string) *exec.Cmd {
@@ -94,13 +94,13 @@ func (p *Program) note(args []string, got Outcome) {
 	fmt.Fprintf(&p.commands, "$ plimsoll %s\nexit code %d\n%s%s\n", strings.Join(args, " "), got.Code, got.Stdout, got.Stderr)
 }
 
-// Result is the result of the run that was recorded in a directory.
+// Result returns the result of the run that was recorded in a directory.
 func (p *Program) Result(t testing.TB, dir string) result.Result {
 	t.Helper()
 	return read[result.Result](t, p, dir, record.ResultFile)
 }
 
-// Environment is the environment of the run that was recorded in a directory.
+// Environment returns the environment of the run that was recorded in a directory.
 func (p *Program) Environment(t testing.TB, dir string) record.Environment {
 	t.Helper()
 	return read[record.Environment](t, p, dir, record.EnvironmentFile)
@@ -238,7 +238,7 @@ func (p *Program) traces() (list []string) {
 	return list
 }
 
-// processes are the processes of this program's labs.
+// processes returns the processes of this program's labs.
 func (p *Program) processes() (list []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
@@ -250,7 +250,7 @@ func (p *Program) processes() (list []string) {
 	return list
 }
 
-// labFiles are the files of this program's labs.
+// labFiles returns the files of this program's labs.
 func (p *Program) labFiles() (list []string) {
 	filepath.WalkDir(p.State, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.Contains(path, "/labs/") {

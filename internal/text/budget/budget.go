@@ -115,7 +115,7 @@ func (b *Budget) Functions(of template.FuncMap, costs map[string]Cost) template.
 // Internal reports whether a function is one that Compile has templates call.
 func Internal(name string) bool { return slices.Contains([]string{tick, enter, leave, show}, name) }
 
-// Written is a pipeline as its template has it, without what Compile has added.
+// Written returns a pipeline as its template has it, without what Compile has added.
 func Written(cmds []*parse.CommandNode) []*parse.CommandNode {
 	if n := len(cmds); n > 1 && len(cmds[n-1].Args) == 1 {
 		if called, ok := cmds[n-1].Args[0].(*parse.IdentifierNode); ok && called.Ident == show {
@@ -205,7 +205,7 @@ func (b *Budget) spend(work, made float64) error {
 	return nil
 }
 
-// bound is a function that spends the budget.
+// bound returns a function that spends the budget.
 func (b *Budget) bound(of reflect.Value, cost Cost) any {
 	kind := of.Type()
 	in := make([]reflect.Type, kind.NumIn())
@@ -343,7 +343,7 @@ func (s *size) add(v reflect.Value, depth int) error {
 	return nil
 }
 
-// formatted is the cost of printf: each verb writes an argument, or as much as a number in
+// formatted returns the cost of printf: each verb writes an argument, or as much as a number in
 // the format or among the arguments says.
 func formatted(args []reflect.Value) (makes, work float64) {
 	format := args[0].String()

@@ -102,7 +102,7 @@ func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // IsZero reports whether every delay is 0.
 func (d Dist) IsZero() bool { return d.A == 0 && d.B == 0 }
 
-// At is the delay at quantile u, 0 <= u < 1: the inverse cumulative
+// At returns the delay at quantile u, 0 <= u < 1: the inverse cumulative
 // distribution. Given u uniform on [0, 1) the result has this distribution.
 func (d Dist) At(u float64) time.Duration {
 	switch d.Shape {

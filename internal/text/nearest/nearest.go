@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Word is the known word closest to what was written, for a hint about a
+// Word returns the known word closest to what was written, for a hint about a
 // misspelling. ok is false when none is close enough to be worth suggesting:
 // a hint that guesses wildly is worse than none. Case is ignored, equally
 // close words are settled by their order in known, and a word that is known
@@ -94,7 +94,7 @@ func distance(a, b []rune, limit int) int {
 	return min(above[len(b)], limit)
 }
 
-// Hint is the hint for a word that is unknown, and otherwise where no known
+// Hint returns the hint for a word that is unknown, and otherwise where no known
 // word is near.
 func Hint(word string, known []string, otherwise string) string {
 	if near, ok := Word(word, known); ok {
@@ -103,7 +103,7 @@ func Hint(word string, known []string, otherwise string) string {
 	return otherwise
 }
 
-// OneOf is the hint for a word that must be one of those known.
+// OneOf returns the hint for a word that must be one of those known.
 func OneOf(word string, known []string) string {
 	if len(known) == 0 {
 		return "there is none"
@@ -111,7 +111,7 @@ func OneOf(word string, known []string) string {
 	return Hint(word, known, "there is: "+strings.Join(known, ", "))
 }
 
-// File is the hint for a file that does not exist, "" where none beside it has
+// File returns the hint for a file that does not exist, "" where none beside it has
 // a name like it.
 func File(file string) string {
 	entries, err := os.ReadDir(filepath.Dir(file))

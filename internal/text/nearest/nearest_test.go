@@ -36,7 +36,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// slowDistance is the textbook recursion of the same distance.
+// slowDistance returns the textbook recursion of the same distance.
 func slowDistance(a, b []rune) int {
 	if len(a) == 0 {
 		return len(b)

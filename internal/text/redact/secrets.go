@@ -70,7 +70,7 @@ func IsHidden(text string) bool {
 	return strings.HasPrefix(text, hiddenPrefix) && strings.HasSuffix(text, ")")
 }
 
-// Reveal is the value that a text stands for, and any other text as it is. Known
+// Reveal returns the value that a text stands for, and any other text as it is. Known
 // is false where the value was not given to this process.
 func (s *Secrets) Reveal(text string) (value string, known bool) {
 	if !IsHidden(text) {

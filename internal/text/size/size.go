@@ -49,7 +49,7 @@ func Text(n int64) string {
 	return fmt.Sprintf("%d %sB", number, unit)
 }
 
-// largest is a number of bytes in the largest binary unit that gives a whole
+// largest returns a number of bytes in the largest binary unit that gives a whole
 // number.
 func largest(n int64) (number int64, unit string) {
 	for _, prefix := range "KMGTPE" {

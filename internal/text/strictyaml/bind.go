@@ -314,7 +314,7 @@ func (b *binder) bindOrdered(n *Node, v reflect.Value, item reflect.Type, path s
 	v.Set(items)
 }
 
-// untyped is the value of a place that takes anything: nil, bool, int64,
+// untyped returns the value of a place that takes anything: nil, bool, int64,
 // float64, string, []any or map[string]any.
 func (b *binder) untyped(n *Node, path string) any {
 	switch n.Kind {

@@ -11,7 +11,7 @@ import (
 	kubernetes "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// asKubernetesReads is the slow twin of DecodeAll with Kubernetes(): the reader
+// asKubernetesReads returns the slow twin of DecodeAll with Kubernetes(): the reader
 // that Kubernetes itself uses, by way of JSON.
 func asKubernetesReads(text string) (any, error) {
 	var asJSON json.RawMessage

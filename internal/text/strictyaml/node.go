@@ -70,7 +70,7 @@ func (n *Node) Get(keys ...string) *Node {
 	return n
 }
 
-// Entry is a key of a mapping.
+// Entry returns a key of a mapping.
 func (n *Node) Entry(key string) (e Entry, ok bool) {
 	if n == nil {
 		return e, false

@@ -19,7 +19,7 @@ type Positions struct {
 	known map[string]Position
 }
 
-// File is the name given to Decode.
+// File returns the name given to Decode.
 func (p *Positions) File() string {
 	if p == nil {
 		return ""
@@ -37,7 +37,7 @@ func (p *Positions) Has(path string) bool {
 	return ok
 }
 
-// At is the place of path: that of its value for a scalar, of its key for a
+// At returns the place of path: that of its value for a scalar, of its key for a
 // mapping or a list. For a path of which the file does not speak it is the
 // place of the innermost part that it does speak of, so that a missing
 // "axis.name" points at "axis".
@@ -63,7 +63,7 @@ func (p *Positions) Problem(path, format string, args ...any) Problem {
 	}
 }
 
-// OtherSchema is the problem of a file whose schema is not the one wanted.
+// OtherSchema returns the problem of a file whose schema is not the one wanted.
 func (p *Positions) OtherSchema(found, wanted string) Problem {
 	if p.Has("schema") {
 		return p.Problem("schema", "the schema is %q, not %q", found, wanted)
@@ -100,7 +100,7 @@ func (p *Positions) set(path string, at Position) {
 	p.known[path] = at
 }
 
-// Key is the path of a mapping's key: "axis" and "name" give "axis.name". Keys
+// Key returns the path of a mapping's key: "axis" and "name" give "axis.name". Keys
 // that hold punctuation of paths are quoted: labels["app.kubernetes.io/name"].
 func Key(path, key string) string {
 	if key == "" || strings.ContainsAny(key, `.[]"`) {
@@ -112,5 +112,5 @@ func Key(path, key string) string {
 	return path + "." + key
 }
 
-// Index is the path of a list's item, counted from 0: "jobs[0]".
+// Index returns the path of a list's item, counted from 0: "jobs[0]".
 func Index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -17,13 +17,13 @@ import (
 // another.
 type Raw struct{ node *Node }
 
-// Word is a value as a flag has it: a boolean or a number if it reads as one.
+// Word returns a value as a flag has it: a boolean or a number if it reads as one.
 func Word(text string) Raw { return Raw{&Node{Text: text, Plain: true}} }
 
-// Text is a value that is text, whatever it reads as.
+// Text returns a value that is text, whatever it reads as.
 func Text(text string) Raw { return Raw{&Node{Text: text}} }
 
-// Map is a mapping of texts.
+// Map returns a mapping of texts.
 func Map(texts map[string]string) Raw {
 	n := &Node{Kind: Mapping}
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
@@ -32,7 +32,7 @@ func Map(texts map[string]string) Raw {
 	return Raw{n}
 }
 
-// ListOf is a list of values.
+// ListOf returns a list of values.
 func ListOf(items []Raw) Raw {
 	n := &Node{Kind: List}
 	for _, item := range items {
@@ -59,7 +59,7 @@ func (r Raw) At(path string) Raw {
 // Has reports whether something stands at a path of keys.
 func (r Raw) Has(path string) bool { return r.At(path).node != nil }
 
-// String is the text of a single value, "" for a list and a mapping.
+// String returns the text of a single value, "" for a list and a mapping.
 func (r Raw) String() string {
 	if r.node == nil {
 		return ""
@@ -67,7 +67,7 @@ func (r Raw) String() string {
 	return r.node.Text
 }
 
-// With is the mapping with a value at a path of keys, in the place of what
+// With returns the mapping with a value at a path of keys, in the place of what
 // stands there.
 func (r Raw) With(path string, value Raw) Raw {
 	key, rest, deeper := strings.Cut(path, ".")
@@ -116,7 +116,7 @@ func (r Raw) Meaning() string {
 	return string(text)
 }
 
-// plain is a node as a writer of YAML takes it.
+// plain returns a node as a writer of YAML takes it.
 func (n *Node) plain() any {
 	return n.value(func(entries []Entry) any {
 		m := make(yaml.MapSlice, len(entries))
@@ -127,7 +127,7 @@ func (n *Node) plain() any {
 	}, (*Node).plain)
 }
 
-// meaning is a node as JSON has it, where keys have an order and numbers one
+// meaning returns a node as JSON has it, where keys have an order and numbers one
 // form.
 func (n *Node) meaning() any {
 	value := n.value(func(entries []Entry) any {
@@ -143,7 +143,7 @@ func (n *Node) meaning() any {
 	return value
 }
 
-// value is a node as a Go value, whose mappings and items are made by these.
+// value returns a node as a Go value, whose mappings and items are made by these.
 func (n *Node) value(mapping func([]Entry) any, item func(*Node) any) any {
 	switch {
 	case n == nil:

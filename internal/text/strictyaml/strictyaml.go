@@ -39,7 +39,7 @@ type Problem struct {
 	Text string
 }
 
-// String is the problem on one line: file:line:column: path: message (hint).
+// String returns the problem on one line: file:line:column: path: message (hint).
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {

@@ -284,7 +284,7 @@ func (b *builder) place(at ast.Node) (line, column int) {
 	return b.before + tk.Position.Line, max(1, tk.Position.Column)
 }
 
-// beginning is the column at which a scalar without quotes begins. The parser's
+// beginning returns the column at which a scalar without quotes begins. The parser's
 // own is too far to the right by the spaces that follow the scalar on its line.
 func (b *builder) beginning(n *Node) int {
 	const longest = 4096 // lines of many scalars are in braces, where that does not happen
@@ -492,7 +492,7 @@ func (b *builder) merge(built *Node, value ast.Node, at map[string]int, depth in
 	}
 }
 
-// keyNode is the key itself, without the "?" that may introduce it.
+// keyNode returns the key itself, without the "?" that may introduce it.
 func keyNode(n ast.Node) ast.Node {
 	if k, ok := n.(*ast.MappingKeyNode); ok && k.Value != nil {
 		return k.Value
@@ -500,7 +500,7 @@ func keyNode(n ast.Node) ast.Node {
 	return n
 }
 
-// key is the text of a mapping's key.
+// key returns the text of a mapping's key.
 func (b *builder) key(n ast.MapKeyNode) (text string, plain, ok bool) {
 	built := b.build(keyNode(n), 0)
 	if built.Kind != Scalar {

@@ -363,7 +363,7 @@ func (r Reply) Overtaken() bool {
 	return r.creates && r.Code == http.StatusConflict && apierrors.IsConflict(r.Err())
 }
 
-// Sleep waits, and reports false if ctx ends first.
+// Sleep waits for d. It reports false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

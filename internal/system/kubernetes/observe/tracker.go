@@ -381,9 +381,8 @@ func (t *Tracker) standsBy(m *News, o *object) standing {
 	return s
 }
 
-// Unfinished emits, for every object that is not there and told of no trouble,
-// what it was last seen waiting for, so that the record can say why it was never
-// there.
+// Unfinished emits a state for every object that is not ready and has no known trouble: it
+// waits for its next milestone. It is called at the end of a step.
 func (t *Tracker) Unfinished(now record.Micros) {
 	for name, o := range t.objects {
 		if o.ready || o.reason != "" || o.asleep {

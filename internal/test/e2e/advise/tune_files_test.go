@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
-// variedParameters are the parameters of each calculator that decide on files:
+// variedParameters returns the parameters of each calculator that decide on files:
 // a number is drawn between two, words are drawn from those between bars, a
 // parameter with an exclamation mark is always given, the others half the time.
 func variedParameters() map[string]string {

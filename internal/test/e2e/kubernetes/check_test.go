@@ -161,7 +161,7 @@ func withQuota(t *testing.T, p *harness.Program, name string, pods int64) {
 	}
 }
 
-// inventory is every object of a cluster with its version, but for what changes
+// inventory returns every object of a cluster with its version, but for what changes
 // by itself.
 func inventory(t *testing.T, kubeconfig string) map[string]string {
 	t.Helper()

@@ -407,7 +407,7 @@ func narrow(t *testing.T, client kubernetes.Interface) {
 	harness.Await(t, "the level to have no seat left", refused.Load)
 }
 
-// blackHole is a webhook for pods that takes connections and never answers; the
+// blackHole returns a webhook for pods that takes connections and never answers; the
 // server waits so many seconds for it.
 func blackHole(t *testing.T, client kubernetes.Interface, then admissionv1.FailurePolicyType, seconds int32) {
 	t.Helper()

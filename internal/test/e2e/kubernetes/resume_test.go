@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// files are the contents of a directory's files and when they were written.
+// files returns the contents of a directory's files and when they were written.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	held := make(map[string]string)

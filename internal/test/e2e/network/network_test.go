@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// networkProgram is the built program, where paths can be built.
+// networkProgram returns the built program, where paths can be built.
 func networkProgram(t *testing.T) *harness.Program {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -87,7 +87,7 @@ func TestMeasuredWhatBindsANetworkPath(t *testing.T) {
 	bulkStep(t, p, "c", "carriers", "path=wireguard", "gso=off", "tso=off", "gro=off")
 }
 
-// bulkStep is a step of large answers that was bound by what has that name.
+// bulkStep returns a step of large answers that was bound by what has that name.
 func bulkStep(t *testing.T, p *harness.Program, out, bound string, set ...string) result.Step {
 	t.Helper()
 	args := []string{"sweep", "network-path", "--axis", "streams", "--levels", "2", "--repeat", "1", "--hold", "3s", "--out", out, "--set", "pattern=bulk", "--set", "size=100000", "--slo", "errors <= 0%"}
@@ -157,7 +157,7 @@ func TestWhatIsPlantedInANetworkPathIsFound(t *testing.T) {
 	}
 }
 
-// againOf is the share of the segments of answers that were sent again.
+// againOf returns the share of the segments of answers that were sent again.
 func againOf(s result.Step) float64 {
 	const segment = 1448
 	return s.Metrics["retransmits"] / (s.Metrics["throughput"] * 1e9 / 8 * s.Seconds / segment)

@@ -22,7 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
-// recordedSteps is a run whose steps were all made at level 10 from empty, and
+// recordedSteps returns a run whose steps were all made at level 10 from empty, and
 // its environment; it has not been judged. In step i objects took times[i] and
 // up to as long again.
 func recordedSteps(t *testing.T, name, kernel string, times ...time.Duration) string {

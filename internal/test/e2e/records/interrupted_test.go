@@ -138,7 +138,7 @@ func TestWhatACutComparisonDecides(t *testing.T) {
 	}
 }
 
-// codeIn is the verdict and the exit code in a result.json of any kind.
+// codeIn returns the verdict and the exit code in a result.json of any kind.
 func codeIn(t *testing.T, dir string) (verdict string, code int) {
 	t.Helper()
 	var r struct {

@@ -491,7 +491,7 @@ func TestAGridOfPlantedLimits(t *testing.T) {
 	})
 }
 
-// gridIn is the result that a grid has left.
+// gridIn returns the result that a grid has left.
 func gridIn(t *testing.T, dir string) judge.Grid {
 	t.Helper()
 	var g judge.Grid

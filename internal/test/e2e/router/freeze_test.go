@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// haproxies are the processes of a program's HAProxy.
+// haproxies returns the processes of a program's HAProxy.
 func haproxies(t *testing.T, p *harness.Program) (pids []int) {
 	t.Helper()
 	processes, _ := e2e.InRooms(t, p, "routers")
@@ -30,7 +30,7 @@ func haproxies(t *testing.T, p *harness.Program) (pids []int) {
 	return pids
 }
 
-// bricks are the processes that serve a program's volumes.
+// bricks returns the processes that serve a program's volumes.
 func bricks(_ *testing.T, p *harness.Program) []int { return e2e.Glusters(p, "glusterfsd") }
 
 // What is loaded stands still for 3 s of a hold of 8 s. Each load of requests finds it,

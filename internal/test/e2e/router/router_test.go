@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// routerLinks are the links to routers that this machine has.
+// routerLinks returns the links to routers that this machine has.
 func routerLinks(t *testing.T) (names []string) {
 	t.Helper()
 	links, err := net.Interfaces()

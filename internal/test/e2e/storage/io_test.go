@@ -274,7 +274,7 @@ func TestIOLeavesNothing(t *testing.T) {
 	leavesNoIO(t, p, "SIGKILL and the next command")
 }
 
-// glusterLeft are the processes of GlusterFS and of machines that work below the
+// glusterLeft returns the processes of GlusterFS and of machines that work below the
 // program's state directory.
 func glusterLeft(p *harness.Program) (list []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

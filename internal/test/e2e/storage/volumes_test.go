@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// volumesProgram is the built program, where there is a GlusterFS.
+// volumesProgram returns the built program, where there is a GlusterFS.
 func volumesProgram(t *testing.T) *harness.Program {
 	t.Helper()
 	harness.Able(t, gluster.Check(true))
