@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-//go:embed sources.md
+//go:embed tables/sources.md
 var sources string
 
 //go:embed tables/rules.md
 var rules string
 
-// Source is what the tables of docs/sources.md say of a row, such as V12, of a
+// Source is what the tables of docs/tables/sources.md say of a row, such as V12, of a
 // document, such as V, or of an official page, such as ceph-pgcalc: the cells
 // behind its name, as plain text. It is nil of what is not there.
 func Source(name string) []string {

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -117,9 +119,6 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab down", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lab doctor", []int{process.ExitHeld, process.ExitBreached}, ""}, // by what the machine has
 		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{process.ExitHeld}, ""},
-		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{process.ExitHeld}, ""},
-		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{process.ExitHeld}, ""},
-		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{process.ExitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{process.ExitHeld}, ""},
 		// Beside other tests a search may be short of CPU, and says that it is invalid.
@@ -135,7 +134,9 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll workloads list", []int{process.ExitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitHeld}, ""},
 	}
-	lines := slices.DeleteFunc(documented(t), simulates)
+	lines := slices.DeleteFunc(documented(t), func(line string) bool {
+		return simulates(line) || strings.HasPrefix(line, "bin/plimsoll tune ") // TestDocumentedAdvice
+	})
 	for _, line := range lines {
 		if !shows.MatchString(line) && !slices.ContainsFunc(table, func(r row) bool { return r.line == line }) {
 			t.Errorf("%s is shown and not in this test's table: add it, with the exit code that it has or why it is not run", line)
@@ -144,8 +145,7 @@ func TestDocumentedCommands(t *testing.T) {
 
 	p := suite.Lab(t, e2e.WideLab()...)
 	t.Cleanup(func() { p.Run(t, "lab", "down") })
-	// What the commands name: the program, a cluster, a host that was saved,
-	// files.
+	// What the commands name: the program, a cluster, files.
 	program, err := filepath.Abs(p.Command().Path)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,6 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		".kube/config": string(kubeconfig), "away": "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: https://127.0.0.1:1}}]\n",
-		"collect.sh":         p.Run(t, "tune", "host", "--collect-script").Stdout,
 		"manifests/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n",
 		"vm.yaml":            "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec: {runStrategy: Always, template: {spec: {domain: {devices: {}}}}}\n",
 		"runbook.md":         "```\nceph osd pool set rbd pg_autoscaler_mode off\n```\n",
@@ -185,10 +184,6 @@ func TestDocumentedCommands(t *testing.T) {
 		out, _ = cmd.Output()
 		return out, cmd.ProcessState.ExitCode(), said.String()
 	}
-	if _, code, said := shell("sh collect.sh 1 > node7.tar"); code != 0 {
-		t.Fatalf("the script that saves a host: exit code %d\n%s", code, said)
-	}
-
 	// Commands that are only parsed find a cluster and a lab that do not answer,
 	// and no place for a lab of their own.
 	withDefault := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default"), "vms": fmt.Sprintf(readyLab, "vms")})
@@ -238,15 +233,53 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// Pages link to files that there are.
+// The calculators print what docs/advice.md shows of them, and each has an example.
+func TestDocumentedAdvice(t *testing.T) {
+	page, err := os.ReadFile("../../docs/advice.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[string]bool)
+	for _, block := range regexp.MustCompile("(?s)```\nbin/plimsoll (tune [^\n]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		command, _, _ := strings.Cut(block[1], " --write")
+		args, err := exec.Command("sh", "-c", `printf '%s\0' `+command).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")
+		shown[words[1]] = true
+		got := e2e.Command(t, nil, words...)
+		if got.Code != process.ExitHeld {
+			t.Errorf("%s: exit code %d\n%s", command, got.Code, got.Stderr)
+		}
+		for line := range strings.Lines(block[2]) {
+			if !strings.Contains(got.Stdout, line) {
+				t.Errorf("%s does not print %q\n%s", command, line, got.Stdout)
+			}
+		}
+	}
+	for _, name := range []string{"subnet", "kubelet", "host", "ceph", "virt", "router", "network", "plan"} {
+		if !shown[name] {
+			t.Errorf("docs/advice.md has no example of tune %s", name)
+		}
+	}
+}
+
+// Pages link to files and headings that exist.
 func TestDocumentedLinks(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := regexp.MustCompile(`\]\(([^)#]+)`)
+	tables, err := filepath.Glob("../../docs/tables/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]+))?\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.+)$`)
+	unwanted := regexp.MustCompile(`[^a-z0-9 _-]`)
 	found := 0
-	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md", "../../ARCHITECTURE.md") {
+	for _, file := range slices.Concat(files, tables, []string{"../../README.md", "../../CONTRIBUTING.md", "../../ARCHITECTURE.md"}) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -256,13 +289,53 @@ func TestDocumentedLinks(t *testing.T) {
 				continue
 			}
 			found++
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+			to := file
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(file), m[1])
+			}
+			target, err := os.ReadFile(to)
+			if err != nil && !errors.Is(err, syscall.EISDIR) {
 				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+			if m[2] == "" {
+				continue
+			}
+			if !slices.ContainsFunc(heading.FindAllStringSubmatch(string(target), -1), func(h []string) bool {
+				return strings.ReplaceAll(unwanted.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == m[2]
+			}) {
+				t.Errorf("%s links to %s#%s, and there is no such heading", file, m[1], m[2])
 			}
 		}
 	}
 	if found < 10 {
 		t.Errorf("%d links were found", found)
+	}
+}
+
+// No cell of a table is longer than a reader takes in at once, and the pages together
+// are read in two hours.
+func TestPagesAreShort(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words += len(strings.Fields(string(text)))
+		for _, row := range tableRows(t, filepath.Base(file)) {
+			for _, cell := range row {
+				if len(cell) > 200 {
+					t.Errorf("%s has a cell of %d characters, at most 200: %.60s...", file, len(cell), cell)
+				}
+			}
+		}
+	}
+	if most := 30_000; words > most {
+		t.Errorf("the pages have %d words, at most %d", words, most)
 	}
 }
 

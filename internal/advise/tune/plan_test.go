@@ -232,13 +232,13 @@ func TestEveryRuleHasACalculator(t *testing.T) {
 			t.Errorf("no calculator is about %s", row)
 		}
 	}
-	page, err := os.ReadFile("../../../docs/sources.md")
+	page, err := os.ReadFile("../../../docs/tables/sources.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`(?m)^\| ([a-z]\S+) \| \S.* \| https://\S+ \| \S.* \|$`).FindAllStringSubmatch(string(page), -1)
 	if len(names) < 30 {
-		t.Errorf("docs/sources.md has %d official pages", len(names))
+		t.Errorf("docs/tables/sources.md has %d official pages", len(names))
 	}
 	for _, m := range names {
 		if !cited[m[1]] {

@@ -14,7 +14,7 @@ import (
 // explained on the page that ships with the program.
 func TestCitedSourcesAreExplained(t *testing.T) {
 	const root = "../../.."
-	page, err := os.ReadFile(filepath.Join(root, "docs", "sources.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "tables", "sources.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestCitedSourcesAreExplained(t *testing.T) {
 		}
 		for _, code := range row.FindAllString(string(text), -1) {
 			if cited[code] = true; !explained[code] {
-				t.Errorf("%s cites %s, and docs/sources.md does not explain it: add its row", strings.TrimPrefix(path, root+"/"), code)
+				t.Errorf("%s cites %s, and docs/tables/sources.md does not explain it: add its row", strings.TrimPrefix(path, root+"/"), code)
 			}
 		}
 		return nil
