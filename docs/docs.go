@@ -12,9 +12,9 @@ var sources string
 //go:embed tables/rules.md
 var rules string
 
-// Source is what the tables of docs/tables/sources.md say of a row, such as V12, of a
-// document, such as V, or of an official page, such as ceph-pgcalc: the cells
-// behind its name, as plain text. It is nil of what is not there.
+// Source returns the cells behind a name in the tables of docs/tables/sources.md, as plain
+// text: of a row (V12), a document (V) or an official page (ceph-pgcalc). It returns nil for
+// an unknown name.
 func Source(name string) []string {
 	_, rest, found := strings.Cut(sources, "\n| "+name+" | ")
 	if !found {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
-	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -20,8 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
-// completer is what a shell may offer next. Nothing that it does shows on the
-// terminal or changes anything; what cannot be found out is not offered.
+// completer returns what a shell may offer next. It prints nothing and changes nothing.
 type completer = cobra.CompletionFunc
 
 // complete gives every command of the tree what a shell completes: names of
@@ -169,7 +167,7 @@ func ofWorkload(of func(w *workload.Workload, axis string) ([]string, cobra.Shel
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		w, err := experiment.LoadWorkload(args[0])
+		w, err := process.LoadWorkload(args[0])
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -235,7 +233,7 @@ func metricNames(w *workload.Workload, axis string) (names []string, _ cobra.She
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// formats are those that a command's own help names.
+// formats returns the formats in a command's own help.
 func formats(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	words := make(map[string]bool)
 	for word := range strings.FieldsFuncSeq(cmd.Flags().Lookup("output").Usage, func(r rune) bool { return r == ' ' || r == ',' }) {

@@ -14,7 +14,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/cli"
-	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -69,7 +68,7 @@ func builtIn(t *testing.T) (list []*workload.Workload) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		w, err := experiment.LoadWorkload(name)
+		w, err := process.LoadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}

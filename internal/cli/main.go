@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/labs"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -130,7 +131,7 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 }
 
 func newRootCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := slices.Concat(experiment.Commands(p, stop), labs.Commands(p, stop), advise.Commands(p), []*cobra.Command{newVersionCommand(p)})
+	verbs := slices.Concat(experiment.Commands(p, stop), records.Commands(p, stop), labs.Commands(p, stop), advise.Commands(p), []*cobra.Command{newVersionCommand(p)})
 	root := process.Group(&cobra.Command{
 		Use:           "plimsoll",
 		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
@@ -159,7 +160,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return process.Usagef(hint, "%w", err)
 }
 
-// kubernetesVersion is that of the control plane that is compiled in.
+// kubernetesVersion names the version of the compiled control plane.
 const kubernetesVersion = "1.36.3"
 
 func newVersionCommand(p *process.Process) *cobra.Command {

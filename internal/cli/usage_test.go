@@ -98,7 +98,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
 		{"limit node-density --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
 		{"limit node-density --kubeconfig " + noContext, []string{"no current-context", "prod"}, "no context at all"},
-		{"limit node-density --pod-life 5s", []string{"--life: the axis pods-per-node removes nothing as it ages"}, "what does not go together, by its former name"},
+		{"limit node-density --life 5s", []string{"--life: the axis pods-per-node removes nothing as it ages"}, "a life on an axis without one"},
 		{"limit router --life 5s", []string{"--life: the axis connections removes nothing as it ages"}, "the life of what another target does not make"},
 		{"limit router --lab-nodes 5", []string{"--lab-nodes belongs to the targets kubernetes and kubevirt, and router loads the target router", "hint: leave it out"}, "a flag of another target"},
 		{"check router --lab l", []string{"--lab belongs to the targets kubernetes and kubevirt, and router loads the target router"}, "another target to look at"},

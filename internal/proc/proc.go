@@ -29,7 +29,7 @@ import (
 
 // How says how a program is started.
 type How struct {
-	// Name is what errors call it.
+	// Name stands for the process in errors.
 	Name string
 	// On calls a function on a thread that the process dies with, and where it is
 	// to run: Tie.Do, or what enters a namespace there. The process then begins at
@@ -41,7 +41,7 @@ type How struct {
 	As *User
 	// CPUs are the processors that it is kept to, none for those of the thread.
 	CPUs []int
-	// Namespaces are those that are made for it (CLONE_NEW...).
+	// Namespaces has the flags of new namespaces (CLONE_NEW...).
 	Namespaces uintptr
 	// Output reads what it writes to its standard output, to the end.
 	Output func(io.Reader)
@@ -49,8 +49,8 @@ type How struct {
 	Log string
 }
 
-// Environment is what a program gets to see of one that is given none: nothing of this
-// program's, which may hold secrets and settings of its user's.
+// Environment returns the default environment of a program. It has none of this program's
+// variables, which may hold secrets and the user's settings.
 func Environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 }
@@ -163,7 +163,7 @@ func keptTo(processors []int, f func() error) error {
 	return f()
 }
 
-// Processors are those that a process may use, 0 for the calling thread.
+// Processors returns the processors that a process may use; pid 0 is the calling thread.
 func Processors(pid int) (list []int, err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {
@@ -180,8 +180,8 @@ func Processors(pid int) (list []int, err error) {
 // PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Inner is that of the program itself where what was started only starts it, as
-// what enters namespaces does.
+// Inner returns the process ID of the program itself, if the started process only starts it,
+// as nsenter does.
 func (p *Process) Inner() int {
 	pid := p.PID()
 	for range 4 {
@@ -238,7 +238,7 @@ func (p *Process) Said() string {
 	return strings.Join(p.tail.Lines(), "\n")
 }
 
-// saidLines is how many lines of a log are told.
+// saidLines is the number of log lines in an error.
 const saidLines = 3
 
 // EndedError says that a process ended before it was ready.
@@ -298,8 +298,7 @@ func (p *Process) KillAll() {
 	p.Kill()
 }
 
-// EndBound is how long a process may take to end that was killed: one that waits
-// for a disk does not end at once.
+// EndBound bounds the wait for a killed process: one that waits for a disk ends late.
 const EndBound = 30 * time.Second
 
 // Stop kills it and returns once it has ended.
@@ -313,7 +312,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Usage is what the process uses; of one that has ended, what it used in all.
+// Usage returns the use of the process so far; after its end, its whole use.
 func (p *Process) Usage() (Usage, error) {
 	if p.Ended() {
 		return Usage{CPUSeconds: (p.State().UserTime() + p.State().SystemTime()).Seconds()}, nil

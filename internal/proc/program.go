@@ -13,14 +13,13 @@ import (
 
 // Program is a program of the system's that something needs.
 type Program struct {
-	// Name is that of its file, or what it is called where Look finds it.
+	// Name is its file's name, or a title if Look finds it.
 	Name string
 	// Package is Debian's package that has it.
 	Package string
-	// For is what needs it, such as "real guests".
+	// For names the part that needs it, such as "real guests".
 	For string
-	// Optional is what it is for, such as "for bricks=xfs", where the rest does
-	// without it.
+	// Optional says what it is for, such as "for bricks=xfs", if the rest works without it.
 	Optional string
 	// Look finds it where it lies at a place of its own, "" where it is not there;
 	// nil looks where commands lie.
@@ -85,8 +84,7 @@ func (p Program) Find(ctx context.Context, path string) (Found, error) {
 
 var anyVersion = regexp.MustCompile(`(\d+\.\d+[.\d]*)`)
 
-// path is where it lies, "" for nowhere: also where a user's PATH often does not
-// lead.
+// path returns its path, also from directories that a user's PATH often lacks; "" if missing.
 func (p Program) path() string {
 	if p.Look != nil {
 		return p.Look()
@@ -103,8 +101,7 @@ func (p Program) path() string {
 type MissingError struct {
 	For  string // such as "a real node"
 	What []string
-	// Packages are those of Debian that have it; empty if it is not a matter
-	// of packages.
+	// Packages names the Debian packages that have it; empty if no package does.
 	Packages []string
 	// Rootless says what does without root, "" for nothing.
 	Rootless string
@@ -147,7 +144,7 @@ func Install(packages ...string) string {
 	return "apt-get install --no-install-recommends " + strings.Join(packages, " ")
 }
 
-// Remedy returns the command that helps, "" if there is none.
+// Remedy returns the command that helps, or "".
 func (e *MissingError) Remedy() string {
 	var words []string
 	if len(e.Packages) > 0 {
@@ -163,5 +160,5 @@ func (e *MissingError) Remedy() string {
 	return strings.Join(words, ", and ")
 }
 
-// needRoot is what is missing to any other user.
+// needRoot stands for root's rights among missing programs.
 const needRoot = "root"

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// mostLines is how many lines a Tail keeps, and mostBytes how long they may be.
+// A Tail keeps mostLines lines of at most mostBytes bytes.
 const (
 	mostLines = 20
 	mostBytes = 16 << 10
@@ -29,7 +29,7 @@ func (t *Tail) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Lines are those that say something, the last one last.
+// Lines returns the lines with text, the last one last.
 func (t *Tail) Lines() (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,8 +41,8 @@ func (t *Tail) Lines() (lines []string) {
 	return lines[max(0, len(lines)-mostLines):]
 }
 
-// LogTail returns the end of a program's log, for an error message: why it cannot be
-// read, or "" if there is none.
+// LogTail returns the end of a program's log for an error message, or why it cannot be read;
+// "" without a log.
 func LogTail(file string, lines int) string {
 	const most = 64 << 10
 	f, err := os.Open(file)

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Usage is what a process has used so far.
+// Usage holds the resources that a process has used so far.
 type Usage struct {
 	CPUSeconds float64 // user and system, since its start
 	RSSBytes   int64   // resident memory now
@@ -22,8 +22,7 @@ type Usage struct {
 	// ShareBytes is the proportional share of memory: what processes have in
 	// common counts in parts (PSS). 0 where it was not read.
 	ShareBytes int64
-	// IOBytes are those read from drives and written to them, below 0 where that is
-	// not known.
+	// IOBytes counts bytes read from and written to drives; below 0: unknown.
 	IOBytes int64
 	// Threads and Handles (open files) are those of now, 0 where they were not
 	// read.
@@ -47,8 +46,8 @@ func Read(pid int) (Usage, error) {
 	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), IOBytes: moved(proc)}, nil
 }
 
-// moved is what a process has read from drives and written to them. Another
-// user's does not tell.
+// moved returns the bytes that a process has read from and written to drives, -1 if another
+// user owns it.
 func moved(proc procfs.Proc) int64 {
 	io, err := proc.IO()
 	if err != nil {
@@ -102,7 +101,7 @@ func self() (Usage, error) {
 	return u, nil
 }
 
-// Plus is what two use together; a peak is nobody's.
+// Plus returns the sum of two. Peaks cannot be added and are 0.
 func (u Usage) Plus(o Usage) Usage {
 	sum := Usage{
 		CPUSeconds: u.CPUSeconds + o.CPUSeconds, RSSBytes: u.RSSBytes + o.RSSBytes, ShareBytes: u.ShareBytes + o.ShareBytes,
@@ -126,7 +125,7 @@ func (u Usage) Sample(source string) record.Reading {
 	return s
 }
 
-// Thread is what one thread has had of the processors since its start.
+// Thread holds the processor time of one thread since its start.
 type Thread struct {
 	ID      int
 	Ran     float64 // seconds
@@ -160,7 +159,7 @@ func Wanted(pid int) (seconds float64) {
 	return seconds
 }
 
-// Arguments are those of all processes that can be seen.
+// Arguments returns the command lines of all visible processes.
 func Arguments() (list []string) {
 	all, _ := procfs.AllProcs() // without /proc none is seen
 	for _, p := range all {

@@ -43,8 +43,7 @@ for cannot be had.`,
 		newTuneRouterCommand(p), newTuneNetworkCommand(p), newTunePlanCommand(p))
 }
 
-// tuneOutput is what all calculators have in common: how the answer is shown
-// and where its files go.
+// tuneOutput holds the flags of all calculators: the format, and where files go.
 type tuneOutput struct {
 	format, dir string
 	force       bool
@@ -143,7 +142,7 @@ func tuneCommand(p *process.Process, cmd *cobra.Command, params any, calculate f
 	return cmd
 }
 
-// facts is where a calculator can read something from.
+// facts is a source that a calculator can read.
 type facts[T any] interface {
 	add(cmd *cobra.Command)
 	read(ctx context.Context, p *process.Process) (T, error)

@@ -82,7 +82,7 @@ type comparedPaths struct {
 	verdicts      []stats.Verdict
 }
 
-// measuredArms are those of an ab.
+// measuredArms returns the compared paths of an ab.
 func measuredArms(dir record.Dir, of *plan.Plan) (list []comparedPaths, err error) {
 	var r result.Result
 	if err := dir.ReadJSON(record.ResultFile, &r); err != nil {
@@ -120,8 +120,8 @@ func measuredCells(dir record.Dir, of *plan.Plan) (list []comparedPaths, err err
 	return list, nil
 }
 
-// cost is what a path was found to cost beside the direct one, without a path where
-// that is not what was compared.
+// cost returns what a path costs beside the direct one; it has no path if something else
+// was compared.
 func (c comparedPaths) cost(w *workload.Workload, of *plan.Plan, from string) (host.PathCost, error) {
 	var sides [2]workload.Params
 	for i, own := range []map[string]string{c.baseline, c.arm} {

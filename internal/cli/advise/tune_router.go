@@ -72,9 +72,9 @@ func measuredRouter(params *host.Router, path string) error {
 	return nil
 }
 
-// measuredRate is what one router was found to serve in a second: its load line,
-// or the highest rate of a step that its processor time bound. Any other rate is
-// what was asked for, or what something else allowed.
+// measuredRate returns the requests per second of one router: its load line, or the highest
+// rate of a step that its processor time bound. Other rates follow from the schedule or from
+// other limits.
 func measuredRate(r result.Result) (rate float64, how string, err error) {
 	if l := r.LoadLine; l != nil && l.Axis == "rate" {
 		if l.Level == nil || l.LowestFailing == nil || r.Verdict != slo.Pass {

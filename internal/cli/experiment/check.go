@@ -58,16 +58,14 @@ useless.`,
 		return found, err
 	}, func(_ io.Writer, found ceiling.Check) error { return text.Write(p.Text(), view.Check(found)) })
 	f.addOwn(cmd, func(settings.Field) bool { return true })
-	f.addLife(cmd)
 	flags := cmd.Flags()
-	f.addPlan(flags, "axis")
+	f.addPlan(flags, "axis", lifeFlag)
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	f.addUserData(cmd)
 	return cmd
 }
 
-// checker is what looks at the target that flags name, for the workload that is
-// given, if one is.
+// checker returns the runner that examines the target of the flags, for a workload if one is given.
 func (f *experimentFlags) checker(p *process.Process, cmd *cobra.Command, args []string) (*runner, error) {
 	name := ""
 	if len(args) > 0 {

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,24 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
-
-// configurationIn reports whether a name is that of a file in kube-burner's format,
-// and gives the directory that it lies in: links there lead nowhere else.
-func configurationIn(name string) (fs.FS, bool) {
-	if ext := filepath.Ext(name); ext != ".yml" && ext != ".yaml" && ext != ".json" {
-		return nil, false
-	}
-	text, err := size.ReadFile(name)
-	s := "\n" + string(text)
-	if err != nil || !strings.Contains(s, "\njobs:") || strings.Contains(s, "\nschema:") {
-		return nil, false
-	}
-	root, err := os.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return nil, false
-	}
-	return root.FS(), true
-}
 
 func (f *experimentFlags) addUserData(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.userData, "user-data", "", "`file` with variables of a kube-burner configuration, YAML or JSON; --set goes before it, the environment after it")
@@ -120,7 +99,7 @@ func underParams(err error) error {
 	return strictyaml.Join(problems)
 }
 
-// values are those of a configuration's variables that user data and environment have.
+// values returns the values of a configuration's variables in user data and environment.
 func (f *experimentFlags) values(p *process.Process, w *workload.Workload) (map[string]string, error) {
 	values := make(map[string]string)
 	for _, param := range w.Params {

@@ -15,12 +15,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/documents"
 )
 
-// documented is what was asked of the documents of a run of a configuration.
+// documented holds the flags about the documents of a configuration's run.
 type documented struct {
 	uuid     string // "" for one that is drawn
 	metadata map[string]any
-	// into is where they go instead of where the configuration says; local has them
-	// written although it says nothing.
+	// into replaces the configuration's directory; local writes documents even if the
+	// configuration does not ask for them.
 	into  string
 	local bool
 	// server gets them too, unless it has no URL.
@@ -28,7 +28,7 @@ type documented struct {
 	ended  *ended
 }
 
-// ended is how a run ended.
+// ended holds the result of a run, for kube-burner's exit codes.
 type ended struct {
 	result *result.Result
 	err    error // why it was cut
@@ -36,8 +36,7 @@ type ended struct {
 	unsent bool
 }
 
-// places are where the documents of the run go. What is wrong with its configuration is
-// said elsewhere.
+// places returns where the run's documents go. Errors of its configuration are reported elsewhere.
 func (r *runner) places() []documents.Place {
 	c, err := r.configuration("")
 	if c == nil || err != nil {
@@ -46,7 +45,7 @@ func (r *runner) places() []documents.Place {
 	return r.documentsOf(c, "collected-metrics-UUID").Places
 }
 
-// configuration is that of a run whose jobs are made, as it is run; nil for any other.
+// configuration returns the configuration of a run whose jobs are steps; nil for any other run.
 func (r *runner) configuration(uuid string) (*kubeburner.Config, error) {
 	if !r.workload.AsItIs || r.plan.Axis.Name != workload.AxisJobs {
 		return nil, nil
@@ -58,8 +57,7 @@ func (r *runner) configuration(uuid string) (*kubeburner.Config, error) {
 	return r.workload.Config(params, cmp.Or(uuid, anyUUID))
 }
 
-// documentsOf is what the documents of a run take from its configuration, by the name of
-// the directory that they go to where nobody names one.
+// documentsOf returns the configuration as documents need it; byDefault names their directory.
 func (r *runner) documentsOf(c *kubeburner.Config, byDefault string) documents.Configuration {
 	of := documents.Of(c, process.Version, r.metadata)
 	if len(of.Places) == 0 && (r.local || r.into != "") {
@@ -71,8 +69,8 @@ func (r *runner) documentsOf(c *kubeburner.Config, byDefault string) documents.C
 	return of
 }
 
-// keep is what writes the configuration, as it is run, into the directory of a run whose
-// jobs are made; nil where there are no documents of it.
+// keep returns the function that writes the configuration into the run directory, or nil
+// without documents.
 func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
 	c, err := r.configuration(uuid)
 	if c == nil || err != nil {

@@ -1,20 +1,15 @@
-// Package experiment has the commands of experiments: those that run them, and those
-// that judge, compare and show what they have left. It turns flags and plan files
-// into runs, and their results into text.
+// Package experiment has the commands that run experiments, judge their records again and
+// show results. It turns flags and plan files into runs.
 package experiment
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
@@ -28,21 +23,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
-	"plimsoll.dev/plimsoll/workloads"
 )
 
-// Commands returns the commands that run experiments, and those about what
-// experiments are made of and leave.
+// Commands returns the commands that run experiments and show their results and parts.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{
 		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p),
-		newAnalyzeCommand(p), newQueryCommand(p, stop), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p), newKubeBurnerCommand(p, stop),
+		newAnalyzeCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p), newKubeBurnerCommand(p, stop),
 	}
 }
 
-// consent is what a user has agreed to.
+// consent holds the flags by which a user agrees to a load.
 type consent struct {
 	Yes          bool `yaml:"yes" flag:"yes"`                    // to load a system that is not ours
 	Reboots      int  `yaml:"reboots" flag:"reboots"`            // how many nodes may be rebooted
@@ -50,7 +42,7 @@ type consent struct {
 	Wait         bool `yaml:"wait" flag:"wait"`                  // to wait for other runs to end
 }
 
-// word is what they say of what a plan from a file may name.
+// word returns what the flags allow a plan from a file to name.
 func (f *experimentFlags) word() word {
 	return word{allow: f.allow, system: f.own.Names(), prometheus: f.prometheus.URL != ""}
 }
@@ -81,9 +73,8 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addDryRun(cmd)
 	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events", "scrape", "max-series")...)
 	f.addOutput(cmd)
-	f.addLife(cmd)
 	flags := cmd.Flags()
-	f.addPlan(flags, "axis", "pace", "hold", "hold-max", "step-timeout", "budget", "guard-query", "seed")
+	f.addPlan(flags, "axis", lifeFlag, "pace", "hold", "hold-max", "step-timeout", "budget", "guard-query", "seed")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
@@ -101,21 +92,8 @@ func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 }
 
-// addLife adds the flag of an object's life, by its former name as well.
-func (f *experimentFlags) addLife(cmd *cobra.Command) {
-	f.addPlan(cmd.Flags(), lifeFlag)
-	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == formerLifeFlag {
-			name = lifeFlag
-		}
-		return pflag.NormalizedName(name)
-	})
-}
-
-const (
-	lifeFlag       = "life"
-	formerLifeFlag = "pod-life"
-)
+// lifeFlag names the flag of an object's life.
+const lifeFlag = "life"
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
@@ -224,12 +202,12 @@ unless --allow does, too.`,
 				return resumeRun(cmd, p, stop, &f, resume)
 			}
 			file := args[0]
-			if _, ok := configurationIn(file); ok {
+			if _, ok := process.Configuration(file); ok {
 				x := f.experiment(cmd, file)
 				x.plan.Kind, x.plan.Axis.Name, x.plan.Pace = plan.Sweep, workload.AxisJobs, plan.Pace{Max: true}
 				return x.run(p, stop)
 			}
-			loaded, err := loadPlan(file)
+			loaded, err := process.LoadPlan(file)
 			if err != nil {
 				return err
 			}
@@ -264,31 +242,14 @@ unless --allow does, too.`,
 	return cmd
 }
 
-// loadPlan reads an experiment file, with the mistakes a user can make as
-// usage errors.
-func loadPlan(file string) (*plan.Plan, error) {
-	loaded, err := plan.Load(file)
-	var problems *strictyaml.Error
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, process.Usagef(nearest.File(file), "there is no file %s", file)
-	case errors.As(err, &problems):
-		return nil, process.Usagef("", "%w", err)
-	case err != nil:
-		return nil, process.Usagef("", "%w", err)
-	}
-	return loaded, nil
-}
-
 // experimentCommand is one experiment on its way from flags or a file to a
 // result.
 type experimentCommand struct {
-	cmd   *cobra.Command
-	flags *experimentFlags
-	plan  *plan.Plan
-	file  string // the plan came from, "" for flags
-	err   error  // the first flag that could not be read
-	// target is what the workload loads.
+	cmd    *cobra.Command
+	flags  *experimentFlags
+	plan   *plan.Plan
+	file   string // the plan came from, "" for flags
+	err    error  // the first flag that could not be read
 	target workload.Target
 	// missing are variables of a configuration that have no value.
 	missing []string
@@ -297,7 +258,7 @@ type experimentCommand struct {
 // loadWorkload finds the plan's workload, which all flags that were given must
 // belong to.
 func (x *experimentCommand) loadWorkload() (*workload.Workload, error) {
-	w, err := LoadWorkload(x.plan.Workload)
+	w, err := process.LoadWorkload(x.plan.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -383,36 +344,6 @@ func (x *experimentCommand) goals() {
 // targetFromFlags lets flags that name a target come before the plan's own.
 func (x *experimentCommand) targetFromFlags() {
 	x.plan.Target = x.flags.own.Over(x.plan.Target)
-}
-
-// LoadWorkload finds a workload by its name, by its directory, or by the file that is
-// a configuration in kube-burner's format.
-func LoadWorkload(name string) (*workload.Workload, error) {
-	var unknown *workload.UnknownError
-	var w *workload.Workload
-	var err error
-	if dir, ok := configurationIn(name); ok {
-		w, err = workload.OfConfiguration(dir, filepath.Base(name), process.Clusters())
-	} else if strings.ContainsRune(name, filepath.Separator) || name == "." {
-		// Links within it lead nowhere else.
-		var root *os.Root
-		if root, err = os.OpenRoot(name); err == nil {
-			w, err = workload.Read(root.FS(), process.Targets())
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, process.Usagef("'plimsoll workloads export NAME DIR' writes one to start with", "there is no workload in %s: it has no %s", name, workload.File)
-		}
-	} else {
-		w, err = workload.Load(workloads.FS(), name, process.Targets())
-	}
-	switch {
-	case errors.As(err, &unknown):
-		return nil, process.Usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; write a directory with a slash: ./"+name),
-			"there is no workload %q", unknown.Name)
-	case err != nil:
-		return nil, process.Usagef("", "%w", err)
-	}
-	return w, nil
 }
 
 // run completes the plan, runs it and shows its result.

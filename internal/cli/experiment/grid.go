@@ -3,16 +3,15 @@ package experiment
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -21,7 +20,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // grid makes an experiment that varies something: each cell is a run of its own
@@ -157,12 +155,12 @@ func (g *grid) visitAll() error {
 
 // visit makes one round of a cell, unless it is made.
 func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
-	path := g.dir.Path(filepath.Join(record.CellsDir, cellDir(c.Name)))
+	path := g.dir.Path(filepath.Join(record.CellsDir, records.CellDir(c.Name)))
 	r := *g.runner
 	r.asked, r.ofGrid = nil, true
 	levels := len(g.plan.Axis.Levels)
 	r.steps = levels * (round + 1)
-	if dir, err := g.dir.OpenCell(cellDir(c.Name)); err == nil {
+	if dir, err := g.dir.OpenCell(records.CellDir(c.Name)); err == nil {
 		kept, x, err := runnerOf(g.p, &experimentFlags{allow: allBrought(g.plan, g.workload)}, path)
 		if err != nil {
 			return err
@@ -207,24 +205,6 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	return err
 }
 
-// longestCellDir is shorter than any file system's names, with room for a digest.
-const longestCellDir = 200
-
-// cellDir returns the name of a cell's directory: the cell's own, if files and links
-// may have it, else one like it, which no other cell has.
-func cellDir(name string) string {
-	dir := strings.Map(func(c rune) rune {
-		if c < 0x80 && (c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.ContainsRune("._=,+-", c)) {
-			return c
-		}
-		return '-'
-	}, name)
-	if dir == name && len(dir) <= longestCellDir {
-		return dir
-	}
-	return fmt.Sprintf("%s-%.8x", dir[:min(len(dir), longestCellDir)], sha256.Sum256([]byte(name)))
-}
-
 // judgeGrid puts the results of a grid's cells together, as far as they are
 // there; failed says why one is not.
 func judgeGrid(p *process.Process, dir record.Dir, of *plan.Plan, failed map[string]error) (judge.Grid, error) {
@@ -234,14 +214,14 @@ func judgeGrid(p *process.Process, dir record.Dir, of *plan.Plan, failed map[str
 	}
 	var cells []judge.Cell
 	for _, c := range of.Cells() {
-		name := filepath.Join(record.CellsDir, cellDir(c.Name))
+		name := filepath.Join(record.CellsDir, records.CellDir(c.Name))
 		cell := judge.Cell{Name: c.Name, Dir: name, Params: c.Values}
 		path := record.Dir(dir.Path(name))
 		if _, err := os.Lstat(string(path)); err != nil {
 			cell.Failed, cell.ExitCode = "it was not run", process.ExitInconclusive
-		} else if _, err := dir.OpenCell(cellDir(c.Name)); err != nil {
+		} else if _, err := dir.OpenCell(records.CellDir(c.Name)); err != nil {
 			cell.Failed, cell.ExitCode = err.Error(), process.ExitInconclusive
-		} else if err := judgeAnew(path); err != nil {
+		} else if err := records.JudgeAgain(path); err != nil {
 			return judge.Grid{}, err
 		} else if err := path.ReadJSON(record.ResultFile, &cell.Result); err != nil {
 			return judge.Grid{}, err
@@ -285,7 +265,7 @@ func writeGrid(dir record.Dir, g *judge.Grid) error {
 
 // reportGrid judges the cells of a recorded grid and writes its pages.
 func reportGrid(p *process.Process, path string) (judge.Grid, error) {
-	of, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+	of, err := process.LoadPlan(filepath.Join(path, record.ExperimentFile))
 	if err != nil {
 		return judge.Grid{}, err
 	}
@@ -307,31 +287,4 @@ func reportGrid(p *process.Process, path string) (judge.Grid, error) {
 	}
 	err = writeGrid(dir, &g)
 	return g, err
-}
-
-// cellPath returns the directory of DIR:CELL in a grid, and path itself for any
-// other.
-func cellPath(text string) (string, error) {
-	if _, err := os.Stat(text); err == nil {
-		return text, nil
-	}
-	for at, c := range text {
-		if c != ':' || at == 0 || !record.IsGrid(text[:at]) {
-			continue
-		}
-		path, name := text[:at], text[at+1:]
-		of, err := loadPlan(filepath.Join(path, record.ExperimentFile))
-		if err != nil {
-			return "", err
-		}
-		var names []string
-		for _, c := range of.Cells() {
-			if c.Name == name || cellDir(c.Name) == name {
-				return filepath.Join(path, record.CellsDir, cellDir(c.Name)), nil
-			}
-			names = append(names, c.Name)
-		}
-		return "", process.Usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, "; ")), "%s has no cell %q", path, name)
-	}
-	return text, nil
 }

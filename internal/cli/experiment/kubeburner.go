@@ -160,7 +160,7 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 	if f.config == "" {
 		return process.Usagef("for example -c config.yml", "which configuration? --config is missing")
 	}
-	if _, ok := configurationIn(f.config); !ok {
+	if _, ok := process.Configuration(f.config); !ok {
 		if strings.Contains(f.config, "://") {
 			return process.Usagef("save it to a file", "--config %s: a configuration is not read from a URL yet", f.config)
 		}
@@ -206,7 +206,7 @@ func namesCluster(cmd *cobra.Command) (named bool) {
 
 // allowMissing gives the variables that nobody has set no value.
 func (x *experimentCommand) allowMissing(p *process.Process) error {
-	w, err := LoadWorkload(x.plan.Workload)
+	w, err := process.LoadWorkload(x.plan.Workload)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func ofOtherTarget(cmd *cobra.Command, w *workload.Workload) (err error) {
 func helpOfTarget(cmd *cobra.Command) {
 	help := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		w, err := LoadWorkload(cmd.Flags().Arg(0))
+		w, err := process.LoadWorkload(cmd.Flags().Arg(0))
 		known := err == nil && strings.Contains(cmd.Use, "WORKLOAD")
 		own, names := pflag.NewFlagSet("", pflag.ContinueOnError), []string{}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -11,12 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 func newReportCommand(p *process.Process) *cobra.Command {
@@ -39,12 +38,12 @@ A run that was not judged since its record was written is judged first, as by
 			return process.ExactlyOne("run directory")(cmd, args[:min(len(args), 1)])
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			// A directory that is none is told before anything is written.
+			// Every directory is checked before anything is written.
 			for _, path := range args {
 				if record.IsGrid(path) {
 					continue
 				}
-				if _, err := openRunDir(path); err != nil {
+				if _, err := records.OpenDir(path); err != nil {
 					return err
 				}
 			}
@@ -73,16 +72,6 @@ A run that was not judged since its record was written is judged first, as by
 	return cmd
 }
 
-// openRunDir opens a run directory, with what a user can get wrong as a usage
-// error.
-func openRunDir(path string) (record.Dir, error) {
-	dir, err := record.OpenDir(path)
-	if _, ok := errors.AsType[*record.NotRunDirError](err); ok {
-		return "", process.Usagef(nearest.File(path), "%w", err)
-	}
-	return dir, err
-}
-
 // writeReport writes the report of one run, to out unless it is "", and returns
 // its path.
 func writeReport(p *process.Process, path, out string) (string, error) {
@@ -91,11 +80,11 @@ func writeReport(p *process.Process, path, out string) (string, error) {
 		_, err := reportGrid(p, path)
 		return filepath.Join(path, record.ReportFile), err
 	}
-	dir, err := openRunDir(path)
+	dir, err := records.OpenDir(path)
 	if err != nil {
 		return "", err
 	}
-	if err := judgeAnew(dir); err != nil {
+	if err := records.JudgeAgain(dir); err != nil {
 		return "", err
 	}
 	if out == "" {
@@ -117,34 +106,6 @@ func writeReport(p *process.Process, path, out string) (string, error) {
 		return "", errors.Join(fmt.Errorf("write the page: %w", err), os.Remove(out))
 	}
 	return out, nil
-}
-
-// judgeAnew judges a run unless that was done since its record was written.
-func judgeAnew(dir record.Dir) error {
-	if judged(dir) {
-		return nil
-	}
-	_, x, err := openRecord(string(dir))
-	if err != nil {
-		return err
-	}
-	_, err = run.Replay(dir, x)
-	return err
-}
-
-// judged reports whether a run's record was judged since it was written.
-func judged(dir record.Dir) bool {
-	history, err := os.Stat(dir.Path(record.HistoryFile))
-	if err != nil {
-		return false
-	}
-	for _, name := range []string{record.ResultFile, record.ObjectsFile} {
-		made, err := os.Stat(dir.Path(name))
-		if err != nil || made.ModTime().Before(history.ModTime()) {
-			return false
-		}
-	}
-	return dir.Intact()
 }
 
 // openInBrowser hands a page to the desktop's opener.
@@ -192,7 +153,7 @@ configuration.`,
 				}
 				return process.ExitError(g.ExitCode)
 			}
-			dir, x, err := openRecord(args[0])
+			dir, x, err := records.OpenRecord(args[0])
 			if err != nil {
 				return err
 			}
@@ -223,36 +184,4 @@ configuration.`,
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and more of what was found")
 	cmd.Flags().StringVar(&into, "documents", "", "also write the documents that kube-burner would of this run of a configuration into this `directory`; files of the same names are replaced")
 	return cmd
-}
-
-// openRecord opens a run directory and reads the plan that was run.
-func openRecord(path string) (record.Dir, run.Experiment, error) {
-	dir, loaded, err := openRun(path)
-	if err != nil {
-		return "", run.Experiment{}, err
-	}
-	x, err := run.FromPlan(loaded)
-	if err != nil {
-		return "", run.Experiment{}, process.Usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
-	}
-	return dir, x, nil
-}
-
-// openRun opens a run directory and reads the plan as it was run.
-func openRun(path string) (record.Dir, *plan.Plan, error) {
-	dir, err := openRunDir(path)
-	if err != nil {
-		return "", nil, err
-	}
-	loaded, err := plan.Load(dir.Path(record.ExperimentFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", nil, process.Usagef("", "%s is not a run directory: it has no %s", path, record.ExperimentFile)
-	case err != nil:
-		return "", nil, process.Usagef("", "%w", err)
-	case loaded.AsRun == nil:
-		return "", nil, process.Usagef("", "%s is not the plan of a run: it has no asRun", dir.Path(record.ExperimentFile))
-	}
-	loaded.Kind = loaded.AsRun.Kind
-	return dir, loaded, nil
 }

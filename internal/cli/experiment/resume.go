@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -41,7 +42,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 	if record.IsGrid(path) {
 		return resumeGrid(p, stop, f, path)
 	}
-	dir, err := openRunDir(path)
+	dir, err := records.OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func lockRun(dir record.Dir) (io.Closer, error) {
 
 // resumeGrid goes on with the cells of a grid that are left.
 func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags, path string) error {
-	loaded, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+	loaded, err := process.LoadPlan(filepath.Join(path, record.ExperimentFile))
 	if err != nil {
 		return err
 	}
@@ -101,10 +102,10 @@ func resumeGrid(p *process.Process, stop *process.Interrupts, f *experimentFlags
 	return r.showGrid(f)
 }
 
-// runnerOf is what runs the plan that a run has left.
+// runnerOf returns the runner that resumes the run in a directory, and its experiment.
 func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run.Experiment, error) {
 	var none run.Experiment
-	dir, loaded, err := openRun(path)
+	dir, loaded, err := records.OpenRun(path)
 	if err != nil {
 		return nil, none, err
 	}
@@ -125,8 +126,7 @@ func runnerOf(p *process.Process, f *experimentFlags, path string) (*runner, run
 	return r, x, nil
 }
 
-// runnerOfPlan is what runs a plan that was recorded in a directory, if it names no
-// more than it may.
+// runnerOfPlan returns the runner of a recorded plan, if the plan names only what it may.
 func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir string) (*runner, error) {
 	said := f.word()
 	said.resumed = true
@@ -144,7 +144,7 @@ func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir
 	if err != nil {
 		return nil, err
 	}
-	if params, err := w.Resolve(loaded.Params); err == nil && w.AsItIs { // else it is told below
+	if params, err := w.Resolve(loaded.Params); err == nil && w.AsItIs { // Validate reports the error
 		if c, err := w.Config(params, anyUUID); err == nil {
 			w.Measure(c)
 		}
@@ -221,7 +221,7 @@ func leftToDo(cleanup *record.Cleanup, command string) string {
 // What was judged already stays as it is.
 func (r *runner) showFinished(p *process.Process, f *experimentFlags, dir record.Dir, x run.Experiment) error {
 	judge := run.Judge
-	if !judged(dir) {
+	if !records.Judged(dir) {
 		judge = run.Replay
 	}
 	ended := p.WaitFor("judging the record")

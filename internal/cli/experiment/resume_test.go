@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -32,7 +33,7 @@ func TestLeftToDo(t *testing.T) {
 // What loads on this machine leave is removed by 'plimsoll clean', too.
 func TestWhatRemovesTheRest(t *testing.T) {
 	for name, want := range map[string]string{"gluster-volumes": "plimsoll clean", "io-volumes": "plimsoll clean", "router": "plimsoll clean", "simulated": ""} {
-		w, err := LoadWorkload(name)
+		w, err := process.LoadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}

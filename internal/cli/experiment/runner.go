@@ -40,7 +40,7 @@ type runner struct {
 	quiet              bool   // print nothing on the way
 	file               string // that the plan came from, "" for flags
 	said               word   // what its user has said of what the file may name
-	// guards are what a run before this one has said of its guards.
+	// guards is the text that an earlier run printed about its guards.
 	guards string
 	access metrics.Access // to a Prometheus
 	// steps bounds the steps of this part of the run; 0 is no bound.
@@ -54,7 +54,7 @@ type runner struct {
 	documented
 }
 
-// under is what a command gives a run.
+// under sets the process and the flags of the command that runs it.
 func (r *runner) under(p *process.Process, stop *process.Interrupts, f *experimentFlags) {
 	r.p, r.stop, r.quiet, r.documented, r.said = p, stop, f.output == "json", f.documented, f.word()
 	_ = f.agreed.Over(strictyaml.Raw{}).Decode("", &r.consent, nil) // the flags were read before
@@ -72,8 +72,8 @@ func (r *runner) told(err error) bool {
 	return unseen || r.mild(err)
 }
 
-// request is what a session is opened for, and with what. Where no workload
-// says more, that is a cluster.
+// request returns the target's provider and the request for a session. Without a workload the
+// target is a cluster.
 func (r *runner) request() (system.Provider, system.Request, error) {
 	provider := process.Providers()[0] // as clusters has it
 	if r.workload != nil {
@@ -93,9 +93,8 @@ func (r *runner) request() (system.Provider, system.Request, error) {
 	return provider, q, err
 }
 
-// run makes the plan and returns where its record lies and its result, which is
-// nil when nothing was recorded. Judged is told of the result before the target
-// is emptied, where that takes a while.
+// run makes the plan. It returns the run directory and the result, nil if nothing was
+// recorded. It calls judged with the result before a long removal.
 func (r *runner) run(judged func(record.Dir, *result.Result, error)) (record.Dir, *result.Result, error) {
 	provider, request, err := r.request()
 	if err != nil {
@@ -399,7 +398,7 @@ func printChanges(p *process.Process, changes []system.Change, action system.Act
 	p.Printf("would %s: %s\n", action, strings.Join(lines, "; "))
 }
 
-// target is what is loaded: where no workload says more, a cluster.
+// target returns the workload's target; without a workload, a cluster.
 func (r *runner) target() workload.Target {
 	if r.workload != nil {
 		return r.workload.Target
@@ -490,7 +489,7 @@ func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 func DryRun(ctx context.Context, p *process.Process, file string, w *workload.Workload) (err error) {
 	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
 	if file != "" {
-		if x, err = loadPlan(file); err != nil {
+		if x, err = process.LoadPlan(file); err != nil {
 			return err
 		}
 		if w, err = trustedWorkload(x, file, word{}); err != nil {

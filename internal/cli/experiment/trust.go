@@ -22,7 +22,7 @@ type brings interface {
 	Brings() (programs []string, files map[string]string)
 }
 
-// word is what a user has said on the command line of what a plan may bring in.
+// word holds what a user allows a plan to bring in, by flags.
 type word struct {
 	allow      []string // programs, files, directories and addresses
 	system     bool     // which system is loaded
@@ -79,7 +79,7 @@ func trustedWorkload(p *plan.Plan, file string, s word) (*workload.Workload, err
 			return nil, err
 		}
 	}
-	w, err := LoadWorkload(p.Workload)
+	w, err := process.LoadWorkload(p.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func programAt(name string) string {
 // settingsPath names the settings of a target.
 func settingsPath(own settings.Own) string { return "target (" + own.System() + ")" }
 
-// resolved is where a path leads, links resolved as far as there are any.
+// resolved returns the absolute path with all existing links resolved.
 func resolved(path string) string {
 	path, _ = filepath.Abs(path) // it fails only where there is no working directory
 	for dir, rest := path, ""; ; dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest) {

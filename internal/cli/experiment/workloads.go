@@ -53,7 +53,7 @@ func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
 		Short: "Show a workload's axes, parameters and goals",
 		Args:  process.ExactlyOne("workload"),
 	}, func(_ *cobra.Command, args []string) (workloadView, error) {
-		w, err := LoadWorkload(args[0])
+		w, err := process.LoadWorkload(args[0])
 		if err != nil {
 			return workloadView{}, err
 		}
@@ -64,8 +64,7 @@ func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
 	})
 }
 
-// workloadView is what a user may know of a workload: the document of
-// 'workloads show'.
+// workloadView is the document of 'workloads show'.
 type workloadView struct {
 	Name    string           `json:"name"`
 	Help    string           `json:"help"`
@@ -199,7 +198,7 @@ func newWorkloadsExportCommand(p *process.Process) *cobra.Command {
 itself ('plimsoll limit ./DIR'). kube-burner can run its configuration too.`,
 		Args: process.ExactlyTwo("export takes a workload and a directory", "plimsoll workloads export node-density my-density"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, err := LoadWorkload(args[0])
+			w, err := process.LoadWorkload(args[0])
 			if err != nil {
 				return err
 			}

@@ -160,7 +160,7 @@ func (c *cleaner) cleanHost(ctx context.Context) error {
 	return err
 }
 
-// leftovers are what is in a cluster, once what is to be waited for is over.
+// leftovers returns the leftovers of a cluster, after the wait that the user asked for.
 func (c *cleaner) leftovers(ctx context.Context, of *kubernetes.Cluster) ([]sweep.Leftover, error) {
 	for what := "looking for what runs have left"; ; what = "waiting for runs to give no further sign of life" {
 		found := c.p.WaitFor(what)

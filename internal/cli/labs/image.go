@@ -30,7 +30,7 @@ The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
 }
 
-// images is what makes images, one of that name.
+// images returns the store that makes the image of that name.
 func images(p *process.Process, name string) (lab.Store, error) {
 	names := lab.ImageNames()
 	if !slices.Contains(names, name) {
@@ -51,7 +51,7 @@ func imageUsage(err error) error {
 	return err
 }
 
-// digestAndSize is what identifies an image and the bytes of its layers.
+// digestAndSize returns the digest of an image and the bytes of its layers.
 func digestAndSize(made v1.Image) (digest v1.Hash, size int64, err error) {
 	if digest, err = made.Digest(); err != nil {
 		return digest, 0, err

@@ -145,8 +145,7 @@ func (i *Interrupts) exit(s os.Signal) {
 	i.end(CodeOf(s))
 }
 
-// interruptedError is why a run ended that its user interrupted. It is as good
-// as context.Canceled.
+// interruptedError says that the user interrupted the run. It matches context.Canceled.
 type interruptedError struct {
 	code int
 	came time.Time

@@ -156,7 +156,7 @@ func terminalSize() (width, height int) {
 	return 0, 0
 }
 
-// noTerminalWidth is how wide tables are where no terminal says.
+// noTerminalWidth is the width of tables without a terminal.
 const noTerminalWidth = 80
 
 // Text is standard output for results: tables on it are as wide as the
@@ -188,7 +188,7 @@ func (p *Process) Guard() (end func()) {
 	return func() { _, _ = out.Flush(), err.Flush() }
 }
 
-// StateDir is where labs live: $XDG_STATE_HOME/plimsoll, by default
+// StateDir returns the directory of labs: $XDG_STATE_HOME/plimsoll, or
 // ~/.local/state/plimsoll.
 func (p *Process) StateDir() (string, error) {
 	if dir := p.Env("XDG_STATE_HOME"); dir != "" {

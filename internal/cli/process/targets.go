@@ -44,7 +44,7 @@ func Targets() workload.Targets {
 	return workload.TargetsOf(list...)
 }
 
-// DeclaredFacts are what targets can tell of where a run was made.
+// DeclaredFacts returns the facts of the environment that targets record.
 func DeclaredFacts() []record.Fact {
 	var list []record.Fact
 	for _, p := range Providers() {
@@ -87,7 +87,7 @@ func Needs() (list []proc.Program) {
 	return list
 }
 
-// Host is what sessions may use of this process.
+// Host returns the parts of this process that sessions may use.
 func (p *Process) Host() system.Host {
 	return system.Host{
 		StateDir: p.StateDir, Executable: p.Executable, Version: Version, Now: p.Now, Secrets: p.Secrets, Random: p.Random, Used: p.Used, Prefer: p.Prefer,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Console is where a command says what it does, on standard error.
+// Console writes a command's progress to standard error.
 type Console struct {
 	Stderr io.Writer
 	// StdoutTerminal reports whether results follow on the same terminal.

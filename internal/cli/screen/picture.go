@@ -33,7 +33,7 @@ type picture struct {
 type doing struct {
 	engine.Status
 	elapsed time.Duration // of its stage
-	rate    *float64      // objects that become ready per second now, nil while not known
+	rate    *float64      // objects that become ready per second now, nil: unknown
 	live    fold.Live
 }
 
@@ -79,8 +79,8 @@ type rung struct {
 	detail  string
 }
 
-// ladder is what became of each level, the highest first; of arms at one level,
-// in the order in which they were first made.
+// ladder returns the outcome of each level, the highest first; of arms at one level, in the
+// order of their first runs.
 func (p *picture) ladder() []*rung {
 	type key struct {
 		arm   string

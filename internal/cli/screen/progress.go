@@ -151,7 +151,7 @@ func (g *Display) draw(now time.Time) {
 	g.Console.screen.draw(p.draw(g.Console.Width(), g.Console.Height()))
 }
 
-// there is what objects are that count as there, or requests of a stream.
+// there names the state of ready objects, or of answered requests.
 func (g *Display) there() string {
 	if g.Stream {
 		return "done"
@@ -265,7 +265,7 @@ func (g *Display) Stepped(s result.Step) {
 	}
 }
 
-// stepLine is what became of a step, in one line.
+// stepLine returns the outcome of a step in one line.
 func (g *Display) stepLine(s result.Step) string {
 	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.LevelReached), s.Verdict)
 	if s.Verdict != slo.Pass {
@@ -321,7 +321,7 @@ func (g *Display) End(result bool) {
 	}
 }
 
-// rates is how fast a count has grown of late.
+// rates computes how fast a count has grown lately.
 type rates struct {
 	at    []time.Time
 	count []int
@@ -382,7 +382,7 @@ func (f *forecast) holdOf(n design.Next) time.Duration {
 	return f.warm + f.short
 }
 
-// added is what a step adds to the level before it.
+// added returns what a step adds to the level before it.
 func added(n design.Next, before float64) float64 {
 	if n.FromEmpty {
 		before = 0

@@ -25,7 +25,7 @@ type screen struct {
 	drawn   int    // lines that are to be drawn over
 }
 
-// style is how a piece of a line looks. Nothing is said by it alone.
+// style is the look of a piece of a line. No information depends on it.
 type style string
 
 // The styles, as a terminal's codes.

@@ -21,7 +21,7 @@ type Waiting struct {
 	stop  chan struct{}
 }
 
-// waitingSilence is how long a wait may last before it is said what for.
+// waitingSilence is the longest wait without a message about its cause.
 const waitingSilence = 2 * time.Second
 
 // Show says what is waited for from now on.

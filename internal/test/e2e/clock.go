@@ -54,8 +54,7 @@ func ResultIn(t *testing.T, dir string) result.Result {
 	return r
 }
 
-// LineIn reads the load line that a search has left in a directory, and the lowest level
-// that failed. 0 means that there is none.
+// LineIn reads the load line and the lowest failing level of a search from its directory; 0: none.
 func LineIn(t *testing.T, dir string) (line, fails float64) {
 	t.Helper()
 	if l := ResultIn(t, dir).LoadLine; l != nil {

@@ -59,7 +59,7 @@ type stream struct {
 	more  chan struct{}
 }
 
-// message is what is sent at a time.
+// message is a message with its time of sending.
 type message struct {
 	bytes []byte
 	due   time.Time

@@ -74,18 +74,17 @@ type Proxy struct {
 	conns  []net.Conn    // of clients, also those that have ended
 }
 
-// Counts is what a proxy has seen and done so far.
+// Counts counts the requests and faults of a proxy so far.
 type Counts struct {
 	// Created are the objects that the API server has made at requests that passed,
 	// by resource, as namespace/name. Those of dry runs are not among them.
 	Created map[string][]string
-	// Paths are where the API has these objects.
+	// Paths has the API paths of these objects.
 	Paths []string
-	// Answers is how often clients were told a code, watches left out. What was
-	// answered by nothing has the code 0.
+	// Answers counts the answers by request and code, without watches; 0 is no answer.
 	Answers map[Answer]int
-	// Faults is how often each fault was made, by its name: "503", "429 with
-	// Retry-After", "504 after", "reset before", "late event" ...
+	// Faults counts the faults by name: "503", "429 with Retry-After", "504 after",
+	// "reset before", "late event" ...
 	Faults map[string]int
 	// Asked are the rights that the requests took: a verb and a resource with its
 	// subresource and group, such as "create pods/eviction", or the path of what is no
@@ -93,14 +92,13 @@ type Counts struct {
 	Asked map[string]bool
 }
 
-// Answer is what a kind of request was told.
+// Answer identifies a kind of request and the code of its answer.
 type Answer struct {
 	Verb, Resource string
 	Code           int
 }
 
-// Answered returns how many requests were told a code, over all verbs and resources
-// where these are "".
+// Answered counts the answers with a code; an empty verb or resource stands for all.
 func (c Counts) Answered(verb, resource string, code int) (n int) {
 	for a, times := range c.Answers {
 		if (verb == "" || a.Verb == verb) && (resource == "" || a.Resource == resource) && a.Code == code {
@@ -254,7 +252,7 @@ func (p *Proxy) Sever() {
 	p.conns = nil
 }
 
-// Counts is what was seen and done so far.
+// Counts returns the counts so far.
 func (p *Proxy) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -488,7 +486,7 @@ func (p *Proxy) created(r *http.Response, resource string) error {
 	return nil
 }
 
-// pieces is how many a slow body comes in.
+// pieces is the number of pieces of a slow body.
 const pieces = 20
 
 // slow is a body that is slow or stalls.

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Plan is what a proxy does to what passes. The same seed draws the same of the
-// same sequence of requests: the nth that a rule matches is hit or not, whatever
-// passes beside it.
+// Plan says which faults a proxy makes. A seed draws the same for the same sequence of
+// requests: whether the nth request of a rule is hit does not depend on other requests.
 type Plan struct {
 	Seed  uint64 `json:"seed"`
 	Rules []Rule `json:"rules"`
@@ -37,10 +36,9 @@ type Rule struct {
 // Match tells which requests, events of watches or connections a rule is about.
 // What is "" matches any.
 type Match struct {
-	// Verb is that of the API: create, get, list, watch, update, patch, delete,
-	// deletecollection.
+	// Verb is the API's: create, get, list, watch, update, patch, delete, deletecollection.
 	Verb string `json:"verb,omitempty"`
-	// Resource is what is asked for: pods, or with its part, pods/status.
+	// Resource names a resource, such as pods, or with its part pods/status.
 	Resource string `json:"resource,omitempty"`
 	// Event is the type of a watch event: ADDED, MODIFIED, DELETED, BOOKMARK.
 	Event string `json:"event,omitempty"`
@@ -63,10 +61,10 @@ func (m Match) matches(s subject) bool {
 	return (m.Verb == "" || m.Verb == s.verb) && (m.Resource == "" || m.Resource == s.resource) && (m.Event == "" || m.Event == s.event)
 }
 
-// subject is what a rule is asked about; all of a connection is "".
+// subject is a request that rules match; all of a connection has empty fields.
 type subject struct{ verb, resource, event string }
 
-// Fault is what is done to what a rule hits.
+// Fault says what happens to a request that a rule hits.
 type Fault struct {
 	Kind Kind          `json:"kind"`
 	Code int           `json:"code,omitempty"` // of a status
@@ -101,7 +99,7 @@ const (
 	expired Kind = "expired certificate"
 )
 
-// point is where a fault acts.
+// point says where a fault acts.
 type point int
 
 const (
@@ -186,7 +184,7 @@ func Hang() Fault { return Fault{Kind: hang} }
 // ExpiredCertificate shows new connections a certificate that is no longer valid.
 func ExpiredCertificate() Fault { return Fault{Kind: expired} }
 
-// name is what counts call the fault.
+// name returns the fault's name in Counts.
 func (f Fault) name() string {
 	switch {
 	case f.Code == http.StatusTooManyRequests && f.For > 0:

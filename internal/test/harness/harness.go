@@ -155,9 +155,8 @@ type shape struct {
 // sharedLab is a lab that tests share.
 type sharedLab struct{ state, kubeconfig string }
 
-// labsOfAShape is how many labs of one shape there are at most, so that tests
-// which run at once need not wait for each other; labName is the name of each,
-// in a state directory of its own.
+// labsOfAShape bounds the labs of one shape, so that parallel tests need not wait for each
+// other; labName is the name of each, in a state directory of its own.
 const (
 	labsOfAShape = 2
 	labName      = "l"

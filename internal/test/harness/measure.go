@@ -19,10 +19,9 @@ import (
 const MeasureVariable = "PLIMSOLL_MEASURE"
 
 const (
-	// busy is how many processors programs that are not ours may use before a
-	// test that measures does not believe its figures.
+	// busy is the most processors that other programs may use during a test that measures.
 	busy = 0.2
-	// glance is how long the machine is looked at before such a test begins.
+	// glance is the time for which such a test watches the machine first.
 	glance = 300 * time.Millisecond
 )
 

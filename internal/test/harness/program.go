@@ -27,7 +27,7 @@ type Program struct {
 	// Lab is the name of the shared lab that the test has, and Kubeconfig the
 	// path of that lab's kubeconfig; "" without one.
 	Lab, Kubeconfig string
-	// Env is what its commands find in their environment besides.
+	// Env has further variables of its commands' environment.
 	Env      []string
 	binary   string
 	suite    *Suite
@@ -36,8 +36,7 @@ type Program struct {
 	kept     bool            // what it left, since its test failed
 }
 
-// Outcome is what a user sees of a command that has ended. Code is -1 when a
-// signal ended it.
+// Outcome is the output of a command that has ended. Code is -1 if a signal ended it.
 type Outcome struct {
 	Code           int
 	Stdout, Stderr string
@@ -135,16 +134,15 @@ func (p *Program) Requested(dir string, n int) bool {
 	return p.Count(dir, func(e record.Event) bool { return e.Body.Kind() == record.KindSlot }) >= n
 }
 
-// Leftover is what a run has left. Alive says that the run may still be going on;
-// Target is that of one on this machine, "" of one in a cluster.
+// Leftover names something that a run has left. Alive: the run may still go on. Target is the
+// kind of a target of this machine, "" in a cluster.
 type Leftover struct {
 	Run, Target string
 	Things      []string
 	Alive       bool
 }
 
-// Leftovers is what runs have left in the shared lab's cluster, as 'plimsoll
-// clean' tells it.
+// Leftovers returns what 'plimsoll clean' finds in the shared lab's cluster.
 func (p *Program) Leftovers(t testing.TB) (list []Leftover) {
 	t.Helper()
 	for _, l := range p.Cleaned(t, "--lab", p.Lab, "--dry-run") {
@@ -155,7 +153,7 @@ func (p *Program) Leftovers(t testing.TB) (list []Leftover) {
 	return list
 }
 
-// Cleaned is what 'plimsoll clean' removes, or would, and what it leaves alone.
+// Cleaned returns what 'plimsoll clean' removes, or would, and what it leaves alone.
 func (p *Program) Cleaned(t testing.TB, args ...string) []Leftover {
 	t.Helper()
 	got := p.Run(t, append([]string{"clean", "-o", "json"}, args...)...)
@@ -294,10 +292,10 @@ func (s *Started) Ended() bool {
 	}
 }
 
-// Stderr is what the command has said so far.
+// Stderr returns the command's messages so far.
 func (s *Started) Stderr() string { return s.stderr.String() }
 
-// Stdout is what the command has printed so far.
+// Stdout returns the command's output so far.
 func (s *Started) Stdout() string { return s.stdout.String() }
 
 // Signal sends the command a signal.

@@ -61,5 +61,5 @@ func (e *Emulator) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String is what is on the terminal.
+// String returns the text on the terminal.
 func (e *Emulator) String() string { return strings.Join(e.lines, "\n") }

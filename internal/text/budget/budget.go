@@ -24,17 +24,16 @@ import (
 
 // What one execution of a template may spend.
 const (
-	// MostText is how many bytes a text of it may have, and all values together that a
-	// function is given.
+	// MostText bounds the bytes of a text, and of all arguments of a function.
 	MostText = 16 << 20
-	// MostItems is how many items a list or map of it may have.
+	// MostItems bounds the items of a list or map.
 	MostItems = 1_000_000
-	// mostMade is how many bytes its functions may make in all.
+	// mostMade bounds the bytes that functions may make in all.
 	mostMade = 512 << 20
 	// MostWork is about 5 s.
 	MostWork = 100_000_000
-	// mostDepth is how deep values may be nested, and mostCalls how deep templates may
-	// call each other: text/template itself takes minutes to return from 100,000.
+	// mostDepth bounds the nesting of values, and mostCalls that of template calls:
+	// text/template itself takes minutes to return from 100,000.
 	mostDepth = 1000
 	mostCalls = 100
 )
@@ -52,14 +51,12 @@ func (e *Error) Error() string { return e.what }
 
 func tooMuch(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Cost is what a call of a function takes, by its arguments, besides what these are: the
-// bytes or items that it makes, and work.
+// Cost returns what a call makes, in bytes or items, and its work, by its arguments.
 type Cost func(args []reflect.Value) (makes, work float64)
 
-// Budget is what templates with its functions may spend. One of them is executed at a time.
+// Budget bounds the work of templates. One template runs at a time.
 type Budget struct {
-	// Most is how many bytes a template may write, 0 for MostText, and Work the work that
-	// it may do, 0 for MostWork.
+	// Most bounds the bytes of a template's output (0: MostText), Work its work (0: MostWork).
 	Most, Work int
 
 	mu         sync.Mutex
@@ -180,7 +177,7 @@ func (b *Budget) Execute(t *template.Template, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// output is what a template writes.
+// output is the bounded output of a template.
 type output struct {
 	bytes.Buffer
 	most int
@@ -279,7 +276,7 @@ func (b *Budget) after(args []reflect.Value, made reflect.Value) error {
 	return b.spend(0, each*float64(made.Len()))
 }
 
-// size is how large values are with all that they hold, which counts as often as they do.
+// size holds the size of values with all their parts, which count as often as they occur.
 type size struct{ bytes, items, depth int }
 
 // Text is at most how many bytes values have once they are written.

@@ -49,8 +49,8 @@ var (
 	opaque = regexp.MustCompile(`(?i)(\btoken)(\\*["']?:\s*)(\\*["']?[a-z0-9+/_.~-]*[0-9][a-z0-9+/_.~=-]*\\*["']?)`)
 )
 
-// value is what is given to a name: quoted, escaped within a quoted text, or up
-// to the next space.
+// value matches the value behind a name: quoted, escaped within a quoted text, or up to the
+// next space.
 const value = `(\\+"(?:[^"\\]|\\[^"])*\\*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\S+)`
 
 // minOpaque is from how many bytes on a word with a digit may be a token.

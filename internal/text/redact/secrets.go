@@ -29,8 +29,8 @@ const (
 	hiddenPrefix = "(secret:pbkdf2:"
 	// rounds make a guess dear, and cost a run a tenth of a second or two.
 	rounds = 600_000
-	// minValue is how long a value must be to be masked within a text: what is
-	// shorter stands in too many others.
+	// minValue is the shortest value that is masked within a text; shorter ones occur in too many
+	// other words.
 	minValue = 4
 )
 

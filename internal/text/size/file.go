@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// MaxFile is how many bytes a file may have that a plan or a workload brings in: it
-// is read whole, and an object of Kubernetes has 1.5 MiB at most.
+// MaxFile bounds the bytes of a file of a plan or a workload. It is read whole, and an object
+// of Kubernetes has at most 1.5 MiB.
 const MaxFile = 4 << 20
 
 // ReadFile reads a file that a plan names. The error says so of one that is larger

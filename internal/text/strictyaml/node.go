@@ -18,10 +18,9 @@ const (
 // Document is one document of a stream.
 type Document struct {
 	Root *Node
-	// Problems are why there is no Root.
+	// Problems say why Root is nil.
 	Problems []Problem
-	// Text is what was read, with \n as the end of every line; Line is its
-	// first line in the file.
+	// Text is the document, with \n as the end of every line; Line is its first line in the file.
 	Text []byte
 	Line int
 }
@@ -82,8 +81,8 @@ func (n *Node) Entry(key string) (e Entry, ok bool) {
 	return n.Entries[i], true
 }
 
-// Value is what a scalar means to Kubernetes: nil, bool, int64, uint64 (above
-// the range of int64), float64 or string; nil for a list and a mapping.
+// Value returns a scalar as Kubernetes reads it: nil, bool, int64, uint64 (above int64),
+// float64 or string. It returns nil for a list and a mapping.
 func (n *Node) Value() any {
 	if n.Kind != Scalar {
 		return nil

@@ -46,8 +46,7 @@ func (r Raw) IsZero() bool {
 	return r.node == nil || r.node.Kind == Mapping && len(r.node.Entries) == 0
 }
 
-// At is what stands at a path of keys, such as "lab.nodes"; zero for nothing,
-// and for a key without a value.
+// At returns the value at a path of keys, such as "lab.nodes", or zero.
 func (r Raw) At(path string) Raw {
 	n := r.node.Get(strings.Split(path, ".")...)
 	if n == nil || n.Kind == Scalar && n.resolve(false) == nil {
@@ -103,8 +102,8 @@ func (r Raw) Decode(path string, into any, at *Positions) error {
 // MarshalYAML writes it.
 func (r Raw) MarshalYAML() (any, error) { return r.node.plain(), nil }
 
-// Meaning is what it says, however it is written: two that mean the same have
-// the same, which is "" for nothing.
+// Meaning returns the value in a form that is equal for equal values, however they are
+// written; "" for nothing.
 func (r Raw) Meaning() string {
 	if r.IsZero() {
 		return ""

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// resolve is what an untyped scalar means: nil, bool, int64, uint64 (only
-// above the range of int64), float64 (possibly infinite or not a number) or
-// string. Without quotes and tag, text is what it looks like, by the rules of
-// the Go YAML readers that Kubernetes and its tools use: 0644 is octal, 1_000
-// is a thousand. kubernetes adds YAML 1.1's words for true and false.
+// resolve returns an untyped scalar's value: nil, bool, int64, uint64 (above int64), float64
+// (possibly infinite or NaN) or string. Text without quotes and tag follows the Go YAML readers
+// of Kubernetes and its tools: 0644 is octal, 1_000 is a thousand. kubernetes adds YAML 1.1's
+// words for true and false.
 func (n *Node) resolve(kubernetes bool) any {
 	if n.Tag == "!!str" || !n.Plain && n.Tag == "" {
 		return n.Text

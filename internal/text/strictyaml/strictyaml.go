@@ -102,7 +102,7 @@ func Problems(err error) []Problem {
 	return nil
 }
 
-// Origin is where a line that was read comes from.
+// Origin says where a line comes from.
 type Origin struct {
 	Line int    // the line on disk, from 1
 	Text string // the line as read, if it differs from the line on disk; else ""

@@ -160,7 +160,7 @@ func isMarker(line []byte, marker string) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
-// duplicates is what becomes of a key that stands in a mapping a second time.
+// duplicates says how a repeated key of a mapping is handled.
 type duplicates int
 
 const (

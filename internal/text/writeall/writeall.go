@@ -23,7 +23,7 @@ type File struct {
 	Mode     fs.FileMode
 }
 
-// Path is where the file lies.
+// Path returns the path of the file.
 func (f File) Path() string { return filepath.Join(f.In, f.Name) }
 
 // Files writes files, and makes the directories that they lack. One that exists

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	clirecords "plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
@@ -36,7 +36,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	var out recorded.Outcome
-	if err := record.Dir(filepath.Join(p.Dir, "c")).ReadJSON(experiment.ComparisonFile, &out); err != nil {
+	if err := record.Dir(filepath.Join(p.Dir, "c")).ReadJSON(clirecords.ComparisonFile, &out); err != nil {
 		t.Fatal(err)
 	}
 	// No pod is ready before it was planted to be.

@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"plimsoll.dev/plimsoll/internal/cli/experiment"
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	clirecords "plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
@@ -139,7 +139,7 @@ func TestCompare(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitBreached {
 		t.Fatalf("exit code %d, %v:\n%s", got.Code, err, got.Stdout)
 	}
-	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil {
+	if err := record.Dir(out).ReadJSON(clirecords.ComparisonFile, &written); err != nil {
 		t.Fatal(err)
 	}
 	if printed.Verdict != "worse" || written.Verdict != "worse" || written.ExitCode != 1 || written.Schema != recorded.Schema || !strings.HasPrefix(written.Command, "plimsoll compare ") || len(written.Comparison.Levels) != 1 {
@@ -156,7 +156,7 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(pageAlone, record.ReportFile), []byte("another page"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(mine, experiment.ComparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(mine, clirecords.ComparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := e2e.Command(t, nil, "report", a); got.Code != 0 {
@@ -212,7 +212,7 @@ func TestTrendOfRuns(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.Code, err, got.Stdout, got.Stderr)
 	}
-	if err := record.Dir(out).ReadJSON(experiment.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {
+	if err := record.Dir(out).ReadJSON(clirecords.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {
 		t.Errorf("written: %+v, %v", written, err)
 	}
 	if page, err := os.ReadFile(filepath.Join(out, record.ReportFile)); err != nil || !strings.Contains(string(page), "over 3 experiments") {

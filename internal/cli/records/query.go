@@ -1,4 +1,4 @@
-package experiment
+package records
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/metrics"
 )
 
-// queryFlags are those of query.
+// queryFlags holds the flags of query.
 type queryFlags struct {
 	step          int
 	at, listen    string
@@ -69,7 +69,7 @@ known.`,
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			dir, err := openRunDir(args[0])
+			dir, err := OpenDir(args[0])
 			if err != nil {
 				return err
 			}

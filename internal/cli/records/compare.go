@@ -1,4 +1,4 @@
-package experiment
+package records
 
 import (
 	"bytes"
@@ -133,7 +133,7 @@ type compareOptions struct {
 
 // read takes in the flags that need it.
 func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
-	o.Workload, o.Facts = LoadWorkload, process.DeclaredFacts()
+	o.Workload, o.Facts = process.LoadWorkload, process.DeclaredFacts()
 	if name, given := process.FirstChanged(cmd, "arm-is", "margin"); given && trend {
 		return process.Usagef("name two experiments", "--%s: a trend has no verdict", name)
 	}
@@ -144,9 +144,7 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
-		if o.ArmIs[i] = strings.TrimSpace(name); o.ArmIs[i] == "pod-life" {
-			o.ArmIs[i] = "life" // as it is called now
-		}
+		o.ArmIs[i] = strings.TrimSpace(name)
 	}
 	if o.margin != "" {
 		share, err := plan.Primary{Margin: o.margin}.Share()
@@ -180,12 +178,12 @@ func loadOperands(ctx context.Context, p *process.Process, args []string, judged
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		text, err := cellPath(text)
+		text, err := CellPath(text)
 		if err != nil {
 			return nil, err
 		}
 		path, arm := splitOperand(text)
-		dir, of, err := openRun(path)
+		dir, of, err := OpenRun(path)
 		if err != nil {
 			return nil, err
 		}
@@ -211,7 +209,7 @@ func loadOperands(ctx context.Context, p *process.Process, args []string, judged
 
 // judgeIn judges a run in a new directory, and tells where its record says otherwise.
 func judgeIn(p *process.Process, dir record.Dir, path string) (record.Dir, error) {
-	_, x, err := openRecord(string(dir))
+	_, x, err := OpenRecord(string(dir))
 	if err != nil {
 		return "", err
 	}

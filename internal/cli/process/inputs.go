@@ -1,0 +1,75 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/size"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// LoadWorkload finds a workload by its name, its directory, or its file in kube-burner's
+// format. Users' mistakes are usage errors.
+func LoadWorkload(name string) (*workload.Workload, error) {
+	var unknown *workload.UnknownError
+	var w *workload.Workload
+	var err error
+	if dir, ok := Configuration(name); ok {
+		w, err = workload.OfConfiguration(dir, filepath.Base(name), Clusters())
+	} else if strings.ContainsRune(name, filepath.Separator) || name == "." {
+		// Links within it lead nowhere else.
+		var root *os.Root
+		if root, err = os.OpenRoot(name); err == nil {
+			w, err = workload.Read(root.FS(), Targets())
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, Usagef("'plimsoll workloads export NAME DIR' writes one to start with", "there is no workload in %s: it has no %s", name, workload.File)
+		}
+	} else {
+		w, err = workload.Load(workloads.FS(), name, Targets())
+	}
+	switch {
+	case errors.As(err, &unknown):
+		return nil, Usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; write a directory with a slash: ./"+name),
+			"there is no workload %q", unknown.Name)
+	case err != nil:
+		return nil, Usagef("", "%w", err)
+	}
+	return w, nil
+}
+
+// Configuration reports whether a name is a file in kube-burner's format, and returns its
+// directory, whose links lead nowhere else.
+func Configuration(name string) (fs.FS, bool) {
+	if ext := filepath.Ext(name); ext != ".yml" && ext != ".yaml" && ext != ".json" {
+		return nil, false
+	}
+	text, err := size.ReadFile(name)
+	s := "\n" + string(text)
+	if err != nil || !strings.Contains(s, "\njobs:") || strings.Contains(s, "\nschema:") {
+		return nil, false
+	}
+	root, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return nil, false
+	}
+	return root.FS(), true
+}
+
+// LoadPlan reads an experiment file. Users' mistakes are usage errors.
+func LoadPlan(file string) (*plan.Plan, error) {
+	loaded, err := plan.Load(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, Usagef(nearest.File(file), "there is no file %s", file)
+	case err != nil:
+		return nil, Usagef("", "%w", err)
+	}
+	return loaded, nil
+}
