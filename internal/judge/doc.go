@@ -7,7 +7,7 @@
 // Each package below it does one part, and knows those before it only:
 //
 //   - result is the document: what is asked of a run, and what was found.
-//   - usage sums up the samples of what processes used.
+//   - usage sums up the samples of what processes used, watch how late news came.
 //   - fold folds the events of a step into facts, and measures the step by them.
 //   - verdict judges a measured step by the goals.
 //   - findings are what the judged steps tell together.

@@ -15,8 +15,7 @@ const (
 	mostBeside = 1 << 30
 	// mostSteps may be made.
 	mostSteps = 20_000
-	// mostJudged objects may be judged in all steps, each at the end of every step that
-	// it stands in.
+	// mostJudged objects may be judged in all steps, each at the end of every step that it stands in.
 	mostJudged = 50_000_000
 	// mostText bytes may be in the file once it is unpacked.
 	mostText = 8 << 30

@@ -2,23 +2,19 @@ package fold
 
 import "plimsoll.dev/plimsoll/internal/record"
 
-// Silence is a time in a step in which somebody did nothing whose work was waited
-// for. At is when that was last told, or when it was over.
+// Silence is a time in a step in which an actor did nothing although objects waited for it.
 type Silence struct {
 	record.Actor
-	At record.Micros
-	// Doubtful says that the times of the objects alone show it, and not clearly: the
-	// actor may have been slow, and not stopped.
-	Doubtful bool
+	At       record.Micros // the last report of it, or its end
+	Doubtful bool          // only the times of the objects show it: the actor may have been slow
 }
 
-// Seconds is how long it was.
+// Seconds returns how long it lasted.
 func (s *Silence) Seconds() float64 { return (s.At - s.Since).Seconds() }
 
-// String says it in a sentence.
 func (s *Silence) String() string { return s.Sentence(s.At) }
 
-// addActor takes in that an actor does nothing, or that this is over.
+// addActor takes in that an actor does nothing, or acts again.
 func (f *Facts) addActor(t record.Micros, r *record.Actor) {
 	for i := range f.Silent {
 		if s := &f.Silent[i]; s.Actor.Actor == r.Actor && !s.Over {

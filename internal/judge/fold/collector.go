@@ -7,45 +7,44 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/judge/watch"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Tables take what is known of single objects and windows as soon as nothing
-// more comes of them.
+// Tables says who takes the facts of single objects and windows as soon as nothing more comes of them.
 type Tables struct {
 	// Rows, if set, takes every slot's objects once nothing more is followed.
 	Rows func(record.ObjectRow)
-	// Windows, if set, takes every window of a stream with its step, of which
-	// only what is known at its start is filled in.
+	// Windows, if set, takes every window of a stream, with its step as it was at its start.
 	Windows func(*result.Step, *record.Window)
 }
 
-// Collector hands each event to the collectors that it concerns: they hold the
-// objects that are in place, and forget them when the target is emptied.
+// Collector hands each event to the collectors that it concerns. They hold the objects that are in place,
+// and forget them when the target is emptied.
 type Collector struct {
 	spec    *result.Spec
 	tables  *Tables
 	known   *record.KnownTroubles
 	matcher *signature.Matcher
-	bounds  bounds
+	kept    record.Names
 
 	current    *Facts // the step under way, nil between steps
 	objects    *objects
 	places     places
-	faults     faults
+	faults     watch.Faults
 	histograms usage.Histograms
 	phases     Phases
 	cost       usage.OwnCost
 	heads      map[int]*result.Step // of the steps that have ended, for their objects' rows
 }
 
-// NewCollector makes a collector for one run. Its error says why no signature is
-// looked for; the collector is whole without.
+// NewCollector makes a collector for one run. Its error says why the collector looks for no signature; it
+// is whole otherwise.
 func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	c := &Collector{
 		spec: spec, tables: tables, known: record.NewKnownTroubles(&spec.Kind), objects: newObjects(spec),
-		histograms: usage.NewHistograms(), bounds: newBounds(), heads: make(map[int]*result.Step),
+		histograms: usage.NewHistograms(), kept: record.NewNames(), heads: make(map[int]*result.Step),
 		places: places{noun: spec.Kind.Place, now: make(map[string]placeNow), first: make(map[string]map[string]bool)},
 	}
 	var err error
@@ -56,14 +55,14 @@ func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	return c, err
 }
 
-// UnderWay reports whether a step is.
+// UnderWay reports whether a step is under way.
 func (c *Collector) UnderWay() bool { return c.current != nil }
 
-// Add takes in an event of what happens in the target. What has a step of its
-// own counts in the one under way only.
+// Add takes in an event of what happens in the target. An event with a step of its own counts in that
+// step only.
 func (c *Collector) Add(e record.Event) {
 	f := c.current
-	e.Body = c.bounds.of(e.Body)
+	e.Body = c.kept.Kept(e.Body)
 	switch body := e.Body.(type) {
 	case *record.Slot:
 		c.objects.addSlot(e.Step, f != nil && f.head.Open, body)
@@ -88,7 +87,6 @@ func (c *Collector) Add(e record.Event) {
 	}
 }
 
-// addTo takes in an event of the step under way.
 func (c *Collector) addTo(f *Facts, e record.Event) {
 	switch body := e.Body.(type) {
 	case *record.Slot:
@@ -119,7 +117,7 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 	case *record.Reading:
 		f.readings.Add(e.T, body)
 	case *record.Canary:
-		f.canaries.add(body)
+		f.canaries.Add(body)
 	case *record.Guard:
 		if len(f.Guards) < maxTold {
 			f.Guards = append(f.Guards, Stop{*body, e.T})
@@ -133,12 +131,11 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 	}
 }
 
-// maxTold bounds the guards, and the actors that do nothing, that are told of one
-// step: the first ended it.
+// maxTold bounds the guards, and the idle actors, that are kept of one step: the first ended it.
 const maxTold = 200
 
-// AddStep takes in what a step does next. One that begins, or a target that is
-// emptied, ends the step under way: end it before.
+// AddStep takes in what a step does next. One that begins, or a target that is emptied, ends the step
+// under way: end it before.
 func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
 	f := c.current
 	switch s.Phase {
@@ -165,32 +162,46 @@ func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
 	}
 }
 
-// AddFault takes in a fault, and returns what the reader must know of one that is
-// over.
+// AddFault takes in a fault, and returns the warning about one that is over.
 func (c *Collector) AddFault(r *record.Fault) (w record.Warning, over bool) {
 	step := 0
 	if f := c.current; f != nil {
 		step = f.head.ID
 		if r.To != 0 && !r.Beside && !r.Late {
-			f.canaries.gaps = append(f.canaries.gaps, *r)
+			f.canaries.Gaps = append(f.canaries.Gaps, *r)
 		}
 		if r.From >= f.Start && !r.Beside {
 			f.Troubles.observe(result.BreachWatch, r.From, r.What, "", r.Message).reports = 1
 		}
 	}
-	return c.faults.add(r, step)
+	return c.faults.Add(r, step)
 }
 
-// End ends the step under way, and measures it; nil where none is. One whose end
-// was never recorded was cut.
+// AddCorrected takes in what a list has shown, and returns the warning about it.
+func (c *Collector) AddCorrected(r *record.Corrected) record.Warning {
+	step := 0
+	if f := c.current; f != nil {
+		step = f.head.ID
+		if f.head.Missed == nil {
+			f.head.Missed = make(map[string]int)
+		}
+		f.head.Missed[r.Watch] += r.Missed
+	}
+	w := watch.Warning(step)
+	w.Text, w.Count = "the watch of "+r.Watch+" missed changes, which a list showed", r.Missed
+	return w
+}
+
+// End measures the step under way and ends it. It returns nil outside of steps. A step whose end is not
+// on record was cut.
 func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 	f := c.current
 	if f == nil {
 		return nil, nil
 	}
 	c.current = nil
-	f.End, f.Blind = t, c.faults.blind()
-	f.canaries.close(t)
+	f.End, f.Blind = t, c.faults.Blind()
+	f.canaries.Close(t)
 	if f.head.Ending == "" {
 		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
 	}
@@ -209,8 +220,7 @@ func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 	return s, f
 }
 
-// emitRows hands the objects of slots to the table: no news of them is awaited any
-// more.
+// emitRows hands the objects of slots to the table: no more news of them can come.
 func (c *Collector) emitRows(slots []*slot) {
 	if c.tables.Rows == nil {
 		return
@@ -222,8 +232,7 @@ func (c *Collector) emitRows(slots []*slot) {
 	}
 }
 
-// Empty takes all that was in place to be gone: no news of any object is awaited
-// any more.
+// Empty counts all that was in place as gone: no more news of any object can come.
 func (c *Collector) Empty() {
 	c.emitRows(c.objects.empty())
 	c.emitRows(c.objects.empty())
@@ -232,37 +241,35 @@ func (c *Collector) Empty() {
 // Forget leaves out the step under way.
 func (c *Collector) Forget() { c.current = nil }
 
-// Resume takes in that the run was cut here. It returns what the reader must know
-// of faults that lasted until then.
+// Resume takes in that the run was cut here. It returns warnings about the faults that lasted until then.
 func (c *Collector) Resume() []record.Warning {
-	lasting := c.faults.lasting("until the run was cut off")
+	lasting := c.faults.Lasting("until the run was cut off")
 	c.faults = nil
 	c.cost.Before = c.cost.CPUSeconds
 	return lasting
 }
 
-// Lasting says of each fault that lasts to the end of the run that it does.
-func (c *Collector) Lasting() []record.Warning { return c.faults.lasting("to the end") }
+// Lasting returns warnings about the faults that last to the end of the run.
+func (c *Collector) Lasting() []record.Warning { return c.faults.Lasting("to the end") }
 
-// OtherPlaces says which places are others now than in the first step, "" where
-// none is but what the load may have broken: nothing that is measured from here on
-// is of the same level.
+// OtherPlaces says which places differ from those of the first step, except for those that the load may
+// have broken, or "". Nothing measured after a change is of the same level.
 func (c *Collector) OtherPlaces() string {
 	changes := c.places.changed()
 	changes.changes = slices.DeleteFunc(changes.changes, func(p placeNow) bool { return p.State == record.PlaceNotReady })
 	return changes.String()
 }
 
-// Milestones are the milestones of the objects, in their order.
+// Milestones returns the milestones of the objects, in their order.
 func (c *Collector) Milestones() []string { return c.objects.names }
 
-// OwnCost is what this program itself has used.
+// OwnCost returns what this program itself has used.
 func (c *Collector) OwnCost() result.Cost { return c.cost.Cost }
 
-// Phases are what the run's steps tell of the cost of an object.
+// Phases returns what the steps show of the cost of an object.
 func (c *Collector) Phases() *Phases { return &c.phases }
 
-// Live is how far the step under way has come, as far as its objects tell.
+// Live says how far the step under way has come.
 type Live struct {
 	There    int // of the step's own objects
 	P50, P99 *float64

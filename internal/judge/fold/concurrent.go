@@ -11,9 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// concurrentIn counts a step's objects, and says how far the limits were used up
-// while others waited, the most used one first; nil where its kind does not ask
-// for it.
+// concurrentIn counts a step's objects, and says how far the limits were used up while others waited, the
+// most used one first. It returns nil where the kind does not ask for it.
 func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []result.BoundShare) {
 	if spec.Kind.Concurrent == nil {
 		return nil, nil
@@ -43,11 +42,12 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 			continue
 		}
 		edges := []edge{{o.reached(from), 1}}
-		switch end := o.reached(to); {
-		case end != Never:
+		end := o.reached(to)
+		if end == Never {
+			end = o.reached(f.gone)
+		}
+		if end != Never {
 			edges = append(edges, edge{end, -1})
-		case o.reached(f.gone) != Never:
-			edges = append(edges, edge{o.reached(f.gone), -1})
 		}
 		all = append(all, edges...)
 		if o.where >= 0 {
@@ -73,14 +73,14 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 	return a, bounds
 }
 
-// usedUp is how many objects were under way, on average, while others waited:
-// each moment counts as often as it was waited through.
+// usedUp holds how many objects were under way, on average, while others waited: each moment counts as
+// often as it was waited through.
 type usedUp struct {
 	weighted, waited float64 // by the second
 	from, to         record.Micros
 }
 
-// add takes in those under way and those that waited, of all or of one place.
+// add takes in the objects under way and the waiting ones, of all or of one place.
 func (n *usedUp) add(underWay, waits []edge) {
 	type step struct {
 		edge
@@ -111,11 +111,11 @@ func (n *usedUp) add(underWay, waits []edge) {
 	}
 }
 
-// limitFull is the share of a limit of objects at once that must be in use while
-// others wait: the next one begins a little after one has ended.
+// limitFull is the share of a limit of objects at once that must be in use while others wait: the next
+// one begins a little after one has ended.
 const limitFull = 0.7
 
-// boundOf is how far a limit was used up, if there is one and some waited.
+// boundOf says how far a limit was used up, if there is one and some waited.
 func boundOf(a *result.Concurrent, n usedUp, limit, most int, where, setting string) []result.BoundShare {
 	if limit == 0 || !(n.waited > 0) {
 		return nil

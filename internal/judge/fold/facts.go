@@ -2,19 +2,19 @@ package fold
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/judge/watch"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Facts are what the record tells of a step by its end. All that is judged is
-// judged by them; they are not changed by it.
+// Facts holds what the record says of a step by its end. All judging reads them and changes nothing.
 type Facts struct {
-	// head is what is known of the step before it is judged.
-	head                        result.Step
+	head                        result.Step // the step before it is judged
 	Start, loaded, Reached, End record.Micros
 	timeout, hold               record.Micros
 	places, Others              int
@@ -23,15 +23,15 @@ type Facts struct {
 	Blind                       bool // the watch was cut at the end
 
 	*milestones
-	own        []*slot // that it asked for
+	own        []*slot // requests of the step
 	place      []*slot // all in place
-	units      []unit  // the objects that it is judged by
+	units      []unit  // the objects that count for the verdict
 	setOut     int     // objects that the steps set out to ask for since the target was empty
 	asked      int     // objects that its own requests on record ask for
 	made       map[kindIn]int
 	placeNames []string // by index
 	Places     PlaceChanges
-	away       []placeNow // by index, "" for one that is there
+	away       []placeNow // by index, without a state for one that is there
 	Replaced   int
 	ReplacedAt record.Micros // the first of them
 
@@ -39,33 +39,42 @@ type Facts struct {
 
 	readings usage.Readings
 	Troubles Troubles
-	canaries canaries
-	Silent   []Silence // actors that did nothing, in the order in which that was told
+	canaries watch.Canaries
+	Silent   []Silence // idle actors, in the order of the reports
 	Guards   []Stop
 	logs     []result.LogTail
 	Answers  []*record.Answer // to objectives on queries
 
-	// What follows from all of this, once the step was measured.
+	// The rest is set when the step is measured.
 	outcomes []unitOutcome     // of the units
 	Samples  map[string]Sample // by milestone, of the step's own objects
 	Dropped  int               // requests of the step that were never sent
-	Achieved *float64          // in percent of the rate that was offered, nil is unknown
+	Achieved *float64          // in percent of the offered rate, nil is unknown
 	Stood    []Standstill
 }
 
-// unit is one object that is asked for.
+// unit is one requested object.
 type unit struct {
 	slot   *slot
 	object *object // nil: no news of it came
 	zero   record.Micros
-	own    bool // asked for in this step
+	own    bool // requested in this step
 }
 
-// sent is when the object was asked for.
 func (u *unit) sent() record.Micros { return cmp.Or(u.slot.sent, u.zero) }
 
-// Stopped reports whether an actor is known to have done nothing although it was
-// waited for.
+// ownUnits yields the units that the step itself asked for, with their indexes.
+func (f *Facts) ownUnits() iter.Seq2[int, *unit] {
+	return func(yield func(int, *unit) bool) {
+		for i := range f.units {
+			if u := &f.units[i]; u.own && !yield(i, u) {
+				return
+			}
+		}
+	}
+}
+
+// Stopped reports whether an actor certainly did nothing although objects waited for it.
 func (f *Facts) Stopped() bool {
 	return slices.ContainsFunc(f.Silent, func(s Silence) bool { return !s.Doubtful })
 }
@@ -76,7 +85,6 @@ type Stop struct {
 	At record.Micros
 }
 
-// newFacts begins a step.
 func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownTroubles) *Facts {
 	f := &Facts{
 		head: result.Step{
@@ -85,7 +93,7 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownT
 		},
 		Start: t, loaded: Never, Reached: Never, End: Never,
 		timeout: s.Timeout, hold: s.Hold, places: s.Places, Others: s.Others, ToAsk: s.Units,
-		readings: usage.NewReadings(known.Kind.Metrics), Troubles: newTroubles(known, s.Open),
+		readings: usage.NewReadings(known.Kind.Metrics), canaries: watch.NewCanaries(), Troubles: newTroubles(known, s.Open),
 	}
 	f.CountObjects()
 	if s.Timeout <= 0 {
@@ -94,7 +102,6 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *record.KnownT
 	return f
 }
 
-// ended takes in how a step ended.
 func (f *Facts) ended(s *record.StepEvent) {
 	if s.Places > 0 {
 		f.places, f.Others = s.Places, s.Others
@@ -108,7 +115,6 @@ const (
 	maxLogLines = 8  // of one of them
 )
 
-// addLog takes in a sample of what a container has written.
 func (f *Facts) addLog(r *record.Log) {
 	if len(f.logs) < maxLogs {
 		lines := r.Lines[max(len(r.Lines)-maxLogLines, 0):]
@@ -121,23 +127,29 @@ func (f *Facts) Cut() bool {
 	return f.head.Ending == record.EndInterrupted || f.head.Ending == record.EndGuard
 }
 
-// judges reports whether a slot of the step itself is one that the step is
-// judged by: all of them, but for the warm-up of an open loop.
+// judges reports whether a request of the step counts for its verdict: all do but those of the warm-up of
+// an open loop.
 func (f *Facts) judges(s *slot) bool {
 	return !f.head.Open || f.Reached != Never && s.intended >= f.Reached && s.intended < f.Reached+f.hold
 }
 
-// latency is the time from an object's time zero to a milestone, or unreached.
-// An object that no news came of reached nothing.
+// latency returns the time from an object's time zero to a milestone, or unreached. An object without
+// news reached nothing.
 func (u *unit) latency(milestone int) record.Micros {
-	if u.object == nil || u.object.reached(milestone) == Never {
-		return unreached
+	if t := u.reached(milestone); t != Never {
+		return max(t-u.zero, 0)
 	}
-	return max(u.object.reached(milestone)-u.zero, 0)
+	return unreached
 }
 
-// least is the shortest time to a milestone that is possible, where the news of it
-// may have been late: it was reached somewhere between.
+func (u *unit) reached(milestone int) record.Micros {
+	if u.object == nil {
+		return Never
+	}
+	return u.object.reached(milestone)
+}
+
+// least returns the shortest possible time to a milestone, which late news may hide.
 func (f *Facts) least(u *unit, milestone int) record.Micros {
 	l := u.latency(milestone)
 	switch {
@@ -146,7 +158,7 @@ func (f *Facts) least(u *unit, milestone int) record.Micros {
 	case u.object.isLate(milestone):
 		return min(u.earliest(milestone)-u.zero, l)
 	}
-	return max(l-f.canaries.lagAt(u.object.reached(milestone)), 0)
+	return max(l-f.canaries.LagAt(u.object.reached(milestone)), 0)
 }
 
 func (f objectAccount) live(own []*slot, _ string, there int) Live {
@@ -166,8 +178,7 @@ func (f objectAccount) live(own []*slot, _ string, there int) Live {
 	return Live{There: len(values), P50: result.Finite(sample.Quantile(0.5)), P99: result.Finite(sample.Quantile(0.99))}
 }
 
-// startsInPlace is when the objects that are in place had reached a milestone,
-// in order.
+// startsInPlace returns when the objects in place reached a milestone, in order.
 func (f *Facts) startsInPlace(started int) []record.Micros {
 	var starts []record.Micros
 	for _, s := range f.place {

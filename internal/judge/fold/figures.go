@@ -10,9 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// FiguresIn are the conditions of a step between two moments. Load is that at
-// the later one. What was under way between them counts with all of its time:
-// what stands still is answered only afterwards.
+// FiguresIn returns the conditions of a step between two moments. Load is that of the later one. A
+// request counts with all of its time, because a standstill is answered only afterwards.
 func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[string]float64 {
 	figures := make(map[string]float64)
 	for source, points := range f.readings.CPU {
@@ -43,7 +42,7 @@ func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[
 	}
 	put(result.FigureRequest, service)
 	var latency, lag []float64
-	for _, x := range f.canaries.list {
+	for _, x := range f.canaries.List {
 		if x.Sent > to || max(x.Replied, x.Seen, x.Sent) < from {
 			continue
 		}
@@ -64,11 +63,10 @@ func (objectAccount) addFigures(figures map[string]float64, _ record.Micros, loa
 	figures[result.FigurePending], figures[result.FigureUnplaced] = float64(load.Pending()), float64(load.Unplaced)
 }
 
-// MostPending is the load at the moment up to t at which the most objects of a
-// step were pending, by its own requests.
+// MostPending returns the load at the moment up to t with the most pending objects, by the step's own
+// requests.
 func (f *Facts) MostPending(t record.Micros) result.StepProgress {
-	// At a few hundred moments, evenly spread: exact enough to compare with.
-	const moments = 256
+	const moments = 256 // evenly spread: exact enough to compare with
 	times := make([]record.Micros, 0, moments)
 	for i := range record.Micros(moments) {
 		at := f.Start + (t-f.Start)*(i+1)/moments
@@ -86,8 +84,8 @@ func (f *Facts) MostPending(t record.Micros) result.StepProgress {
 	return most
 }
 
-// peaksOf are a step's figures as its signatures ask for them: the most of what
-// is counted and used, the median of what takes time.
+// peaksOf returns a step's figures as its signatures ask for them: the most of what is counted and used,
+// the median of what takes time.
 func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
 	figures := make(map[string]float64)
 	if len(spec.Signatures) == 0 {

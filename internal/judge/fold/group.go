@@ -12,13 +12,13 @@ import (
 
 // Bounds of what a result has of a label.
 const (
-	mostValues = 12
+	mostValues = 12 // of a label, in a result
 	mostBins   = 24
 )
 
-// groupsOf are the latencies of a step's own objects by the values of labels. One
-// that nothing has is left out.
-func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []result.Group) {
+// groupsOf returns the latencies of a step's own objects by the values of labels. It leaves out a label
+// that no object has.
+func groupsOf(spec *result.Spec, f *Facts) (list []result.Group) {
 	by := spec.Kind.GroupBy
 	if by == nil {
 		return nil
@@ -26,11 +26,9 @@ func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []resul
 	from, to := f.of(by.From), f.of(by.To)
 	for at, label := range by.Labels {
 		byValue := make(map[string][]int)
-		for i := range f.units {
-			if u := &f.units[i]; u.own {
-				value := u.label(by, f, at)
-				byValue[value] = append(byValue[value], i)
-			}
+		for i, u := range f.ownUnits() {
+			value := u.label(by, f, at)
+			byValue[value] = append(byValue[value], i)
 		}
 		if len(byValue) == 0 || len(byValue) == 1 && byValue[""] != nil {
 			continue
@@ -47,17 +45,16 @@ func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []resul
 		took := make([][]float64, len(values))
 		for n, value := range values {
 			part := *f
-			part.units = nil
-			var ends []unitOutcome
+			part.units, part.outcomes = nil, nil
 			for _, i := range byValue[value] {
 				u := f.units[i]
-				part.units, ends = append(part.units, u), append(ends, outcomes[i])
+				part.units, part.outcomes = append(part.units, u), append(part.outcomes, f.outcomes[i])
 				if t := u.between(from, to); t != unreached && u.latency(to) <= f.timeout {
 					took[n] = append(took[n], t.Seconds())
 				}
 			}
 			v := result.LabelValue{Value: value, Time: result.LatencyOf(stats.NewSample(slices.Clone(took[n]), len(part.units)-len(took[n])))}
-			v.Latency, _ = latenciesOf(spec, &part, ends)
+			v.Latency, _ = latenciesOf(spec, &part)
 			b.Values = append(b.Values, v)
 		}
 		countIn(&b, took)
@@ -66,7 +63,7 @@ func groupsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (list []resul
 	return list
 }
 
-// label is an object's value of the label of an index, or that of where it is.
+// label returns an object's value of a label by its index, or the value of its place.
 func (u *unit) label(by *record.GroupBy, f *Facts, at int) (value string) {
 	if o := u.object; o != nil {
 		if at < len(o.labels) {
@@ -79,8 +76,7 @@ func (u *unit) label(by *record.GroupBy, f *Facts, at int) (value string) {
 	return value
 }
 
-// between is the time from one milestone to another, or unreached. A milestone
-// below 0 is time zero.
+// between returns the time from one milestone to another, or unreached. A milestone below 0 is time zero.
 func (u *unit) between(from, to int) record.Micros {
 	switch {
 	case from < 0:

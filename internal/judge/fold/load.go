@@ -7,12 +7,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// LoadsAt implements Account.
 func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	loads := make([]result.StepProgress, len(moments)+1)
-	// from is the first moment at or after t: what happened at t holds from
-	// there on.
-	from := func(t record.Micros) int {
+	from := func(t record.Micros) int { // the first moment at or after t: from there on it counts
 		i, _ := slices.BinarySearch(moments, t)
 		return i
 	}
@@ -23,14 +20,12 @@ func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	}
 	total := max(f.setOut, len(f.units))
 	for i := range moments {
-		if i > 0 {
-			loads[i].Asked += loads[i-1].Asked
-			loads[i].There += loads[i-1].There
-			loads[i].Unplaced += loads[i-1].Unplaced
-		}
-	}
-	for i := range moments {
 		l := &loads[i]
+		if i > 0 {
+			l.Asked += loads[i-1].Asked
+			l.There += loads[i-1].There
+			l.Unplaced += loads[i-1].Unplaced
+		}
 		switch {
 		case f.head.Open:
 			l.Level = f.head.Level
@@ -43,8 +38,7 @@ func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	return loads[:len(moments)]
 }
 
-// addLoad adds to the loads what became more and less of a slot's objects at each
-// moment.
+// addLoad adds the changes of a slot's objects to the loads at each moment.
 func (f *Facts) addLoad(loads []result.StepProgress, s *slot, from func(record.Micros) int) {
 	placedAt, last := f.of(f.kind.Placed), len(loads)-1
 	n := s.count()

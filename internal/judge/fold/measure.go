@@ -9,20 +9,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// latenciesOf are the latencies of the step's own objects.
-func latenciesOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (result.Latencies, map[string]Sample) {
+func latenciesOf(spec *result.Spec, f *Facts) (result.Latencies, map[string]Sample) {
 	values, lost, asked := make([][]float64, len(f.names)), make([]int, len(f.names)), 0
-	for i := range f.units {
-		u := &f.units[i]
-		if !u.own {
-			continue
-		}
+	for i, u := range f.ownUnits() {
 		asked++
 		for m := range f.names {
 			switch l := u.latency(m); {
 			case l <= f.timeout:
 				values[m] = append(values[m], l.Seconds())
-			case l == unreached && outcomes[i] == unitLost:
+			case l == unreached && f.outcomes[i] == unitLost:
 				lost[m]++
 			}
 		}
@@ -40,8 +35,8 @@ func latenciesOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) (result.La
 	return list, samples
 }
 
-// requestsOf sums up the requests of a step, and counts those that it is judged
-// by and that were never sent.
+// requestsOf sums up the requests of a step, and counts those that should have counted for its verdict
+// and were never sent.
 func requestsOf(f *Facts) (r result.APIRequests, dropped int) {
 	var service []float64
 	for _, s := range f.own {
@@ -71,29 +66,13 @@ func requestsOf(f *Facts) (r result.APIRequests, dropped int) {
 	return r, dropped
 }
 
-// lag is how late the news of a step came, nil where that was not measured.
-func (c *canaries) lag() *result.WatchLag {
-	n := len(c.lags) + c.unseen
-	if n == 0 {
-		return nil
-	}
-	lag := stats.NewSample(c.lags, c.unseen)
-	return &result.WatchLag{N: n, Unseen: c.unseen, P50: result.Finite(lag.Quantile(0.5)), P99: result.Finite(lag.Quantile(0.99))}
-}
-
-// ratesOf are the rates of a step on an axis of levels in place: that at which
-// its objects were asked for, that at which they were ready, up to the last of
-// them, and the second in percent of the first; nil for one that is unknown.
-// There is when an object was.
+// ratesOf returns the rates of a step on an axis of levels in place: of requests, of ready objects up to
+// the last, and the second in percent of the first; nil is unknown.
 func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achieved *float64) {
 	asked, there, last := 0, 0, Never
-	for i := range f.units {
-		u := &f.units[i]
-		if !u.own {
-			continue
-		}
+	for _, u := range f.ownUnits() {
 		asked++
-		if u.object != nil && u.object.reached(f.there) != Never {
+		if u.reached(f.there) != Never {
 			there++
 			last = max(last, thereAt(u))
 		}
@@ -114,10 +93,9 @@ func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achi
 	return offered, rateOf, achieved
 }
 
-// rate is n a time, by the second.
+// rate returns n per second, in a time.
 func rate(n int, t record.Micros) *float64 { return new(result.Round(float64(n)/t.Seconds(), 3)) }
 
-// inFlight is the largest number of requests that were under way at once.
 func inFlight(slots []*slot) int {
 	edges := make([]edge, 0, 2*len(slots))
 	for _, s := range slots {
@@ -128,14 +106,14 @@ func inFlight(slots []*slot) int {
 	return mostAtOnce(edges)
 }
 
-// edge is where something begins (1) or ends (-1).
+// edge is the begin (1) or the end (-1) of something.
 type edge struct {
 	t     record.Micros
 	delta int
 }
 
-// mostAtOnce is the largest number of things that go on at once. One that ends
-// as another begins does not go on with it.
+// mostAtOnce returns how many things went on at once at most. One that ends as another begins does not
+// overlap it.
 func mostAtOnce(edges []edge) int {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.delta, b.delta))

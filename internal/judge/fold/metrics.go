@@ -6,8 +6,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// metricsOf are the figures of a step that its target declares, by name, but for
-// those that every step has.
+// metricsOf returns the figures of a step that its target declares, by name, except for those that every
+// step has.
 func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	own := map[string]*float64{
 		record.ValueAsked: new(float64(s.Account().Intended)), record.ValueDone: new(float64(f.Account.done(s))),
@@ -15,18 +15,14 @@ func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	}
 	list := make(map[string]float64)
 	for _, m := range spec.Kind.Metrics {
-		if m.Everywhere() {
-			continue
-		}
-		if x := f.metric(m, own); x != nil {
+		if x := f.metric(m, own); x != nil && !m.Everywhere() {
 			list[m.Name] = *x
 		}
 	}
 	return list
 }
 
-// metric is one metric of a step, nil where it is unknown. Own are the step's
-// own values.
+// metric returns one metric of a step, nil where it is unknown. Own holds the step's own values.
 func (f *Facts) metric(m record.Metric, own map[string]*float64) *float64 {
 	of := f.fold(m.Of, m.Per != nil, own)
 	switch {
@@ -42,8 +38,8 @@ func (f *Facts) metric(m record.Metric, own map[string]*float64) *float64 {
 	return result.Significant(*of / *per)
 }
 
-// fold is a fold of one value in the step, nil where it is unknown. A part of a
-// ratio is of the hold where requests come all the time.
+// fold returns a fold of one value in the step, nil where it is unknown. A part of a ratio covers the
+// hold where requests come all the time.
 func (f *Facts) fold(x record.Fold, part bool, own map[string]*float64) *float64 {
 	if x.Source == record.SourceStep {
 		value, seconds := own[x.Value], own[record.ValueSeconds]
@@ -73,10 +69,10 @@ func (f *Facts) fold(x record.Fold, part bool, own map[string]*float64) *float64
 	if to <= from || f.Cut() {
 		return nil
 	}
-	if x.Fold == record.FoldLast {
+	switch x.Fold {
+	case record.FoldLast:
 		return new(sum.Last)
-	}
-	if x.Fold == record.FoldMean {
+	case record.FoldMean:
 		return usage.MeanIn(f.readings.Series(x), from, to)
 	}
 	risen, seconds := sum.Risen, (sum.To - sum.From).Seconds()

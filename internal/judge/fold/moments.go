@@ -9,13 +9,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// within is a moment of the step's: its start or end for one before or after.
+// within returns a moment of the step: its start or end for one before or after.
 func (f *Facts) within(t record.Micros) record.Micros { return min(max(t, f.Start), f.End) }
 
-// lateAt is when it was certain that an object of the step would not be at a
-// milestone within the bound: when its time was over, or earlier where its
-// request was refused, or where it ended or went without having been there.
-// What the step did not wait for is certain at its end.
+// lateAt returns when an object was certainly too late for a milestone: when its time was over, or
+// earlier where its request was refused, or where it ended or went before. What the step did not wait for
+// is certain at its end.
 func (f objectAccount) lateAt(i, m int, bound record.Micros) record.Micros {
 	u, outcome := &f.units[i], f.outcomes[i]
 	at := f.End
@@ -35,8 +34,8 @@ func (f objectAccount) lateAt(i, m int, bound record.Micros) record.Micros {
 	return max(at, f.Start)
 }
 
-// shortAt is when an object in place was first short of what is asked of all:
-// when its time was over, or when it fell from where it was, or went.
+// shortAt returns when an object in place first missed what is asked of all: when its time was over, or
+// when it fell or went.
 func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 	u := &f.units[i]
 	at := f.End
@@ -61,7 +60,6 @@ func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 	return f.within(at)
 }
 
-// QuantileAt implements Account.
 func (f objectAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
@@ -70,11 +68,7 @@ func (f objectAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int)
 		need = sample.Rank(s.Q)
 	}
 	var moments []record.Micros
-	for i := range f.units {
-		u := &f.units[i]
-		if !u.own {
-			continue
-		}
+	for i, u := range f.ownUnits() {
 		took := u.latency(m)
 		reached := took <= f.timeout
 		if reached && s.Op.Holds(took.Seconds(), s.Within.Seconds()) || !reached && slow {
@@ -93,7 +87,6 @@ func (f objectAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int)
 	return f.within(moments[need-1]), len(moments)
 }
 
-// ErrorsAt implements Account.
 func (f objectAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	var moments []record.Micros
 	for _, x := range f.own {
@@ -104,8 +97,7 @@ func (f objectAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	return f.within(firstBeyond(moments, f.End, func(n int) bool { return s.Op.Holds(100*float64(n)/float64(asked), s.Percent) }))
 }
 
-// firstBeyond is the moment with which there were more than are tolerated, or
-// the end where there never were.
+// firstBeyond returns the moment of the first that was one too many, or the end where there was none.
 func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n int) bool) record.Micros {
 	slices.Sort(moments)
 	for i, t := range moments {
@@ -116,9 +108,8 @@ func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n in
 	return end
 }
 
-// AchievedAt is when the rate could no longer be achieved, even if every
-// object was ready at that moment: with a schedule that is at the end of
-// the hold.
+// AchievedAt returns when the rate could no longer be achieved, even if every object was ready at that
+// moment. With a schedule that is at the end of the hold.
 func (f *Facts) AchievedAt(s slo.SLO) record.Micros {
 	at := f.End
 	switch {
@@ -132,7 +123,6 @@ func (f *Facts) AchievedAt(s slo.SLO) record.Micros {
 	return f.within(at)
 }
 
-// HeldBackAt implements Account.
 func (f objectAccount) HeldBackAt(a *result.Arrivals) record.Micros {
 	at := f.End
 	var late []record.Micros
@@ -151,27 +141,22 @@ func (f objectAccount) HeldBackAt(a *result.Arrivals) record.Micros {
 	return f.within(min(at, tooMany))
 }
 
-// Short implements Account.
 func (f objectAccount) Short(s slo.SLO) (short, lost int, first record.Micros) {
 	return f.short(s, (*unit).latency)
 }
 
-// Explained implements Account.
 func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
-	latency := func(u *unit, m int) record.Micros { return f.least(u, m) }
 	switch s.Form {
 	case slo.All:
-		short, _, _ := f.short(s, latency)
+		short, _, _ := f.short(s, f.least)
 		return 0, short == 0
 	case slo.Quantile, slo.Mean:
 		m, n := f.of(s.Milestone), 0
 		var values []float64
-		for i := range f.units {
-			if u := &f.units[i]; u.own {
-				n++
-				if l := latency(u, m); l <= f.timeout {
-					values = append(values, l.Seconds())
-				}
+		for _, u := range f.ownUnits() {
+			n++
+			if l := f.least(u, m); l <= f.timeout {
+				values = append(values, l.Seconds())
 			}
 		}
 		least = s.Figure(stats.NewSample(values, n-len(values)))
@@ -184,7 +169,7 @@ func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
 			best := f.mostAchieved()
 			return best, s.Op.Holds(best, s.Percent)
 		}
-		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + latency(u, f.there) }); best != nil {
+		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + f.least(u, f.there) }); best != nil {
 			return *best, s.Op.Holds(*best, s.Percent)
 		}
 	}
@@ -209,23 +194,22 @@ func (f objectAccount) mostAchieved() float64 {
 			}
 		}
 	}
-	for i := range f.units {
-		if f.outcomes[i] == unitLost && f.units[i].own && f.units[i].latency(f.there) == unreached {
+	for i, u := range f.ownUnits() {
+		if f.outcomes[i] == unitLost && u.latency(f.there) == unreached {
 			most++
 		}
 	}
 	return 100 * float64(most) / float64(max(judged, 1))
 }
 
-// Grows implements Account.
 func (f objectAccount) Grows(spec *result.Spec, arrivals int) bool {
 	type key struct {
 		*slot
 		*object
 	}
 	lost := make(map[key]bool)
-	for i := range f.units {
-		if u := &f.units[i]; u.own && f.outcomes[i] == unitLost {
+	for i, u := range f.ownUnits() {
+		if f.outcomes[i] == unitLost {
 			lost[key{u.slot, u.object}] = true
 		}
 	}
@@ -243,8 +227,8 @@ func (f objectAccount) Grows(spec *result.Spec, arrivals int) bool {
 	return b != nil && b.Growing
 }
 
-// MostLag is how late the news of the step came at most, in seconds.
-func (f *Facts) MostLag() float64 { return f.canaries.most().Seconds() }
+// MostLag returns the longest delay of the step's news, in seconds.
+func (f *Facts) MostLag() float64 { return f.canaries.Most().Seconds() }
 
 func (f objectAccount) short(s slo.SLO, latency func(u *unit, m int) record.Micros) (short, lost int, first record.Micros) {
 	bound := f.timeout
@@ -274,8 +258,8 @@ func (f objectAccount) short(s slo.SLO, latency func(u *unit, m int) record.Micr
 	return short, lost, first
 }
 
-// CutBefore reports whether the step was cut before an objective's breach was
-// certain: the rest of the step could have made up for it.
+// CutBefore reports whether the step was cut before an objective's breach was certain: the rest of the
+// step could have made up for it.
 func (f *Facts) CutBefore(s slo.SLO) bool {
 	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && f.Account.unasked())
 }

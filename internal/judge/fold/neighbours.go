@@ -10,8 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// neighbours are the resources of which others left the target short, over the hold
-// of a stream and else over the step.
+// neighbours returns the resources of which others left the target short, over the hold of a stream or
+// over the step.
 func (f *Facts) neighbours() []result.Neighbour {
 	from, to := f.Start, f.End
 	if f.Account.Streams() && f.Reached != Never {
@@ -20,12 +20,11 @@ func (f *Facts) neighbours() []result.Neighbour {
 	return f.readings.NeighboursIn(from, to)
 }
 
-// NeighboursAt are those shortly before a moment.
+// NeighboursAt returns the resources of which others left the target short just before a moment.
 func (f *Facts) NeighboursAt(t record.Micros) []result.Neighbour {
 	return f.readings.NeighboursIn(max(t-usage.Window, f.Start), t)
 }
 
-// Refused implements Account.
 func (f requestAccount) Refused() (n int) {
 	for kind, failed := range f.stream.Account.Failed {
 		if code, is := strings.CutPrefix(kind, "status "); kind != record.FailedTimeout && !(is && timeoutCode(code)) {
@@ -35,7 +34,6 @@ func (f requestAccount) Refused() (n int) {
 	return n
 }
 
-// Refused implements Account.
 func (f objectAccount) Refused() (n int) {
 	for _, s := range f.own {
 		if f.judges(s) && s.refused() {
@@ -45,7 +43,6 @@ func (f objectAccount) Refused() (n int) {
 	return n
 }
 
-// RefusedObjects implements Account.
 func (f objectAccount) RefusedObjects(milestone string, own bool) (n int) {
 	m := f.of(milestone)
 	for i := range f.units {
@@ -65,12 +62,11 @@ func (s *slot) refused() bool {
 	return s.failed() && !timeoutCode(strconv.Itoa(s.code)) && !(s.code == 0 && timedOut(s.err))
 }
 
-// timeoutCode reports whether a server says with a code that time was over.
+// timeoutCode reports whether a status code says that time was over.
 func timeoutCode(code string) bool {
 	return code == strconv.Itoa(http.StatusRequestTimeout) || code == strconv.Itoa(http.StatusGatewayTimeout)
 }
 
-// timedOut reports whether an error says so.
 func timedOut(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "timeout") || strings.Contains(text, "timed out") || strings.Contains(text, "deadline exceeded")

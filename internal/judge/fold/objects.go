@@ -17,8 +17,8 @@ const Never record.Micros = -1
 // unreached is the latency to a milestone that was not reached.
 const unreached record.Micros = math.MaxInt64
 
-// milestones are those of a run's objects by index: first those that its
-// objects are known to reach, then what else there was news of.
+// milestones holds the milestones of a run's objects by index: first the declared ones, then others in
+// the order of their news.
 type milestones struct {
 	kind                 *record.ObjectKind
 	names                []string
@@ -35,7 +35,7 @@ func newMilestones(spec *result.Spec) *milestones {
 	return m
 }
 
-// add is the index of a milestone, which may be new.
+// add returns the index of a milestone, which may be new, or -1 for "".
 func (m *milestones) add(name string) int {
 	i := m.of(name)
 	if i < 0 && name != "" {
@@ -46,7 +46,7 @@ func (m *milestones) add(name string) int {
 	return i
 }
 
-// of is the index of a milestone, below 0 for one that there was no news of.
+// of returns the index of a milestone, or -1 for one without news.
 func (m *milestones) of(name string) int {
 	if i, ok := m.index[name]; ok {
 		return i
@@ -54,32 +54,26 @@ func (m *milestones) of(name string) int {
 	return -1
 }
 
-// object is one object that news came of.
+// object is one object with news.
 type object struct {
-	name  string
-	first record.Micros   // news of it
-	at    []record.Micros // when each milestone was reached, or never
-	where int32           // index into placeNames, -1 unknown
-	// labels are its values of the labels that times are grouped by.
-	labels []string
-	late   uint64          // milestones whose news came late: bit i for the one of index i
-	stamp  []int64         // the server's own time of each milestone in seconds since 1970, 0 for none
-	early  []record.Micros // of milestones whose news came late: when they were reached at the earliest; nil is unknown
-	there  bool            // at the arrival milestone, and not fallen from it since
-	gone   bool
-	// failed says that it will never be ready.
-	failed bool
-	// fell is since when it is no more where it was, or never will be; never
-	// while neither is so.
-	fell    record.Micros
-	reason  string
-	message string
-	class   string // of the trouble, "" where its reason tells
-	// troubled says that it ever had a trouble.
-	troubled bool
+	name     string
+	first    record.Micros   // its first news
+	at       []record.Micros // the time of each milestone, or Never
+	where    int32           // index into placeNames, -1 unknown
+	labels   []string        // its values of the labels that times are grouped by
+	late     uint64          // bit i: the news of milestone i came late
+	stamp    []int64         // the server's own time of each milestone in seconds since 1970, 0 for none
+	early    []record.Micros // the earliest possible time of milestones with late news; nil is unknown
+	there    bool            // at the arrival milestone, and not fallen from it since
+	gone     bool
+	failed   bool          // it will never be ready
+	fell     record.Micros // when it left the arrival milestone or failed for good; Never if it did neither
+	reason   string
+	message  string
+	class    string // of the trouble, "" where its reason says it
+	troubled bool   // it had a trouble at any time
 }
 
-// reached is when the object reached a milestone, or never.
 func (o *object) reached(milestone int) record.Micros {
 	if milestone < 0 || milestone >= len(o.at) {
 		return Never // the milestone was first heard of after the object
@@ -87,7 +81,7 @@ func (o *object) reached(milestone int) record.Micros {
 	return o.at[milestone]
 }
 
-// slot is one request and the objects it asked for.
+// slot is one request and the objects that it asked for.
 type slot struct {
 	name      string
 	step      int
@@ -105,33 +99,25 @@ type slot struct {
 	delay     record.Micros
 	outcome   record.SlotOutcome
 	err       string
-	objects   []*object // in the order in which news of them came
-	// byName finds an object that has a name of its own.
-	byName map[string]*object
-	// surplus is how many objects more than units came by the end of the last
-	// step: each took the place of another.
-	surplus int
-	// released says that the run itself has removed its objects.
-	released bool
+	objects   []*object          // in the order of their first news
+	byName    map[string]*object // objects with a name of their own
+	surplus   int                // objects beyond units by the end of the last step: each took the place of another
+	released  bool               // the run itself has removed its objects
 }
 
-// failed reports whether the slot's request was sent and refused, given up, or
-// never answered.
+// failed reports whether the slot's request was sent and refused, given up, or never answered.
 func (s *slot) failed() bool {
 	return s.onRecord && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
 }
 
-// asked reports whether there was a request: a template that writes nothing for
-// a slot asks for nothing.
+// asked reports whether there was a request: a template that writes nothing for a slot asks for nothing.
 func (s *slot) asked() bool {
 	return s.onRecord && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
 }
 
-// zeroOf is an object's time zero, from which its latencies count: when its
-// request was meant to be sent, which is when it was unless a schedule, or the one
-// start of a load that asks for all at once, says when. It is the first
-// news of an object that a controller makes, or whose request is not on record;
-// and that of the request where there is no news of the object.
+// zeroOf returns an object's time zero, from which its latencies count: when its request was sent, or
+// should have been by a schedule or by the one start of a load that asks for all at once. The first news
+// counts for an object that a controller makes, or whose request is not on record.
 func (s *slot) zeroOf(o *object) record.Micros {
 	if o != nil && (o.name != s.name || !s.onRecord) {
 		return o.first
@@ -139,8 +125,8 @@ func (s *slot) zeroOf(o *object) record.Micros {
 	return s.intended
 }
 
-// count is how many objects the slot stands for. As long as its request is not
-// on record nobody knows: then it is as many as there are.
+// count returns how many objects the slot stands for. Without its request on record it is as many as
+// there are.
 func (s *slot) count() int {
 	if s.onRecord {
 		return s.units
@@ -154,8 +140,8 @@ func (s *slot) count() int {
 	return max(living, 1)
 }
 
-// filling are the objects that fill the slot, at most count: one that is gone
-// counts only where none took its place.
+// filling returns the objects that fill the slot, at most count: one that is gone counts only where no
+// other took its place.
 func (s *slot) filling() []*object {
 	n := s.count()
 	if len(s.objects) <= n {
@@ -166,29 +152,24 @@ func (s *slot) filling() []*object {
 	return list[:n]
 }
 
-// fill is all that was asked of the target since it was last empty.
+// fill holds all that was requested of the target since it was last empty.
 type fill struct {
 	slots  []*slot
 	byName map[string]*slot
-	units  int // that the steps set out to ask for
-	// made counts what has no milestones, by its kind and namespace.
-	made map[kindIn]int
+	units  int            // that the steps set out to ask for
+	made   map[kindIn]int // things without milestones
 }
 
-// kindIn is a kind of things in a namespace.
 type kindIn struct{ kind, namespace string }
 
 func newFill() *fill { return &fill{byName: make(map[string]*slot), made: make(map[kindIn]int)} }
 
-// objects collects what was asked for, and what became of it: which objects are
-// in place, and when each reached its milestones.
+// objects collects the requests and their objects: which are in place, and when each reached its
+// milestones.
 type objects struct {
 	*milestones
-	text map[string]string
-	// place holds the slots in place. leaving holds those of a target that is
-	// being emptied: news of them is still taken in, but they are no longer
-	// judged.
-	place, leaving *fill
+	text           map[string]string
+	place, leaving *fill   // leaving: of a target that is being emptied; its news counts, and it is not judged
 	own            []*slot // new since the last step began
 	placeIndex     map[string]int32
 	placeNames     []string
@@ -201,7 +182,6 @@ func newObjects(spec *result.Spec) *objects {
 	}
 }
 
-// intern keeps one copy of a text that thousands of objects share.
 func (c *objects) intern(s string) string {
 	if t, ok := c.text[s]; ok {
 		return t
@@ -220,9 +200,8 @@ func (c *objects) placeOf(name string) int32 {
 	return i
 }
 
-// begin begins a step that sets out to ask for so many objects. The slots that
-// were leaving are returned: no more news of their objects is awaited, and from
-// here on their names are those of others.
+// begin begins a step that sets out to ask for so many objects. It returns the slots of which no more
+// news can come: from here on their names are those of others.
 func (c *objects) begin(units int) []*slot {
 	var released []*slot
 	c.place.slots = slices.DeleteFunc(c.place.slots, func(s *slot) bool {
@@ -241,7 +220,6 @@ func (c *objects) begin(units int) []*slot {
 	return append(released, c.forget(newFill())...)
 }
 
-// release takes in which slots the run has emptied itself.
 func (c *objects) release(r *record.Release) {
 	for _, name := range r.Slots {
 		if s := c.place.byName[name]; s != nil {
@@ -250,8 +228,7 @@ func (c *objects) release(r *record.Release) {
 	}
 }
 
-// empty makes the slots in place those that are leaving, and returns those that
-// were.
+// empty lets the slots in place leave, and returns those that were leaving.
 func (c *objects) empty() []*slot {
 	place := c.place
 	c.place = newFill()
@@ -264,7 +241,6 @@ func (c *objects) forget(next *fill) []*slot {
 	return gone
 }
 
-// newSlot makes a slot of the current step.
 func (c *objects) newSlot(name string, step int) *slot {
 	s := &slot{name: name, step: step, intended: Never, sent: Never, replied: Never}
 	c.place.byName[name] = s
@@ -273,7 +249,6 @@ func (c *objects) newSlot(name string, step int) *slot {
 	return s
 }
 
-// addSlot takes in a request. Open says that it came by a schedule.
 func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	s, ok := c.place.byName[r.Slot]
 	switch {
@@ -299,9 +274,8 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	}
 }
 
-// repeated makes the slot of a request whose name an earlier one had: each is
-// counted. What there is by that name is of the last request that has, or may
-// have, made it.
+// repeated makes the slot of a request whose name an earlier one had: each is counted. The objects of
+// that name belong to the last request that made them, or may have.
 func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slot {
 	unmade := was.outcome == record.SlotFailed || was.outcome == record.SlotDropped
 	if !was.released && (outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade) {
@@ -317,9 +291,9 @@ func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slo
 	return s
 }
 
-// known finds the object that news is of, nil where it is unknown: then the
-// slot is the one that it would fill, nil where that is unknown either. The
-// slot is the one named, or the one of the object's own name.
+// known finds the object of some news by the slot that is named, or by the object's own name. It returns
+// only the slot that the object would fill where the object is unknown, and nil where that is unknown
+// too.
 func (c *objects) known(name, slotName string) (*slot, *object) {
 	own := slotName == "" || slotName == name
 	if own {
@@ -340,7 +314,6 @@ func (c *objects) known(name, slotName string) (*slot, *object) {
 	return s, s.objects[len(s.objects)-1]
 }
 
-// newObject makes an object of a slot at the first news of it.
 func (c *objects) newObject(s *slot, name string, t record.Micros) *object {
 	o := &object{name: name, first: t, where: -1, fell: Never, at: make([]record.Micros, len(c.names))}
 	for i := range o.at {
@@ -356,7 +329,6 @@ func (c *objects) newObject(s *slot, name string, t record.Micros) *object {
 	return o
 }
 
-// addObject takes in that an object reached a milestone.
 func (c *objects) addObject(e record.Event, r *record.Object) {
 	i := c.add(r.Milestone)
 	if i < 0 {
@@ -365,10 +337,9 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	s, o := c.known(r.Object, r.Slot)
 	switch {
 	case o == nil && i == c.gone:
-		return // of something that was never in place, or is no more
+		return // of something that was never in place, or is gone already
 	case o == nil || i == c.created && s.released && o.gone:
-		if s == nil || s.released { // what was released is made again
-			// News can come before the request's own reply.
+		if s == nil || s.released { // it is made again, or its news came before the request's own reply
 			s = c.newSlot(cmp.Or(r.Slot, r.Object), e.Step)
 		}
 		o = c.newObject(s, r.Object, e.T)
@@ -413,8 +384,8 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	}
 }
 
-// addState takes in what an object tells of itself, and returns the reason that
-// it gave before; false for an object that was never in place, or is no more.
+// addState takes in what an object reports of itself, and returns its previous reason; false for an
+// object that was never in place, or is gone.
 func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool) {
 	_, o := c.known(r.Object, r.Slot)
 	if o == nil || o.gone {
@@ -426,9 +397,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	if r.Place != "" {
 		o.where = c.placeOf(r.Place)
 	}
-	if r.Failed {
-		o.failed = true
-	}
+	o.failed = o.failed || r.Failed
 	if r.Lost == c.kind.There {
 		o.there = false
 	} else if r.Regained == c.kind.There {
@@ -443,12 +412,12 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	return was, true
 }
 
-// end puts into a step's facts what it is judged by: the objects that fill the
-// slots in place, and those that replaced others during the step.
+// end puts into a step's facts what counts for its verdict: the objects that fill the slots in place, and
+// those that replaced others during the step.
 func (c *objects) end(f *Facts) {
 	f.milestones, f.own, f.place, f.setOut, f.made = c.milestones, c.own, c.place.slots, c.place.units, c.place.made
 	f.placeNames = c.placeNames
-	dateByServer(c.own, c.created, len(f.head.Missed) > 0 || f.canaries.unseen > 0)
+	dateByServer(c.own, c.created, len(f.head.Missed) > 0 || f.canaries.Unseen > 0)
 	f.units = make([]unit, 0, len(f.place))
 	if emptied := func(s *slot) bool { return s.released && s.step != f.head.ID }; slices.ContainsFunc(f.place, emptied) {
 		f.place = slices.DeleteFunc(slices.Clone(f.place), func(s *slot) bool {
@@ -485,8 +454,8 @@ func (c *objects) end(f *Facts) {
 	}
 }
 
-// row is what became of an object of a slot, for objects.parquet. The step is
-// the one that asked for it, nil where it is unknown.
+// row returns an object of a slot for objects.parquet. The step is the one that asked for it, nil where
+// it is unknown.
 func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
 	row := record.ObjectRow{
 		Slot: s.name, Step: int64(s.step), Component: s.component, Iteration: int64(s.iteration),

@@ -13,21 +13,18 @@ import (
 )
 
 const (
-	// LateTolerated is the percentage of arrivals that may find no place
-	// before the rate counts as not achieved.
+	// LateTolerated is the percentage of arrivals that may find no place before the rate counts as not
+	// achieved.
 	LateTolerated = 1.0
-	// othersTolerated is the percentage of the CPUs that programs beside the
-	// run may use without a word.
+	// othersTolerated is the percentage of the CPUs that other programs may use without a remark.
 	othersTolerated = 15.0
 )
 
-// HeldBack reports whether the target held back so many arrivals that the rate
-// was not achieved.
+// HeldBack reports whether the target held back so many arrivals that the rate was not achieved.
 func HeldBack(a *result.Arrivals) bool {
 	return a.Judged > 0 && (a.Dropped > 0 || 100*float64(a.Late)/float64(a.Judged) > LateTolerated)
 }
 
-// arrivalsOf are the requests of a step whose requests came by a schedule.
 func arrivalsOf(f *Facts) *result.Arrivals {
 	a := &result.Arrivals{}
 	if f.Reached == Never {
@@ -59,9 +56,8 @@ func arrivalsOf(f *Facts) *result.Arrivals {
 	return a
 }
 
-// arrivalRates are the rates of a step whose requests came by a schedule: of
-// arrivals in the hold, of objects that became ready in it, and the second in
-// percent of the first; nil where the hold was not reached.
+// arrivalRates returns the rates of arrivals and of ready objects in the hold, and the second in percent
+// of the first; nil where the hold was not reached.
 func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *float64) {
 	from, to := f.held()
 	if to <= from {
@@ -74,9 +70,8 @@ func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *floa
 	return offered, rateOf, achieved
 }
 
-// backlogOf is the backlog over the hold of an open step, nil where the hold was
-// not made whole. The function says when an object was there, or Never; the object is nil
-// where no news of it came.
+// backlogOf returns the backlog over the hold of an open step, nil where the hold was cut. thereAt
+// returns when an object was there, or Never; the object is nil where it had no news.
 func backlogOf(spec *result.Spec, f *Facts, arrivals int, thereAt func(*slot, *object) record.Micros) *result.Backlog {
 	from, to := f.held()
 	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
@@ -102,8 +97,7 @@ func backlogOf(spec *result.Spec, f *Facts, arrivals int, thereAt func(*slot, *o
 	return stream.NewBacklog(stream.BatchMeans(changes, from, to), to-from, arrivals, stream.SteadyGrowth(spec, arrivals, to-from))
 }
 
-// held is from when to when the level was held; both are the same where it was
-// not reached.
+// held returns the begin and the end of the hold, both Never where it was not reached.
 func (f *Facts) held() (from, to record.Micros) {
 	if f.Reached == Never {
 		return Never, Never
@@ -111,8 +105,6 @@ func (f *Facts) held() (from, to record.Micros) {
 	return f.Reached, min(f.Reached+f.hold, f.End)
 }
 
-// reachedIn counts the objects of the step's requests that reached a milestone
-// in a span.
 func (f *Facts) reachedIn(milestone int, from, to record.Micros) int {
 	n := 0
 	for _, s := range f.own {
@@ -125,9 +117,8 @@ func (f *Facts) reachedIn(milestone int, from, to record.Micros) int {
 	return n
 }
 
-// bottleneckOf is what the step's own objects waited for, and what the CPUs did;
-// nil where neither is known. Others is what other programs used of the CPUs in
-// percent, 0 where that is no more than is tolerated.
+// bottleneckOf returns what the step's own objects waited for, and what the CPUs did, or nil. Others is
+// the percentage of the CPUs that other programs used, 0 if tolerated.
 func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *result.Bottleneck, others float64) {
 	n = &result.Bottleneck{Waits: waitsOf(spec, f), Slowdown: slowdownOf(spec, f)}
 	if m, ok := f.readings.Usage[usage.SourceMachine]; ok && m.CPUs > 0 && m.Span > 0 {
@@ -148,52 +139,42 @@ func (f objectAccount) bounds(spec *result.Spec, atOnce []result.BoundShare) []r
 	return append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
 }
 
-// waitsOf are the ways between two milestones of the step's own objects, the
-// longest on average first. An object's first way begins with its request.
+// waitsOf returns the ways between two milestones of the step's own objects, the longest on average
+// first. An object's first way begins with its request.
 func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 	type way struct{ from, to int }
 	ways := make(map[way][]float64)
 	total := 0.0
-	for i := range f.units {
-		u := &f.units[i]
-		if !u.own || u.slot.outcome == record.SlotDropped || !u.slot.onRecord && u.object == nil {
+	for _, u := range f.ownUnits() {
+		if u.slot.outcome == record.SlotDropped || !u.slot.onRecord && u.object == nil {
 			continue
 		}
 		at, from := u.sent(), -1
 		if f.head.Open && u.slot.onRecord {
 			at = u.slot.intended
 		}
-		onTheWay := -1 // to the first milestone that none of those reached follows
+		add := func(m int, until record.Micros) {
+			took := max(until-at, 0).Seconds()
+			ways[way{from, m}] = append(ways[way{from, m}], took)
+			total += took
+		}
+		onTheWay := -1 // to the first milestone after the last that was reached
 		for m := range f.names {
 			if m == f.gone {
 				continue
 			}
-			t := Never
-			if u.object != nil {
-				t = u.object.reached(m)
+			if t := u.reached(m); t != Never {
+				add(m, t)
+				at, from, onTheWay = max(t, at), m, -1
+			} else if onTheWay < 0 { // not every system reports every milestone
+				onTheWay = m
 			}
-			if t == Never {
-				// Not every system tells of every milestone.
-				if onTheWay < 0 {
-					onTheWay = m
-				}
-				if m == f.there {
-					break
-				}
-				continue
-			}
-			took := max(t-at, 0).Seconds()
-			ways[way{from, m}] = append(ways[way{from, m}], took)
-			total += took
-			at, from, onTheWay = max(t, at), m, -1
 			if m == f.there {
 				break
 			}
 		}
 		if onTheWay >= 0 {
-			took := max(f.End-at, 0).Seconds()
-			ways[way{from, onTheWay}] = append(ways[way{from, onTheWay}], took)
-			total += took
+			add(onTheWay, f.End)
 		}
 	}
 	list := []result.Wait{}
@@ -214,8 +195,8 @@ func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 	return list
 }
 
-// addCPUs adds what the CPUs of the machine did, and returns what other programs
-// used of them in percent, 0 where that is no more than is tolerated.
+// addCPUs adds what the CPUs of the machine did. It returns the percentage that other programs used, 0 if
+// tolerated.
 func addCPUs(n *result.Bottleneck, machine *usage.StepUsage, by map[string]*usage.StepUsage) float64 {
 	n.CPUs = machine.CPUs
 	all := float64(machine.CPUs) * machine.Span

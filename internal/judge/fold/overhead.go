@@ -9,22 +9,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// leastPhase is how long a phase is at least that counts: a shorter one is
-// mostly the time between two readings.
+// leastPhase is the shortest phase that counts: a shorter one is mostly the time between two readings.
 const leastPhase = record.Micros(2e6)
 
-// Phases collects what a run's steps tell of the cost of an object.
+// Phases collects what a run's steps show of the cost of an object.
 type Phases struct {
 	Steps, Objects int
 	most           int // objects in place at the end of any step so far
 	By             map[string]*Growth
 }
 
-// Growth is what a source took more: of memory in each step, of CPU time by the
-// second in each phase; and how many objects started meanwhile, and stood.
+// Growth holds the growth of a source's memory in each step and of its CPU time per second in each phase,
+// beside the objects that started and stood meanwhile.
 type Growth struct{ MemX, MemY, CPUX, CPUStood, CPUY []float64 }
 
-// add takes in a step that has ended.
 func (s *Phases) add(spec *result.Spec, f *Facts) {
 	if len(f.readings.CPU[usage.SourcePlace]) < 2 || f.head.Open || f.Reached == Never || spec.Arms != nil {
 		return
@@ -46,12 +44,10 @@ func (s *Phases) add(spec *result.Spec, f *Facts) {
 		if source == usage.SourceMachine {
 			continue
 		}
-		g := s.By[source]
-		if g == nil {
-			g = &Growth{}
-			s.By[source] = g
+		if s.By[source] == nil {
+			s.By[source] = &Growth{}
 		}
-		first, last := 0, len(points)-1
+		g, first, last := s.By[source], 0, len(points)-1
 		middle, _ := slices.BinarySearchFunc(points, f.Reached, func(p usage.CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
 		for _, phase := range [][2]int{{first, middle}, {middle, last}} {
 			if max(phase[0], phase[1]) > last || points[phase[1]].T-points[phase[0]].T < leastPhase {
@@ -62,8 +58,7 @@ func (s *Phases) add(spec *result.Spec, f *Facts) {
 			g.CPUX, g.CPUY = append(g.CPUX, (before(q.T)-before(p.T))/span), append(g.CPUY, (q.Used-p.Used)/span)
 			g.CPUStood = append(g.CPUStood, (before(p.T)+before(q.T))/2)
 		}
-		// What an earlier, larger load has left behind a process has not to be
-		// taken again.
+		// A process uses again what an earlier, larger load has left it.
 		if p, q := points[first], points[last]; p.RSS >= 0 && q.RSS >= 0 && own > 0 && len(starts) > s.most {
 			g.MemX, g.MemY = append(g.MemX, own), append(g.MemY, q.RSS-p.RSS)
 		}

@@ -15,25 +15,23 @@ import (
 
 // What makes the pace of what serves one at a time: they come one by one, evenly.
 const (
-	paceNeeds  = 50   // objects
+	paceNeeds  = 50   // paceNeeds and the others say what makes the pace of a server that serves one at a time: answers come one by one, evenly.
 	paceSpread = 0.35 // of the median distance, that between the quartiles at most
 	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is shown
 	paceEven   = 1.5  // of the distance from an even spread of waits, by the root of their number
-	paceUneven = 0.15 // that distance where they are many: a load that is held up for a moment makes waits uneven, too
-	paceOwn    = 0.15 // how near to the load's own rate it is that of the load
+	paceUneven = 0.15 // that distance for many waits: a load that pauses for a moment makes them uneven, too
+	paceOwn    = 0.15 // the distance from the load's own rate below which the load sets the pace
 )
 
-// CPUsBusy is the percentage of the CPUs in use from which on a step shows what
-// these can do, and not what the target does.
+// CPUsBusy is the percentage of CPUs in use from which on a step shows the limit of the CPUs, and not of
+// the target.
 const CPUsBusy = 95.0
 
-// paced tells of each milestone that something which serves one at a time paced. A
-// limit of a client's requests, a lock and one worker look alike: what they delay
-// comes evenly, and has waited for anything up to the distance, or up to the whole
-// backlog's time where more comes than they let through. So what it was is said only
-// where a figure of its own says that it was in use while others waited. What is even
-// because the load came evenly has not waited like that, and one that is short of
-// processors is not even.
+// paced reports each milestone that something which serves one at a time paced. A client's limit of
+// requests, a lock and one worker look alike: what they delay comes evenly, and has waited for anything
+// up to the distance, or up to the whole backlog's time where more comes than they let through. So paced
+// names a cause only where a figure of its own says that it was in use while others waited. Answers to a
+// load that comes evenly did not wait like that, and answers without enough processors are not even.
 func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 	n := s.Bottleneck
 	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= CPUsBusy {
@@ -49,11 +47,9 @@ func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 			continue // the request's own answer
 		}
 		var waits, came []float64
-		for i := range f.units {
-			u := &f.units[i]
-			if o := u.object; u.own && o != nil && o.reached(from) != Never && o.reached(to) != Never {
-				waits = append(waits, (o.reached(to) - o.reached(from)).Seconds())
-				came = append(came, o.reached(to).Seconds())
+		for _, u := range f.ownUnits() {
+			if s, t := u.reached(from), u.reached(to); s != Never && t != Never {
+				waits, came = append(waits, (t-s).Seconds()), append(came, t.Seconds())
 			}
 		}
 		if len(came) < paceNeeds {
@@ -83,8 +79,8 @@ func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 	}
 }
 
-// spreadEvenly reports whether waits are spread evenly from 0 to twice their mean
-// (Kolmogorov's distance).
+// spreadEvenly reports whether waits are spread evenly from 0 to twice their mean (Kolmogorov's
+// distance).
 func spreadEvenly(waits []float64) bool {
 	slices.Sort(waits)
 	n := float64(len(waits))
@@ -99,7 +95,7 @@ func spreadEvenly(waits []float64) bool {
 	return far <= max(paceEven/math.Sqrt(n), paceUneven)
 }
 
-// showed tells the signatures what the step shows besides what it was given.
+// showed gives the signatures what the step shows besides its events.
 func (c *Collector) showed(f *Facts, s *Measured) {
 	at := f.Start
 	tell := func(reason, text string) {
@@ -118,15 +114,15 @@ func (c *Collector) showed(f *Facts, s *Measured) {
 	}
 }
 
-// When a program's garbage collection is worth a word.
+// The least garbage collection of a program that is worth a word.
 const (
-	collectionPause = 0.1 // seconds that its pauses are longer than, at p99
+	collectionPause = 0.1 // seconds of its pauses, at p99
 	collectionShare = 0.4 // of its CPU time
 	collectionLeast = 1.0 // seconds of CPU time
 )
 
-// collections are the programs whose garbage collection stopped them for long or
-// took much of their CPU time, each in a sentence.
+// collections names the programs whose garbage collection stopped them for long or took much of their CPU
+// time, each in a sentence.
 func (c *Measured) collections() (list []string) {
 	for _, d := range c.Durations {
 		switch {
@@ -135,8 +131,7 @@ func (c *Measured) collections() (list []string) {
 			list = append(list, fmt.Sprintf("%s was paused by it %d times, p99 over %s", d.Source, d.N, result.DurationText(d.P99.Above, 0)))
 		case d.Name == record.CollectionCPU:
 			took, all := *d.Mean*float64(d.N), c.Resources[d.Source].CPUSeconds
-			// More than all of it is of another time than the CPU time is.
-			if took >= collectionLeast && took >= collectionShare*all && took <= all {
+			if took >= collectionLeast && took >= collectionShare*all && took <= all { // more was measured at another time
 				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %d cycles", d.Source, took, all, d.N))
 			}
 		}

@@ -13,39 +13,35 @@ import (
 
 // places follows the places that a level is an average over, all through a run.
 type places struct {
-	noun record.Noun
-	now  map[string]placeNow
-	// first are those that were there as the first step of each arm began: what a
-	// level of its steps means.
-	first map[string]map[string]bool
-	arm   string // of the last step
+	noun  record.Noun
+	now   map[string]placeNow
+	first map[string]map[string]bool // those that were there as the first step of each arm began
+	arm   string                     // of the last step
 }
 
-// placeNow is what last happened to a place, and in which step.
+// placeNow is the last change of a place, and its step.
 type placeNow struct {
 	record.Place
 	step int
 }
 
-// there reports whether a place belongs to what the level is an average over. What
-// the run itself does to one takes it from no level.
+// there reports whether a place belongs to those that the level is an average over. The run's own changes
+// take a place from no level.
 func (p placeNow) there() bool { return p.State == record.PlaceThere || p.Meant && p.State != "" }
 
-// PlaceChanges are what makes the places of a step others than those of the first.
+// PlaceChanges says how the places of a step differ from those of the first.
 type PlaceChanges struct {
-	// Taken says that somebody took, closed or added places, or that they were
-	// others from the start: not only that the load may have broken some.
+	// Taken says that somebody took, closed or added places, or that they differed from the start: not
+	// only that the load may have broken some.
 	Taken      bool
 	noun       record.Noun
-	first, now int // how many there were, and were then
+	first, now int // how many there were at first, and then
 	changes    []placeNow
 }
 
-// mostChanges is how many places a sentence names.
-const mostChanges = 3
+const mostChanges = 3 // places that a sentence names
 
-// String says which places are others, "" where none is: "nodes 4, then 3: n2 was
-// deleted in step 1".
+// String lists the changed places, "" for none: "nodes 4, then 3: n2 was deleted in step 1".
 func (c *PlaceChanges) String() string {
 	if len(c.changes) == 0 {
 		return ""
@@ -60,8 +56,7 @@ func (c *PlaceChanges) String() string {
 	return fmt.Sprintf("%s %d, then %d: %s", cmp.Or(c.noun.Many, "places"), c.first, c.now, strings.Join(list, ", "))
 }
 
-// add takes in an event. What it changes in the step under way is noted in its
-// facts, which may be nil.
+// add takes in an event, and notes what changes in the step under way, which may be nil.
 func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	if len(b.Set) > 0 {
 		s.declare(e.Step, b.Set)
@@ -78,7 +73,7 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	broken := func(p placeNow) bool { return p.State == record.PlaceNotReady && !p.Meant }
 	switch in, c := s.first[f.head.Arm][b.Place], &f.Places; {
 	case in && now.there():
-		// What the load may have broken is over; what somebody did, was done.
+		// Damage by the load may end; what somebody did stays.
 		c.changes = slices.DeleteFunc(c.changes, func(p placeNow) bool { return p.Place.Place == b.Place && broken(p) })
 	case now.there() == was.there() && (!broken(was) || broken(now)):
 	default:
@@ -90,7 +85,7 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	}
 }
 
-// declare takes in the names of all the places that there are.
+// declare takes in the names of all places.
 func (s *places) declare(step int, names []string) {
 	before := s.now
 	s.now = make(map[string]placeNow, len(names))
@@ -117,7 +112,6 @@ func (s *places) count() (n int) {
 	return n
 }
 
-// begin begins a step.
 func (s *places) begin(f *Facts) {
 	s.arm = f.head.Arm
 	if s.first[s.arm] == nil && len(s.now) > 0 {
@@ -132,7 +126,7 @@ func (s *places) begin(f *Facts) {
 	f.Places = s.changed()
 }
 
-// changed are the places that are others now than in the first step of the arm.
+// changed returns the places that differ from the first step of the arm.
 func (s *places) changed() PlaceChanges {
 	first := s.first[s.arm]
 	c := PlaceChanges{noun: s.noun, first: len(first), now: s.count()}
@@ -144,7 +138,7 @@ func (s *places) changed() PlaceChanges {
 	return c
 }
 
-// end puts into the facts of a step which of its objects' places are no more there.
+// end puts into the facts of a step which places of its objects are gone.
 func (s *places) end(f *Facts) {
 	f.away = make([]placeNow, len(f.placeNames))
 	for i, name := range f.placeNames {
@@ -154,8 +148,8 @@ func (s *places) end(f *Facts) {
 	}
 }
 
-// awayOf is where the place of an object went that is no more there; its state is
-// "" where it is there, or the object has none.
+// awayOf returns what happened to the place of an object that left. Its state is "" where the place is
+// there, or the object has none.
 func (f *Facts) awayOf(u *unit) (p placeNow) {
 	if o := u.object; o != nil && o.where >= 0 && int(o.where) < len(f.away) {
 		return f.away[o.where]
@@ -163,8 +157,8 @@ func (f *Facts) awayOf(u *unit) (p placeNow) {
 	return p
 }
 
-// levelLeft is the level that a step's objects come to over the places that are
-// there at its end, where those are others than at its start.
+// levelLeft returns the level of a step's objects over the places at its end, where those differ from the
+// start.
 func (f *Facts) levelLeft() (float64, bool) {
 	if len(f.Places.changes) == 0 || f.places == 0 || f.head.Open {
 		return 0, false

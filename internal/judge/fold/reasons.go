@@ -12,62 +12,48 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// reasons groups the objects that were not ready by what kept them.
 type reasons struct {
-	spec   *result.Spec
-	f      *Facts
-	groups map[eventKey]*reasonGroup
-	// byObject finds the warning that names an object, built when first needed.
-	byObject map[string]eventKey
+	spec     *result.Spec
+	f        *Facts
+	groups   map[eventKey]*reasonGroup
+	byObject map[string]eventKey // the warning that names an object, built when first needed
 }
 
 type reasonGroup struct {
-	count   int
-	units   int // of it, those that are objects
-	certain int // of them, those that are not merely lost
-	places  map[int32]bool
-	// Of the scheduler's own words: how many nodes they count, of how many,
-	// and how often each of them came.
-	found, of int
-	messages  map[string]int
-	unplaced  bool // there was no place for them
+	count     int // objects and other requests
+	units     int // objects
+	certain   int // not merely lost
+	places    map[int32]bool
+	found, of int            // nodes that the scheduler's message counts, of how many
+	messages  map[string]int // how often the scheduler said each
+	unplaced  bool           // there was no place for them
 }
 
-func (g *reasonGroup) add(certain bool) {
-	g.count++
-	if certain {
-		g.certain++
-	}
-}
-
-func (g *reasonGroup) addObject(certain bool) {
-	g.add(certain)
-	g.units++
-}
-
-// reasonsOf are the reasons for which objects were not ready, the most
-// frequent first.
-func reasonsOf(spec *result.Spec, f *Facts, outcomes []unitOutcome) []result.Reason {
+// reasonsOf returns the reasons for which objects were not ready, the most frequent first.
+func reasonsOf(spec *result.Spec, f *Facts) []result.Reason {
 	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
+	count := func(g *reasonGroup, units, certain int) {
+		g.count, g.units, g.certain = g.count+1, g.units+units, g.certain+certain
+	}
 	for i := range f.units {
-		switch u := &f.units[i]; outcomes[i] {
-		case unitNeverReady, unitLost:
-			r.add(u).addObject(outcomes[i] == unitNeverReady)
+		switch u := &f.units[i]; f.outcomes[i] {
+		case unitNeverReady:
+			count(r.add(u), 1, 1)
+		case unitLost:
+			count(r.add(u), 1, 0)
 		case unitCreateFailed:
-			r.addRequest(u.slot).addObject(true)
+			count(r.addRequest(u.slot), 1, 1)
 		}
 	}
 	for _, s := range f.place {
 		if s.units == 0 && s.step == f.head.ID && s.failed() && f.judges(s) {
-			r.addRequest(s).add(true)
+			count(r.addRequest(s), 0, 1)
 		}
 	}
 	return r.grouped()
 }
 
-const tooLate = "the object was ready only after the step timeout"
-
-// add takes in one object that was not ready.
+// add returns the group of an object that was not ready.
 func (r *reasons) add(u *unit) *reasonGroup {
 	name, where := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
@@ -85,17 +71,14 @@ func (r *reasons) add(u *unit) *reasonGroup {
 		// That containers are not ready says no more than that the pod is not:
 		// why, say the warnings about its probes.
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
-		// Those of a rate are removed as they age.
-		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != Never
+		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != Never // with arrivals by a schedule
 		switch {
-		case aged:
-			key = eventKey{"TooLate", tooLate}
-		case o.gone && (silent || o.reason == r.spec.Kind.Removing):
+		case !aged && o.gone && (silent || o.reason == r.spec.Kind.Removing):
 			key = eventKey{r.spec.Kind.Gone, "the object was deleted, but not by this run"}
-		case o.reason != "":
+		case !aged && o.reason != "":
 			key = eventKey{o.reason, o.message}
-		case o.there:
-			key = eventKey{"TooLate", tooLate}
+		case aged || o.there:
+			key = eventKey{"TooLate", "the object was ready only after the step timeout"}
 		default:
 			key = eventKey{"NotReady", "no reason given"}
 		}
@@ -107,8 +90,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	}
 	if key.reason == r.spec.Kind.Unplaced {
 		if counts, of := signature.Unschedulable(key.message); len(counts) > 0 {
-			// The reason that holds for the most nodes is the one that binds.
-			// How many nodes have another one changes from object to object.
+			// The reason of the most nodes binds; the counts of the others differ from object to object.
 			g := r.group(eventKey{counts[0].Reason, ""})
 			g.found, g.of = max(g.found, counts[0].Count), max(g.of, of)
 			g.messages[key.message]++
@@ -125,7 +107,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	return g
 }
 
-// addRequest takes in one object whose request failed.
+// addRequest returns the group of a failed request.
 func (r *reasons) addRequest(s *slot) *reasonGroup {
 	reason := result.RequestFailed
 	if s.code != 0 {
@@ -143,7 +125,7 @@ func (r *reasons) group(key eventKey) *reasonGroup {
 	return g
 }
 
-// eventOf is the most frequent warning that names an object.
+// eventOf returns the most frequent warning that names an object.
 func (r *reasons) eventOf(name string) (eventKey, bool) {
 	if r.byObject == nil {
 		r.byObject = make(map[string]eventKey)
@@ -160,7 +142,7 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 	return key, ok
 }
 
-// grouped is the groups, the most frequent first.
+// grouped returns the groups, the most frequent first.
 func (r *reasons) grouped() []result.Reason {
 	list := make([]result.Reason, 0, len(r.groups))
 	for key, g := range r.groups {
@@ -182,11 +164,11 @@ func (r *reasons) grouped() []result.Reason {
 	return fewest(list)
 }
 
-// maxReasons bounds the reasons that a step has each by itself.
+// maxReasons bounds the reasons that a step lists one by one.
 const maxReasons = 200
 
-// fewest are the most frequent reasons, and the others together: those of objects
-// apart from those of other requests.
+// fewest returns the most frequent reasons, and the others together: the objects apart from the other
+// requests.
 func fewest(list []result.Reason) []result.Reason {
 	if len(list) <= maxReasons {
 		return list
@@ -197,7 +179,7 @@ func fewest(list []result.Reason) []result.Reason {
 		if r.Requests {
 			x = &rest[1]
 		}
-		x.Reason, x.Message, x.Requests = others, "reasons that are less frequent", r.Requests
+		x.Reason, x.Message, x.Requests = record.OtherNames, "reasons that are less frequent", r.Requests
 		x.Count, x.Certain, x.Places, x.PlacesOf = x.Count+r.Count, x.Certain+r.Certain, max(x.Places, r.Places), r.PlacesOf
 	}
 	list = list[:maxReasons:maxReasons]
@@ -214,10 +196,9 @@ var (
 	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
 )
 
-// normalise takes out of a message what differs from object to object, so that
-// equal causes fall into one group.
+// normalise replaces what differs from object to object in a message, so that equal causes fall into one
+// group.
 func normalise(message, object string) string {
 	message = variable.ReplaceAllString(signature.Unnamed(message, object), "*")
-	message = backOff.ReplaceAllString(message, "$1 *")
-	return strings.TrimSpace(message)
+	return strings.TrimSpace(backOff.ReplaceAllString(message, "$1 *"))
 }

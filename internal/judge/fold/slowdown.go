@@ -6,8 +6,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// slowdownOf finds the first milestone of a closed step that was reached less
-// often from some object on; nil for none.
+// slowdownOf finds the first milestone of a closed step that was reached less often from some object on,
+// or nil.
 func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 	if f.head.Open {
 		return nil
@@ -21,10 +21,10 @@ func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 			continue
 		}
 		var ways []stats.Passage
-		for i := range f.units {
-			if u := &f.units[i]; u.own && u.object != nil && u.object.reached(m) != Never {
-				ways = append(ways, stats.Passage{From: since[i].Duration(), At: u.object.reached(m).Duration()})
-				since[i] = max(since[i], u.object.reached(m))
+		for i, u := range f.ownUnits() {
+			if t := u.reached(m); t != Never {
+				ways = append(ways, stats.Passage{From: since[i].Duration(), At: t.Duration()})
+				since[i] = max(since[i], t)
 			}
 		}
 		if s, slowed := stats.FindSlowdown(ways); slowed {

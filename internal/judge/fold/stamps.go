@@ -3,13 +3,9 @@ package fold
 import "plimsoll.dev/plimsoll/internal/record"
 
 const (
-	// stampResolution is the resolution of a server's own times: whole seconds.
-	stampResolution = record.Micros(1e6)
-	// lateNews is how much later than other news of its kind an object's news comes at
-	// least that counts as late by the server's own times.
-	lateNews = 2 * stampResolution
-	// fewStamps are too few to know a server's clock to less than a second.
-	fewStamps = 20
+	stampResolution = record.Micros(1e6)  // of a server's own times
+	lateNews        = 2 * stampResolution // behind other news of its kind
+	fewStamps       = 20                  // too few to know a server's clock to less than a second
 )
 
 // serverClock names the clock of a milestone's stamp: each place may have its own.
@@ -18,21 +14,20 @@ type serverClock struct {
 	place     int32
 }
 
-// offset holds the shortest time from a stamp of a clock to its news: the difference of
-// the two clocks, and how long the quickest news took.
+// offset holds the shortest time from a stamp of a clock to its news: the difference of the two clocks,
+// and how long the quickest news took.
 type offset struct {
 	least record.Micros
 	n     int
 }
 
-// dateByServer dates the milestones whose news came late by the server's own times, to
-// their resolution. What a list showed was reached within the second of its stamp: the
-// object's time becomes the end of that second, and early its begin. Where news of the
-// step was lost, a later message may report what a lost one should have. If it came more
-// than lateNews later after its stamp than the quickest news of the same clock, early
-// becomes the begin of its second too, and its time stays. Without lost news the target
-// took that time: a node may know that a pod is ready long before it can say so. Where no
-// news of a clock came in time, nothing changes.
+// dateByServer dates the milestones whose news came late by the server's own times, to their resolution.
+// A milestone that a list showed was reached within the second of its stamp: the object's time becomes
+// the end of that second, and early its begin. Where news of the step was lost, a later message may
+// report what a lost one should have. If it came more than lateNews later after its stamp than the
+// quickest news of the same clock, early becomes the begin of its second too, and its time stays. Without
+// lost news the target took that time: a node may know that a pod is ready long before it can say so.
+// Where all news of a clock came late, nothing changes.
 func dateByServer(own []*slot, created int, lost bool) {
 	clocks := make(map[serverClock]offset)
 	each := func(do func(o *object, m int, clock serverClock, after record.Micros)) {
@@ -81,13 +76,12 @@ func dateByServer(own []*slot, created int, lost bool) {
 	})
 }
 
-// isLate reports whether the news of a milestone came late.
 func (o *object) isLate(milestone int) bool { return o.late&(1<<min(milestone, 63)) != 0 }
 
 func (o *object) setLate(milestone int) { o.late |= 1 << min(milestone, 63) }
 
-// earliest is when a milestone that was reached, and whose news came late, was reached
-// at the earliest: at the object's time zero where nothing is known.
+// earliest returns the earliest possible time of a milestone with late news: the object's time zero where
+// nothing is known.
 func (u *unit) earliest(milestone int) record.Micros {
 	if early := u.object.early; milestone < len(early) && early[milestone] != Never {
 		return max(early[milestone], u.zero)

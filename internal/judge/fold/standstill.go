@@ -12,34 +12,31 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Standstill is a time in which no write was answered, although some were under
-// way all through it, and nothing moved: what stops the whole API, be it the
-// store behind it or the way there.
+// Standstill is a time in which writes were under way, none was answered, and nothing moved: the whole
+// API stood still, or its store, or the way there.
 type Standstill struct {
 	From, To record.Micros
 	Released int // requests that were answered together when it was over
 	Evidence string
 }
 
-// Seconds is how long it was.
+// Seconds returns how long it lasted.
 func (s Standstill) Seconds() float64 { return (s.To - s.From).Seconds() }
 
-// String says it in a phrase.
 func (s Standstill) String() string { return "all writes stood still for " + seconds(s.To-s.From) }
 
 const (
-	// leastStandstill is how long one is at least: shorter ones are a matter of
-	// disks and of garbage collection, and are seen in the latencies.
+	// leastStandstill is the shortest one that counts: disks and garbage collection cause shorter ones,
+	// which the latencies show.
 	leastStandstill = record.Micros(2e6)
-	// newsDelay is how long what was done before may still be reported.
+	// newsDelay is the longest time after which earlier changes may still be reported.
 	newsDelay = record.Micros(500e3)
-	// releasedWithin is how soon after its end what it held back is answered.
+	// releasedWithin is the time after its end within which the requests that it held back are answered.
 	releasedWithin = record.Micros(1e6)
 )
 
-// standstills are those of a step, in order. There are none where this program
-// itself stood still: then it does not know; nor where nothing but the load writes:
-// a request that takes long, as each may at a target without an API, is no more.
+// standstills returns the standstills of a step, in order. It returns none where this program itself
+// stood still, nor where only the load writes: a target without an API may simply be slow.
 func (f *Facts) standstills() []Standstill {
 	type write struct{ sent, replied record.Micros }
 	var writes []write
@@ -54,7 +51,7 @@ func (f *Facts) standstills() []Standstill {
 			add(s.sent, s.replied, s.outcome != record.SlotUnknown)
 		}
 	}
-	for _, x := range f.canaries.list {
+	for _, x := range f.canaries.List {
 		add(x.Sent, x.Replied, x.Replied > 0)
 	}
 	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.replied, b.replied) })
@@ -75,7 +72,7 @@ func (f *Facts) standstills() []Standstill {
 			list = append(list, Standstill{From: from, To: to})
 		}
 	}
-	if d := f.readings.OwnDelay; len(list) == 0 || len(f.canaries.list) == 0 || d != nil && d.Max >= leastStandstill.Seconds()/2 {
+	if d := f.readings.OwnDelay; len(list) == 0 || len(f.canaries.List) == 0 || d != nil && d.Max >= leastStandstill.Seconds()/2 {
 		return nil
 	}
 	moved := func(s Standstill) bool {
@@ -109,7 +106,6 @@ func (f *Facts) standstills() []Standstill {
 	return list
 }
 
-// evidence is what the record tells of a standstill, in a sentence.
 func (s Standstill) evidence(f *Facts) string {
 	parts := []string{fmt.Sprintf("no write was answered from %s to %s after the step's start, and nothing moved", seconds(s.From-f.Start), seconds(s.To-f.Start))}
 	if s.Released > 0 {
@@ -126,8 +122,7 @@ func (s Standstill) evidence(f *Facts) string {
 
 func seconds(t record.Micros) string { return fmt.Sprintf("%.2f s", t.Seconds()) }
 
-// idleIn tells of the programs that used next to no processor meanwhile, and
-// else did.
+// idleIn names the programs that used next to no processor meanwhile, and did otherwise.
 func (s Standstill) idleIn(f *Facts) string {
 	type use struct {
 		source    string
@@ -138,8 +133,7 @@ func (s Standstill) idleIn(f *Facts) string {
 		if source == usage.SourceSelf || source == usage.SourceMachine || usage.PartOfAnother(source) {
 			continue
 		}
-		// Readings are a second apart: those that lie within it are of it.
-		margin := min(record.Micros(1e6), (s.To-s.From)/4)
+		margin := min(record.Micros(1e6), (s.To-s.From)/4) // readings are a second apart
 		now, ok := usage.CPUIn(points, s.From+margin, s.To-margin)
 		u := f.readings.Usage[source]
 		left := u.Span - s.Seconds()
@@ -161,9 +155,9 @@ func (s Standstill) idleIn(f *Facts) string {
 	return strings.Join(parts, ", ")
 }
 
-// hiddenBy says how many requests a schedule would have sent into a standstill:
-// a load that waits for answers sends none, so that few objects are slow, however
-// long it takes. It is "" where a schedule did send, or the load was over.
+// hiddenBy says how many requests a schedule would have sent into a standstill. A load that waits for
+// answers sends none, so few objects are slow, however long it takes. It returns "" where a schedule did
+// send, or the load was over.
 func (s Standstill) hiddenBy(f *Facts) string {
 	if f.head.Open || f.loaded == Never || s.From >= f.loaded {
 		return ""

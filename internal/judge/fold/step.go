@@ -10,22 +10,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Measured is a step as it was measured, and what outlasts its facts besides.
+// Measured is a measured step, with what outlasts its facts besides.
 type Measured struct {
 	result.Step
 	Message   string // why it was cut
 	Guarded   bool   // a guard stopped its load
 	Hold      record.Micros
 	Requested int // objects that its own requests on record ask for
-	Asked     int // objects that it is judged by
+	Asked     int // objects that count for its verdict
 	Hits      []signature.Hit
 	Parts     map[string][]Part // of a comparison, by milestone
-	// Others is what other programs used of the CPUs, in percent; 0 where that
-	// is no more than is tolerated.
-	Others float64
+	Others    float64           // CPUs used by other programs, in percent; 0 if tolerated
 }
 
-// measure measures a step by its facts.
 func measure(spec *result.Spec, f *Facts) *Measured {
 	s := &Measured{Step: f.head, Message: f.message, Guarded: len(f.Guards) > 0, Hold: f.hold, Requested: f.asked, Asked: len(f.units)}
 	s.Start, s.End, s.Seconds = spec.Wall(f.Start), spec.Wall(f.End), (f.End - f.Start).Seconds()
@@ -35,20 +32,21 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 	if level, other := f.levelLeft(); other {
 		s.LevelReached = level
 	}
-	f.outcomes = unitOutcomes(spec, f)
-	for _, x := range f.outcomes {
-		countOutcome(&s.Objects, x)
+	f.outcomes = make([]unitOutcome, len(f.units))
+	for i := range f.units {
+		f.outcomes[i] = unitOutcomeOf(spec, f, &f.units[i])
+		countOutcome(&s.Objects, f.outcomes[i])
 	}
-	s.Reasons = reasonsOf(spec, f, f.outcomes)
-	s.Latency, f.Samples = latenciesOf(spec, f, f.outcomes)
+	s.Reasons = reasonsOf(spec, f)
+	s.Latency, f.Samples = latenciesOf(spec, f)
 	s.APIRequests, f.Dropped = requestsOf(f)
 	for _, x := range f.own {
 		s.Retries429 += x.throttled
 	}
-	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.Resources()
+	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.Lag(), f.readings.Resources()
 	var limits []result.BoundShare
 	s.Concurrent, limits = concurrentIn(spec, f)
-	s.Groups = groupsOf(spec, f, f.outcomes)
+	s.Groups = groupsOf(spec, f)
 	s.OwnDelay, s.Logs = f.readings.OwnDelay, f.logs
 	f.Account.measure(spec, s)
 	s.Metrics = metricsOf(spec, f, s)
@@ -62,7 +60,7 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 		s.Bottleneck.ClearTimes()
 	}
 	if b := s.Bottleneck.Bound(); f.Account.Streams() {
-		// Of a schedule the generator's own delay tells, and not the program's timers.
+		// A schedule is judged by the generator's own delay, and not by the program's timers.
 		s.AtLeast = b != nil && b.Generator || !s.Open && s.OwnDelay.Short(false)
 	}
 	s.EffectiveLevel = f.effective(s)
@@ -92,7 +90,7 @@ func (f objectAccount) measure(spec *result.Spec, s *Measured) {
 
 func (objectAccount) done(s *Measured) int { return s.Objects.Ready }
 
-// unitOutcome is what became of one object asked for.
+// unitOutcome says what became of one requested object.
 type unitOutcome int8
 
 const (
@@ -103,50 +101,26 @@ const (
 	unitDropped
 )
 
-// countOutcome adds one object to the account.
 func countOutcome(o *result.Objects, f unitOutcome) {
-	switch f {
-	case unitReady:
-		o.Ready++
-	case unitNeverReady:
-		o.NeverReady++
-	case unitLost:
-		o.Lost++
-	case unitCreateFailed:
-		o.CreateFailed++
-	case unitDropped:
-		o.Dropped++
-	}
+	*[...]*int{&o.Ready, &o.NeverReady, &o.Lost, &o.CreateFailed, &o.Dropped}[f]++
 	o.Created = o.Ready + o.NeverReady + o.Lost
 	o.Intended = o.Created + o.CreateFailed + o.Dropped
 }
 
-// unitOutcomes is what became of each object by the end of a step. Whether it is
-// there is judged now; how long it took is judged by the step that made it.
-func unitOutcomes(spec *result.Spec, f *Facts) []unitOutcome {
-	outcomes := make([]unitOutcome, len(f.units))
-	for i := range f.units {
-		outcomes[i] = unitOutcomeOf(spec, f, &f.units[i])
-	}
-	return outcomes
-}
-
+// unitOutcomeOf returns what became of an object by the end of the step. Whether it is there is judged
+// now; how long it took is judged by the step that made it.
 func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 	o := u.object
 	switch {
 	case o == nil && u.slot.outcome == record.SlotFailed:
-		// With news of the object its request has succeeded, whatever the
-		// answer was.
-		return unitCreateFailed
+		return unitCreateFailed // with news of the object its request has succeeded, whatever the answer was
 	case o == nil && u.slot.outcome == record.SlotDropped:
 		return unitDropped
 	case o == nil:
-	case f.head.Open && u.latency(f.there) <= f.timeout:
-		return unitReady // it is removed as it ages
-	case u.slot.released && u.latency(f.there) <= f.timeout:
-		return unitReady // it was removed as was meant
+	case (f.head.Open || u.slot.released) && u.latency(f.there) <= f.timeout:
+		return unitReady // it is removed as it ages, or was removed as planned
 	case f.awayOf(u).State == record.PlaceGone:
-		return unitLost // with its place, whatever was last heard of it
+		return unitLost // with its place, whatever the last news of it said
 	case o.there && (!u.own || u.latency(f.there) <= f.timeout):
 		return unitReady
 	case (o.there || f.head.Open) && u.latency(f.there) != unreached && f.least(u, f.there) <= f.timeout:
@@ -154,8 +128,7 @@ func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 	case o.there || o.failed || o.gone:
 		return unitNeverReady
 	case o.reason != "" && o.reason == spec.Kind.Unplaced && !f.Blind:
-		// While the watch is cut it may have found a place.
-		return unitNeverReady
+		return unitNeverReady // while the watch is cut it may have found a place
 	}
 	if f.Blind || f.Cut() {
 		return unitLost
@@ -179,10 +152,8 @@ func (f objectAccount) parts(samples map[string]Sample) map[string][]Part {
 	parts := make(map[string][]Part)
 	var components []string
 	own := make(map[string][]*unit)
-	for i := range f.units {
-		if u := &f.units[i]; u.own {
-			own[u.slot.component] = append(own[u.slot.component], u)
-		}
+	for _, u := range f.ownUnits() {
+		own[u.slot.component] = append(own[u.slot.component], u)
 	}
 	if len(own) > 1 {
 		components = slices.Sorted(maps.Keys(own))
@@ -203,8 +174,8 @@ func (f objectAccount) parts(samples map[string]Sample) map[string][]Part {
 	return parts
 }
 
-// effective is the level of those objects that were ready: an iteration counts
-// only whole, since half of one does no work.
+// effective returns the level of the ready objects. An iteration counts only whole, because half of one
+// does no work.
 func (f *Facts) effective(s *Measured) *float64 {
 	account := s.Account()
 	intended := max(account.Intended, f.setOut)
@@ -220,8 +191,7 @@ func (f *Facts) effective(s *Measured) *float64 {
 	if f.Account.Streams() {
 		return nil // no part of the clients was idle
 	}
-	// A request that is not on record belongs to no iteration that is known.
-	short := make(map[int]bool)
+	short := make(map[int]bool) // iterations; that of a request that is not on record is unknown
 	for i, u := range f.units {
 		if f.outcomes[i] != unitReady && u.slot.onRecord {
 			short[u.slot.iteration] = true
@@ -233,11 +203,9 @@ func (f *Facts) effective(s *Measured) *float64 {
 			whole++
 		}
 	}
-	var level float64
+	level := s.LevelReached * (float64(whole) / float64(intended))
 	if f.places > 0 {
 		level = float64(f.Others+whole) / float64(f.places)
-	} else {
-		level = s.LevelReached * (float64(whole) / float64(intended))
 	}
 	return new(result.Round(level, 6))
 }

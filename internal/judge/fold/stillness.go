@@ -10,35 +10,32 @@ import (
 )
 
 const (
-	// leastStill is how long an actor does nothing at least that counts as standing
-	// still.
+	// leastStill is the shortest time without any work that counts as standing still.
 	leastStill = record.Micros(5e6)
-	// stillWeight is how many times longer than the usual wait for an actor that is, and
-	// certainWeight from when on no lack of processors explains it.
+	// stillWeight is the least factor by which it is longer than the usual wait. From certainWeight on no
+	// lack of processors explains it.
 	stillWeight, certainWeight = 3, 20
-	// usualWaits is of how many waits the usual one is known, and stillWaiting how many
-	// objects wait at its end at least.
+	// usualWaits is the number of waits that show the usual one, and stillWaiting how many objects wait
+	// at its end at least.
 	usualWaits, stillWaiting = 10, 3
-	// Where the usual wait is unknown it is aloneWeight times as long, and of those that
-	// waited at least releasedShare go on together.
+	// Where the usual wait is unknown it lasts aloneWeight times as long, and at least this share of the
+	// waiting objects go on together.
 	aloneWeight   = 2
 	releasedShare = 0.9
-	// stillsTried bounds the gaps that are looked at for one actor: the longest.
-	stillsTried = 20
+	stillsTried   = 20 // the longest gaps of one actor
 )
 
-// interval is a time in which an object waited for an actor. Open says that it did not
-// end within the step.
+// interval is a time in which an object waited for an actor. Open says that it did not end within the
+// step.
 type interval struct {
 	from, to record.Micros
 	open     bool
 }
 
-// stillness returns the times in which nothing came from an actor although objects waited
-// for it much longer than usual. An actor that was stopped and went on may renew its
-// lease before anybody misses it; then only the times of the objects show it. A time does
-// not count in which all writes, all news or this program stood still, or another actor
-// is known to have done nothing.
+// stillness returns the times in which an actor did nothing although objects waited much longer than
+// usual. An actor that was stopped may renew its lease before anybody misses it; then only the times of
+// the objects show it. A time does not count in which all writes, all news or this program stood still,
+// or in which another actor did nothing.
 func (f *Facts) stillness() []Silence {
 	var list []Silence
 	waits, owners := f.waitsByOwner()
@@ -53,14 +50,12 @@ func (f *Facts) stillness() []Silence {
 	return list
 }
 
-// waitsByOwner returns how long each of the step's own objects waited for each actor, up
-// to the milestone that counts as there, and the actors in order of their milestones.
-// The first actor answers requests: see standstills.
+// waitsByOwner returns how long each of the step's own objects waited for each actor, and the actors in
+// order of their milestones. The first actor answers requests: see standstills.
 func (f *Facts) waitsByOwner() (waits map[string][]interval, owners []string) {
 	waits = make(map[string][]interval)
-	for i := range f.units {
-		u := &f.units[i]
-		if !u.own || u.object == nil {
+	for _, u := range f.ownUnits() {
+		if u.object == nil {
 			continue
 		}
 		since := u.sent()
@@ -114,7 +109,6 @@ func gapsOf(waits []interval) []interval {
 	return gaps[:min(len(gaps), stillsTried)]
 }
 
-// stillIn reports whether an actor stood still in a gap.
 func (f *Facts) stillIn(owner string, gap interval, waits []interval) (Silence, bool) {
 	var usual []record.Micros
 	waiting, released, since := 0, 0, gap.to
@@ -155,7 +149,7 @@ func (f *Facts) stillIn(owner string, gap interval, waits []interval) (Silence, 
 // otherwiseStill reports whether something else explains that nothing was seen in a time.
 func (f *Facts) otherwiseStill(gap interval) bool {
 	length := gap.to - gap.from
-	if d := f.readings.OwnDelay; d != nil && d.Max >= length.Seconds()/2 || f.canaries.lagAt(gap.to) >= length/2 {
+	if d := f.readings.OwnDelay; d != nil && d.Max >= length.Seconds()/2 || f.canaries.LagAt(gap.to) >= length/2 {
 		return true
 	}
 	overlaps := func(from, to record.Micros) bool { return from < gap.to && to > gap.from }

@@ -10,7 +10,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// boundsOf are the objectives on latencies of all goals.
 func boundsOf(goals []slo.Goal) []slo.SLO {
 	var list []slo.SLO
 	for _, g := range goals {
@@ -65,8 +64,7 @@ func (f requestAccount) measure(spec *result.Spec, step *Measured) {
 	}
 }
 
-// fillStalls fills in what stood still, and the latencies with what that kept from
-// being sent.
+// fillStalls fills in what stood still, and corrects the latencies for the requests that this held back.
 func (f requestAccount) fillStalls(spec *result.Spec) {
 	s, loop := f.stream, stream.Loop{Open: f.head.Open}
 	if f.timeout < unreached-1 {
@@ -87,13 +85,11 @@ func (f requestAccount) fillStalls(spec *result.Spec) {
 	}
 }
 
-// Corrected implements Account.
 func (f requestAccount) Corrected(milestone string) (x stats.Sample, stalled bool) {
 	x, stalled = f.stream.Corrected[milestone]
 	return x, stalled
 }
 
-// OwnBound implements Account.
 func (f requestAccount) OwnBound(a *result.Arrivals, goal slo.Goal) string {
 	if a == nil || !HeldBack(a) {
 		return ""
@@ -101,7 +97,6 @@ func (f requestAccount) OwnBound(a *result.Arrivals, goal slo.Goal) string {
 	return f.stream.OwnBound(a, goal, f.head.Open)
 }
 
-// LoadsAt implements Account.
 func (f requestAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	loads := make([]result.StepProgress, len(moments))
 	for i, t := range moments {
@@ -160,8 +155,8 @@ func (f requestAccount) add(body record.Body) {
 	}
 }
 
-// since returns when a count over the windows first came to n, the end of the step if
-// it never did, and the whole count.
+// since returns when a count over the windows first reached n, or the end of the step, and the whole
+// count.
 func (f requestAccount) since(n int, count func(w *stream.Window) int) (at record.Micros, all int) {
 	at, reached, all := f.stream.Since(n, count)
 	if !reached {
@@ -170,7 +165,6 @@ func (f requestAccount) since(n int, count func(w *stream.Window) int) (at recor
 	return f.within(at), all
 }
 
-// PlacesFailedAt implements Account.
 func (f requestAccount) PlacesFailedAt() record.Micros {
 	for _, w := range f.stream.Windows {
 		for _, place := range f.stream.Account.PlacesFailed {
@@ -182,7 +176,6 @@ func (f requestAccount) PlacesFailedAt() record.Micros {
 	return f.End
 }
 
-// StalledAt implements Account.
 func (f requestAccount) StalledAt() record.Micros {
 	if len(f.stream.Stood) == 0 {
 		return f.End
@@ -190,7 +183,6 @@ func (f requestAccount) StalledAt() record.Micros {
 	return f.within(f.stream.Stood[0].To)
 }
 
-// QuantileAt implements Account.
 func (f requestAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
 	over := f.stream.Over(s)
 	if s.Op == slo.Greater || s.Op == slo.GreaterEqual {
@@ -199,7 +191,6 @@ func (f requestAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int
 	return f.since(sample.N()-sample.Rank(s.Q)+1, over)
 }
 
-// ErrorsAt implements Account.
 func (f requestAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	most := 0 // that the objective allows
 	for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
@@ -214,13 +205,11 @@ func (f requestAccount) ErrorsAt(s slo.SLO, asked int) record.Micros {
 	return at
 }
 
-// HeldBackAt implements Account.
 func (f requestAccount) HeldBackAt(a *result.Arrivals) record.Micros {
 	at, _ := f.since(int(LateTolerated/100*float64(a.Judged))+1, func(w *stream.Window) int { return w.Late })
 	return at
 }
 
-// Short implements Account.
 func (f requestAccount) Short(s slo.SLO) (short, lost int, first record.Micros) {
 	first, short = f.since(1, f.stream.Over(s))
 	return short, f.stream.Account.Lost, first

@@ -12,27 +12,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Troubles collects what went wrong in a step as it is seen: what objects,
-// requests and the target's own events tell of.
+// Troubles collects what went wrong in a step as it is seen: reports of objects and requests, and the
+// target's own events.
 type Troubles struct {
 	known *record.KnownTroubles
 	open  bool // objects are removed as they age
 	Seen  map[result.BreachKind]*Sighting
-	// warnings are the target's own, grouped.
-	warnings map[eventKey]*eventGroup
+
+	warnings map[eventKey]*eventGroup // the target's own, grouped
 }
 
-// Sighting is one kind of trouble as it is seen in a step.
+// Sighting says when and how often one kind of trouble was seen in a step.
 type Sighting struct {
-	First record.Micros
-	// reports is how many objects or requests had it themselves, events how
-	// many events did: both may be of the same.
-	reports, events int
+	First           record.Micros
+	reports, events int // by objects or requests themselves, and by events, which may be about the same
 	What            string
 	Object, Message string
 }
 
-// Count is how often it was seen.
+// Count returns how often it was seen.
 func (s *Sighting) Count() int { return cmp.Or(s.reports, s.events) }
 
 // eventKey groups the target's own warnings.
@@ -47,7 +45,7 @@ type eventGroup struct {
 	objects map[string]bool
 }
 
-// maxEventObjects bounds what is remembered of one group of warnings.
+// maxEventObjects bounds the objects that are remembered of one group of warnings.
 const maxEventObjects = 100_000
 
 func newTroubles(known *record.KnownTroubles, open bool) Troubles {
@@ -68,13 +66,9 @@ func (c *Troubles) observe(kind result.BreachKind, t record.Micros, what, object
 	return s
 }
 
-// addRequest notes what a request met.
 func (c *Troubles) addRequest(r *record.Slot) {
 	if r.Throttled > 0 {
-		at := r.ThrottledAt
-		if at == 0 {
-			at = r.Replied // a record of before that was known
-		}
+		at := cmp.Or(r.ThrottledAt, r.Replied) // old records have only the latter
 		c.observe(result.BreachThrottling, at, "the server throttled requests (429)", r.Slot, r.Trouble).reports += r.Throttled
 	}
 	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
@@ -82,8 +76,7 @@ func (c *Troubles) addRequest(r *record.Slot) {
 	}
 }
 
-// addState notes what an object tells of itself. Was is the reason that it gave
-// before.
+// addState notes what an object reports of itself. Was is its previous reason.
 func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Lost == c.known.Kind.There {
 		switch {
@@ -101,7 +94,6 @@ func (c *Troubles) addState(t record.Micros, r *record.State, was string) {
 	}
 }
 
-// addEvent notes what the target has published.
 func (c *Troubles) addEvent(t record.Micros, e *record.TargetEvent) {
 	if x := c.known.Classify(e.Reason, e.Message); x != nil {
 		c.observe(result.BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
@@ -124,8 +116,8 @@ func (c *Troubles) addEvent(t record.Micros, e *record.TargetEvent) {
 	}
 }
 
-// Final says what kept objects that will never be there, the most frequent trouble
-// first; "" where none is known.
+// Final says what kept objects that will never be there, the most frequent trouble first; "" where
+// nothing is known.
 func (f *Facts) Final() string {
 	counts := make(map[*record.Trouble]int)
 	for i := range f.units {
