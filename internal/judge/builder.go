@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Builder takes in a run's events in the order of its history, and judges each
-// step at its end.
+// Builder takes in a run's events in the order of its history, and judges each step at its end.
 type Builder struct {
 	fold.Tables
 
@@ -111,8 +110,7 @@ func warningOf(n *record.Note) record.Warning {
 	return w
 }
 
-// Amend adds to a result what an event of the removal tells, which came after it was
-// judged.
+// Amend adds to a result what an event of the removal tells, which came after it was judged.
 func Amend(r *result.Result, body record.Body) {
 	switch body := body.(type) {
 	case *record.Cleanup:

@@ -14,8 +14,7 @@ type damage struct {
 	tainted bool
 	// lost says that steps are missing or decide nothing for it.
 	lost bool
-	// last is the last step that has begun, and ends whether the damage is the last
-	// that is on record.
+	// last is the last step that has begun, and ends whether the damage is the last that is on record.
 	last int
 	ends bool
 }

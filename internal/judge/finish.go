@@ -33,9 +33,8 @@ func (b *Builder) Made(goal string) []design.Made {
 	return made
 }
 
-// NextStep is the first further step that any goal's line needs, the headline
-// first, or done once no goal needs one. Stop, if not empty, says why no
-// further step can be made.
+// NextStep is the first further step that any goal's line needs, the headline first, or done once no goal
+// needs one. Stop, if not empty, says why no further step can be made.
 func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	if stop == "" {
 		stop = b.collector.OtherPlaces()
@@ -89,8 +88,7 @@ func (b *Builder) longer(s *verdict.Judged) design.Next {
 	return next
 }
 
-// Ahead predicts the steps that are left, the next one included, as design.Ahead
-// does.
+// Ahead predicts the steps that are left, the next one included, as design.Ahead does.
 func (b *Builder) Ahead(d design.Design) [][]design.Next {
 	made := make([][]design.Made, len(b.spec.Goals))
 	for i, g := range b.spec.Goals {
@@ -183,8 +181,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	return r
 }
 
-// required is the verdict of the goals that the exit code follows: of all, the
-// worst.
+// required is the verdict of the goals that the exit code follows: of all, the worst.
 func required(r *result.Result) slo.Verdict {
 	if r.Require == "" || len(r.Goals) == 0 {
 		return r.Verdict
@@ -242,8 +239,7 @@ func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 	case sequential:
 		why += "; " + stop
 	default:
-		// Fewer runs than were fixed before decide nothing: when to stop would
-		// depend on what was seen.
+		// Fewer runs than were fixed before decide nothing: when to stop would depend on what was seen.
 		verdict, why = stats.Undecided, why+"; "+stop
 	}
 	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, compare.ExitCode(verdict)

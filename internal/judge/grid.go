@@ -96,8 +96,7 @@ type Pair struct {
 	Line     *compare.LineComparison `json:"line,omitempty"`
 }
 
-// CapacityCurve is the load line against a number that was varied, with all
-// else alike.
+// CapacityCurve is the load line against a number that was varied, with all else alike.
 type CapacityCurve struct {
 	Key   string            `json:"key"`
 	With  map[string]string `json:"with,omitempty"` // the values of the other keys
@@ -111,24 +110,21 @@ type CapacityCurve struct {
 	Knee *float64 `json:"knee"`
 }
 
-// CapacityPoint is the load line at one value. The true line lies from Level to
-// below LowestFailing.
+// CapacityPoint is the load line at one value. The true line lies from Level to below LowestFailing.
 type CapacityPoint struct {
 	Value         float64  `json:"value"`
 	Cell          string   `json:"cell"`
 	Level         *float64 `json:"level"`
 	LowestFailing *float64 `json:"lowestFailing"`
 	Binding       string   `json:"binding"`
-	// Gain is by how many percent the line grows for each percent that the value
-	// grows from here to the next, by the intervals of both lines. It is of confirmed
-	// lines alone.
+	// Gain is by how many percent the line grows for each percent that the value grows from here to the
+	// next, by the intervals of both lines. It is of confirmed lines alone.
 	Gain *result.Interval `json:"gain"`
 
 	line compare.Bracket
 }
 
-// littleGain is the gain below which what is varied does not bind: half of it
-// or more is lost.
+// littleGain is the gain below which what is varied does not bind: half of it or more is lost.
 const littleGain = 0.5
 
 // NewGrid puts the cells of an experiment together. Each must have its values in
@@ -186,9 +182,8 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	return g
 }
 
-// worstCell is the exit code and the verdict of cells together: the worst is
-// that of one that could not be run, and an invalid one is worse than one that
-// decides nothing.
+// worstCell is the exit code and the verdict of cells together: the worst is that of one that could not
+// be run, and an invalid one is worse than one that decides nothing.
 func worstCell(cells []Cell) (code int, v slo.Verdict) {
 	v = slo.Pass
 	for _, c := range cells {
@@ -199,8 +194,7 @@ func worstCell(cells []Cell) (code int, v slo.Verdict) {
 	return code, cmp.Or(v, slo.Inconclusive)
 }
 
-// alongKey are the groups of cells that differ in the i-th key alone, each in
-// the order of its values.
+// alongKey are the groups of cells that differ in the i-th key alone, each in the order of its values.
 func (g *Grid) alongKey(i int) [][]*Cell {
 	var groups [][]*Cell
 	at := make(map[string]int)
@@ -308,8 +302,7 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 	return levels
 }
 
-// meanOf is the mean of the figures of so many runs, null unless all of them
-// have one.
+// meanOf is the mean of the figures of so many runs, null unless all of them have one.
 func meanOf(figures []float64, runs int) result.Interval {
 	if len(figures) < runs || runs == 0 {
 		return result.Interval{}
@@ -318,8 +311,7 @@ func meanOf(figures []float64, runs int) result.Interval {
 	return result.Interval{Value: result.Finite(e.Value), Lo: result.Finite(e.Lo), Hi: result.Finite(e.Hi)}
 }
 
-// capacityCurve is the load line along a key whose values are numbers, nil for
-// any other.
+// capacityCurve is the load line along a key whose values are numbers, nil for any other.
 func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	curve := CapacityCurve{Key: key, With: make(map[string]string)}
 	for _, c := range group {

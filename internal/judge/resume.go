@@ -9,8 +9,7 @@ import (
 
 // Resumable is where a run that was cut goes on.
 type Resumable struct {
-	// Step is the last step that was begun, 0 for none, and Whole the last one
-	// that was made whole.
+	// Step is the last step that was begun, 0 for none, and Whole the last one that was made whole.
 	Step, Whole int
 	// Cut is the step that was cut and is to be made again, 0 for none.
 	Cut int
@@ -18,12 +17,10 @@ type Resumable struct {
 	Last record.Micros
 }
 
-// Resume takes the run to have been cut here, whatever it was doing, and to go
-// on from an empty target: a step under way is closed as interrupted, nothing
-// is in place any more, and the steps that were cut count no longer, so that
-// the search makes them again as if they had not been. A step that a guard
-// ended is not made again, even if its end is not on record: the target must
-// not suffer it twice.
+// Resume takes the run to have been cut here, whatever it was doing, and to go on from an empty target: a
+// step under way is closed as interrupted, nothing is in place any more, and the steps that were cut
+// count no longer, so that the search makes them again as if they had not been. A step that a guard ended
+// is not made again, even if its end is not on record: the target must not suffer it twice.
 func (b *Builder) Resume() Resumable {
 	b.close()
 	r := Resumable{Last: b.lastT}
@@ -42,8 +39,7 @@ func (b *Builder) Resume() Resumable {
 	return r
 }
 
-// Forget leaves out the step under way: what is on record of it is not to be
-// relied on.
+// Forget leaves out the step under way: what is on record of it is not to be relied on.
 func (b *Builder) Forget() { b.collector.Forget() }
 
 // addResume takes in that the run goes on at t.

@@ -14,11 +14,10 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// API answers as Prometheus does: /api/v1/query, query_range, series, labels and
-// label/NAME/values. From and to are the time on record, for questions without one.
-// It answers only who asks for this machine by its own name, and no page of another's
-// that a browser shows. An answer takes at most answerTimeout and ends when whoever asked
-// is gone, and at most answersAtOnce are made at once: others wait.
+// API answers as Prometheus does: /api/v1/query, query_range, series, labels and label/NAME/values. From
+// and to are the time on record, for questions without one. It answers only who asks for this machine by
+// its own name, and no page of another's that a browser shows. An answer takes at most answerTimeout and
+// ends when whoever asked is gone, and at most answersAtOnce are made at once: others wait.
 func API(e *Engine, from, to time.Time) http.Handler {
 	mux := http.NewServeMux()
 	places := make(chan struct{}, answersAtOnce)

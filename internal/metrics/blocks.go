@@ -28,8 +28,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// BlocksDir is the directory of blocks, in a run directory. It is a Prometheus'
-// directory of data.
+// BlocksDir is the directory of blocks, in a run directory. It is a Prometheus' directory of data.
 const BlocksDir = "metrics"
 
 const nameLabel = model.MetricNameLabel
@@ -37,16 +36,14 @@ const nameLabel = model.MetricNameLabel
 // Built says what a run's metrics came to.
 type Built struct {
 	Series, Samples int
-	// Cut says that the scrapes of a part of the run end within a scrape, or are damaged
-	// from there on.
+	// Cut says that the scrapes of a part of the run end within a scrape, or are damaged from there on.
 	Cut bool
 	// From and To are the time on record, and Steps what was made in it.
 	From, To time.Time
 	Steps    []Span
 }
 
-// Span is when a step was made, and from when on its level was held: zero where it
-// was not.
+// Span is when a step was made, and from when on its level was held: zero where it was not.
 type Span struct {
 	ID             int
 	Level          float64
@@ -313,8 +310,7 @@ func (b *builder) write() error {
 	return os.WriteFile(filepath.Join(dir, "meta.json"), text, 0o600)
 }
 
-// writeSeries writes the chunks of series, in order, and their index; they have none
-// afterwards.
+// writeSeries writes the chunks of series, in order, and their index; they have none afterwards.
 func writeSeries(dir string, list []*head) (err error) {
 	symbols := make(map[string]bool)
 	for _, h := range list {

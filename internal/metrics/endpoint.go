@@ -14,9 +14,8 @@ import (
 
 // Endpoint is where a program publishes metrics.
 type Endpoint struct {
-	// Job is what the program is, and Instance which one: both are labels of its
-	// series. Labels are further ones, by turns names and values. No two endpoints
-	// have all of them in common.
+	// Job is what the program is, and Instance which one: both are labels of its series. Labels are
+	// further ones, by turns names and values. No two endpoints have all of them in common.
 	Job, Instance string
 	Labels        []string
 	URL           string
@@ -45,8 +44,7 @@ const (
 	mostOfAnswer = 200       // bytes of an answer that is no list of metrics
 )
 
-// accepted are the formats that are asked for. Protobuf costs who publishes half of
-// what text costs.
+// accepted are the formats that are asked for. Protobuf costs who publishes half of what text costs.
 const accepted = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9," +
 	"text/plain;version=0.0.4;q=0.5,application/openmetrics-text;version=1.0.0;q=0.3"
 

@@ -21,9 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Live answers questions about a run that is under way, by what is put on record: it
-// takes in what is scraped and the events of the history. It keeps
-// the series that are asked for, as far back as is asked.
+// Live answers questions about a run that is under way, by what is put on record: it takes in what is
+// scraped and the events of the history. It keeps the series that are asked for, as far back as is asked.
 type Live struct {
 	start  time.Time
 	each   time.Duration
@@ -122,8 +121,7 @@ func NewLive(start time.Time, each time.Duration, queries []string) (*Live, erro
 	return l, nil
 }
 
-// mostBack is how far back a question goes at most: about what was before it nothing
-// is known.
+// mostBack is how far back a question goes at most: about what was before it nothing is known.
 const mostBack = 24 * time.Hour
 
 // keeps reports whether a series is asked for.
@@ -206,11 +204,9 @@ type Question struct {
 
 // Found is what a question came to.
 type Found struct {
-	// Series is how many came back, of which Broken are not as they should be, and
-	// NaN are no number.
+	// Series is how many came back, of which Broken are not as they should be, and NaN are no number.
 	Series, Broken, NaN int
-	// Of has the labels of the one that broke first, or of the worst where none did;
-	// Value is its value.
+	// Of has the labels of the one that broke first, or of the worst where none did; Value is its value.
 	Of    string
 	Value float64
 	// Since is when that series broke: the first of the moments looked at from which
@@ -243,8 +239,7 @@ func (l *Live) Ask(ctx context.Context, q Question) Found {
 	return f
 }
 
-// ask asks at a time, and returns the values of the series that are not as they
-// should be.
+// ask asks at a time, and returns the values of the series that are not as they should be.
 func (l *Live) ask(ctx context.Context, s *snapshot, q Question, at time.Time) (f Found, broken map[string]float64, err error) {
 	v := variables{step: at.Sub(s.began), hold: at.Sub(s.held)}
 	text, _ := expand(q.Query, v)
@@ -346,8 +341,7 @@ type snapshot struct {
 	why         string // a question cannot be answered, or ""
 }
 
-// sourceGap is a gap of an endpoint that a query depends on, from so long before the
-// question on.
+// sourceGap is a gap of an endpoint that a query depends on, from so long before the question on.
 type sourceGap struct {
 	name string
 	back time.Duration

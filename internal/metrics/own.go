@@ -53,8 +53,7 @@ type openStep struct {
 	isToHold bool
 }
 
-// ownFigures adds the record's own figures to b. A history that is damaged is read
-// as far as it goes.
+// ownFigures adds the record's own figures to b. A history that is damaged is read as far as it goes.
 func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 	o := &own{b: b, start: start, verdicts: make(map[int]string), counted: make(map[*head]map[int]float64)}
 	var judged struct {

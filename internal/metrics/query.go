@@ -46,8 +46,7 @@ func (e *MistakeError) Unwrap() error { return e.Err }
 const (
 	// mostSamples of 16 bytes may be in memory.
 	mostSamples = 5_000_000
-	// MostPoints is how many points a series of an answer may have, as Prometheus
-	// has it.
+	// MostPoints is how many points a series of an answer may have, as Prometheus has it.
 	MostPoints = 11_000
 	// lookback is how old the last sample of a series may be, as Prometheus has it.
 	lookback = 5 * time.Minute

@@ -65,8 +65,7 @@ type Scraper struct {
 	end     context.CancelFunc // of reading at the interval
 	done    sync.WaitGroup
 	soon    chan struct{}
-	// Of the Remote: what is known of it, until when it was asked, and whether its clock
-	// was looked at.
+	// Of the Remote: what is known of it, until when it was asked, and whether its clock was looked at.
 	remote  *source
 	fetched time.Time
 	clocked bool
@@ -103,8 +102,7 @@ type state struct {
 // atOnce is how many endpoints are asked at a time.
 const atOnce = 4
 
-// Scrape reads endpoints once, and from then on at the interval, until the scraper is
-// stopped.
+// Scrape reads endpoints once, and from then on at the interval, until the scraper is stopped.
 func Scrape(ctx context.Context, dir record.Dir, o Options) *Scraper {
 	s := newScraper(dir, o)
 	s.Round(ctx)
@@ -321,8 +319,7 @@ func (s *Scraper) gone(e *source, at int64, which func(*state) bool) (any bool) 
 	return any
 }
 
-// write writes what a scrape told, how long it took and how many samples it had, or why
-// it told nothing.
+// write writes what a scrape told, how long it took and how many samples it had, or why it told nothing.
 func (s *Scraper) write(e *source, at int64, took time.Duration, returned int, why string) {
 	if e.up == 0 {
 		named := func(name string) chunks.HeadSeriesRef {

@@ -23,11 +23,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// ScrapesDir is the directory of a run directory that scrapes are appended to. Each part
-// of the run has a directory in it, with a write-ahead log as a Prometheus has it: what
-// was scraped up to a kill can be read. A scrape is a record of the series that are new
-// and one of all samples. A segment that is full is compressed, which makes a tenth of
-// it: scrapes repeat each other.
+// ScrapesDir is the directory of a run directory that scrapes are appended to. Each part of the run has a
+// directory in it, with a write-ahead log as a Prometheus has it: what was scraped up to a kill can be
+// read. A scrape is a record of the series that are new and one of all samples. A segment that is full is
+// compressed, which makes a tenth of it: scrapes repeat each other.
 const ScrapesDir = "scrapes"
 
 // beforeScrapes is where an earlier version had scrapes, in a format of its own.
@@ -82,8 +81,7 @@ func openScrapes(dir string) (a *appender, err error) {
 	return a, a.reach(0)
 }
 
-// append writes the series that are new, and samples, which are then the operating
-// system's.
+// append writes the series that are new, and samples, which are then the operating system's.
 func (a *appender) append(series []walrecord.RefSeries, samples []walrecord.RefSample) error {
 	var list [][]byte
 	for some := range slices.Chunk(series, mostSeries) {

@@ -28,9 +28,8 @@ type Store struct {
 	remove string // a directory that goes with it, or ""
 }
 
-// Open opens the metrics of a run directory. Blocks that are not there, not of the
-// record as it is, or damaged, are made again; where nothing can be written there,
-// in tmp.
+// Open opens the metrics of a run directory. Blocks that are not there, not of the record as it is, or
+// damaged, are made again; where nothing can be written there, in tmp.
 func Open(dir record.Dir, tmp string) (*Store, error) {
 	place := dir.Path(BlocksDir)
 	var made madeOf

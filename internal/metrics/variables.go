@@ -12,9 +12,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The queries of objectives may have two ranges by name: [hold] is as long as the
-// level was held, and [step] as long as the step was made. A subquery may have
-// them, too: [hold:1s].
+// The queries of objectives may have two ranges by name: [hold] is as long as the level was held, and
+// [step] as long as the step was made. A subquery may have them, too: [hold:1s].
 const (
 	holdRange = "hold"
 	stepRange = "step"
@@ -97,9 +96,8 @@ func parse(query string, v variables) (parser.Expr, struct{ hold, step bool }, e
 	return expr, uses, nil
 }
 
-// CheckObjective says what is wrong with the query of an objective; the error is a
-// *MistakeError. Guard says that it is one of a guard, which is asked before anything
-// is held.
+// CheckObjective says what is wrong with the query of an objective; the error is a *MistakeError. Guard
+// says that it is one of a guard, which is asked before anything is held.
 func CheckObjective(query string, guard bool) error {
 	_, uses, err := parse(query, variables{})
 	if err == nil && guard && uses.hold {
@@ -108,8 +106,7 @@ func CheckObjective(query string, guard bool) error {
 	return err
 }
 
-// CheckSelector says what is wrong with a selector of series; the error is a
-// *MistakeError.
+// CheckSelector says what is wrong with a selector of series; the error is a *MistakeError.
 func CheckSelector(text string) error {
 	_, err := selectorOf(text)
 	return err

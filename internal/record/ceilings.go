@@ -10,8 +10,7 @@ const (
 	CeilingUnknown  CeilingClass = "unknown"  // there is one, and it could not be read
 	// CeilingNotEnforced is a ceiling that simulated nodes have and do not keep.
 	CeilingNotEnforced CeilingClass = "notEnforced"
-	// CeilingUnbound is one that this workload does not come up against, however far
-	// it is raised.
+	// CeilingUnbound is one that this workload does not come up against, however far it is raised.
 	CeilingUnbound CeilingClass = "unbound"
 )
 
@@ -23,11 +22,9 @@ type Ceiling struct {
 	// Level is the highest value on the axis that it allows, null where that is
 	// not known or the workload does not come up against it.
 	Level *float64 `json:"level"`
-	// Total is how many pods, those that were there before included, the
-	// workload's nodes then hold.
+	// Total is how many pods, those that were there before included, the workload's nodes then hold.
 	Total *float64 `json:"total"`
-	// Limit, Used and Left are in Unit, over all nodes that the workload can
-	// land on; null is unknown.
+	// Limit, Used and Left are in Unit, over all nodes that the workload can land on; null is unknown.
 	Limit *float64 `json:"limit"`
 	Used  *float64 `json:"used"`
 	Left  *float64 `json:"left"`
@@ -35,9 +32,8 @@ type Ceiling struct {
 	// Binds marks the one that binds first: of the hard ones that are known the
 	// one with the lowest level.
 	Binds bool `json:"binds,omitempty"`
-	// Reason is the failure beyond it in the words in which a result would tell
-	// it, and Sign the part of them by which it is recognised. Empty where
-	// nothing fails at once.
+	// Reason is the failure beyond it in the words in which a result would tell it, and Sign the part of
+	// them by which it is recognised. Empty where nothing fails at once.
 	Reason string `json:"reason,omitempty"`
 	Sign   string `json:"sign,omitempty"`
 	// From is where it was read, or who publishes it.
@@ -51,9 +47,8 @@ type CeilingTable struct {
 	Workload string `json:"workload"` // "" for pods that ask for nothing
 	Axis     string `json:"axis"`
 	Unit     string `json:"unit"`
-	// Places is how many the workload can land on, of AllPlaces; Others how many
-	// pods stand there, or wait for a place that could be there; null is not
-	// known.
+	// Places is how many the workload can land on, of AllPlaces; Others how many pods stand there, or
+	// wait for a place that could be there; null is not known.
 	Places    *int `json:"nodes"`
 	AllPlaces *int `json:"allNodes"`
 	Others    *int `json:"others"`

@@ -45,8 +45,7 @@ func (e *NotRunDirError) Error() string {
 	return fmt.Sprintf("%s is not a run directory: %s", e.Path, e.Why)
 }
 
-// A record tells how a cluster is built, and parts of its logs: it is its user's
-// alone.
+// A record tells how a cluster is built, and parts of its logs: it is its user's alone.
 const (
 	fileMode = 0o600
 	DirMode  = 0o700 // of a run directory, and of those that are made for it
@@ -169,8 +168,7 @@ func (d Dir) create(name string) (*os.File, error) {
 // it, what looks like a secret masked.
 func (d Dir) WriteJSON(name string, v any) error { return d.WriteMasked(name, v, nil) }
 
-// WriteMasked is WriteJSON for what may also have values that are known to be
-// secret.
+// WriteMasked is WriteJSON for what may also have values that are known to be secret.
 func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
@@ -179,9 +177,8 @@ func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
-// WriteResult writes result.json, with the sum of what is before it as its last key:
-// a result that was changed since is not taken for what was found. Secrets are masked as
-// by WriteMasked.
+// WriteResult writes result.json, with the sum of what is before it as its last key: a result that was
+// changed since is not taken for what was found. Secrets are masked as by WriteMasked.
 func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
@@ -267,8 +264,7 @@ func (d Dir) Changed(sums map[string]string) []string {
 	return list
 }
 
-// Environment is what a run found where it ran: environment.json, as
-// [Dir.Environment] reads it.
+// Environment is what a run found where it ran: environment.json, as [Dir.Environment] reads it.
 type Environment struct {
 	// Start is the wall clock at T = 0 of the history.
 	Start    time.Time    `json:"start"`
@@ -280,9 +276,8 @@ type Environment struct {
 	// known of each of its places; nil for none.
 	Facts  []Fact  `json:"facts"`
 	Places *Places `json:"places,omitempty"`
-	// Findings are problems of the target before any load, and Ceilings
-	// how far the workload could be raised by what was known then; nil is not
-	// looked at.
+	// Findings are problems of the target before any load, and Ceilings how far the workload could be
+	// raised by what was known then; nil is not looked at.
 	Findings []HealthFinding `json:"findings,omitempty"`
 	Ceilings *CeilingTable   `json:"ceilings,omitempty"`
 	// Kind describes the objects that the target was asked for.

@@ -43,8 +43,7 @@ func marshal(v any, indent string) ([]byte, error) {
 // finder looks for figures that are not finite.
 type finder struct{ paths []string }
 
-// copyOf is a copy of v with notFinite for each figure that is not finite. Path
-// is where v stands.
+// copyOf is a copy of v with notFinite for each figure that is not finite. Path is where v stands.
 func (f *finder) copyOf(path string, v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Float64:

@@ -12,9 +12,8 @@ import (
 // own version and older ones; docs/history.md is its page.
 const HistoryVersion = 1
 
-// Micros is a time or a span in microseconds. As a time it counts from the
-// start of the run on the monotonic clock; environment.json holds the wall
-// clock at 0.
+// Micros is a time or a span in microseconds. As a time it counts from the start of the run on the
+// monotonic clock; environment.json holds the wall clock at 0.
 type Micros int64
 
 // Duration is m as a time.Duration.
@@ -35,8 +34,7 @@ type Clock struct {
 	latest, ahead atomic.Int64
 }
 
-// StartClock starts a run's clock at the present of now, which is time.Now
-// outside of tests.
+// StartClock starts a run's clock at the present of now, which is time.Now outside of tests.
 func StartClock(now func() time.Time) *Clock {
 	return &Clock{start: now(), now: now}
 }
@@ -112,8 +110,7 @@ type Event struct {
 	Body Body
 }
 
-// Body is what happened: a pointer to the type of this package that is
-// written under the kind.
+// Body is what happened: a pointer to the type of this package that is written under the kind.
 type Body interface{ Kind() EventKind }
 
 // Sink takes events as they happen. It is safe for concurrent use and does
@@ -160,11 +157,9 @@ type RunEvent struct {
 	// Plan is the fingerprint of the plan's conditions, "" is unknown.
 	Plan    string `json:"plan,omitempty"`
 	Command string `json:"command,omitempty"` // that resumed the run
-	// Paused, at the end, says that the run goes on once other cells of its grid
-	// had their turn.
+	// Paused, at the end, says that the run goes on once other cells of its grid had their turn.
 	Paused bool `json:"paused,omitempty"`
-	// Signal, at the end, is the exit code of the signal that cut the run; 0 for
-	// none.
+	// Signal, at the end, is the exit code of the signal that cut the run; 0 for none.
 	Signal  int    `json:"signal,omitempty"`
 	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
@@ -182,12 +177,10 @@ const (
 	PurposeAB      Purpose = "ab"      // one replicate of an arm
 )
 
-// Confirms reports whether a step of the purpose counts for or against the
-// confirmation of its level.
+// Confirms reports whether a step of the purpose counts for or against the confirmation of its level.
 func (p Purpose) Confirms() bool { return p == PurposeConfirm || p == PurposeUpper }
 
-// StepPlan says what a step was to be. Designs ask for it, and events and results have
-// it.
+// StepPlan says what a step was to be. Designs ask for it, and events and results have it.
 type StepPlan struct {
 	Level     float64 `json:"level"`
 	Arm       string  `json:"arm,omitempty"` // of a comparison, and which of its runs
@@ -208,10 +201,9 @@ type StepEvent struct {
 	// creation; Hold is how long the level is held once reached.
 	Timeout Micros `json:"timeout,omitempty"`
 	Hold    Micros `json:"hold,omitempty"`
-	// Open says that requests came by a schedule, Level of them a second, and
-	// were not held back by their answers. Those that the schedule put into
-	// the hold, from PhaseReached to PhaseLoaded, are judged; the ones before
-	// are the warm-up.
+	// Open says that requests came by a schedule, Level of them a second, and were not held back by their
+	// answers. Those that the schedule put into the hold, from PhaseReached to PhaseLoaded, are judged;
+	// the ones before are the warm-up.
 	Open  bool   `json:"open,omitempty"`
 	Pace  string `json:"pace,omitempty"` // creations per second, or "max"
 	Units int    `json:"units,omitempty"`
@@ -244,9 +236,8 @@ type Slot struct {
 	Component string `json:"component,omitempty"`
 	// Resource is the kind of what is asked for, of a slot whose Units are 0.
 	Resource string `json:"resource,omitempty"`
-	// Units is how many objects with milestones the request asks for: 1 for a
-	// pod, the replicas of a deployment, 0 for an object that is not followed
-	// (a service).
+	// Units is how many objects with milestones the request asks for: 1 for a pod, the replicas of a
+	// deployment, 0 for an object that is not followed (a service).
 	Units int `json:"units"`
 	// Grouped says that the objects have names of their own, given by whoever
 	// makes them; else the object's name is the slot's.
@@ -273,16 +264,14 @@ type Slot struct {
 	TroubleCode int         `json:"troubleCode,omitempty"`
 	Outcome     SlotOutcome `json:"outcome"`
 	Error       string      `json:"error,omitempty"`
-	// Delay is a start latency that was planted on the object, in
-	// microseconds; 0 when none was.
+	// Delay is a start latency that was planted on the object, in microseconds; 0 when none was.
 	Delay Micros `json:"delay,omitempty"`
 	// Before is the request that was made for the same thing right before this
 	// one, nil for none. It is put on record by itself.
 	Before *Slot `json:"-"`
 }
 
-// Object is a milestone that an object reached, at the time its news was
-// received.
+// Object is a milestone that an object reached, at the time its news was received.
 type Object struct {
 	Object    string `json:"object"`         // namespace/name
 	Slot      string `json:"slot,omitempty"` // the slot it fills, when its name is another
@@ -313,8 +302,7 @@ type State struct {
 	Lost     string `json:"lost,omitempty"`
 	Regained string `json:"regained,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
-	// Class is that of the trouble among those of the kind, where its reason does
-	// not tell.
+	// Class is that of the trouble among those of the kind, where its reason does not tell.
 	Class string `json:"class,omitempty"`
 }
 
@@ -378,8 +366,7 @@ type Canary struct {
 	Beside bool   `json:"beside,omitempty"`
 }
 
-// Corrected says that a list showed changes that a watch had missed: each is on
-// record as late.
+// Corrected says that a list showed changes that a watch had missed: each is on record as late.
 type Corrected struct {
 	Watch  string `json:"watch"`
 	Missed int    `json:"missed"`
@@ -397,14 +384,12 @@ type Guard struct {
 // what was on record until then.
 type Answer struct {
 	Objective string `json:"objective"`
-	// Series is how many came back, of which Broken were not as they should be, and
-	// NaN were no number.
+	// Series is how many came back, of which Broken were not as they should be, and NaN were no number.
 	Series int `json:"series"`
 	Broken int `json:"broken,omitempty"`
 	NaN    int `json:"nan,omitempty"`
-	// Of has the labels of the series that broke first, or of the one nearest to the
-	// bound where none did, "" for one without; Value is its value, "" where there is
-	// none: a text, as it may be infinite.
+	// Of has the labels of the series that broke first, or of the one nearest to the bound where none
+	// did, "" for one without; Value is its value, "" where there is none: a text, as it may be infinite.
 	Of    string `json:"of,omitempty"`
 	Value string `json:"value,omitempty"`
 	// Since is from when on that series was not as it should be, 0 where it is.
@@ -413,10 +398,9 @@ type Answer struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Trial is what a target answers with so many requests under way, each sent as soon as
-// the one before it is answered: tried after a hold in which requests waited for a place
-// among those that the load has under way at most. There is one with fewer, then one with
-// as many.
+// Trial is what a target answers with so many requests under way, each sent as soon as the one before it
+// is answered: tried after a hold in which requests waited for a place among those that the load has
+// under way at most. There is one with fewer, then one with as many.
 type Trial struct {
 	Places   int     `json:"places"` // requests under way
 	Seconds  float64 `json:"seconds"`
@@ -456,8 +440,7 @@ type Fault struct {
 type Actor struct {
 	Actor string `json:"actor"` // as Milestone.Owner names it
 	Says  string `json:"says"`  // that it does nothing, in words
-	// Since is when it last did something, or when it was first waited for if
-	// that was later.
+	// Since is when it last did something, or when it was first waited for if that was later.
 	Since Micros `json:"since"`
 	Over  bool   `json:"over,omitempty"` // it acts again, or is not waited for any more
 	// Waiting is how many of Of wait for it.
@@ -523,8 +506,7 @@ type Cleanup struct {
 	Left int  `json:"left"` // how many of the run's objects are still there
 }
 
-// File is a file that the run wrote beside its history and that is not made from it,
-// as it was then.
+// File is a file that the run wrote beside its history and that is not made from it, as it was then.
 type File struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"` // of its bytes, in hexadecimal digits
@@ -597,8 +579,7 @@ func (s *Slot) onlyNames() bool   { return s.Outcome == SlotCreated && s.Error =
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
 
-// newBody is an empty body of a kind, or nil for a kind that this version
-// does not know.
+// newBody is an empty body of a kind, or nil for a kind that this version does not know.
 func newBody(k EventKind) Body {
 	switch k {
 	case KindRun:

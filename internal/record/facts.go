@@ -67,10 +67,9 @@ type Host struct {
 	Sharing, Priority, Placement string // of its processors
 }
 
-// Facts are the machine's, of whatever is loaded. What runs on it is another thing
-// on another machine, even if it is simulated: its times pass on that machine's
-// processors. Beside a target that is elsewhere the machine only sends requests, and
-// a run in which it was too slow for that is invalid.
+// Facts are the machine's, of whatever is loaded. What runs on it is another thing on another machine,
+// even if it is simulated: its times pass on that machine's processors. Beside a target that is elsewhere
+// the machine only sends requests, and a run in which it was too slow for that is invalid.
 func (h Host) Facts(elsewhere bool) []Fact {
 	number := func(n int64) string {
 		if n == 0 {
@@ -99,9 +98,8 @@ func (h Host) Facts(elsewhere bool) []Fact {
 	return list
 }
 
-// MachineFact reports whether a fact of that name tells of the machine that something
-// ran on, or of the shape of a target's machines, and not of the software that was
-// loaded there.
+// MachineFact reports whether a fact of that name tells of the machine that something ran on, or of the
+// shape of a target's machines, and not of the software that was loaded there.
 func MachineFact(name string) bool {
 	group, _, _ := strings.Cut(name, ":")
 	return slices.Contains([]string{"host", "kernel", "cgroup", "isolation", "os", "filesystem"}, group) || strings.HasSuffix(group, "-shape")
@@ -139,8 +137,7 @@ func (f Fact) same(x, y string) bool {
 	return errA == nil && errB == nil && errW == nil && math.Abs(a-b) <= within
 }
 
-// Places are the places that were loaded, such as nodes: a row for those that are
-// alike.
+// Places are the places that were loaded, such as nodes: a row for those that are alike.
 type Places struct {
 	Place Noun       `json:"place"`
 	Facts []Fact     `json:"facts"` // what is known of each, without the values
@@ -251,8 +248,7 @@ func (k Known) Same(other Known) bool {
 	return n > 0 || len(k.values) == len(other.values)
 }
 
-// Text is the value as people read it, or each with its share, the most frequent
-// first.
+// Text is the value as people read it, or each with its share, the most frequent first.
 func (k Known) Text() string {
 	count := make(map[string]int)
 	for _, v := range k.values {
@@ -280,8 +276,7 @@ func (k Known) Text() string {
 // Declared are the facts that follow from what every environment has.
 func Declared() []Fact { return slices.Concat(new(Environment).target(), new(Environment).found()) }
 
-// target says what was loaded. Private systems live as long as a run: they are not
-// told from each other.
+// target says what was loaded. Private systems live as long as a run: they are not told from each other.
 func (e *Environment) target() []Fact {
 	name := e.Target.Name
 	if e.Target.Private {
@@ -300,9 +295,8 @@ func (e *Environment) target() []Fact {
 	return list
 }
 
-// found is what was known before any load: what was wrong, without how much of it
-// and without what only bears on what can be told or done; and the ceiling that
-// binds first.
+// found is what was known before any load: what was wrong, without how much of it and without what only
+// bears on what can be told or done; and the ceiling that binds first.
 func (e *Environment) found() []Fact {
 	var problems []string
 	for _, f := range e.Findings {

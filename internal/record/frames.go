@@ -10,10 +10,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A history is a row of Zstandard frames (RFC 8878), one for the start of each step
-// and one for the rest of it. Each ends with a checksum of its text, so that what
-// was changed since is not taken for what happened: a step is judged only where all
-// frames that tell of it are as they were written.
+// A history is a row of Zstandard frames (RFC 8878), one for the start of each step and one for the rest
+// of it. Each ends with a checksum of its text, so that what was changed since is not taken for what
+// happened: a step is judged only where all frames that tell of it are as they were written.
 
 // frame is a part of a history's file.
 type frame struct {
@@ -36,8 +35,7 @@ const frameMagic = "\x28\xb5\x2f\xfd"
 // maxResync bounds at how many places it is tried whether a frame begins there.
 const maxResync = 10_000
 
-// framesOf are the frames of a history, which follow one another, with what is
-// between them as damaged.
+// framesOf are the frames of a history, which follow one another, with what is between them as damaged.
 func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
 	var list []frame
 	tries, left := 0, int64(mostText)

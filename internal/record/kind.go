@@ -6,19 +6,16 @@ import (
 	"strings"
 )
 
-// ObjectKind describes the objects that a target is asked for. It is data, put
-// on record with the environment, so that a record is judged and shown without
-// its target.
+// ObjectKind describes the objects that a target is asked for. It is data, put on record with the
+// environment, so that a record is judged and shown without its target.
 type ObjectKind struct {
 	Object Noun `json:"object"` // pod, volume, machine
-	// Place is where objects are: node, brick. It is zero where a level is no
-	// average over places.
+	// Place is where objects are: node, brick. It is zero where a level is no average over places.
 	Place Noun `json:"place,omitzero"`
 	// Milestones are in the order in which objects reach them.
 	Milestones []Milestone `json:"milestones"`
-	// Created, Placed, Started, There and Gone name milestones by the part that
-	// they play: an object exists, has its place, has begun to cost, counts as
-	// there, is removed. Only There is never "".
+	// Created, Placed, Started, There and Gone name milestones by the part that they play: an object
+	// exists, has its place, has begun to cost, counts as there, is removed. Only There is never "".
 	Created string `json:"created,omitempty"`
 	Placed  string `json:"placed,omitempty"`
 	Started string `json:"started,omitempty"`
@@ -46,9 +43,8 @@ type ObjectKind struct {
 	Generator string `json:"generator,omitempty"`
 }
 
-// Concurrent says between which milestones objects are counted, and how many may
-// be there at once: in all and of one place. 0 is no limit, or one that is not
-// known.
+// Concurrent says between which milestones objects are counted, and how many may be there at once: in all
+// and of one place. 0 is no limit, or one that is not known.
 type Concurrent struct {
 	From          string `json:"from"`
 	To            string `json:"to"`
@@ -70,10 +66,9 @@ type GroupBy struct {
 	Places map[string][]string `json:"places,omitempty"`
 }
 
-// Bound is something that can keep a load from going faster, and how it is seen
-// in samples: it held where a value was, on average over a stream's hold, or
-// until the last object of another load was there, at least the share Full of
-// its limit.
+// Bound is something that can keep a load from going faster, and how it is seen in samples: it held where
+// a value was, on average over a stream's hold, or until the last object of another load was there, at
+// least the share Full of its limit.
 type Bound struct {
 	Name   string  `json:"name" yaml:"name"`
 	What   string  `json:"what" yaml:"what"` // in words
@@ -84,8 +79,7 @@ type Bound struct {
 	// Waiting is the value that is how many wait for it, "" where that is not
 	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
-	// By is whose milestones wait for it, as their owner is called; "" says that of
-	// none.
+	// By is whose milestones wait for it, as their owner is called; "" says that of none.
 	By string `json:"by,omitempty" yaml:"by"`
 	// Slow says that it is where time went, and not something that was used up.
 	Slow bool `json:"slow,omitempty" yaml:"slow"`
@@ -127,8 +121,7 @@ func (n Noun) Count(count int) string { return fmt.Sprintf("%d %s", count, n.Of(
 // Milestone is a point that an object reaches.
 type Milestone struct {
 	Name string `json:"name"`
-	// Owner is whose work it is that an object reaches it: what is named where
-	// the wait for it binds.
+	// Owner is whose work it is that an object reaches it: what is named where the wait for it binds.
 	Owner string `json:"owner"`
 }
 
@@ -162,8 +155,7 @@ func (k ObjectKind) Names() []string {
 	return names
 }
 
-// Owner is whose work it is that an object reaches a milestone, "" for one that
-// the kind does not have.
+// Owner is whose work it is that an object reaches a milestone, "" for one that the kind does not have.
 func (k ObjectKind) Owner(milestone string) string {
 	i := slices.IndexFunc(k.Milestones, func(m Milestone) bool { return m.Name == milestone })
 	if i < 0 {
@@ -204,8 +196,7 @@ func (k *KnownTroubles) Of(class, reason string) *Trouble {
 	return x
 }
 
-// Classify is what a reason tells of, nil for nothing that is known: the first
-// trouble that holds.
+// Classify is what a reason tells of, nil for nothing that is known: the first trouble that holds.
 func (k *KnownTroubles) Classify(reason, message string) *Trouble {
 	for _, x := range k.byReason[reason] {
 		if len(x.Message) == 0 || slices.ContainsFunc(x.Message, func(text string) bool { return strings.Contains(message, text) }) {

@@ -31,9 +31,8 @@ type Fold struct {
 // FoldKind is how a step's samples of a value come to one figure.
 type FoldKind string
 
-// The folds. Those of the parts of a ratio, and in any case the mean and the
-// difference by the second, are of the hold where requests come all the time;
-// all else is of the whole step.
+// The folds. Those of the parts of a ratio, and in any case the mean and the difference by the second,
+// are of the hold where requests come all the time; all else is of the whole step.
 const (
 	FoldLast       FoldKind = "last"
 	FoldMost       FoldKind = "most"
@@ -43,9 +42,8 @@ const (
 	FoldPerSecond  FoldKind = "perSecond" // the difference by the second
 )
 
-// ValueCPU and ValueMemory are what a process has used: seconds of CPU since it
-// was started, and bytes of memory, of which those that several processes of a
-// source share count once where that is known.
+// ValueCPU and ValueMemory are what a process has used: seconds of CPU since it was started, and bytes of
+// memory, of which those that several processes of a source share count once where that is known.
 const (
 	ValueCPU    = "cpuSeconds"
 	ValueMemory = "memoryBytes"
@@ -78,9 +76,8 @@ func AchievedRate(help string) Metric {
 	return Metric{Name: "achieved rate", Unit: "/s", Help: help, LessIsWorse: true, Of: Fold{SourceStep, ValueRate, FoldLast}}
 }
 
-// UseOf are the metrics of what a source of samples uses, which every process has:
-// CPU, and the most memory and its growth. Of is what the source is called in
-// their help.
+// UseOf are the metrics of what a source of samples uses, which every process has: CPU, and the most
+// memory and its growth. Of is what the source is called in their help.
 func UseOf(source, of string) []Metric {
 	return []Metric{
 		{Name: source + " CPU", Unit: "s", Help: "CPU time of " + of, Of: Fold{source, ValueCPU, FoldDifference}},

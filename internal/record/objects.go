@@ -11,9 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// ObjectRow is one row of objects.parquet: one object that was asked for and
-// what became of it. Times are microseconds since the start of the run, -1
-// where they are unknown.
+// ObjectRow is one row of objects.parquet: one object that was asked for and what became of it. Times are
+// microseconds since the start of the run, -1 where they are unknown.
 type ObjectRow struct {
 	Slot         string  `parquet:"slot,dict"`
 	Step         int64   `parquet:"step,delta"` // that asked for it
@@ -37,9 +36,8 @@ type ObjectRow struct {
 	Late         bool    `parquet:"late"`  // a gap in the watch bears on its times
 	Reason       string  `parquet:"reason,dict"`
 	Message      string  `parquet:"message,dict"`
-	// Milestones are when each was reached, by its name; a milestone that was
-	// not reached is missing. In the file each has a column of its own,
-	// "<Milestone>_us", with nulls.
+	// Milestones are when each was reached, by its name; a milestone that was not reached is missing. In
+	// the file each has a column of its own, "<Milestone>_us", with nulls.
 	Milestones map[string]int64 `parquet:"-"`
 }
 
@@ -51,8 +49,7 @@ type ObjectWriter struct {
 	row     []parquet.Row
 }
 
-// objectColumn is where a column's value comes from: a field of the row, or a
-// milestone.
+// objectColumn is where a column's value comes from: a field of the row, or a milestone.
 type objectColumn struct {
 	field     parquet.Field
 	milestone string
@@ -112,8 +109,7 @@ func (w *ObjectWriter) Close() error {
 	return w.finish(cmp.Or(w.err, w.rows.Close()))
 }
 
-// table is a table of a run that is being written: its file takes its name once
-// all of it is.
+// table is a table of a run that is being written: its file takes its name once all of it is.
 type table struct {
 	name string // in messages, and at last
 	file *os.File

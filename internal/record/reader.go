@@ -28,8 +28,7 @@ type History struct {
 	Cut bool
 }
 
-// DamagedError says that a history cannot be read any further. What was handed
-// out before is right.
+// DamagedError says that a history cannot be read any further. What was handed out before is right.
 type DamagedError struct {
 	File   string
 	Line   int   // the first that is damaged for certain
@@ -48,11 +47,10 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // of the compression reaches, until it is no event any more.
 const suspect = 512 << 10
 
-// ReadHistory hands every event of a recorded run to each, in the order in
-// which they were written. A history that a killed run left is read as far as it
-// goes. In the place of what is damaged there is a Damaged. One whose steps have no
-// frames of their own is read to some way before the damage: the error is then a
-// *DamagedError.
+// ReadHistory hands every event of a recorded run to each, in the order in which they were written. A
+// history that a killed run left is read as far as it goes. In the place of what is damaged there is a
+// Damaged. One whose steps have no frames of their own is read to some way before the damage: the error
+// is then a *DamagedError.
 func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	file, err := os.Open(d.Path(HistoryFile))
 	if err != nil {

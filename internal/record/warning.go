@@ -18,8 +18,7 @@ type Warning struct {
 	// Count is how often it came up, at least 1.
 	Count int   `json:"count"`
 	Steps []int `json:"steps,omitempty"` // in order; none for the whole run
-	// Places are where it came up, such as namespaces or metrics: the first
-	// maxPlaces of them.
+	// Places are where it came up, such as namespaces or metrics: the first maxPlaces of them.
 	Places []string `json:"places,omitempty"`
 	// Seconds is how long it lasted, the longest time; 0 where that says nothing.
 	Seconds float64 `json:"seconds,omitempty"`
@@ -34,8 +33,7 @@ const (
 // WarningKind is the kind of a warning, by which programs know it.
 type WarningKind string
 
-// The kinds of warnings. One of a record from before they had kinds has
-// WarningNote.
+// The kinds of warnings. One of a record from before they had kinds has WarningNote.
 const (
 	WarningNote        WarningKind = "note"
 	WarningCut         WarningKind = "cut"           // the record, or what is missing of it
@@ -91,8 +89,7 @@ func (w Warning) String() string {
 	return text
 }
 
-// StepsText names steps, of which there must be one: those that follow one another
-// by the first and last.
+// StepsText names steps, of which there must be one: those that follow one another by the first and last.
 func StepsText(steps []int) string {
 	const shown = 6
 	var parts []string
@@ -131,17 +128,15 @@ func (w *Warning) UnmarshalJSON(data []byte) error {
 // Warnings are warnings in the order in which they first came up.
 type Warnings []Warning
 
-// Bounds of what is kept of warnings that differ: nobody reads more, and each is
-// compared with all.
+// Bounds of what is kept of warnings that differ: nobody reads more, and each is compared with all.
 const (
 	maxOfKind   = 100
 	maxWarnings = 1000
 	furtherText = "further warnings of this kind, which are only counted"
 )
 
-// Add adds a warning, to one of the same kind and text if there is one. A Count
-// of 0 is 1. Beyond a hundred of a kind, and a thousand of all, the others are
-// counted in one.
+// Add adds a warning, to one of the same kind and text if there is one. A Count of 0 is 1. Beyond a
+// hundred of a kind, and a thousand of all, the others are counted in one.
 func (l *Warnings) Add(w Warning) {
 	w.Count = max(w.Count, 1)
 	i, alike := l.find(w)
@@ -172,8 +167,7 @@ func (l *Warnings) Add(w Warning) {
 	x.Seconds = max(x.Seconds, w.Seconds)
 }
 
-// find is where a warning of that kind and text is, -1 for nowhere, and how many
-// there are of its kind.
+// find is where a warning of that kind and text is, -1 for nowhere, and how many there are of its kind.
 func (l *Warnings) find(w Warning) (at, alike int) {
 	for i := range *l {
 		x := &(*l)[i]

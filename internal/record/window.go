@@ -12,10 +12,9 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Window is a stretch of a stream of one component: the requests whose intended
-// start lies from From to before To (closed loop: that were sent then), once
-// each of them has ended or passed its bound. They are too many to be on record
-// one by one.
+// Window is a stretch of a stream of one component: the requests whose intended start lies from From to
+// before To (closed loop: that were sent then), once each of them has ended or passed its bound. They are
+// too many to be on record one by one.
 //
 // Intended = Sent + Dropped, and Sent = Done + all Failed + Lost.
 type Window struct {
@@ -27,17 +26,15 @@ type Window struct {
 	Intended int  `json:"intended" parquet:"intended"`
 	Sent     int  `json:"sent" parquet:"sent"`
 	Done     int  `json:"done" parquet:"done"` // answered as they should be
-	// Failed counts the others that ended, by the kind of failure, among them
-	// FailedTimeout.
+	// Failed counts the others that ended, by the kind of failure, among them FailedTimeout.
 	Failed  map[string]int `json:"failed,omitempty" parquet:"failed"`
 	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
 	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
 	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is unknown
 	// Retried is how often one of them was sent again.
 	Retried int `json:"retried,omitempty" parquet:"retried"`
-	// Answered is how many of all requests were answered as they should be from
-	// From to before To, whenever they were due, and AnsweredBytes what these
-	// answers came to.
+	// Answered is how many of all requests were answered as they should be from From to before To,
+	// whenever they were due, and AnsweredBytes what these answers came to.
 	Answered      int   `json:"answered,omitempty" parquet:"answered"`
 	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
 	// InFlight is how many of the component's requests were under way at To,
@@ -50,17 +47,14 @@ type Window struct {
 	ByPlace map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	// FailedByPlace is how many failed at each place, where there are several.
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
-	// Histograms are of the times of those that were done, by the milestones of
-	// the kind, in microseconds. They count from the intended start (closed
-	// loop: from the start).
+	// Histograms are of the times of those that were done, by the milestones of the kind, in
+	// microseconds. They count from the intended start (closed loop: from the start).
 	Histograms map[string]Histogram `json:"histograms,omitempty" parquet:"histograms"`
-	// OwnDelay is by how much the generator itself sent later than it could
-	// have.
+	// OwnDelay is by how much the generator itself sent later than it could have.
 	OwnDelay Histogram `json:"ownDelay,omitempty" parquet:"own_delay"`
 }
 
-// FailedTimeout is the kind of failure of a request that was given up at its
-// bound.
+// FailedTimeout is the kind of failure of a request that was given up at its bound.
 const FailedTimeout = "timeout"
 
 // FailedAll is how many requests failed in any way.
@@ -72,9 +66,8 @@ func (w *Window) FailedAll() int {
 	return n
 }
 
-// Histogram holds counts of times in microseconds in HdrHistogram's own
-// encoding (V2, compressed, in base 64), so that other programs read it. ""
-// holds none.
+// Histogram holds counts of times in microseconds in HdrHistogram's own encoding (V2, compressed, in base
+// 64), so that other programs read it. "" holds none.
 type Histogram string
 
 const (

@@ -23,8 +23,7 @@ type WindowRow struct {
 	Latencies []WindowLatency `parquet:"latencies,list"`
 }
 
-// WindowLatency is the distribution of one milestone's latency in a window, in
-// microseconds.
+// WindowLatency is the distribution of one milestone's latency in a window, in microseconds.
 type WindowLatency struct {
 	Milestone string `parquet:"milestone,dict"`
 	N         int64  `parquet:"n"`
@@ -99,8 +98,7 @@ func ReadWindows(d Dir) ([]WindowRow, error) {
 	return rows, nil
 }
 
-// mostRows is how many rows a table may have that is read: those of a run with 10
-// million objects.
+// mostRows is how many rows a table may have that is read: those of a run with 10 million objects.
 const mostRows = 10_000_000
 
 // OpenTable opens one of a run directory's tables, which its user closes. One with more

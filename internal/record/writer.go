@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// FlushInterval is how often a Writer hands what it holds to the operating
-// system: what SIGKILL can cost.
+// FlushInterval is how often a Writer hands what it holds to the operating system: what SIGKILL can cost.
 const FlushInterval = 100 * time.Millisecond
 
 // Writer appends events to a run's history as they happen. What looks like a
@@ -35,9 +34,8 @@ type Writer struct {
 	done chan struct{}
 }
 
-// NewWriter starts the history of a run. Each event is also handed to follow,
-// if there is one, in the order in which it is written, and as it is written;
-// follow must not call the Writer.
+// NewWriter starts the history of a run. Each event is also handed to follow, if there is one, in the
+// order in which it is written, and as it is written; follow must not call the Writer.
 func NewWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
 	file, err := os.OpenFile(d.Path(HistoryFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -66,8 +64,7 @@ func newWriter(file *os.File, zip *zstd.Encoder, secrets *redact.Secrets, follow
 	return w
 }
 
-// Append writes an event. After the first failure events are dropped; Failed
-// and Err tell.
+// Append writes an event. After the first failure events are dropped; Failed and Err tell.
 func (w *Writer) Append(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,8 +98,7 @@ func (w *Writer) Append(e Event) {
 	}
 }
 
-// endFrame ends the frame with its checksum, and begins another: what follows is read
-// as the same text.
+// endFrame ends the frame with its checksum, and begins another: what follows is read as the same text.
 func (w *Writer) endFrame() {
 	w.dirty = false
 	if err := w.zip.Close(); err != nil {

@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
-// What CI systems read of JUnit's format, as
-// https://github.com/testmoapp/junitxml describes it.
+// What CI systems read of JUnit's format, as https://github.com/testmoapp/junitxml describes it.
 type (
 	junitSuite struct {
 		XMLName  xml.Name    `xml:"testsuite"`
@@ -44,10 +43,9 @@ type (
 	}
 )
 
-// JUnit writes a result for CI systems: a test for each goal, or for the
-// comparison. A goal that did not hold is a failure, one that is not decided or
-// invalid an error, and one that the exit code does not follow is skipped, so
-// that the file fails where the exit code is not 0.
+// JUnit writes a result for CI systems: a test for each goal, or for the comparison. A goal that did not
+// hold is a failure, one that is not decided or invalid an error, and one that the exit code does not
+// follow is skipped, so that the file fails where the exit code is not 0.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{Name: r.Experiment}
 	s.time(r.Steps)

@@ -79,9 +79,8 @@ func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
 	return html.Bytes(), nil
 }
 
-// Read reads what a report shows from a run directory. The error is a
-// *NoResultError where no result.json can be read; anything else that is
-// missing is said on the page.
+// Read reads what a report shows from a run directory. The error is a *NoResultError where no result.json
+// can be read; anything else that is missing is said on the page.
 func Read(dir record.Dir) (view.Input, error) {
 	var in view.Input
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {

@@ -71,15 +71,12 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 }
 
 const (
-	// holdsMost is how many holds a step is held for at most where the plan does not
-	// say.
+	// holdsMost is how many holds a step is held for at most where the plan does not say.
 	holdsMost = 5
-	// leastOpenHold is the least hold of a step whose requests come by a
-	// schedule, unless the whole one is shorter: over a few seconds the rate
-	// that is ready is mostly chance.
+	// leastOpenHold is the least hold of a step whose requests come by a schedule, unless the whole one
+	// is shorter: over a few seconds the rate that is ready is mostly chance.
 	leastOpenHold = 20 * time.Second
-	// shortHold is the hold of steps that only propose, as a part of the whole
-	// one.
+	// shortHold is the hold of steps that only propose, as a part of the whole one.
 	shortHold = 5
 )
 
@@ -104,9 +101,8 @@ func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.Ta
 	x.Budget = time.Duration(p.Budget)
 }
 
-// Holds are how long a step warms up, and how long it is then held: one that
-// decides, and one that only proposes. Stream says that the axis is one of
-// streams.
+// Holds are how long a step warms up, and how long it is then held: one that decides, and one that only
+// proposes. Stream says that the axis is one of streams.
 func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short time.Duration) {
 	whole = time.Duration(p.Hold)
 	short = whole / shortHold
@@ -123,9 +119,8 @@ func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short 
 	return warmUp, whole, short
 }
 
-// followFor is how long the objects of an open loop are followed: as long as
-// any objective looks, and as long again, so that those that were too late have
-// a figure.
+// followFor is how long the objects of an open loop are followed: as long as any objective looks, and as
+// long again, so that those that were too late have a figure.
 func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 	const least = 10 * time.Second
 	longest := least

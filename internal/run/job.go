@@ -27,8 +27,7 @@ import (
 type Job struct {
 	system.Request
 	Provider system.Provider
-	// Asked are the levels that the user has named: it is warned of those
-	// beyond a ceiling.
+	// Asked are the levels that the user has named: it is warned of those beyond a ceiling.
 	Asked []Asked
 	// FromOpen says that the search may begin where the prediction says, since
 	// nobody has said where, and StepOpen the same of its step.
@@ -37,22 +36,19 @@ type Job struct {
 	Out string
 	// Keep, if not nil, writes what else a new run directory has.
 	Keep func(dir record.Dir) error
-	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
-	// bound.
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no bound.
 	Steps int
 	// IgnoreHealth loads a system that is not fit for it.
 	IgnoreHealth bool
 	// Agree asks the user for consent. An error means that it was not given.
 	Agree func(ctx context.Context, c *system.Consent) error
-	// Past is the run that goes on, nil for one that begins. Its directory is
-	// locked.
+	// Past is the run that goes on, nil for one that begins. Its directory is locked.
 	Past     *Past
 	Observer Observer
 	// Access is how the plan's Prometheus is asked.
 	Access metrics.Access
-	// Judged, if not nil, is told the result before the target is emptied, where
-	// that takes a while; what Run returns tells of the removal as well. Err is
-	// why the run was cut, nil where it was not.
+	// Judged, if not nil, is told the result before the target is emptied, where that takes a while; what
+	// Run returns tells of the removal as well. Err is why the run was cut, nil where it was not.
 	Judged func(dir record.Dir, result *result.Result, err error)
 
 	surveyed  surveyed
@@ -73,10 +69,9 @@ type surveyed struct {
 	kind     record.ObjectKind
 }
 
-// Run makes the experiment. Soft ends the load, hard everything that is slow.
-// It returns where the record lies, "" for nowhere, and the result, which is nil
-// when nothing was recorded or judged. A run that was cut has both a result and
-// an error.
+// Run makes the experiment. Soft ends the load, hard everything that is slow. It returns where the record
+// lies, "" for nowhere, and the result, which is nil when nothing was recorded or judged. A run that was
+// cut has both a result and an error.
 func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Result, err error) {
 	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
 		return "", nil, err
@@ -158,8 +153,7 @@ func (j *Job) waitFor(what string) (end func()) {
 	return end
 }
 
-// prepare makes sure that the system may be loaded, is clean and fit, and has
-// what the workload needs.
+// prepare makes sure that the system may be loaded, is clean and fit, and has what the workload needs.
 func (j *Job) prepare(ctx context.Context) error {
 	consent, err := j.session.Consent(ctx)
 	if err != nil {
@@ -215,8 +209,7 @@ func (j *Job) survey(ctx context.Context) error {
 	return nil
 }
 
-// warnAbove warns of levels that the user has asked for and that lie above the
-// ceiling that binds first.
+// warnAbove warns of levels that the user has asked for and that lie above the ceiling that binds first.
 func (j *Job) warnAbove(t *record.CeilingTable) {
 	b := t.Binding()
 	if b == nil {
@@ -241,8 +234,7 @@ func (j *Job) warnAbove(t *record.CeilingTable) {
 	j.Log("warning: %s %s above %.10g %s, the ceiling%s by the %s: %s", strings.Join(above, ", "), verb, *b.Level, t.Unit, arm, b.What, b.Reason)
 }
 
-// experiment completes the plan by what is known of the system now, and is what
-// the loop takes.
+// experiment completes the plan by what is known of the system now, and is what the loop takes.
 func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	p, bounds := j.Plan, j.session.Bounds()
 	if p.Pace.IsZero() {
@@ -337,9 +329,8 @@ func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error
 	return &metrics.Remote{URL: address, Transport: transport, Selectors: slices.Concat([]string{"up"}, match, metrics.SelectorsOf(queries))}, nil
 }
 
-// beginAtPrediction lets a search that was given no first level begin at a
-// quarter of the predicted line, where one is known: the first level is to hold,
-// and to be far from empty.
+// beginAtPrediction lets a search that was given no first level begin at a quarter of the predicted line,
+// where one is known: the first level is to hold, and to be far from empty.
 func (j *Job) beginAtPrediction(unit string) {
 	s, t := j.Plan.Axis.Search, j.surveyed.table
 	if !j.FromOpen || j.Past != nil || s == nil || t == nil || t.Binding() == nil {
@@ -428,8 +419,7 @@ func (j *Job) open(ctx context.Context, rec system.Recorder) (system.Instance, e
 	return &target{instance, j, rec}, nil
 }
 
-// target is the session's, completed by what is known of this machine, and was known
-// before any load.
+// target is the session's, completed by what is known of this machine, and was known before any load.
 type target struct {
 	system.Instance // nil where it could not be made again
 	job             *Job

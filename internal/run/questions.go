@@ -14,9 +14,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// questions asks what objectives and guards on queries want to know, of what is put on
-// record while the run is made, and puts the answers on record. All of its methods do
-// nothing where it is nil.
+// questions asks what objectives and guards on queries want to know, of what is put on record while the
+// run is made, and puts the answers on record. All of its methods do nothing where it is nil.
 type questions struct {
 	live    *metrics.Live
 	start   time.Time

@@ -24,8 +24,7 @@ func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	return r, err
 }
 
-// ReplayInto is Replay that writes into another directory than the run's, and no blocks
-// of metrics.
+// ReplayInto is Replay that writes into another directory than the run's, and no blocks of metrics.
 func ReplayInto(dir, into record.Dir, x Experiment) (result.Result, error) {
 	rows, err := record.NewObjectWriter(into, x.Spec.Milestones)
 	if err != nil {

@@ -16,8 +16,7 @@ type Past struct {
 	judge.Resumable
 	// IDs name what the run has made in its target so far.
 	IDs []string
-	// Done says that no step is left to be made, and Made how many were that
-	// count.
+	// Done says that no step is left to be made, and Made how many were that count.
 	Done bool
 	Made int
 
@@ -34,10 +33,9 @@ type ContradictionError struct{ Why string }
 
 func (e *ContradictionError) Error() string { return e.Why }
 
-// OpenPast reads the record of a run, as far as it goes, to find where it goes
-// on. ID is that of the run by its plan. Every step on record must be the one
-// that the design would have made then, else a *ContradictionError says which
-// is not. Nothing is written.
+// OpenPast reads the record of a run, as far as it goes, to find where it goes on. ID is that of the run
+// by its plan. Every step on record must be the one that the design would have made then, else a
+// *ContradictionError says which is not. Nothing is written.
 func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
 	var err error
@@ -105,8 +103,7 @@ func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 	return nil
 }
 
-// sameStep compares a step on record with the one that the design would have
-// made in its place.
+// sameStep compares a step on record with the one that the design would have made in its place.
 func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	switch {
 	case n.Done:
@@ -117,11 +114,10 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	return nil
 }
 
-// resume goes on with a run where its record breaks off: the next step is the
-// one that would have come, or the one that was cut, from an empty target:
-// nothing of the run may be left in it. Begin has the part's ID and command. All else is
-// as with begin; the budget is a fresh one. The directory must have been locked since
-// before OpenPast.
+// resume goes on with a run where its record breaks off: the next step is the one that would have come,
+// or the one that was cut, from an empty target: nothing of the run may be left in it. Begin has the
+// part's ID and command. All else is as with begin; the budget is a fresh one. The directory must have
+// been locked since before OpenPast.
 func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.ResumeClock(past.start, past.Last, now)
 	begin.Phase, begin.Version, begin.Framed, begin.Plan = record.PhaseResume, record.HistoryVersion, true, x.Plan

@@ -28,16 +28,14 @@ type Experiment struct {
 	// Budget bounds the run; once it is spent no further step begins, and the
 	// one under way is cut. 0 is no bound.
 	Budget time.Duration
-	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
-	// bound.
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no bound.
 	Steps int
 	// Plan is the fingerprint of the plan, which a part of a run is compared by
 	// with the parts before; "" is unknown.
 	Plan string
 	// Secrets are the values that never reach the record.
 	Secrets *redact.Secrets
-	// Readings reads what the processes use that take part in the run. It may
-	// be nil.
+	// Readings reads what the processes use that take part in the run. It may be nil.
 	Readings func() []record.Reading
 	// Endpoints are where metrics are published that are read while the run is made,
 	// as Scrape says; nil for none.
@@ -95,8 +93,7 @@ func begin(dir record.Dir, id string, x Experiment, now func() time.Time, observ
 		record.Event{T: clock.Now(), Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, Framed: true, ID: id, Plan: x.Plan}})
 }
 
-// part is one part of a run: all of it, unless it is cut and resumed. It is loaded,
-// judged and closed.
+// part is one part of a run: all of it, unless it is cut and resumed. It is loaded, judged and closed.
 type part struct {
 	x        Experiment
 	dir      record.Dir
@@ -181,8 +178,7 @@ func (p *part) left() bool {
 	return p.writer.Err() == nil
 }
 
-// close empties the target and ends the record. It returns how the part ended; err is
-// how the load did.
+// close empties the target and ends the record. It returns how the part ended; err is how the load did.
 func (p *part) close(soft, hard context.Context, err error) error {
 	defer p.stop(nil)
 	p.live.removing.Store(true)
@@ -243,8 +239,7 @@ type liveJudge struct {
 	mu      sync.Mutex
 	builder *judge.Builder // nil once no step is left to be chosen
 	design  design.Design
-	// removal has those events that a result tells of and that came while the target was
-	// emptied.
+	// removal has those events that a result tells of and that came while the target was emptied.
 	removing atomic.Bool
 	removal  []record.Body
 }

@@ -28,8 +28,7 @@ func targetName(t record.TargetNaming) string {
 	return fmt.Sprintf("%s %q", t.Kind, t.Name)
 }
 
-// changes lists the facts that are no longer as they were, of those that are on
-// record both times.
+// changes lists the facts that are no longer as they were, of those that are on record both times.
 func changes(was, is record.Environment) []string {
 	known := func(e record.Environment) []record.Known {
 		return (&record.Environment{Facts: e.Facts, Places: e.Places}).Known()

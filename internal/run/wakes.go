@@ -10,9 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// wakes measures how long this program waits for a processor, which delays all
-// that it sends and all news that it reads: it asks to be woken at known times
-// and sees when it was.
+// wakes measures how long this program waits for a processor, which delays all that it sends and all news
+// that it reads: it asks to be woken at known times and sees when it was.
 type wakes struct {
 	mu         sync.Mutex
 	made, late int

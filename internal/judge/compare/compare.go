@@ -18,8 +18,7 @@ type Spec struct {
 	Baseline string
 	Arms     []string // the others
 	Params   map[string]map[string]string
-	// Metric is the one that decides, such as "ContainersStarted p50"; it was
-	// declared before the runs.
+	// Metric is the one that decides, such as "ContainersStarted p50"; it was declared before the runs.
 	Metric string
 	// Further are other metrics that were declared with it: each of all of them is
 	// judged at Alpha by how many they are.
@@ -41,15 +40,13 @@ type Spec struct {
 type Run struct {
 	Arm   string
 	Level float64
-	// Block tells which runs were made side by side; it names the run where
-	// they were not.
+	// Block tells which runs were made side by side; it names the run where they were not.
 	Block int
 	// Name is what a message calls the run.
 	Name string
 	// LeftOut says why the run does not count; "" where it does.
 	LeftOut string
-	// Asked are the objects that were asked for, and Missing those of them
-	// that were never ready.
+	// Asked are the objects that were asked for, and Missing those of them that were never ready.
 	Asked, Missing int
 	Figures        []Figure
 	Samples        []MilestoneSample
@@ -62,11 +59,9 @@ type Figure struct {
 	LessIsWorse               bool
 	// Value is nil where it was never reached or is unknown.
 	Value *float64
-	// Start is the resident memory at the start of the run, of figures of
-	// memory.
+	// Start is the resident memory at the start of the run, of figures of memory.
 	Start *float64
-	// LeftOut says why the figure of this run does not count, though the run does; ""
-	// where it does.
+	// LeftOut says why the figure of this run does not count, though the run does; "" where it does.
 	LeftOut string
 }
 
@@ -108,8 +103,7 @@ func Runs(spec Spec, runs []Run) Comparison {
 // metrics are those that were declared, the primary first.
 func (s Spec) metrics() []string { return append([]string{s.Metric}, s.Further...) }
 
-// sides are the runs of two arms that count. Where they are paired, a[i] and
-// b[i] are of one block.
+// sides are the runs of two arms that count. Where they are paired, a[i] and b[i] are of one block.
 type sides struct {
 	spec Spec
 	a, b []*Run
@@ -210,8 +204,7 @@ func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 		out[1], all[1], c.Arm, out[0], all[0], spec.Baseline)
 }
 
-// leftOutAlike is the probability below which runs do not count by chance alone more
-// often in one arm.
+// leftOutAlike is the probability below which runs do not count by chance alone more often in one arm.
 const leftOutAlike = 0.05
 
 func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelComparison {
@@ -235,8 +228,7 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 	return c
 }
 
-// SeriesOf is the distribution of a metric's milestone over all components, nil
-// where there is none.
+// SeriesOf is the distribution of a metric's milestone over all components, nil where there is none.
 func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
 	milestone, _, _ := strings.Cut(metric, " ")
 	for i := range c.Series {
@@ -269,8 +261,7 @@ func (c *LevelComparison) take(list []Decision) {
 	c.Why = strings.Join(why, "; ")
 }
 
-// figures compares every figure that any run has, and decides by those that were
-// declared.
+// figures compares every figure that any run has, and decides by those that were declared.
 func (c *LevelComparison) figures(s sides) []Decision {
 	declared := s.spec.metrics()
 	list := make([]Decision, len(declared))
@@ -336,8 +327,7 @@ func sameValues(x, y []*float64) bool {
 	return slices.EqualFunc(x, y, func(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b })
 }
 
-// metrics are the figures that any run has, in the order of the first run that
-// has them.
+// metrics are the figures that any run has, in the order of the first run that has them.
 func (s sides) metrics() []Figure {
 	var list []Figure
 	known := make(map[string]bool)
@@ -405,9 +395,8 @@ func ratio(a, b []float64) float64 {
 // memory to be compared: a twentieth.
 const sameStart = 0.05
 
-// memoryMismatch says why memory cannot be compared: the runs did not start from the
-// same point. What a process had from before is in its maximum and keeps it
-// from growing.
+// memoryMismatch says why memory cannot be compared: the runs did not start from the same point. What a
+// process had from before is in its maximum and keeps it from growing.
 func memoryMismatch(a, b []float64) string {
 	all := slices.Concat(a, b)
 	lo, hi := slices.Min(all), slices.Max(all)
@@ -471,8 +460,7 @@ func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err er
 	d.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s, four times out of five", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, confidence)))
 }
 
-// fixed is the verdict of a number of runs that was fixed before, and what else is to
-// be said of it.
+// fixed is the verdict of a number of runs that was fixed before, and what else is to be said of it.
 func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict stats.Change, rest string) {
 	spec := s.spec
 	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
@@ -489,8 +477,7 @@ func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict
 	return strict, d.together(spec, strict)
 }
 
-// together says by what interval better and worse are found where several
-// comparisons are made.
+// together says by what interval better and worse are found where several comparisons are made.
 func (d *Decision) together(spec Spec, strict stats.Change) string {
 	if spec.Among < 2 {
 		return ""
@@ -500,8 +487,7 @@ func (d *Decision) together(spec Spec, strict stats.Change) string {
 		spec.Among, 100*(1-spec.Alpha/float64(spec.Among)), percent(strict.Lo), percent(strict.Hi))
 }
 
-// sequential is the verdict of runs that are made until it is decided, and what else
-// is to be said of it.
+// sequential is the verdict of runs that are made until it is decided, and what else is to be said of it.
 func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	spec := s.spec
 	g, err := spec.Sequential.Judge(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), lessIsWorse, spec.End)

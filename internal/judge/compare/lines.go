@@ -86,8 +86,7 @@ func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	return lo, hi, b.Level != nil || b.LowestFailing != nil
 }
 
-// inBracket reports whether no more is known of the line than its bracket, or need
-// be.
+// inBracket reports whether no more is known of the line than its bracket, or need be.
 func (b Bracket) inBracket() bool { return b.Exact || b.Low == nil && b.High == nil }
 
 // String is the bracket in a phrase.
@@ -138,8 +137,7 @@ func narrower(baseline, arm string, a, b Bracket, margin float64) string {
 	return fmt.Sprintf("searches with --resolution %s would decide, if the load lines stay where they are", roundDown(r))
 }
 
-// resolvable is the least resolution, as a share of the line, that is worth
-// proposing.
+// resolvable is the least resolution, as a share of the line, that is worth proposing.
 const resolvable = 0.001
 
 // roundDown is x to two digits, rounded down.

@@ -15,8 +15,7 @@ type Comparison struct {
 	// Further are metrics that were declared with it before the runs.
 	Further []string `json:"further,omitempty"`
 	Margin  float64  `json:"margin"` // 0.05 is 5 %
-	// Alpha is the error rate of each metric: that of the comparison by how many
-	// metrics decide.
+	// Alpha is the error rate of each metric: that of the comparison by how many metrics decide.
 	Alpha float64 `json:"alpha"`
 	// Arms are each arm's parameters.
 	Arms map[string]map[string]string `json:"arms"`
@@ -26,8 +25,7 @@ type Comparison struct {
 	// Among is how many comparisons of each metric are made together: better and
 	// worse are found at Alpha by so many.
 	Among int `json:"among"`
-	// Refused says why nothing is decided: the two are not comparable. Empty
-	// where they are.
+	// Refused says why nothing is decided: the two are not comparable. Empty where they are.
 	Refused string `json:"refused,omitempty"`
 	// ArmIs names what the arm is where it could only be changed apart from
 	// the runs, such as "cgroup" or "runtime".
@@ -59,8 +57,7 @@ type Difference struct {
 	Bearing  string `json:"bearing"` // one of the Bearing constants
 }
 
-// What a difference means for the verdict: that of the fact, or that it is what is
-// compared.
+// What a difference means for the verdict: that of the fact, or that it is what is compared.
 const (
 	BearingArm        = "arm"
 	BearingRefuses    = string(record.Refuses)
@@ -68,9 +65,8 @@ const (
 	BearingNoted      = string(record.Noted)
 )
 
-// LineComparison compares two load lines of one goal, where more is better. Each
-// lies in its interval, at 95 %, so the change lies in one too: two lines whose
-// intervals overlap are neither better nor worse.
+// LineComparison compares two load lines of one goal, where more is better. Each lies in its interval, at
+// 95 %, so the change lies in one too: two lines whose intervals overlap are neither better nor worse.
 type LineComparison struct {
 	Goal     string        `json:"goal"`
 	Axis     string        `json:"axis"`
@@ -105,9 +101,8 @@ type LevelComparison struct {
 	Arm     string        `json:"arm"`
 	Verdict stats.Verdict `json:"verdict"`
 	Why     string        `json:"why"`
-	// MoreRuns is how many further runs of each arm are likely to decide what
-	// is inconclusive; -1 says that too many to be worth it would, 0 that it is
-	// decided or that nothing can be said.
+	// MoreRuns is how many further runs of each arm are likely to decide what is inconclusive; -1 says
+	// that too many to be worth it would, 0 that it is decided or that nothing can be said.
 	MoreRuns int `json:"moreRuns"`
 	// Runs is how many runs of the baseline and of the arm count, and Excluded
 	// says which do not, and why.
@@ -120,9 +115,8 @@ type LevelComparison struct {
 	StrictHi *float64 `json:"strictHi,omitempty"`
 	// Sequential is of a comparison that goes on until it is decided.
 	Sequential *Sequential `json:"sequential,omitempty"`
-	// Metrics are the decisions of the metrics that were declared, the primary's
-	// first; none where it is the only one. The level's verdict is the primary's,
-	// unless another is worse or inconclusive.
+	// Metrics are the decisions of the metrics that were declared, the primary's first; none where it is
+	// the only one. The level's verdict is the primary's, unless another is worse or inconclusive.
 	Metrics []Decision `json:"metrics,omitempty"`
 	Others  []Compared `json:"others"` // descriptive
 	// Distance, Superiority and PermutationP are those of the deciding
@@ -254,15 +248,13 @@ type SeriesComparison struct {
 	Component string `json:"component"` // "" is all of them
 	Baseline  Form   `json:"baseline"`
 	Arm       Form   `json:"arm"`
-	// Distance is the Kolmogorov-Smirnov distance, and Superiority the
-	// probability that an object of the arm is later than one of the baseline:
-	// effect sizes over objects. PermutationP is the share of all ways to give
-	// the runs to the arms whose distance is as large; null with one run each.
+	// Distance is the Kolmogorov-Smirnov distance, and Superiority the probability that an object of the
+	// arm is later than one of the baseline: effect sizes over objects. PermutationP is the share of all
+	// ways to give the runs to the arms whose distance is as large; null with one run each.
 	Distance     *float64 `json:"distance"`
 	Superiority  *float64 `json:"superiority"`
 	PermutationP *float64 `json:"permutationP"`
-	// Shifts are the changes of the quantiles, as far out as the smallest run
-	// carries.
+	// Shifts are the changes of the quantiles, as far out as the smallest run carries.
 	Shifts []Shift `json:"shifts"`
 }
 
@@ -270,9 +262,8 @@ type SeriesComparison struct {
 type Form struct {
 	N        int `json:"n"`
 	Censored int `json:"censored"` // never ready: infinitely late
-	// Forms is how many forms the distribution has: 2 where its objects fall
-	// into two groups that no one percentile tells of. 0 where there are too
-	// few to say.
+	// Forms is how many forms the distribution has: 2 where its objects fall into two groups that no one
+	// percentile tells of. 0 where there are too few to say.
 	Forms int `json:"forms"`
 	// Curve is the distribution: [seconds, share of all that were there by
 	// then], thinned by the share so that no more than 1/256 is lost.

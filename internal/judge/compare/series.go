@@ -15,8 +15,7 @@ func shiftQuantiles() []float64 {
 	return []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
 }
 
-// beyond is how many objects of a run must lie beyond a quantile for its shift
-// to be shown.
+// beyond is how many objects of a run must lie beyond a quantile for its shift to be shown.
 const beyond = 5
 
 // curvePoints is how many shares of a distribution its curve has at most.
@@ -51,8 +50,7 @@ func (c *LevelComparison) series(s sides) {
 	}
 }
 
-// seriesOf compares the distributions of one series; nil where a side has no
-// observations.
+// seriesOf compares the distributions of one series; nil where a side has no observations.
 func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
 	arms := stats.NewArms(a, b)
 	x, y := arms.All()
@@ -73,8 +71,7 @@ func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
 	return one
 }
 
-// collect gathers the samples of runs by what they are of, in the order of the
-// first run that has them.
+// collect gathers the samples of runs by what they are of, in the order of the first run that has them.
 func collect(runs []*Run) (samples map[key][]stats.Sample, order []key) {
 	samples = make(map[key][]stats.Sample)
 	for _, r := range runs {
@@ -89,8 +86,7 @@ func collect(runs []*Run) (samples map[key][]stats.Sample, order []key) {
 	return samples, order
 }
 
-// shifts fills in the changes of the quantiles of the runs' samples a and b,
-// which together are x and y.
+// shifts fills in the changes of the quantiles of the runs' samples a and b, which together are x and y.
 func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sample) {
 	smallest := math.MaxInt
 	for _, r := range slices.Concat(a, b) {

@@ -19,8 +19,7 @@ type Trend struct {
 	Title       string `json:"title,omitempty"`
 	Unit        string `json:"unit"`
 	LessIsWorse bool   `json:"lessIsWorse,omitempty"`
-	// Level is that at which the figure was taken, and Axis what it is a level
-	// of; null for load lines.
+	// Level is that at which the figure was taken, and Axis what it is a level of; null for load lines.
 	Axis   string       `json:"axis"`
 	Level  *float64     `json:"level"`
 	Points []TrendPoint `json:"points"`
@@ -50,9 +49,8 @@ type TrendPoint struct {
 	Start   string `json:"start"` // "" is unknown
 	Program string `json:"program"`
 	System  string `json:"kubernetes"` // "" is unknown
-	// Value is the geometric mean of the runs' figures, and Low and High the
-	// least and the largest of them; of a load line they are its bracket. Null
-	// where there is none, and Note says why.
+	// Value is the geometric mean of the runs' figures, and Low and High the least and the largest of
+	// them; of a load line they are its bracket. Null where there is none, and Note says why.
 	Value *float64 `json:"value"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
@@ -67,8 +65,7 @@ type TrendPoint struct {
 type TrendChange struct {
 	At     int     `json:"at"`     // the first point of the new level, from 0
 	Change float64 `json:"change"` // relative, + is more
-	// P is the share of all orders of the points around it that can be divided
-	// as well.
+	// P is the share of all orders of the points around it that can be divided as well.
 	P float64 `json:"p"`
 }
 
@@ -91,8 +88,7 @@ func (t *Trend) setMean(values []float64, changed bool) {
 	t.Why += fmt.Sprintf("; %s %.4g, %g%% interval %.4g to %.4g, valid however often it is extended", what, *t.Mean, 100*(1-t.Alpha), *t.Lo, *t.Hi)
 }
 
-// FindChanges looks for where the figure changes its level. Points without a
-// value are passed over.
+// FindChanges looks for where the figure changes its level. Points without a value are passed over.
 func (t *Trend) FindChanges(alpha float64, seed uint64) {
 	t.Alpha, t.Seed, t.Changes = alpha, seed, []TrendChange{}
 	var values []float64

@@ -14,17 +14,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// RunOf is a step as a comparison takes it. The milestones give the order of
-// its figures, the kind the names of those that its target declares; samples
-// are its distributions.
+// RunOf is a step as a comparison takes it. The milestones give the order of its figures, the kind the
+// names of those that its target declares; samples are its distributions.
 func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
 	account := s.Account()
 	r := compare.Run{
 		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
 		Asked: account.Intended, Missing: account.Intended - account.Ready, Samples: samples,
 	}
-	// Of a generator that was short, what the target spent on each request is
-	// still known.
+	// Of a generator that was short, what the target spent on each request is still known.
 	if !s.Verdict.Decided() && !s.Compared && !(s.AtLeast && s.Verdict == slo.Invalid) {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
 	}
@@ -81,8 +79,7 @@ func specOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End) c
 	}
 }
 
-// LeftOf are the arms that need no further run, of a comparison that goes on until it
-// is decided.
+// LeftOf are the arms that need no further run, of a comparison that goes on until it is decided.
 func LeftOf(spec result.ArmsSpec, sequential *stats.Sequential, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) map[design.Pair]bool {
 	runs := make([]compare.Run, len(steps))
 	for i, s := range steps {

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// functionalMaximum is what the second source document concludes from a limit
-// whose cause is unknown.
+// functionalMaximum is what the second source document concludes from a limit whose cause is unknown.
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
 // noLimit is what follows where all stood still first.
@@ -19,9 +18,8 @@ const noLimit = "all writes stood still before anything else broke: that is not 
 // silent is what follows where somebody did nothing.
 const silent = "nothing was used up: that is not a limit of the load, and the step should be made again"
 
-// BrokeFirst finds what broke first in the step that decided. Where none did it is
-// whoever did nothing in a step that did not hold, or what became of a place. It is
-// nil where every goal held.
+// BrokeFirst finds what broke first in the step that decided. Where none did it is whoever did nothing in
+// a step that did not hold, or what became of a place. It is nil where every goal held.
 func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult) *result.BrokeFirst {
 	says := ""
 	if kind == "limit" {

@@ -25,8 +25,7 @@ const (
 	// othersInLaws is the percentage of the CPUs that other programs may use in
 	// a step that laws are based on.
 	othersInLaws = 100.0 / 3
-	// orderTold is how closely levels and the order of the steps may go together
-	// and still be told apart.
+	// orderTold is how closely levels and the order of the steps may go together and still be told apart.
 	orderTold = 0.95
 	// leastCPU is how many seconds of CPU a process must have used in a step to
 	// count: the system reports those of others in hundredths.
@@ -191,10 +190,9 @@ func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 	return d
 }
 
-// inPlaceLaw is that of the most of something that objects take as long as they
-// are in place; 0 is unknown. What an earlier, larger load has left behind a
-// process keeps for long, so a step with less in place than one before it does not
-// show its own load, unless the lab was made again for it.
+// inPlaceLaw is that of the most of something that objects take as long as they are in place; 0 is
+// unknown. What an earlier, larger load has left behind a process keeps for long, so a step with less in
+// place than one before it does not show its own load, unless the lab was made again for it.
 func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value func(lawStep) float64) *lawDraft {
 	d := newLawDraft(name, of, "objects", "objects", unit)
 	most, removed, stained := 0, false, false

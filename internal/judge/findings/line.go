@@ -43,8 +43,7 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 	return line
 }
 
-// setSustained states the rate that was reached at a line's level, by the whole steps
-// that held it.
+// setSustained states the rate that was reached at a line's level, by the whole steps that held it.
 func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var rates []float64
 	for _, s := range steps {
@@ -85,9 +84,8 @@ func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal str
 // part of the hold, beside one that was.
 const partly = 0.75
 
-// setEstimate estimates the level at which half of the steps hold. Where what
-// failed was refused everywhere, as all places were full, and no step disagrees, the line
-// is exact, and lies in its bracket.
+// setEstimate estimates the level at which half of the steps hold. Where what failed was refused
+// everywhere, as all places were full, and no step disagrees, the line is exact, and lies in its bracket.
 func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var trials []stats.Trial
 	line.Exact = line.Level != nil && line.LowestFailing != nil && line.Confirmations >= line.ConfirmationsAsked

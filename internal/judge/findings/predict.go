@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// AddPredictions puts into a result what was known before any load, beside what the
-// run has found of it.
+// AddPredictions puts into a result what was known before any load, beside what the run has found of it.
 func AddPredictions(r *result.Result, e record.Environment) {
 	for _, f := range e.Findings {
 		w := f.Warning()

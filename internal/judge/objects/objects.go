@@ -1,6 +1,5 @@
-// Package objects reads objects.parquet: what became of every object of a run,
-// column by column, and the distributions that follow from it without the
-// history.
+// Package objects reads objects.parquet: what became of every object of a run, column by column, and the
+// distributions that follow from it without the history.
 package objects
 
 import (
@@ -22,15 +21,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Table is objects.parquet in memory: one row for each object that was asked
-// for.
+// Table is objects.parquet in memory: one row for each object that was asked for.
 type Table struct {
 	Rows    int
 	Columns []Column
 }
 
-// Column is one column: whole numbers, or texts as indices into the distinct
-// ones.
+// Column is one column: whole numbers, or texts as indices into the distinct ones.
 type Column struct {
 	Name    string
 	Numbers []int64
@@ -49,8 +46,7 @@ func ofStep(name string) bool {
 	return name == "level" || name == "arm" || name == "replicate"
 }
 
-// Read reads objects.parquet, without what the steps tell. Wanted, if not nil,
-// chooses the columns.
+// Read reads objects.parquet, without what the steps tell. Wanted, if not nil, chooses the columns.
 func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 	file, table, err := record.OpenTable(dir, record.ObjectsFile)
 	if err != nil {
@@ -99,8 +95,7 @@ type columnReader struct {
 	rows   int
 	index  map[string]int32 // of Words
 	buffer []parquet.Value
-	// ofDictionary are the words of a chunk's dictionary, -1 before they are
-	// looked up.
+	// ofDictionary are the words of a chunk's dictionary, -1 before they are looked up.
 	ofDictionary []int32
 }
 
@@ -233,8 +228,7 @@ func (o *Table) Numbers(name string) []int64 {
 // names are intended, sent, replied and those of the milestones.
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 
-// Zeroes is the time zero of each object, from which its latencies count;
-// negative where it is unknown.
+// Zeroes is the time zero of each object, from which its latencies count; negative where it is unknown.
 func (o *Table) Zeroes() []int64 {
 	return o.Numbers(ZeroColumn)
 }

@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Windows are the windows of a recorded run's streams, by the step's ID; none
-// where it has no stream.
+// Windows are the windows of a recorded run's streams, by the step's ID; none where it has no stream.
 func Windows(dir record.Dir) (map[int][]*record.Window, error) {
 	rows, err := record.ReadWindows(dir)
 	if err != nil {

@@ -50,13 +50,12 @@ const (
 	othersName    = "others"
 )
 
-// aspects are what is compared of what was asked for, besides the parameters and
-// what is found in the runs; where it ran is compared by the facts of both
-// environments. Other work takes other time, so that most of it refuses a verdict.
+// aspects are what is compared of what was asked for, besides the parameters and what is found in the
+// runs; where it ran is compared by the facts of both environments. Other work takes other time, so that
+// most of it refuses a verdict.
 //
-// What only bears on what is told is noted: where a search looked, which kind of
-// experiment it was, when it was made. Not compared is what is drawn for each run
-// (its ID and its seed), its name and its budget.
+// What only bears on what is told is noted: where a search looked, which kind of experiment it was, when
+// it was made. Not compared is what is drawn for each run (its ID and its seed), its name and its budget.
 func aspects() []aspect {
 	return []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
@@ -157,9 +156,8 @@ func (e *UnknownNameError) Error() string {
 	return fmt.Sprintf("unknown difference %q", e.Name)
 }
 
-// CheckArm reports whether each name is one that --arm-is takes, or the part before
-// a colon of one. A parameter must be one that an operand has or that the workload
-// knows.
+// CheckArm reports whether each name is one that --arm-is takes, or the part before a colon of one. A
+// parameter must be one that an operand has or that the workload knows.
 func CheckArm(names, params []string, facts []record.Fact) error {
 	var known []string
 	for _, p := range params {

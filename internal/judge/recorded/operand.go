@@ -100,8 +100,7 @@ func filesOf(dir record.Dir) (string, error) {
 	return files, nil
 }
 
-// kind is that of the objects that were asked for, zero where it is not on
-// record.
+// kind is that of the objects that were asked for, zero where it is not on record.
 func (o *Operand) kind() record.ObjectKind {
 	if o.Environment == nil {
 		return record.ObjectKind{}
@@ -124,9 +123,8 @@ func (e *SameOperandError) Error() string {
 	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
 }
 
-// NameOperands gives operands names that tell them apart, as short as they can be: the
-// arms of one run by the arms, experiments by their directories. The error is a
-// *SameOperandError.
+// NameOperands gives operands names that tell them apart, as short as they can be: the arms of one run by
+// the arms, experiments by their directories. The error is a *SameOperandError.
 func NameOperands(operands []*Operand) error {
 	for i, b := range operands {
 		for _, a := range operands[:i] {
@@ -203,11 +201,9 @@ type replicate struct {
 	on string
 }
 
-// runs are the steps that were held whole and either made from empty or
-// raised by a sweep, whose levels are always made in the same way. Those of a
-// search that propose stand on whatever came before, and are none.
-// Distributions says whether their samples are read too, which takes longer
-// than all else.
+// runs are the steps that were held whole and either made from empty or raised by a sweep, whose levels
+// are always made in the same way. Those of a search that propose stand on whatever came before, and are
+// none. Distributions says whether their samples are read too, which takes longer than all else.
 func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var steps []result.Step
 	on := make(map[int]string)

@@ -16,16 +16,14 @@ import (
 // TrendOptions say how a trend is made, besides what compares two.
 type TrendOptions struct {
 	Options
-	// AsGiven keeps the order of the operands; else they are ordered by their
-	// start.
+	// AsGiven keeps the order of the operands; else they are ordered by their start.
 	AsGiven bool
 	Seed    uint64 // of the orders that a search for change points draws
 }
 
-// TrendOf follows one figure through experiments: each workload's, at each
-// level that all of them were held at. It has no verdict; the exit code is 3
-// where there is nothing to follow. Operands were named by Name. The error is
-// an *UnknownMetricError where an option is wrong.
+// TrendOf follows one figure through experiments: each workload's, at each level that all of them were
+// held at. It has no verdict; the exit code is 3 where there is nothing to follow. Operands were named by
+// Name. The error is an *UnknownMetricError where an option is wrong.
 func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: record.Warnings{}, Trends: []compare.Trend{}}
 	operands = slices.Clone(operands)
@@ -71,8 +69,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	return out, nil
 }
 
-// addTrends makes the trends of one workload's experiments, and names the figures
-// that their runs have.
+// addTrends makes the trends of one workload's experiments, and names the figures that their runs have.
 func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
 	w, _ := o.workload(list[0])
 	// Nothing is the arm of a trend: whatever is not as before is told.
@@ -139,8 +136,7 @@ func newTrend(list []*Operand, differs [][]string, metric string) compare.Trend 
 	return t
 }
 
-// lineOfAll is the first goal that all have a load line of, "" where there is
-// none.
+// lineOfAll is the first goal that all have a load line of, "" where there is none.
 func lineOfAll(list []*Operand) string {
 	for _, g := range list[0].Result.Goals {
 		if !slices.ContainsFunc(list, func(x *Operand) bool { return x.lineOf(g.Name) == nil }) {
@@ -150,8 +146,7 @@ func lineOfAll(list []*Operand) string {
 	return ""
 }
 
-// lineOf is what became of a goal that has a load line, nil where there is
-// none.
+// lineOf is what became of a goal that has a load line, nil where there is none.
 func (o *Operand) lineOf(goal string) *result.GoalResult {
 	i := slices.IndexFunc(o.Result.Goals, func(g result.GoalResult) bool { return g.Name == goal && g.LoadLine != nil })
 	if i < 0 {
@@ -219,8 +214,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 	return []held{most}
 }
 
-// levelPoint fills in the figure of the runs at a level, and returns what it
-// is; nil where no run has it.
+// levelPoint fills in the figure of the runs at a level, and returns what it is; nil where no run has it.
 func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint) *compare.Figure {
 	var known *compare.Figure
 	sum := 0.0

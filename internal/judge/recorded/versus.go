@@ -1,7 +1,6 @@
-// Package recorded answers two questions: are two recorded experiments
-// comparable, and what comes of comparing them? It reads run directories that
-// were judged, names everything that the two do not have in common, and lets
-// package compare decide where nothing but the arm can be the cause.
+// Package recorded answers two questions: are two recorded experiments comparable, and what comes of
+// comparing them? It reads run directories that were judged, names everything that the two do not have in
+// common, and lets package compare decide where nothing but the arm can be the cause.
 package recorded
 
 import (
@@ -25,8 +24,7 @@ const Schema = "plimsoll/comparison/v1"
 
 // Options say how experiments are compared.
 type Options struct {
-	// Metric decides; "" is the one that both plans declared, else the
-	// workload's.
+	// Metric decides; "" is the one that both plans declared, else the workload's.
 	Metric string
 	Margin float64 // 0.05 is 5 %; 0 is what both plans declared, else 5 %
 	Alpha  float64 // likewise
@@ -274,9 +272,8 @@ func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) [
 // saidBy are the metrics that an operand's plan declared; "" is none.
 func saidBy(x *Operand) string { return strings.Join(primaryOf(x).Metrics(), ", ") }
 
-// declaredMetrics are the metrics that all plans declared, else the workload's, else
-// when half of the objects are there; how says what the reader must know of
-// that, "" where nothing.
+// declaredMetrics are the metrics that all plans declared, else the workload's, else when half of the
+// objects are there; how says what the reader must know of that, "" where nothing.
 func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []string, how string) {
 	said := make(map[string]bool)
 	for _, x := range operands {
@@ -333,9 +330,8 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	return margin, alpha
 }
 
-// matched is what two operands have in common: the levels, and the runs of
-// both. Runs that stand on other levels than those of the other side are left
-// out.
+// matched is what two operands have in common: the levels, and the runs of both. Runs that stand on other
+// levels than those of the other side are left out.
 type matched struct {
 	a, b         []replicate
 	levels       []float64
@@ -492,8 +488,7 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 	})
 }
 
-// withhold takes back what is decided of experiments that are not comparable;
-// the figures stay.
+// withhold takes back what is decided of experiments that are not comparable; the figures stay.
 func withhold(c *compare.Comparison) {
 	for i := range c.Levels {
 		c.Levels[i].Revise(func(d *compare.Decision) { d.Verdict, d.MoreRuns = stats.Undecided, 0 })

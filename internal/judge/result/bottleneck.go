@@ -33,22 +33,19 @@ func (a *Concurrent) Breach() string {
 	return ""
 }
 
-// OwnDelayBound is how late this program may be by its own doing, at p99:
-// in sending what a schedule says, and in being woken by a timer. Beyond it
-// the step says nothing of the target.
+// OwnDelayBound is how late this program may be by its own doing, at p99: in sending what a schedule
+// says, and in being woken by a timer. Beyond it the step says nothing of the target.
 const OwnDelayBound = 10 * time.Millisecond
 
-// OwnDelay is how long this program waited for a processor: it asks to be
-// woken at known times.
+// OwnDelay is how long this program waited for a processor: it asks to be woken at known times.
 type OwnDelay struct {
 	Wakes int     `json:"wakes"`
 	Late  int     `json:"late"` // by more than OwnDelayBound
 	Max   float64 `json:"max"`  // seconds
 }
 
-// Short reports whether the program was short of CPU: it was late in more
-// than 1 % of cases where a schedule says when to send, and in more than 10 %
-// where only the reading of news was delayed.
+// Short reports whether the program was short of CPU: it was late in more than 1 % of cases where a
+// schedule says when to send, and in more than 10 % where only the reading of news was delayed.
 func (d *OwnDelay) Short(open bool) bool {
 	tolerated := 0.10
 	if open {
@@ -61,8 +58,7 @@ func (d *OwnDelay) Short(open bool) bool {
 // chance: a step of a tenth of a second has ten wakes.
 const leastLate = 3
 
-// Bound is what kept the load from going faster, nil where nothing that is known
-// of did.
+// Bound is what kept the load from going faster, nil where nothing that is known of did.
 func (n *Bottleneck) Bound() *BoundShare {
 	if n == nil {
 		return nil
@@ -77,10 +73,9 @@ func (n *Bottleneck) Bound() *BoundShare {
 // what they wait for to bind.
 const LeastWaiting = 0.5
 
-// Proof says which limit held up the work of an owner of milestones, by the limit's
-// own figures: it was in use while others waited. Seconds are the step's. It is ""
-// where no figure says so: that the work came evenly shows no more than that
-// something serves one at a time.
+// Proof says which limit held up the work of an owner of milestones, by the limit's own figures: it was
+// in use while others waited. Seconds are the step's. It is "" where no figure says so: that the work
+// came evenly shows no more than that something serves one at a time.
 func (s *Step) Proof(owner string, seconds float64) string {
 	for _, limit := range s.limits(seconds) {
 		// An owner, such as scheduler, ends the name of its program.
@@ -99,8 +94,7 @@ func (s *Step) InUse(seconds float64) (list []string) {
 	return list
 }
 
-// limits are those in use while others waited: what they are, with their figures, and
-// whose.
+// limits are those in use while others waited: what they are, with their figures, and whose.
 func (s *Step) limits(seconds float64) (list []BoundShare) {
 	if s.Bottleneck != nil {
 		for _, b := range s.Bottleneck.Bounds {
@@ -158,9 +152,8 @@ func (n *Bottleneck) By(source string) float64 {
 type Bottleneck struct {
 	// Waits are the ways between two milestones, the longest on average first.
 	Waits []Wait `json:"waits"`
-	// CPUs is how many the machine has that the control plane ran on, and
-	// CPUBusy the share of them in use over the step, in percent; 0 and null
-	// where this program does not run there.
+	// CPUs is how many the machine has that the control plane ran on, and CPUBusy the share of them in
+	// use over the step, in percent; 0 and null where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
 	// CPUPeak is the most of them in use over about five seconds, in percent; 0
@@ -176,18 +169,15 @@ type Bottleneck struct {
 	Slowdown *Slowdown `json:"slowdown,omitempty"`
 }
 
-// BoundShare is how far something that can keep the load from going faster was
-// used up.
+// BoundShare is how far something that can keep the load from going faster was used up.
 type BoundShare struct {
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Share is the average over the hold of a stream, and of other loads until
-	// the last object was there, or while any waited; 1 is all of it. Held says
-	// that it was enough to bind.
+	// Share is the average over the hold of a stream, and of other loads until the last object was there,
+	// or while any waited; 1 is all of it. Held says that it was enough to bind.
 	Share float64 `json:"share"`
 	Held  bool    `json:"held"`
-	// Waiting is how many waited for it, on average over the hold; null where
-	// that is unknown.
+	// Waiting is how many waited for it, on average over the hold; null where that is unknown.
 	Waiting *float64 `json:"waiting,omitempty"`
 
 	Generator bool   `json:"-"` // it is a limit of the generator

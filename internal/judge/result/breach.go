@@ -8,9 +8,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Backlog is how many arrivals of a step that follows a schedule should have
-// been there and were not, unsent ones included, over its hold. Those that
-// failed or were dropped are not waited for any more.
+// Backlog is how many arrivals of a step that follows a schedule should have been there and were not,
+// unsent ones included, over its hold. Those that failed or were dropped are not waited for any more.
 type Backlog struct {
 	// Means are those of equal batches of the hold.
 	Means []float64 `json:"means"`
@@ -21,13 +20,11 @@ type Backlog struct {
 	// Balance is the mean latency times the achieved rate: what the backlog is
 	// on average where nothing grows (Little's law). Null where it is unknown.
 	Balance *float64 `json:"balance"`
-	// Tolerated is by how many a second it may grow in a step that holds: the
-	// resolution of the search or 1 % of the arrivals, whichever is less, and 3
-	// over the hold at least.
+	// Tolerated is by how many a second it may grow in a step that holds: the resolution of the search or
+	// 1 % of the arrivals, whichever is less, and 3 over the hold at least.
 	Tolerated float64 `json:"tolerated"`
-	// Growing says that it grew by more throughout the hold, Stalled that it rose
-	// once instead, and Undecided that the hold was too short to tell whether it
-	// grew by more.
+	// Growing says that it grew by more throughout the hold, Stalled that it rose once instead, and
+	// Undecided that the hold was too short to tell whether it grew by more.
 	Growing   bool `json:"growing,omitempty"`
 	Stalled   bool `json:"stalled,omitempty"`
 	Undecided bool `json:"undecided,omitempty"`
@@ -59,9 +56,8 @@ const (
 	BreachActor      BreachKind = "actor"      // whoever objects waited for did nothing
 )
 
-// Breach is something that broke, at the moment at which it did. Where Decided
-// is set it is a bound of an objective, or a guard, and is why goals did not
-// hold; else it was only seen on the way.
+// Breach is something that broke, at the moment at which it did. Where Decided is set it is a bound of an
+// objective, or a guard, and is why goals did not hold; else it was only seen on the way.
 type Breach struct {
 	Time  string     `json:"time"`
 	Step  int        `json:"step"`
@@ -72,8 +68,7 @@ type Breach struct {
 	// Decided says that Goals did not hold for it.
 	Decided bool     `json:"decided"`
 	Goals   []string `json:"goals,omitempty"`
-	// First marks, in the list of the run, what broke first in the step that
-	// decided it.
+	// First marks, in the list of the run, what broke first in the step that decided it.
 	First bool `json:"first"`
 	// Usual says that the first step, which held, saw it about as often for
 	// each object that it asked for: it belongs to what is normal.
@@ -104,9 +99,8 @@ type StepProgress struct {
 // Pending is how many objects were asked for and not there.
 func (l StepProgress) Pending() int { return max(l.Asked-l.There, 0) }
 
-// Conditions are what went on in a step about the moment at which something
-// broke, and beside it what was normal: the same of the first step, from its
-// first request until its objects were there.
+// Conditions are what went on in a step about the moment at which something broke, and beside it what was
+// normal: the same of the first step, from its first request until its objects were there.
 type Conditions struct {
 	Time string `json:"time"`
 	// NormalStep is the step that tells what is normal, 0 where none does: the
@@ -139,8 +133,7 @@ const (
 	FigureCPU      = signature.FigureCPU // begins the name of a process's
 )
 
-// BrokeFirst is what broke first in the step that decided a goal: its lowest
-// failing level.
+// BrokeFirst is what broke first in the step that decided a goal: its lowest failing level.
 type BrokeFirst struct {
 	Goal   string  `json:"goal"`
 	Step   int     `json:"step"`

@@ -27,8 +27,7 @@ type Match struct {
 	Text   string `json:"text"`
 }
 
-// LogTail is the end of what a container of a failing object has written,
-// secrets masked.
+// LogTail is the end of what a container of a failing object has written, secrets masked.
 type LogTail struct {
 	Object    string   `json:"object"`
 	Container string   `json:"container,omitempty"`

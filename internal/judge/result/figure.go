@@ -33,8 +33,7 @@ func ManyOf(one string, n int) string {
 	return strconv.Itoa(n) + " " + one
 }
 
-// Interval is a figure with its interval, of 95 %. An end is null where
-// nothing bounds it.
+// Interval is a figure with its interval, of 95 %. An end is null where nothing bounds it.
 type Interval struct {
 	Value *float64 `json:"value"`
 	Lo    *float64 `json:"lo"`
@@ -54,8 +53,7 @@ func Significant(x float64) *float64 {
 	return new(Digits(x))
 }
 
-// Digits is x to seven significant digits, which is more than anything here is
-// worth.
+// Digits is x to seven significant digits, which is more than anything here is worth.
 func Digits(x float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 7, 64), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {

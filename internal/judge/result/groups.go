@@ -22,8 +22,7 @@ type Group struct {
 // LabelValue are the objects that have one value, "" where it is unknown.
 type LabelValue struct {
 	Value string `json:"value"`
-	// Time is from the one milestone to the other, and Counts are how many of it
-	// fell in each bin.
+	// Time is from the one milestone to the other, and Counts are how many of it fell in each bin.
 	Time    Latency   `json:"time"`
 	Counts  []int     `json:"counts"`
 	Latency Latencies `json:"latency"` // from time zero
@@ -41,9 +40,8 @@ func (b Group) Figure(metric string) *float64 {
 	return map[string]*float64{"mean": t.Mean, "p50": t.P50, "p90": t.P90, "p99": t.P99, "max": t.Max}[figure]
 }
 
-// HistogramSummary is how long one kind of work took in a step by the histogram that
-// the program that does it publishes. All that ended in the step counts, be it
-// of objects of the step or not.
+// HistogramSummary is how long one kind of work took in a step by the histogram that the program that
+// does it publishes. All that ended in the step counts, be it of objects of the step or not.
 type HistogramSummary struct {
 	Source string   `json:"source"`
 	Name   string   `json:"name"`

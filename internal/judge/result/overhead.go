@@ -1,14 +1,13 @@
 package result
 
-// Overhead is what one object more costs each part of a real node and of the
-// control plane beside it. It is known where a real node's use is on record.
+// Overhead is what one object more costs each part of a real node and of the control plane beside it. It
+// is known where a real node's use is on record.
 //
-// Memory comes from the laws along the axis where there are levels enough, and
-// else by what each step has added over all of it. CPU time comes from phases:
-// each step whose level was reached has one until then, in which objects start,
-// and its hold, in which they stand. Shorter stretches would tell more, and
-// wrongly: a program in a pod, say, goes on starting for seconds after its container
-// runs, so that what it takes would fall to another stretch than its start.
+// Memory comes from the laws along the axis where there are levels enough, and else by what each step has
+// added over all of it. CPU time comes from phases: each step whose level was reached has one until then,
+// in which objects start, and its hold, in which they stand. Shorter stretches would tell more, and
+// wrongly: a program in a pod, say, goes on starting for seconds after its container runs, so that what
+// it takes would fall to another stretch than its start.
 type Overhead struct {
 	// Steps is how many it stands on, and Objects how many started in them.
 	Steps   int          `json:"steps"`

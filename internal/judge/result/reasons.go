@@ -16,8 +16,7 @@ func Top(list []Reason) Reason {
 	return slices.MaxFunc(list, func(a, b Reason) int { return cmp.Compare(a.Certain, b.Certain) })
 }
 
-// Refusal says why most of the requests that failed did, "" where none of the
-// reasons is theirs.
+// Refusal says why most of the requests that failed did, "" where none of the reasons is theirs.
 func Refusal(list []Reason) string {
 	list = slices.DeleteFunc(slices.Clone(list), func(r Reason) bool { return !r.ofRequest() })
 	if len(list) == 0 {
@@ -64,8 +63,7 @@ type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int    `json:"count"`
-	// Places is how many places the reason was found on, of PlacesOf; 0 of those
-	// where it is unknown.
+	// Places is how many places the reason was found on, of PlacesOf; 0 of those where it is unknown.
 	Places   int `json:"nodes"`
 	PlacesOf int `json:"nodesOf"`
 	// Requests says that the count is of requests that failed and that asked

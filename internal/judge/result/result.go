@@ -15,9 +15,8 @@ import (
 // Schema names the format of result.json.
 const Schema = "plimsoll/result/v1"
 
-// Result is result.json: durations in seconds, times RFC 3339 with
-// microseconds. A null figure is one that is unknown or not finite: one that is
-// never null otherwise is named by a warning.
+// Result is result.json: durations in seconds, times RFC 3339 with microseconds. A null figure is one
+// that is unknown or not finite: one that is never null otherwise is named by a warning.
 type Result struct {
 	Schema     string      `json:"schema"`
 	Experiment string      `json:"experiment"`
@@ -60,9 +59,8 @@ type Result struct {
 type LoadLine struct {
 	Axis string `json:"axis"`
 	Unit string `json:"unit"`
-	// Level and LowestFailing are the levels that were made, by whole
-	// iterations. LevelAsked and LowestFailingAsked are those that were asked
-	// for, where they are others.
+	// Level and LowestFailing are the levels that were made, by whole iterations. LevelAsked and
+	// LowestFailingAsked are those that were asked for, where they are others.
 	Level              *float64 `json:"level"`
 	LevelAsked         *float64 `json:"levelAsked,omitempty"`
 	LowestFailing      *float64 `json:"lowestFailing"`
@@ -80,19 +78,16 @@ type LoadLine struct {
 	// empty with the whole hold: a further one passes with at least this
 	// probability, at 95 % confidence for all levels that might have been named.
 	PassProbability float64 `json:"passProbability"`
-	// Estimate is the level at which half of such steps hold, and Interval where
-	// it lies, by all steps: see stats.FindCrossing. Exact says that what failed
-	// was refused by every place: the interval is the bracket then. An end is null
-	// where nothing bounds it, and the estimate where nothing failed.
+	// Estimate is the level at which half of such steps hold, and Interval where it lies, by all steps:
+	// see stats.FindCrossing. Exact says that what failed was refused by every place: the interval is the
+	// bracket then. An end is null where nothing bounds it, and the estimate where nothing failed.
 	Estimate *float64 `json:"estimate"`
 	Interval *Range   `json:"interval"`
 	Exact    bool     `json:"exact,omitempty"`
-	// Binding is what the goal broke on at the lowest failing level: the most
-	// frequent reason that kept objects from being ready, or the objective
-	// or guard that was breached. Empty when nothing failed.
+	// Binding is what the goal broke on at the lowest failing level: the most frequent reason that kept
+	// objects from being ready, or the objective or guard that was breached. Empty when nothing failed.
 	Binding string `json:"binding"`
-	// EffectiveLevel is the level of those that were ready at the lowest
-	// failing level.
+	// EffectiveLevel is the level of those that were ready at the lowest failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
 	// Mixed are the levels at which steps do not agree.
 	Mixed []design.Mixed `json:"mixed,omitempty"`
@@ -116,8 +111,7 @@ type Range struct {
 	Hi *float64 `json:"hi"`
 }
 
-// FailingAsked is the level that was asked for to make the lowest failing one;
-// nil where none failed.
+// FailingAsked is the level that was asked for to make the lowest failing one; nil where none failed.
 func (l *LoadLine) FailingAsked() *float64 { return cmp.Or(l.LowestFailingAsked, l.LowestFailing) }
 
 // GoalResult is what became of one goal.
@@ -141,9 +135,8 @@ type Step struct {
 	Start        string                 `json:"start"`
 	End          string                 `json:"end"`
 	Ending       record.Ending          `json:"ending"`
-	// Seconds is from the first request until the last news of the step had
-	// come, after its hold; ReachSeconds from the first request until every
-	// object was there, null if some never were.
+	// Seconds is from the first request until the last news of the step had come, after its hold;
+	// ReachSeconds from the first request until every object was there, null if some never were.
 	Seconds      float64  `json:"seconds"`
 	ReachSeconds *float64 `json:"reachSeconds"`
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
@@ -157,13 +150,11 @@ type Step struct {
 	// Compared says that the figures count where arms are compared, although the
 	// step's goals are not decided: only the generator's delay keeps them from it.
 	Compared bool `json:"compared,omitempty"`
-	// Open says that requests came by a schedule: latencies then count from
-	// when it wanted them, and the figures are of those that it put into the
-	// hold, as Arrivals says.
+	// Open says that requests came by a schedule: latencies then count from when it wanted them, and the
+	// figures are of those that it put into the hold, as Arrivals says.
 	Open     bool      `json:"open,omitempty"`
 	Arrivals *Arrivals `json:"arrivals,omitempty"`
-	// Backlog is that over the hold of a step whose requests came by a
-	// schedule.
+	// Backlog is that over the hold of a step whose requests came by a schedule.
 	Backlog    *Backlog    `json:"backlog,omitempty"`
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	// Neighbours are the resources of this machine of which programs beside the run
@@ -188,8 +179,7 @@ type Step struct {
 	Resources      map[string]Usage `json:"resources"`
 	// Concurrent is how many objects were between two milestones at once.
 	Concurrent *Concurrent `json:"concurrent,omitempty"`
-	// Groups are the times of its objects by the values of each label that the
-	// workload names.
+	// Groups are the times of its objects by the values of each label that the workload names.
 	Groups []Group `json:"groups,omitempty"`
 	// Metrics are the figures that the target declares, by name, but for those of
 	// CPU, memory and rate, which every step has.
@@ -197,8 +187,7 @@ type Step struct {
 	Breaches []Breach           `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
-	// Durations are how long the work of a node took by what its programs
-	// publish of it, over the step.
+	// Durations are how long the work of a node took by what its programs publish of it, over the step.
 	Durations []HistogramSummary `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
 	Logs []LogTail `json:"logs,omitempty"`
@@ -259,13 +248,11 @@ type StreamRequests struct {
 	ByPlace map[string]int `json:"byPlace,omitempty"`
 	// FailedByPlace is how many failed at each place.
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty"`
-	// PlacesFailed are those at which requests failed at the end of the hold and
-	// none was done.
+	// PlacesFailed are those at which requests failed at the end of the hold and none was done.
 	PlacesFailed []string `json:"placesFailed,omitempty"`
 	// Retried is how often one of them was sent again.
 	Retried int `json:"retried,omitempty"`
-	// BitsPerSecond is what the answers came to in the hold, heads included; null
-	// where it is unknown.
+	// BitsPerSecond is what the answers came to in the hold, heads included; null where it is unknown.
 	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
 
 	// Stalls are the times of the hold in which nothing was answered.
@@ -274,9 +261,8 @@ type StreamRequests struct {
 	// sending; nil where there was no stall, or a schedule sent them anyway.
 	Corrected Latencies `json:"corrected,omitempty"`
 
-	// Recorded are single requests, where the target put some on record: those
-	// that took longest, first of those that were done and then of those that
-	// failed, at most recordedShown of each.
+	// Recorded are single requests, where the target put some on record: those that took longest, first
+	// of those that were done and then of those that failed, at most recordedShown of each.
 	Recorded []RecordedRequest `json:"recorded,omitempty"`
 }
 
@@ -311,12 +297,10 @@ func (r *StreamRequests) FailedAll() int {
 	return n
 }
 
-// Streams reports whether the load was a stream of requests, which Requests accounts
-// for.
+// Streams reports whether the load was a stream of requests, which Requests accounts for.
 func (s Step) Streams() bool { return s.Requests != nil }
 
-// Account is Objects, or what a stream's requests come to in its words: ready
-// are those that were done.
+// Account is Objects, or what a stream's requests come to in its words: ready are those that were done.
 func (s Step) Account() Objects {
 	if !s.Streams() {
 		return s.Objects
@@ -342,10 +326,9 @@ type APIRequests struct {
 // Latencies are the latencies of a step's own objects by milestone.
 type Latencies map[string]Latency
 
-// Latency is the distribution of the time from an object's time zero to a
-// milestone, over all objects that the step asked for. N includes the
-// Censored, which were never ready and count as infinitely late; a quantile
-// that falls on one is null, as Max and Mean are if there is any.
+// Latency is the distribution of the time from an object's time zero to a milestone, over all objects
+// that the step asked for. N includes the Censored, which were never ready and count as infinitely late;
+// a quantile that falls on one is null, as Max and Mean are if there is any.
 type Latency struct {
 	N          int                    `json:"n"`
 	Censored   int                    `json:"censored"`
@@ -389,9 +372,8 @@ type Usage struct {
 	// PeakCPUs is the most processors that it kept busy over about five
 	// seconds; null where the step was shorter than half of that.
 	PeakCPUs *float64 `json:"peakCPUs"`
-	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
-	// difference. That of a real node's parts is what cannot be dropped: without
-	// files that were read.
+	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the difference. That of a real
+	// node's parts is what cannot be dropped: without files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
 	// PeakPSSBytes and StartPSSBytes are of many processes of one program: memory

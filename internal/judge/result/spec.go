@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Spec is what must be known of an experiment, besides its history, to judge
-// it.
+// Spec is what must be known of an experiment, besides its history, to judge it.
 type Spec struct {
 	Experiment, Workload, Command, Version string
 	ExperimentKind                         string // limit, sweep, ab or run
@@ -48,17 +47,14 @@ func (s *Spec) Wall(t record.Micros) string {
 type ArmsSpec struct {
 	Names  []string // the baseline first
 	Params map[string]map[string]string
-	// Metric is the one that decides, such as "ContainersStarted p50"; it was
-	// declared before the runs.
+	// Metric is the one that decides, such as "ContainersStarted p50"; it was declared before the runs.
 	Metric string
-	// Further are those that were declared with it, each judged at Alpha by how many
-	// all of them are.
+	// Further are those that were declared with it, each judged at Alpha by how many all of them are.
 	Further []string
 	Margin  float64 // 0.05 is 5 %
 	Alpha   float64
-	// Until says that blocks are made until the arms are decided, Least and Most of
-	// them, or, with NotWorse, until they are not worse; Among is how many
-	// comparisons of each metric are made together.
+	// Until says that blocks are made until the arms are decided, Least and Most of them, or, with
+	// NotWorse, until they are not worse; Among is how many comparisons of each metric are made together.
 	Until, NotWorse    bool
 	Least, Most, Among int
 }
@@ -66,8 +62,7 @@ type ArmsSpec struct {
 // Metrics are all metrics that were declared, the one that decides first.
 func (a *ArmsSpec) Metrics() []string { return append([]string{a.Metric}, a.Further...) }
 
-// PublishedSpec is a figure that somebody has published: times in seconds,
-// changes as a share.
+// PublishedSpec is a figure that somebody has published: times in seconds, changes as a share.
 type PublishedSpec struct {
 	What, Metric, Arm, Source string
 	Value                     float64

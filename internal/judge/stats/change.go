@@ -15,15 +15,13 @@ type ChangePoint struct {
 	// Change is relative: from the stretch before, which begins at the change
 	// point before it, to the one after.
 	Change float64
-	// P is the share of all orders of the figures around it whose best division
-	// is at least as good.
+	// P is the share of all orders of the figures around it whose best division is at least as good.
 	P float64
 }
 
 // Bounds of the search for change points.
 const (
-	// ChangeNeeds is how many figures a series needs: fewer do not tell a
-	// change from chance.
+	// ChangeNeeds is how many figures a series needs: fewer do not tell a change from chance.
 	ChangeNeeds = 10
 	// leastStretch is how many figures a level has at least: one is an outlier.
 	leastStretch = 2
@@ -34,17 +32,14 @@ const (
 // ErrFewForChange says that a series is too short for change points.
 var ErrFewForChange = errors.New("fewer than 10 values do not show a change")
 
-// ChangePoints finds where a series of figures, one of each run in the order of
-// the runs, changes its level: by circular binary segmentation (Olshen,
-// Venkatraman and others, 2004), which looks for the stretch of the logarithms
-// of the figures whose mean differs most from that of the rest. It stands if no
-// more than a share alpha of the orders in which the same figures could have
-// come have one as good. The series is then divided at the clearer end of the
-// stretch, and the two parts, which share alpha, are looked at again; so a
-// series without a change has one found with a probability of alpha. That takes
-// runs to be independent: what drifts, or depends on the run before, is taken
-// for a change. Figures that are not above 0 and finite are an error, and so is
-// a series shorter than ChangeNeeds.
+// ChangePoints finds where a series of figures, one of each run in the order of the runs, changes its
+// level: by circular binary segmentation (Olshen, Venkatraman and others, 2004), which looks for the
+// stretch of the logarithms of the figures whose mean differs most from that of the rest. It stands if no
+// more than a share alpha of the orders in which the same figures could have come have one as good. The
+// series is then divided at the clearer end of the stretch, and the two parts, which share alpha, are
+// looked at again; so a series without a change has one found with a probability of alpha. That takes
+// runs to be independent: what drifts, or depends on the run before, is taken for a change. Figures that
+// are not above 0 and finite are an error, and so is a series shorter than ChangeNeeds.
 func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint, error) {
 	if len(figures) < ChangeNeeds {
 		return nil, ErrFewForChange
@@ -88,9 +83,8 @@ func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint,
 	return found, nil
 }
 
-// clearerEnd is the end of the stretch x[i:j], within x, at which the means on
-// both sides differ more, by the sum of squares that telling them apart takes
-// out of the figures beside it.
+// clearerEnd is the end of the stretch x[i:j], within x, at which the means on both sides differ more, by
+// the sum of squares that telling them apart takes out of the figures beside it.
 func clearerEnd(x []float64, i, j int) int {
 	squares := func(a, b, c int) float64 {
 		d := stat.Mean(x[a:b], nil) - stat.Mean(x[b:c], nil)
@@ -105,9 +99,8 @@ func clearerEnd(x []float64, i, j int) int {
 	return j
 }
 
-// shareOfOrders is the share of the orders of x of which something is so, of
-// which it is of the one that was seen. It is only known to exceed enough once
-// it does.
+// shareOfOrders is the share of the orders of x of which something is so, of which it is of the one that
+// was seen. It is only known to exceed enough once it does.
 func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]float64) bool) float64 {
 	y := slices.Clone(x)
 	so := 1

@@ -35,9 +35,8 @@ type Change struct {
 	df float64 // degrees of freedom
 }
 
-// leastSpread is the least standard deviation of the logarithms that a comparison
-// allows for, a thousandth: a few figures that happen to agree do not show that the
-// next one will.
+// leastSpread is the least standard deviation of the logarithms that a comparison allows for, a
+// thousandth: a few figures that happen to agree do not show that the next one will.
 const leastSpread = 0.001
 
 // ErrFewBlocks says that an interval needs at least two blocks of runs.
@@ -47,11 +46,10 @@ var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
 // run, so that it has no relative change.
 var ErrNotPositive = errors.New("a relative change needs a positive finite value from every run")
 
-// CompareBlocks compares two arms that were run side by side: a[i] and b[i]
-// are one metric's figures of the baseline's and the arm's run in block i. The
-// run is the replicate, so what lies within it (how many objects it had) does
-// not enter. The interval is Student's, of the mean difference of the
-// logarithms: relative changes, whose noise multiplies.
+// CompareBlocks compares two arms that were run side by side: a[i] and b[i] are one metric's figures of
+// the baseline's and the arm's run in block i. The run is the replicate, so what lies within it (how many
+// objects it had) does not enter. The interval is Student's, of the mean difference of the logarithms:
+// relative changes, whose noise multiplies.
 func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if len(a) != len(b) {
 		return Change{}, errors.New("blocks need a run of each arm")
@@ -132,9 +130,8 @@ func (c Change) Judge(margin float64, less bool) Verdict {
 	return Undecided
 }
 
-// MoreBlocks is how many further blocks are likely to decide a comparison that
-// is inconclusive, if the change and its spread are what they seem: 0 when it
-// is decided, -1 when no number up to most would.
+// MoreBlocks is how many further blocks are likely to decide a comparison that is inconclusive, if the
+// change and its spread are what they seem: 0 when it is decided, -1 when no number up to most would.
 func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int {
 	if c.Judge(margin, less) != Undecided {
 		return 0
@@ -153,10 +150,9 @@ func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int 
 // Power is the probability with which Detectable changes are found.
 const Power = 0.8
 
-// Detectable is the smallest relative change that so many blocks with such a
-// spread would find beyond the margin four times out of five. What that takes
-// beyond half of the interval is taken from Student's distribution about 0, which is
-// close to the noncentral one.
+// Detectable is the smallest relative change that so many blocks with such a spread would find beyond the
+// margin four times out of five. What that takes beyond half of the interval is taken from Student's
+// distribution about 0, which is close to the noncentral one.
 func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
@@ -166,18 +162,16 @@ func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	return math.Expm1(math.Log1p(margin) + errors*sd/math.Sqrt(float64(blocks)))
 }
 
-// studentQuantile is the quantile of Student's distribution with df degrees of
-// freedom.
+// studentQuantile is the quantile of Student's distribution with df degrees of freedom.
 func studentQuantile(q, df float64) float64 {
 	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(q)
 }
 
 func studentCDF(t, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.CDF(t) }
 
-// Distance is the Kolmogorov-Smirnov distance of two samples: the largest
-// vertical distance of their distribution functions. It is an effect size; as
-// objects of a run are not replicates no p-value follows from it. Censored
-// objects lie beyond all values.
+// Distance is the Kolmogorov-Smirnov distance of two samples: the largest vertical distance of their
+// distribution functions. It is an effect size; as objects of a run are not replicates no p-value follows
+// from it. Censored objects lie beyond all values.
 func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -204,9 +198,8 @@ func Distance(a, b Sample) float64 {
 	return most
 }
 
-// Superiority is the probability that an object of b is later than one of a,
-// ties counting half: 0.5 where neither is. Censored objects are later than
-// all others and tie among themselves.
+// Superiority is the probability that an object of b is later than one of a, ties counting half: 0.5
+// where neither is. Censored objects are later than all others and tie among themselves.
 func Superiority(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -234,9 +227,8 @@ func Superiority(a, b Sample) float64 {
 	return wins / float64(a.N()) / float64(b.N())
 }
 
-// FalseDiscovery turns the p-values of many metrics into the rate of false
-// discoveries among those that are at least as small (Benjamini and Hochberg,
-// 1995). NaN stays NaN and does not count.
+// FalseDiscovery turns the p-values of many metrics into the rate of false discoveries among those that
+// are at least as small (Benjamini and Hochberg, 1995). NaN stays NaN and does not count.
 func FalseDiscovery(p []float64) []float64 {
 	var known []int
 	q := slices.Repeat([]float64{math.NaN()}, len(p))

@@ -10,13 +10,11 @@ type Trial struct {
 	Weight float64
 }
 
-// What is taken for possible of a crossing before any trial: that it lies from a
-// third of the lowest level to three times the highest, and that the probability
-// falls, by a logistic curve, within a width of crossingSharp to crossingSoft of its
-// level. By the order of magnitude all are equally likely, widths beyond
-// crossingWide the less the wider they are. By simulated searches (make truth) an
-// interval of 95 % holds the planted level in 95 % and more up to widths of a tenth;
-// of softer limits in fewer.
+// What is taken for possible of a crossing before any trial: that it lies from a third of the lowest
+// level to three times the highest, and that the probability falls, by a logistic curve, within a width
+// of crossingSharp to crossingSoft of its level. By the order of magnitude all are equally likely, widths
+// beyond crossingWide the less the wider they are. By simulated searches (make truth) an interval of 95 %
+// holds the planted level in 95 % and more up to widths of a tenth; of softer limits in fewer.
 const (
 	crossingReach = 3.0
 	crossingSharp = 0.002
@@ -27,17 +25,15 @@ const (
 	crossingWidths = 16
 )
 
-// FindCrossing estimates the level at which a trial passes with a probability of a
-// half, where the probability falls as the level rises. It is the median of what is
-// likely after the trials, and the interval holds the given share of that (Bayes):
-// a search chooses its levels by what it has seen, and ends once it has seen enough,
-// neither of which matters to that. So far it is as in FD.io's PLRsearch, which fits
-// the loss of packets; this fits whether steps hold. MLRsearch (RFC 9971) weighs all
-// trials at a load too, by their durations, and names the load below which the median
-// loss is tolerated; here weights say how far a trial is like one from empty with the
-// whole hold, and what is named has an interval. An end that no trial bounds is
-// infinite: the lower one where none passed, the upper one where none failed. It
-// is not ok without any trial, or with a level that is not above 0.
+// FindCrossing estimates the level at which a trial passes with a probability of a half, where the
+// probability falls as the level rises. It is the median of what is likely after the trials, and the
+// interval holds the given share of that (Bayes): a search chooses its levels by what it has seen, and
+// ends once it has seen enough, neither of which matters to that. So far it is as in FD.io's PLRsearch,
+// which fits the loss of packets; this fits whether steps hold. MLRsearch (RFC 9971) weighs all trials at
+// a load too, by their durations, and names the load below which the median loss is tolerated; here
+// weights say how far a trial is like one from empty with the whole hold, and what is named has an
+// interval. An end that no trial bounds is infinite: the lower one where none passed, the upper one where
+// none failed. It is not ok without any trial, or with a level that is not above 0.
 func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	e = Estimate{math.NaN(), math.Inf(-1), math.Inf(1)}
 	lowest, highest, passed, failed := math.Inf(1), 0.0, false, false

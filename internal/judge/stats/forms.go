@@ -59,11 +59,9 @@ func Forms(s Sample) int {
 	return peaks(density)
 }
 
-// peaks counts the peaks of a density that hold enough of it and have deep
-// valleys between them.
+// peaks counts the peaks of a density that hold enough of it and have deep valleys between them.
 func peaks(density []float64) int {
-	// Valleys divide the density; a shallow one is taken away by joining the
-	// two parts beside it.
+	// Valleys divide the density; a shallow one is taken away by joining the two parts beside it.
 	type part struct{ peak, mass, valley float64 } // the valley is that before it
 	var parts []part
 	total := 0.0

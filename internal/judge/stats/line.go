@@ -15,18 +15,16 @@ type Line struct {
 	Intercept, Slope Estimate
 	// SD is the standard deviation of the measurements about the line.
 	SD float64
-	// Bend is how far the line misses a curve of second degree, as a share of
-	// what the line rises or falls over the measured levels, and BendP the
-	// p-value of there being none.
+	// Bend is how far the line misses a curve of second degree, as a share of what the line rises or
+	// falls over the measured levels, and BendP the p-value of there being none.
 	Bend, BendP float64
 	// Wrong says that a line is the wrong law: the measurements bend, and so
 	// far that it matters. "" says that nothing speaks against a line.
 	Wrong string
 }
 
-// What a bend must be before a line is called the wrong law: shown beyond
-// doubt, since every law of a run is checked in this way, and large enough to
-// matter, since a clean measurement shows any bend.
+// What a bend must be before a line is called the wrong law: shown beyond doubt, since every law of a run
+// is checked in this way, and large enough to matter, since a clean measurement shows any bend.
 const (
 	bendAlpha   = 0.01
 	bendMatters = 0.05 // of what the line rises

@@ -100,11 +100,10 @@ const (
 	gridPoints = 1024
 )
 
-// PermuteBlocks is the p-value of the Kolmogorov-Smirnov distance of two arms
-// whose runs a[i] and b[i] were made side by side: the share of all ways to
-// swap the runs of a block whose distance is at least as large. The run is the
-// replicate, not the object: with n blocks there are 2^n ways, and no p-value
-// below 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
+// PermuteBlocks is the p-value of the Kolmogorov-Smirnov distance of two arms whose runs a[i] and b[i]
+// were made side by side: the share of all ways to swap the runs of a block whose distance is at least as
+// large. The run is the replicate, not the object: with n blocks there are 2^n ways, and no p-value below
+// 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
 func (s Arms) PermuteBlocks() float64 {
 	n, ways := len(s.a), allWays
 	if n < bits.Len(allWays) {
@@ -147,9 +146,8 @@ func (s Arms) PermuteRuns() float64 {
 	})
 }
 
-// shareAsFar is the share of ways to give runs to the arms whose distance is at
-// least as large as that of the first way, which was seen. Assign says of each
-// way which runs are in the first arm.
+// shareAsFar is the share of ways to give runs to the arms whose distance is at least as large as that of
+// the first way, which was seen. Assign says of each way which runs are in the first arm.
 func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
 	runs := s.counts()
 	inA := make([]bool, len(s.a)+len(s.b))
@@ -186,8 +184,7 @@ func shuffle[T any](list []T, draw func() uint64) {
 	}
 }
 
-// counts says how many observations of each run lie at or below each point of
-// a grid.
+// counts says how many observations of each run lie at or below each point of a grid.
 type counts struct {
 	n     []float64   // observations of each run
 	below [][]float64 // by run and point
@@ -196,8 +193,7 @@ type counts struct {
 	sum   []float64 // room for distance
 }
 
-// counts counts the runs' observations at points that share all of them
-// evenly.
+// counts counts the runs' observations at points that share all of them evenly.
 func (s Arms) counts() *counts {
 	grid := gridOf(s.x, s.y)
 	runs := slices.Concat(s.a, s.b)
@@ -225,8 +221,7 @@ func gridOf(x, y Sample) []float64 {
 	return slices.Compact(grid)
 }
 
-// distance is the Kolmogorov-Smirnov distance on the grid between the runs
-// that are in and the others.
+// distance is the Kolmogorov-Smirnov distance on the grid between the runs that are in and the others.
 func (c *counts) distance(in []bool) float64 {
 	nIn := 0.0
 	clear(c.sum)
@@ -254,10 +249,9 @@ func (c *counts) distance(in []bool) float64 {
 // rankWays is how many lots RankP draws.
 const rankWays = 999
 
-// RankP is how often the ranks of y would go with those of x, up or down, at
-// least as closely by chance: the p-value of Kendall's tau by drawing lots, which
-// takes figures as they are, and one that is far off as no more than one. The
-// seed draws them.
+// RankP is how often the ranks of y would go with those of x, up or down, at least as closely by chance:
+// the p-value of Kendall's tau by drawing lots, which takes figures as they are, and one that is far off
+// as no more than one. The seed draws them.
 func RankP(x, y []float64, seed uint64) float64 {
 	if len(x) < 2 {
 		return 1

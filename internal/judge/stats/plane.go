@@ -9,10 +9,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// FitPlane fits y = a + b1 x1 + b2 x2 by least squares and gives b1 and b2 with
-// Student's intervals: what y grows by along each of two things that change at
-// once, the other held. It refuses fewer than LawLevels measurements, and things
-// that go together so closely that they cannot be told apart.
+// FitPlane fits y = a + b1 x1 + b2 x2 by least squares and gives b1 and b2 with Student's intervals: what
+// y grows by along each of two things that change at once, the other held. It refuses fewer than
+// LawLevels measurements, and things that go together so closely that they cannot be told apart.
 func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err error) {
 	n := len(y)
 	if len(x1) != n || len(x2) != n {
@@ -56,9 +55,8 @@ func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate
 // rayPoints is how many measurements FitRay needs.
 const rayPoints = 3
 
-// FitRay fits y = b x by least squares and gives b with Student's interval: what
-// each of x adds to y where nothing adds nothing. It refuses fewer than three
-// measurements.
+// FitRay fits y = b x by least squares and gives b with Student's interval: what each of x adds to y
+// where nothing adds nothing. It refuses fewer than three measurements.
 func FitRay(x, y []float64, confidence float64) (Estimate, error) {
 	if len(x) != len(y) {
 		return Estimate{}, errors.New("every measurement needs its place")

@@ -10,16 +10,14 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Sample is a set of measured times of which some never came. A censored
-// observation counts as infinitely late: it takes part in every quantile, so
-// that what never came cannot make a run look faster.
+// Sample is a set of measured times of which some never came. A censored observation counts as infinitely
+// late: it takes part in every quantile, so that what never came cannot make a run look faster.
 //
-// A sample holds each observation, or counts of those that a histogram does not
-// tell apart; see Counted. Everything here takes both.
+// A sample holds each observation, or counts of those that a histogram does not tell apart; see Counted.
+// Everything here takes both.
 type Sample struct {
 	sorted []float64 // the values, each once where they are counted
-	// counts[i] is how many observations are at most sorted[i]; nil where each
-	// value is one observation.
+	// counts[i] is how many observations are at most sorted[i]; nil where each value is one observation.
 	counts     []int
 	censored   int
 	resolution float64  // of counted values, as a share of each
@@ -36,16 +34,14 @@ func NewSample(values []float64, censored int) Sample {
 	return Sample{sorted: values, censored: censored}
 }
 
-// Count is how many observations have a value, to the resolution of a
-// histogram.
+// Count is how many observations have a value, to the resolution of a histogram.
 type Count struct {
 	Value float64
 	N     int
 }
 
-// Counted makes a sample of counts in the order of their values and a number of
-// censored observations. Resolution is how far a value may be from what was
-// measured, as a share of it.
+// Counted makes a sample of counts in the order of their values and a number of censored observations.
+// Resolution is how far a value may be from what was measured, as a share of it.
 func Counted(list []Count, censored int, resolution float64) Sample {
 	s := Sample{sorted: make([]float64, 0, len(list)), counts: make([]int, 0, len(list)), censored: censored, resolution: resolution}
 	n := 0
@@ -114,10 +110,9 @@ func (s Sample) order(k int) float64 {
 	return s.sorted[k-1]
 }
 
-// Quantile is the order statistic at q, 0 < q <= 1: the ceil(q n)-th smallest
-// of all observations, +Inf where that one is censored. It is no average of
-// two neighbours: each quantile is an observation that was made. An empty
-// sample has the quantile NaN.
+// Quantile is the order statistic at q, 0 < q <= 1: the ceil(q n)-th smallest of all observations, +Inf
+// where that one is censored. It is no average of two neighbours: each quantile is an observation that
+// was made. An empty sample has the quantile NaN.
 func (s Sample) Quantile(q float64) float64 {
 	if s.N() == 0 {
 		return math.NaN()
@@ -147,12 +142,11 @@ func Resolves(q float64, n int) bool {
 	return float64(n)*(1-q) >= 1-1e-9
 }
 
-// Interval is a confidence interval of the quantile q of batches, Woodruff's (1952):
-// the share of all observations that the quantile exceeds varies from batch to batch,
-// and the quantiles of the ends of that share's interval (Student's, of a ratio) are
-// the ends. An end that is not bounded is infinite: so are both of one batch alone,
-// and of any other sample. Observations of one burst have most of what made them
-// slow in common, so how they differ does not tell how the next burst will.
+// Interval is a confidence interval of the quantile q of batches, Woodruff's (1952): the share of all
+// observations that the quantile exceeds varies from batch to batch, and the quantiles of the ends of
+// that share's interval (Student's, of a ratio) are the ends. An end that is not bounded is infinite: so
+// are both of one batch alone, and of any other sample. Observations of one burst have most of what made
+// them slow in common, so how they differ does not tell how the next burst will.
 func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
 	lo, hi = math.Inf(-1), math.Inf(1)
 	value, n, batches := s.Quantile(q), float64(s.N()), 0
@@ -180,8 +174,7 @@ func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// Mean is the mean of the observations, NaN if there are none and +Inf if any
-// is censored.
+// Mean is the mean of the observations, NaN if there are none and +Inf if any is censored.
 func (s Sample) Mean() float64 {
 	switch {
 	case s.N() == 0:
@@ -196,8 +189,7 @@ func (s Sample) Mean() float64 {
 	return sum / float64(s.N())
 }
 
-// Max is the largest observation, NaN if there is none and +Inf if any is
-// censored.
+// Max is the largest observation, NaN if there is none and +Inf if any is censored.
 func (s Sample) Max() float64 {
 	if s.N() == 0 {
 		return math.NaN()
@@ -205,10 +197,9 @@ func (s Sample) Max() float64 {
 	return s.order(s.N())
 }
 
-// Resolution is the smallest distance between two different observations: an
-// upper bound on the step of the clock that timed them. It is 0 with fewer
-// than two different ones. Of counted values it is that of their histogram at
-// the largest one.
+// Resolution is the smallest distance between two different observations: an upper bound on the step of
+// the clock that timed them. It is 0 with fewer than two different ones. Of counted values it is that of
+// their histogram at the largest one.
 func (s Sample) Resolution() float64 {
 	least := 0.0
 	if s.counts != nil && len(s.sorted) > 0 {
@@ -233,8 +224,7 @@ func PassProbability(k, n int, confidence float64) float64 {
 	return mathext.InvRegIncBeta(float64(k), float64(n-k+1), 1-confidence)
 }
 
-// QuantileName is a quantile's name on screen and in JSON: 0.99 is p99 and
-// 0.999 is p99.9; 1 is max.
+// QuantileName is a quantile's name on screen and in JSON: 0.99 is p99 and 0.999 is p99.9; 1 is max.
 func QuantileName(q float64) string {
 	if q == 1 {
 		return "max"

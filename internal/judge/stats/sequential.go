@@ -35,10 +35,9 @@ const (
 	Interrupted            // it may go on: only what is due by then is spent
 )
 
-// Sequential judges a comparison that goes on until it is decided. Whenever it is
-// looked at, the interval holds the change, at all looks together with the
-// probability that was asked for: it is wider than that of as many blocks that were
-// fixed before. One may not be used by several goroutines at once.
+// Sequential judges a comparison that goes on until it is decided. Whenever it is looked at, the interval
+// holds the change, at all looks together with the probability that was asked for: it is wider than that
+// of as many blocks that were fixed before. One may not be used by several goroutines at once.
 type Sequential struct {
 	Least, Most int
 	// Alpha is the error rate; better and worse are found at Alpha/Among each, which
@@ -61,9 +60,8 @@ type boundsKey struct {
 // Stage is a look at a sequential comparison.
 type Stage struct {
 	Blocks int
-	// Change has the repeated interval at the error rate, and Strict the one by
-	// which better and worse are found; they are the same where one comparison is
-	// made.
+	// Change has the repeated interval at the error rate, and Strict the one by which better and worse
+	// are found; they are the same where one comparison is made.
 	Change, Strict Change
 	Bound          float64 // by how many standard errors Change reaches from the mean
 	Verdict        Verdict
@@ -88,11 +86,10 @@ const (
 	futileBelow = 0.1
 )
 
-// Judge looks at the blocks of a comparison, of which a[i] and b[i] are the figures
-// of the baseline and the arm: after each number of blocks at which a look is due,
-// and where it ended otherwise, after all of them. It is the last look that was
-// made, or the first one at which it was done: blocks after that do not count. It
-// follows from the blocks alone. Less is as in Change.Judge.
+// Judge looks at the blocks of a comparison, of which a[i] and b[i] are the figures of the baseline and
+// the arm: after each number of blocks at which a look is due, and where it ended otherwise, after all of
+// them. It is the last look that was made, or the first one at which it was done: blocks after that do
+// not count. It follows from the blocks alone. Less is as in Change.Judge.
 func (s *Sequential) Judge(a, b []float64, less bool, end End) (Stage, error) {
 	if len(a) != len(b) {
 		return Stage{}, errors.New("blocks need a run of each arm")
@@ -165,8 +162,7 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 	return g
 }
 
-// Bounds are by how many standard errors the interval reaches from the mean at each
-// look.
+// Bounds are by how many standard errors the interval reaches from the mean at each look.
 func (s *Sequential) Bounds() []float64 {
 	return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled)
 }
@@ -181,9 +177,8 @@ func repeated(d []float64, bound float64) Change {
 	return Change{Blocks: len(d), D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(len(d) - 1)}
 }
 
-// JudgeTogether is the verdict where several comparisons are made: better and worse
-// are found by the strict interval, which allows for their number, and the rest by
-// the other.
+// JudgeTogether is the verdict where several comparisons are made: better and worse are found by the
+// strict interval, which allows for their number, and the rest by the other.
 func JudgeTogether(c, strict Change, margin float64, less bool) Verdict {
 	if v := strict.Judge(margin, less); v == Better || v == Worse {
 		return v
@@ -231,18 +226,16 @@ func (s *Sequential) boundsOf(alpha float64, looks []int, end End) []float64 {
 }
 
 const (
-	// How many paths beyond each bound tell where it is: 4000 tell it to half of
-	// one percent.
+	// How many paths beyond each bound tell where it is: 4000 tell it to half of one percent.
 	pathsBeyond = 4000
 	leastPaths  = 200_000
 	mostPaths   = 8_000_000
 	pathsAtOnce = 50_000 // of one sequence of chance
 )
 
-// sequentialBounds are by how many standard errors a mean may lie from 0 at each of
-// some looks, so that with a mean of 0 the share of all series beyond it by that
-// look, or before, is what is spent by then. The first is Student's, the others come
-// from paths drawn at random, always the same.
+// sequentialBounds are by how many standard errors a mean may lie from 0 at each of some looks, so that
+// with a mean of 0 the share of all series beyond it by that look, or before, is what is spent by then.
+// The first is Student's, the others come from paths drawn at random, always the same.
 func sequentialBounds(looks []int, spent []float64) []float64 {
 	bounds := make([]float64, len(looks))
 	bounds[0] = studentQuantile(1-spent[0]/2, float64(looks[0]-1))
@@ -256,8 +249,7 @@ func sequentialBounds(looks []int, spent []float64) []float64 {
 	paths := int(min(max(pathsBeyond/least, leastPaths), mostPaths))
 	parts := (paths + pathsAtOnce - 1) / pathsAtOnce
 	paths = parts * pathsAtOnce
-	// Only what lies beyond Student's bound of all that is spent by a look can lie
-	// beyond the look's.
+	// Only what lies beyond Student's bound of all that is spent by a look can lie beyond the look's.
 	type far struct {
 		path int
 		t    float64
@@ -323,8 +315,7 @@ func tOf(sum, squares float64, n int) float64 {
 }
 
 const (
-	// Up to so many blocks all ways to choose signs are counted, of more as many
-	// as are drawn.
+	// Up to so many blocks all ways to choose signs are counted, of more as many as are drawn.
 	mostSigns  = 14
 	drawnSigns = 20_000
 )
@@ -413,11 +404,10 @@ const (
 	unbiasedSteps = 20
 )
 
-// unbiased is the change of which half of all comparisons, made as this one was and
-// with its spread, would end with as much evidence: at an earlier look, or at the same
-// one as far out (the stagewise order of Jennison and Turnbull, 1999). Of changes far
-// beyond the margin it is rather too small, as a small spread ends them early. More
-// says that the change is above 0.
+// unbiased is the change of which half of all comparisons, made as this one was and with its spread,
+// would end with as much evidence: at an earlier look, or at the same one as far out (the stagewise order
+// of Jennison and Turnbull, 1999). Of changes far beyond the margin it is rather too small, as a small
+// spread ends them early. More says that the change is above 0.
 func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64, end End) float64 {
 	mean, sd := stat.MeanStdDev(d, nil)
 	sd = max(sd, leastSpread)

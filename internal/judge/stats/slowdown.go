@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A slowdown is looked for in this many parts of what came, each of so many at
-// least; it must leave so much of the pace at most, for so many parts, and be
-// less likely by chance than alpha.
+// A slowdown is looked for in this many parts of what came, each of so many at least; it must leave so
+// much of the pace at most, for so many parts, and be less likely by chance than alpha.
 const (
 	slowParts  = 40
 	slowLeast  = 2
@@ -20,8 +19,7 @@ const (
 	slowApart = time.Microsecond
 )
 
-// Passage is the way of one thing: since when it waited, and when it came, both since
-// any one moment.
+// Passage is the way of one thing: since when it waited, and when it came, both since any one moment.
 type Passage struct{ From, At time.Duration }
 
 // Slowdown is that things came less often from some of them on.
@@ -30,10 +28,9 @@ type Slowdown struct {
 	Before, Then float64 // a second
 }
 
-// FindSlowdown finds the clearest slowdown in when things came; false for none. Where
-// the load itself comes to its end fewer arrive, too, and where each takes its own
-// time the slow ones come last: that is none. So who came to wait later must have
-// waited longer, as behind others.
+// FindSlowdown finds the clearest slowdown in when things came; false for none. Where the load itself
+// comes to its end fewer arrive, too, and where each takes its own time the slow ones come last: that is
+// none. So who came to wait later must have waited longer, as behind others.
 func FindSlowdown(ways []Passage) (found Slowdown, slowed bool) {
 	size := len(ways) / slowParts
 	if size < slowLeast {

@@ -15,9 +15,8 @@ const (
 	backlogBatches = 20
 	// steadyShare is by what part of the arrivals a backlog may grow.
 	steadyShare = 0.01
-	// leastRise is how many arrivals a backlog must rise by to be told from its
-	// own steps: in a short hold with few arrivals, one of them that is slow
-	// makes a slope that is more than what is tolerated.
+	// leastRise is how many arrivals a backlog must rise by to be told from its own steps: in a short
+	// hold with few arrivals, one of them that is slow makes a slope that is more than what is tolerated.
 	leastRise = 3.0
 )
 
@@ -27,8 +26,7 @@ type Change struct {
 	By int
 }
 
-// BatchMeans are the means over time, in equal batches of a span, of a number
-// that changes.
+// BatchMeans are the means over time, in equal batches of a span, of a number that changes.
 func BatchMeans(changes []Change, from, to record.Micros) []float64 {
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
 	means := make([]float64, backlogBatches)
@@ -81,11 +79,10 @@ func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated flo
 	return b
 }
 
-// drift is by how much means grow a second, each of so many seconds; not known of
-// too few. The interval allows for a backlog that goes on from what it was: the
-// residuals of the line go together as those of a first-order autoregression, whose
-// coefficient is taken for no less than it seems, corrected for their number
-// (Marriott and Pope, 1954).
+// drift is by how much means grow a second, each of so many seconds; not known of too few. The interval
+// allows for a backlog that goes on from what it was: the residuals of the line go together as those of a
+// first-order autoregression, whose coefficient is taken for no less than it seems, corrected for their
+// number (Marriott and Pope, 1954).
 func drift(means []float64, each float64) (stats.Estimate, bool) {
 	x := make([]float64, len(means))
 	for i := range x {
@@ -155,11 +152,10 @@ const (
 	stallSize = 5.0
 )
 
-// Backlog is the backlog of a stream over its hold: that at the end of each
-// period that is judged, in batches where there are more. It is nil where too
-// few are on record. The windows that several components have of one period have
-// the same backlog. Where it fell because arrivals were given up, and not because
-// they were done, they had waited until then.
+// Backlog is the backlog of a stream over its hold: that at the end of each period that is judged, in
+// batches where there are more. It is nil where too few are on record. The windows that several
+// components have of one period have the same backlog. Where it fell because arrivals were given up, and
+// not because they were done, they had waited until then.
 func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	var means []float64
 	arrivals, before := 0, 0
@@ -188,8 +184,7 @@ func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	return NewBacklog(means, s.hold, arrivals, SteadyGrowth(spec, arrivals, s.hold))
 }
 
-// StallOf says what a backlog that rose once, and not throughout the hold, is; ""
-// for any other.
+// StallOf says what a backlog that rose once, and not throughout the hold, is; "" for any other.
 func StallOf(b *result.Backlog) string {
 	if b == nil || !b.Stalled {
 		return ""

@@ -31,8 +31,7 @@ const (
 	briefShare = 0.75
 )
 
-// Stall is a time in which nothing was answered, of the whole stream where it has
-// no place.
+// Stall is a time in which nothing was answered, of the whole stream where it has no place.
 type Stall struct {
 	Place    string
 	From, To record.Micros // whole windows
@@ -40,10 +39,9 @@ type Stall struct {
 	length   record.Micros // where it is known better than by whole windows
 }
 
-// stalls are the times of the hold in which a stream's load was under way and
-// nothing was answered, in order: of the whole stream, or of one place while others
-// went on. A place where requests failed in another way than by waiting has not
-// stalled.
+// stalls are the times of the hold in which a stream's load was under way and nothing was answered, in
+// order: of the whole stream, or of one place while others went on. A place where requests failed in
+// another way than by waiting has not stalled.
 func (s *Stream) stalls() []Stall {
 	spans := s.spans()
 	whole := stallsOf("", spans, func(w *Window) int { return w.Answered })
@@ -149,11 +147,10 @@ func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	return list
 }
 
-// unsent are the latencies of the requests that stalls kept a closed loop from
-// sending, by milestone and batch. A client that waits sends none: had it gone on as
-// it does at the median, it would have sent one each time that the median takes, and
-// each would have waited for the rest of the stall. Requests half as long as the
-// stall that were under way in it are those that were held up by it (Gil Tene's correction
+// unsent are the latencies of the requests that stalls kept a closed loop from sending, by milestone and
+// batch. A client that waits sends none: had it gone on as it does at the median, it would have sent one
+// each time that the median takes, and each would have waited for the rest of the stall. Requests half as
+// long as the stall that were under way in it are those that were held up by it (Gil Tene's correction
 // for coordinated omission, for these requests alone: others are slow by themselves).
 type unsent map[string]*[batchCount]unsentBatch
 
@@ -292,9 +289,8 @@ type Loop struct {
 	OwnDelay float64       // the longest time for which the program itself stood, in seconds
 }
 
-// FindStalls finds what stood still in the hold, and corrects the latencies of a
-// closed loop by what that kept from being sent. Where the program itself stood
-// nothing is said of the target.
+// FindStalls finds what stood still in the hold, and corrects the latencies of a closed loop by what that
+// kept from being sent. Where the program itself stood nothing is said of the target.
 func (s *Stream) FindStalls(there string, loop Loop) {
 	stalls := s.stalls()
 	if !loop.Open {

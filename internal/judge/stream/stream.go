@@ -64,8 +64,7 @@ type Window struct {
 	histograms                            map[string]record.Histogram
 }
 
-// New begins a step's stream, of which a hold is judged. Bounds are
-// objectives on latencies.
+// New begins a step's stream, of which a hold is judged. Bounds are objectives on latencies.
 func New(hold record.Micros, bounds []slo.SLO) *Stream {
 	return &Stream{
 		hold: hold, Account: result.StreamRequests{Failed: make(map[string]int)},
@@ -225,8 +224,7 @@ func (s *Stream) batch(t record.Micros) int {
 	return int(min(max((t-s.first)*batchCount/max(s.hold, 1), 0), batchCount-1))
 }
 
-// components are the components of which there are distributions, where there
-// are several.
+// components are the components of which there are distributions, where there are several.
 func (s *Stream) components() []string {
 	set := make(map[string]bool)
 	for series := range s.batches {
@@ -261,8 +259,7 @@ func (s *Stream) ByComponent(there string, milestones []string) []compare.Milest
 // result has; the history has all that are on record.
 const recordedShown = 10
 
-// Shown are the single requests that a result has: of either kind those that took
-// longest.
+// Shown are the single requests that a result has: of either kind those that took longest.
 func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
 	slices.SortStableFunc(s.Recorded, func(a, b *record.Request) int { return cmp.Compare(b.Ended-b.Intended, a.Ended-a.Intended) })
 	var lists [2][]result.RecordedRequest
@@ -312,8 +309,7 @@ const (
 	usefulGain = 0.1
 )
 
-// Tried is what the trial after the hold found, and says by which rates; "" where there
-// was none.
+// Tried is what the trial after the hold found, and says by which rates; "" where there was none.
 func (s *Stream) Tried() (found Places, says string) {
 	if len(s.Trials) != 2 || s.hold <= 0 {
 		return PlacesUnknown, ""
@@ -330,13 +326,12 @@ func (s *Stream) Tried() (found Places, says string) {
 	return PlacesUseless, says + ": more places would not raise the rate"
 }
 
-// OwnBound says that requests waited for a place among those that the load has
-// under way at most, where more places would have kept each objective: those under
-// way took no longer than it allows, on average (Little's law), and a trial, if there
-// was one, found that more raise the rate. It is "" where fewer than half waited and
-// there was none, for then the bound was reached at times only, when the target was slow;
-// where that was too slow for as many as were under way already; and where how many these
-// were is unknown.
+// OwnBound says that requests waited for a place among those that the load has under way at most, where
+// more places would have kept each objective: those under way took no longer than it allows, on average
+// (Little's law), and a trial, if there was one, found that more raise the rate. It is "" where fewer
+// than half waited and there was none, for then the bound was reached at times only, when the target was
+// slow; where that was too slow for as many as were under way already; and where how many these were is
+// unknown.
 func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 	tried, says := s.Tried()
 	if tried == PlacesUnknown && 2*a.Late < a.Judged || tried == PlacesEnough || tried == PlacesUseless {
@@ -404,8 +399,7 @@ func (s *Stream) Since(n int, count func(w *Window) int) (at record.Micros, reac
 	return at, reached, all
 }
 
-// Over counts what a window has of requests that exceeded a bound, those that
-// were never done among them.
+// Over counts what a window has of requests that exceeded a bound, those that were never done among them.
 func (s *Stream) Over(bound slo.SLO) func(w *Window) int {
 	i := slices.Index(s.bounds, bound)
 	return func(w *Window) int {

@@ -31,8 +31,7 @@ func (c *Histograms) Begin() {
 	*c = Histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
 }
 
-// End is the differences between what was published before a step's load and at
-// its end.
+// End is the differences between what was published before a step's load and at its end.
 func (c *Histograms) End() []result.HistogramSummary {
 	var list []result.HistogramSummary
 	for key, after := range c.latest {

@@ -26,10 +26,9 @@ const (
 	leastStretch = record.Micros(5e5)
 )
 
-// NeighboursIn are the resources of which programs beside the run left the target, or
-// what loads it, short between two moments: they took more than a third of it, and
-// something waited. It is of what the readings lie closest about the moments, and
-// nothing where the target's own use is not among them.
+// NeighboursIn are the resources of which programs beside the run left the target, or what loads it,
+// short between two moments: they took more than a third of it, and something waited. It is of what the
+// readings lie closest about the moments, and nothing where the target's own use is not among them.
 func (c *Readings) NeighboursIn(from, to record.Micros) (list []result.Neighbour) {
 	for source := range c.gauges {
 		part, kept := strings.CutPrefix(source, SourceProcessors)

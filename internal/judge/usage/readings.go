@@ -13,8 +13,7 @@ type used struct {
 	cpu          float64 // seconds since it was started
 	rss, peak    float64 // bytes; rss is below 0 where it is unknown
 	okCPU, okRSS bool
-	// Of many processes of one program rss is their proportional share, and
-	// resident their sum.
+	// Of many processes of one program rss is their proportional share, and resident their sum.
 	shares   bool
 	resident float64
 }
@@ -251,9 +250,8 @@ func usedAt(points []CPUPoint, t record.Micros) float64 {
 	return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
 }
 
-// BoundsIn are how far what a target declares was used up between two moments.
-// With whileWaited each moment counts as often as it was waited through: a load
-// of objects waits for one thing after the other.
+// BoundsIn are how far what a target declares was used up between two moments. With whileWaited each
+// moment counts as often as it was waited through: a load of objects waits for one thing after the other.
 func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, whileWaited bool) []result.BoundShare {
 	var list []result.BoundShare
 	for _, b := range bounds {
@@ -289,8 +287,7 @@ func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, while
 	return list
 }
 
-// Window is how long before a moment its conditions are of, and the stretch that a
-// peak is of.
+// Window is how long before a moment its conditions are of, and the stretch that a peak is of.
 const Window = record.Micros(5e6)
 
 // PeakCPU is the most that a process used of one processor, in percent, over

@@ -18,16 +18,14 @@ const SourceMachine = record.SourceMachine
 // (ownSeconds), and for how many seconds these waited for them (waitSeconds).
 const SourceProcessors = "processors/"
 
-// SourcePlace is a real node in all: its programs, which are sources of their
-// own, and its pods.
+// SourcePlace is a real node in all: its programs, which are sources of their own, and its pods.
 const SourcePlace = "node"
 
 // SourceRuntime is what the container runtime's own processes use on a real
 // node, which live for hundredths of a second each.
 const SourceRuntime = "runtime"
 
-// SourceWakes is the name of this program's own delays among the sources of
-// samples.
+// SourceWakes is the name of this program's own delays among the sources of samples.
 const SourceWakes = "wakes"
 
 // PartOfAnother reports whether a source is counted in another one's figures:

@@ -94,9 +94,8 @@ func FirstStep(steps []*Judged) *Judged {
 	return nil
 }
 
-// asBaseline is a first step as the one that tells what is normal: nil where it
-// did not hold. One whose hold was too short to tell whether its backlog grows is as
-// normal as another.
+// asBaseline is a first step as the one that tells what is normal: nil where it did not hold. One whose
+// hold was too short to tell whether its backlog grows is as normal as another.
 func (c *Judged) asBaseline() *Judged {
 	if c == nil || c.Verdict != slo.Pass && (c.Verdict != slo.Inconclusive || c.Backlog == nil || !c.Backlog.Undecided) {
 		return nil

@@ -19,8 +19,7 @@ type evidence struct {
 	open   []string // what is unknown
 }
 
-// breach is a bound that was exceeded, with what could have caused it besides the
-// target.
+// breach is a bound that was exceeded, with what could have caused it besides the target.
 type breach struct {
 	result.Breach
 	missing bool // objects were not ready

@@ -56,8 +56,7 @@ func (c *Judged) describe(f *fold.Facts, first *Judged) {
 	}
 }
 
-// compareFigures puts what is known of the objects first, then the API, then
-// the processes.
+// compareFigures puts what is known of the objects first, then the API, then the processes.
 func compareFigures(x, y string) int {
 	return cmp.Or(cmp.Compare(orderOf(x), orderOf(y)), cmp.Compare(x, y))
 }

@@ -16,8 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// verdicts judges a step by the goals. It reads the facts, and notes in the step
-// what it broke on.
+// verdicts judges a step by the goals. It reads the facts, and notes in the step what it broke on.
 type verdicts struct {
 	spec   *result.Spec
 	f      *fold.Facts
@@ -59,8 +58,7 @@ func (v *verdicts) void() string {
 	}
 }
 
-// own says why the program itself could be the reason for what was seen, "" where it
-// could not.
+// own says why the program itself could be the reason for what was seen, "" where it could not.
 func (v *verdicts) own() string {
 	if v.f.Account.Streams() {
 		return v.short()
@@ -68,8 +66,7 @@ func (v *verdicts) own() string {
 	return cmp.Or(v.tooLate(), v.short())
 }
 
-// gather judges the step by all objectives of the goal, and by what every goal
-// asks for.
+// gather judges the step by all objectives of the goal, and by what every goal asks for.
 func (e *evidence) gather() {
 	c, f := e.step, e.f
 	for _, guard := range f.Guards {

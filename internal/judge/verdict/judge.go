@@ -6,8 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Judged is a step as it was judged, with what the findings over the whole run
-// need of it besides.
+// Judged is a step as it was judged, with what the findings over the whole run need of it besides.
 type Judged struct {
 	fold.Measured
 	Binding map[string]string // by goal: what it broke on
@@ -24,8 +23,7 @@ type Judged struct {
 	// trouble was seen, and its figures.
 	sightings map[result.BreachKind]int
 	normal    map[string]float64
-	// Again says that the step was cut and is made again by a run that was
-	// resumed: it decides nothing.
+	// Again says that the step was cut and is made again by a run that was resumed: it decides nothing.
 	Again bool
 }
 

@@ -59,10 +59,9 @@ func (v *verdicts) explains(s slo.SLO) string {
 	return v.tooLate()
 }
 
-// lateFor says that the generator of a stream was too late for a quantile to be the
-// target's: at the same quantile its delay is more than a tenth of it or
-// OwnDelayBound, or so many requests were late that the quantile is shifted by more
-// than a tenth. "" says that it was not.
+// lateFor says that the generator of a stream was too late for a quantile to be the target's: at the same
+// quantile its delay is more than a tenth of it or OwnDelayBound, or so many requests were late that the
+// quantile is shifted by more than a tenth. "" says that it was not.
 func (v *verdicts) lateFor(f slo.Figure) string {
 	x, ok := v.f.Samples[f.Milestone]
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
@@ -139,10 +138,9 @@ func shift(latency, delay stats.Sample, q float64) float64 {
 	return hi - was
 }
 
-// leaveOut notes the figures of a stream's step that do not count where arms are
-// compared, as the generator was late: latencies that its delay shifts. What no delay
-// changes, such as the CPU time of a request, counts if the load was the one that the
-// level names.
+// leaveOut notes the figures of a stream's step that do not count where arms are compared, as the
+// generator was late: latencies that its delay shifts. What no delay changes, such as the CPU time of a
+// request, counts if the load was the one that the level names.
 func (v *verdicts) leaveOut() {
 	if v.spec.Arms == nil || !v.f.Account.Streams() {
 		return
@@ -177,8 +175,7 @@ func (v *verdicts) leaveOut() {
 	}
 }
 
-// allLeftOut says why nothing that arms are compared by counts in the step, "" where
-// something does.
+// allLeftOut says why nothing that arms are compared by counts in the step, "" where something does.
 func (v *verdicts) allLeftOut() string {
 	if v.spec.Arms == nil {
 		return ""
@@ -193,8 +190,7 @@ func (v *verdicts) allLeftOut() string {
 	return strings.Join(slices.Compact(why), "; ")
 }
 
-// known reports whether a stream's step was made whole, and what became of its
-// requests is known.
+// known reports whether a stream's step was made whole, and what became of its requests is known.
 func (v *verdicts) known() bool {
 	f, c := v.f, v.step
 	return !f.Places.Taken && f.Places.String() == "" && f.Account.Damage() == nil && c.Account().Lost == 0 && !f.Blind && !f.Cut()

@@ -28,10 +28,9 @@ func longestOf(n *result.Bottleneck) string {
 	return text
 }
 
-// growthOf says in a phrase which wait grew the most beside what is normal, and what
-// the CPUs did; "" if that is unknown. A wait that is as long as ever binds
-// nothing, however much of all waiting it is, and one as short as the lag of news
-// is not told from it.
+// growthOf says in a phrase which wait grew the most beside what is normal, and what the CPUs did; "" if
+// that is unknown. A wait that is as long as ever binds nothing, however much of all waiting it is, and
+// one as short as the lag of news is not told from it.
 func growthOf(n *result.Bottleneck, normal *Judged, lag *result.WatchLag) string {
 	if n == nil {
 		return ""

@@ -1,6 +1,5 @@
-// Package chart finds what the charts of a page are drawn from: distributions and
-// courses thinned to what can be seen, and the table of all objects packed. It is
-// pure.
+// Package chart finds what the charts of a page are drawn from: distributions and courses thinned to what
+// can be seen, and the table of all objects packed. It is pure.
 package chart
 
 import (
@@ -26,11 +25,9 @@ type Recorded struct {
 	Plan *plan.Plan
 	// Environment is nil when the run ended before it had described one.
 	Environment *record.Environment
-	// Objects is nil when there is no table of the objects: then nothing is
-	// shown that only they tell.
+	// Objects is nil when there is no table of the objects: then nothing is shown that only they tell.
 	Objects *objects.Table
-	// Windows are those of the steps whose load was a stream, by the step's ID;
-	// nil where none was.
+	// Windows are those of the steps whose load was a stream, by the step's ID; nil where none was.
 	Windows map[int][]*record.Window
 	// Samples are those that the kind's charts are drawn from, likewise.
 	Samples map[int][]record.Event
@@ -48,9 +45,8 @@ type Data struct {
 	Bounds     []Bound       `json:"bounds"`
 	// Times has the start and the end of each step.
 	Times [][2]float64 `json:"times"`
-	// Curves are distributions. Distribution has, by milestone, the index of
-	// each step's own in Curves, -1 where there is none: milestones that were
-	// reached at the same moments share theirs.
+	// Curves are distributions. Distribution has, by milestone, the index of each step's own in Curves,
+	// -1 where there is none: milestones that were reached at the same moments share theirs.
 	Curves       []curve          `json:"curves"`
 	Distribution map[string][]int `json:"distribution"`
 	Progress     []stretch        `json:"progress"`
@@ -75,8 +71,7 @@ type curve struct {
 	N int     `json:"n"` // objects asked for
 	X []int64 `json:"x"`
 	Y []int64 `json:"y"`
-	// Took is the largest vertical distance from the whole curve that thinning
-	// made, as a share of N.
+	// Took is the largest vertical distance from the whole curve that thinning made, as a share of N.
 	Took float64 `json:"took"`
 }
 
@@ -94,9 +89,8 @@ const (
 	allProgress      = 8_000  // of all stretches together
 	fewVertices      = 40     // that any curve may have
 	progressVertices = 300    // of a stretch's curve, where there are few stretches
-	// plateau is the share of a stretch for which a count must stand still for
-	// its line to be drawn level: a slant that no eye would see in the height
-	// of a rise is seen there.
+	// plateau is the share of a stretch for which a count must stand still for its line to be drawn
+	// level: a slant that no eye would see in the height of a rise is seen there.
 	plateau = 0.02
 )
 
@@ -358,8 +352,7 @@ func count(changes []change, now, from, until, highest int64, most int) (curve, 
 	return thinned(line, keep, int(highest), most, false), changes, now
 }
 
-// differences are those of each number from the one before it, which are
-// shorter to write.
+// differences are those of each number from the one before it, which are shorter to write.
 func differences(list []int64) []int64 {
 	out := make([]int64, len(list))
 	last := int64(0)

@@ -35,8 +35,7 @@ type cellData struct {
 	Steps    []cellStep        `json:"steps"`
 }
 
-// cellStep is a step of a cell. A latency or a metric of null was never reached
-// or is unknown.
+// cellStep is a step of a cell. A latency or a metric of null was never reached or is unknown.
 type cellStep struct {
 	Step    int         `json:"step"`
 	Level   float64     `json:"level"` // reached, of a search; asked for, of a sweep

@@ -17,8 +17,7 @@ import (
 // CSV when the reader asks for it. Unpacked it would be most of the page.
 type Packed struct {
 	Rows int `json:"rows"`
-	// Unit is the unit of times in microseconds: 1, unless that would have
-	// made the page too large.
+	// Unit is the unit of times in microseconds: 1, unless that would have made the page too large.
 	Unit    int64          `json:"unit"`
 	Columns []packedColumn `json:"columns"`
 	// Short says that columns were left out.
@@ -41,10 +40,9 @@ const (
 	maxWords  = 1000      // distinct texts of a column that is packed as words
 )
 
-// pack packs the objects in the smallest unit of time that stays within the
-// bound; where none does, without the columns that tell more of the requests
-// than of the objects, or of the way between two milestones. It is nil when that is too much as well: objects.parquet
-// beside the page has them all.
+// pack packs the objects in the smallest unit of time that stays within the bound; where none does,
+// without the columns that tell more of the requests than of the objects, or of the way between two
+// milestones. It is nil when that is too much as well: objects.parquet beside the page has them all.
 func pack(o *objects.Table, kind record.ObjectKind) (*Packed, error) {
 	if o == nil || o.Rows == 0 {
 		return nil, nil

@@ -15,8 +15,7 @@ import (
 // due and the quantiles of these, and the requests that were done in it.
 type streamCourse struct {
 	Step int `json:"step"`
-	// At and For are when each window began, in seconds since the start of the
-	// run, and how long it was.
+	// At and For are when each window began, in seconds since the start of the run, and how long it was.
 	At       []float64        `json:"at"`
 	For      []float64        `json:"for"`
 	WarmUp   int              `json:"warmUp"` // windows that are not judged, the first ones
@@ -28,8 +27,7 @@ type streamCourse struct {
 	InFlight []int            `json:"inFlight"`
 	Backlog  []int            `json:"backlog"`
 	Failed   map[string][]int `json:"failed"` // by the kind of failure
-	// P50 and P99 are of the milestone that counts as there, in seconds; null
-	// where none was done.
+	// P50 and P99 are of the milestone that counts as there, in seconds; null where none was done.
 	P50 []*float64 `json:"p50"`
 	P99 []*float64 `json:"p99"`
 	// Sampled are figures that parts of the target reported.
@@ -90,8 +88,7 @@ func digits(x float64) float64 {
 	return y
 }
 
-// streams fills in the course and the distributions of the steps whose load was
-// a stream.
+// streams fills in the course and the distributions of the steps whose load was a stream.
 func (d *Data) streams(in Recorded) error {
 	for i, s := range in.Result.Steps {
 		windows := in.Windows[s.ID]
@@ -117,8 +114,7 @@ func (d *Data) streams(in Recorded) error {
 	return nil
 }
 
-// courseOf is the course of one step's windows, those of several components
-// together.
+// courseOf is the course of one step's windows, those of several components together.
 func courseOf(step int, windows []*record.Window, there string) (streamCourse, error) {
 	c := streamCourse{Step: step, Failed: make(map[string][]int)}
 	byStart := make(map[record.Micros][]*record.Window)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Bounds of what a report shows of a curve. A curve is drawn through some of
-// its own vertices; nowhere is it further from the whole one than the
-// tolerance, on a linear and on a logarithmic axis alike.
+// Bounds of what a report shows of a curve. A curve is drawn through some of its own vertices; nowhere is
+// it further from the whole one than the tolerance, on a linear and on a logarithmic axis alike.
 const (
 	// tolerance is the largest vertical distance, as a share of a curve's own
 	// height, that thinning may make.
@@ -21,12 +20,11 @@ const (
 // curve; at a jump two vertices share it.
 type vertex struct{ x, y float64 }
 
-// thin chooses vertices of a curve so that the lines between them stay within
-// a vertical distance of the curve. The first, the last and those marked in
-// keep (which may be nil) are among them. With logX the lines are held to the
-// distance on a logarithmic axis of x too, where a straight line is another
-// one. It returns indices in order and the distance that it took, which is
-// more than asked only where that needed more than most vertices.
+// thin chooses vertices of a curve so that the lines between them stay within a vertical distance of the
+// curve. The first, the last and those marked in keep (which may be nil) are among them. With logX the
+// lines are held to the distance on a logarithmic axis of x too, where a straight line is another one. It
+// returns indices in order and the distance that it took, which is more than asked only where that needed
+// more than most vertices.
 func thin(curve []vertex, keep []bool, distance float64, most int, logX bool) (chosen []int, took float64) {
 	for {
 		chosen = thinWithin(curve, keep, distance, logX)
@@ -62,9 +60,8 @@ func (c *cone) narrow(du, dy, distance float64) {
 
 func (c *cone) empty() bool { return c.lo > c.hi }
 
-// holds reports whether the line to a vertex lies in the cone. A vertex at the
-// same place on the axis is reached by a vertical line, which passes through
-// all between.
+// holds reports whether the line to a vertex lies in the cone. A vertex at the same place on the axis is
+// reached by a vertical line, which passes through all between.
 func (c *cone) holds(du, dy float64) bool {
 	if du <= 0 {
 		return true
@@ -73,8 +70,7 @@ func (c *cone) holds(du, dy float64) bool {
 	return c.lo <= s && s <= c.hi
 }
 
-// thinWithin goes from each chosen vertex to the furthest that a straight line
-// may reach.
+// thinWithin goes from each chosen vertex to the furthest that a straight line may reach.
 func thinWithin(curve []vertex, keep []bool, distance float64, logX bool) []int {
 	if len(curve) == 0 {
 		return nil

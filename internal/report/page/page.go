@@ -60,8 +60,7 @@ func Write(w io.Writer, p view.Page) error {
 	return err
 }
 
-// namedTable is a table with what it is called for those who cannot see it, and
-// the class of each column.
+// namedTable is a table with what it is called for those who cannot see it, and the class of each column.
 type namedTable struct {
 	view.Table
 	Name string

@@ -76,8 +76,7 @@ func writeTable(out *strings.Builder, width, indent int, t view.Table) {
 	}
 }
 
-// leastWidths are the widths below which columns are not narrowed: that of the
-// figures, or of a word.
+// leastWidths are the widths below which columns are not narrowed: that of the figures, or of a word.
 func leastWidths(align string, rows [][]string) []int {
 	least := make([]int, len(align))
 	for r, row := range rows {
@@ -98,8 +97,7 @@ func leastWidths(align string, rows [][]string) []int {
 	return least
 }
 
-// narrowTo narrows columns, the widest first, until they come to the room or
-// none can be narrowed.
+// narrowTo narrows columns, the widest first, until they come to the room or none can be narrowed.
 func narrowTo(wide, least []int, room int) {
 	for sum(wide) > room {
 		widest := -1
@@ -122,9 +120,8 @@ func sum(list []int) (n int) {
 	return n
 }
 
-// wrap divides a text into lines of at most so many characters: between words,
-// and within one that is longer. What does not fit into mostLines is left out,
-// with a sign.
+// wrap divides a text into lines of at most so many characters: between words, and within one that is
+// longer. What does not fit into mostLines is left out, with a sign.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	if utf8.RuneCountInString(text) <= width {

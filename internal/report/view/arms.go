@@ -137,8 +137,7 @@ func medianOf(m compare.Compared, runs []*float64) string {
 	return figureIn(m, &mean)
 }
 
-// eachOf is a metric's figure in each run, of what is compared by run only; else
-// "".
+// eachOf is a metric's figure in each run, of what is compared by run only; else "".
 func eachOf(m compare.Compared, runs []*float64) string {
 	if !strings.HasSuffix(m.Metric, " max") && m.Kind != compare.KindMemory {
 		return ""
@@ -178,8 +177,7 @@ func sameSeries(a, b compare.SeriesComparison) bool {
 	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
 }
 
-// neverOf says of which arms objects never reached a milestone, none where all
-// did.
+// neverOf says of which arms objects never reached a milestone, none where all did.
 func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison, count func(int) string) []string {
 	var list []string
 	for _, x := range []struct {
@@ -221,8 +219,7 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 	return list
 }
 
-// toneOf is the verdict of a step that looks like this one: a comparison has
-// verdicts of its own.
+// toneOf is the verdict of a step that looks like this one: a comparison has verdicts of its own.
 func toneOf(verdict any) slo.Verdict {
 	switch v := fmt.Sprint(verdict); stats.Verdict(v) {
 	case stats.Better, stats.Equivalent, stats.NotWorse:
@@ -271,8 +268,7 @@ func factsOfArms(r result.Result) []fact {
 	return list
 }
 
-// markOfArms is what stands in the mark of a comparison: the change that its
-// verdict stands on.
+// markOfArms is what stands in the mark of a comparison: the change that its verdict stands on.
 func markOfArms(r result.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {
@@ -288,8 +284,7 @@ func markOfArms(r result.Result) (mark, unit string) {
 	return wholeChange(*l.Primary.Change), cmp.Or(l.Primary.Title, quantile, l.Primary.Metric)
 }
 
-// wholeChange is a change to the percent, or to a tenth where that would be
-// little of it.
+// wholeChange is a change to the percent, or to a tenth where that would be little of it.
 func wholeChange(x float64) string {
 	if math.Abs(x) < 0.0995 {
 		return fmt.Sprintf("%+.1f\u00a0%%", 100*x)

@@ -58,8 +58,7 @@ func armsOf(c *compare.Comparison) []string {
 	return list
 }
 
-// saidOf are the arms that a verdict was said of, and the levels where it was
-// not said of them at each.
+// saidOf are the arms that a verdict was said of, and the levels where it was not said of them at each.
 func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string) {
 	if c.LinesDecide() {
 		return armsOf(c), nil
@@ -85,8 +84,7 @@ func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string
 	return arms, levels
 }
 
-// decidingLevel is the comparison at a level that the verdict stands on, nil
-// where there is none.
+// decidingLevel is the comparison at a level that the verdict stands on, nil where there is none.
 func decidingLevel(r result.Result) *compare.LevelComparison {
 	if r.Comparison == nil {
 		return nil
@@ -117,8 +115,7 @@ type equalMetrics struct {
 	Same    []string // the other metrics
 }
 
-// groupMetrics puts metrics that are the same in every run together. The first are
-// those that decide.
+// groupMetrics puts metrics that are the same in every run together. The first are those that decide.
 func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	var all []equalMetrics
 	index := make(map[string]int)
@@ -163,9 +160,8 @@ func (m equalMetrics) name() string {
 	return fmt.Sprintf("%s (and of %s)", m.Called(), m.OtherMilestones())
 }
 
-// Compared is what a terminal shows of a comparison of recorded experiments:
-// what else differs, how they compare, and the verdict in a sentence; of more than
-// two their trends.
+// Compared is what a terminal shows of a comparison of recorded experiments: what else differs, how they
+// compare, and the verdict in a sentence; of more than two their trends.
 func Compared(in ComparisonInput) []Section {
 	if in.Comparison == nil {
 		return trends(in)
@@ -179,8 +175,7 @@ func Compared(in ComparisonInput) []Section {
 	return said(append(list, warned(r.Warnings), Section{Title: Sentence(r)}, fidelities(in.Operands))...)
 }
 
-// fidelities say what was simulated in each experiment, once where it is the same
-// in all.
+// fidelities say what was simulated in each experiment, once where it is the same in all.
 func fidelities(operands []*recorded.Operand) (s Section) {
 	var notes []string
 	for _, o := range operands {
@@ -226,9 +221,8 @@ func bearingWord(bearing string) string {
 	return bearing
 }
 
-// comparison says how arms compare: load lines, and at each level the metric
-// that decides, run by run; the shift of its quantiles, and of the other
-// metrics those that differ clearly.
+// comparison says how arms compare: load lines, and at each level the metric that decides, run by run;
+// the shift of its quantiles, and of the other metrics those that differ clearly.
 func comparison(c *compare.Comparison) (list []Section) {
 	for _, l := range c.Lines {
 		s := Section{Title: fmt.Sprintf("load line of goal %s: %s", l.Goal, l.Verdict)}
@@ -296,8 +290,7 @@ func runTable(c *compare.Comparison, l compare.LevelComparison, m compare.Compar
 	return t
 }
 
-// shifts says how the quantiles of the deciding metric's milestone differ, and the
-// sizes of the effect.
+// shifts says how the quantiles of the deciding metric's milestone differ, and the sizes of the effect.
 func (s *Section) shifts(c *compare.Comparison, l compare.LevelComparison) {
 	of := l.SeriesOf(c.Metric)
 	if of == nil {
@@ -393,9 +386,8 @@ func shiftTable(c *compare.Comparison, l compare.LevelComparison, of compare.Ser
 	return t
 }
 
-// changeOfShift is the change of a quantile with its interval. Where the runs give
-// none it is the change over all objects: with one run of an arm, or where the
-// quantile was never reached in some run.
+// changeOfShift is the change of a quantile with its interval. Where the runs give none it is the change
+// over all objects: with one run of an arm, or where the quantile was never reached in some run.
 func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	switch {
 	case x.Change != nil:

@@ -50,8 +50,7 @@ func bucketText(b result.Bucket) string {
 	return words.Seconds(b.Above) + " to " + words.Seconds(*b.AtMost)
 }
 
-// lastDurations is the last step that tells how long work took, by what its target
-// publishes.
+// lastDurations is the last step that tells how long work took, by what its target publishes.
 func lastDurations(r result.Result) (last result.Step) {
 	for _, s := range r.Steps {
 		if len(s.Durations) > 0 {

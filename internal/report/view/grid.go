@@ -12,9 +12,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// Grid is what a terminal shows of an experiment that varied something: a table of
-// its cells, what was found of their pairs, and the verdict. Dir is where its
-// record lies.
+// Grid is what a terminal shows of an experiment that varied something: a table of its cells, what was
+// found of their pairs, and the verdict. Dir is where its record lies.
 func Grid(g judge.Grid, dir string) []Section {
 	cells := cellLevels(g)
 	if g.Kind == "limit" {
@@ -242,8 +241,7 @@ func capacityTable(c judge.CapacityCurve) Table {
 	return t
 }
 
-// gainText is by how much a load line grows to the next value, for each percent
-// that the value grows.
+// gainText is by how much a load line grows to the next value, for each percent that the value grows.
 func gainText(x judge.CapacityPoint) string {
 	if x.Gain == nil {
 		return "-"

@@ -19,9 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// GridPage is the page of a grid: its cells with links to their own pages, how they
-// compare, and the load line against what was varied. In tells the plan as it was
-// run.
+// GridPage is the page of a grid: its cells with links to their own pages, how they compare, and the load
+// line against what was varied. In tells the plan as it was run.
 func GridPage(in Input, g judge.Grid) (Page, error) {
 	in.Result = result.Result{
 		Schema: g.Schema, Experiment: g.Experiment, Workload: g.Workload, Kind: "grid", Verdict: g.Verdict, Why: g.Why,
@@ -143,8 +142,7 @@ func gridFacts(g judge.Grid) []fact {
 	return list
 }
 
-// gridFidelity is what was real in all cells alike, none and false where they
-// differ.
+// gridFidelity is what was real in all cells alike, none and false where they differ.
 func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 	var all [][]fidelityPart
 	for _, c := range g.Cells {
@@ -188,12 +186,10 @@ func gridWarnings(g judge.Grid) record.Warnings {
 	return append(list, g.Warnings...)
 }
 
-// onePoint reports whether all cells have one level alone, so that one chart shows
-// all.
+// onePoint reports whether all cells have one level alone, so that one chart shows all.
 func onePoint(g judge.Grid) bool { return g.Kind != "limit" && !severalLevels(g) }
 
-// cellLink is the name of a cell with the address of its page, "" for one that was
-// not run.
+// cellLink is the name of a cell with the address of its page, "" for one that was not run.
 func cellLink(g judge.Grid, c judge.Cell) fact {
 	link := fact{Name: chart.Label(g, c.Params)}
 	if c.Failed == "" {

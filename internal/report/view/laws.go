@@ -11,9 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// lawSection says what an object costs: a line for each law that was found, and one
-// for all figures without any. Unless explain says so, what this program itself takes
-// is left out.
+// lawSection says what an object costs: a line for each law that was found, and one for all figures
+// without any. Unless explain says so, what this program itself takes is left out.
 func lawSection(l *result.Laws, explain bool) (s Section) {
 	if l == nil {
 		return s
@@ -56,8 +55,7 @@ func lawSection(l *result.Laws, explain bool) (s Section) {
 	return s
 }
 
-// noLaws says of how many figures no cost was found and why in a few words, "" for
-// none.
+// noLaws says of how many figures no cost was found and why in a few words, "" for none.
 func noLaws(l *result.Laws) string {
 	figures := 0
 	var whys []string
@@ -114,8 +112,7 @@ func lawSentence(x result.Law) string {
 	return "no fit: " + x.Refused + figuresOf(x)
 }
 
-// figuresOf is what was measured at the lowest level and at the highest, "" where
-// that is nothing.
+// figuresOf is what was measured at the lowest level and at the highest, "" where that is nothing.
 func figuresOf(x result.Law) string {
 	if len(x.Points) == 0 {
 		return ""

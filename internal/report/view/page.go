@@ -235,9 +235,8 @@ func lineStep(r result.Result) *result.Step {
 	return best
 }
 
-// decidingStep is the step of a sweep that its verdict stands on: the lowest that
-// failed, or the highest that held where none did. It is nil where the verdict
-// says neither.
+// decidingStep is the step of a sweep that its verdict stands on: the lowest that failed, or the highest
+// that held where none did. It is nil where the verdict says neither.
 func decidingStep(r result.Result) *result.Step {
 	var best *result.Step
 	for i := range r.Steps {

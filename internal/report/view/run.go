@@ -119,8 +119,7 @@ func shareOfRequests(s result.Step) string {
 	return fmt.Sprintf("%d of %d", s.APIRequests.Failed, s.APIRequests.N)
 }
 
-// quantile is a quantile as it is shown. One that falls on objects that were never
-// ready is never.
+// quantile is a quantile as it is shown. One that falls on objects that were never ready is never.
 func quantile(l result.Latency, v *float64) string {
 	switch {
 	case v != nil:

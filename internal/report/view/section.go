@@ -13,8 +13,7 @@ import (
 type Section struct {
 	Title string
 	Parts []Part
-	// Narrow stands in its place where there are fewer columns than Whole; nil
-	// for what fits anywhere.
+	// Narrow stands in its place where there are fewer columns than Whole; nil for what fits anywhere.
 	Narrow *Section
 	Whole  int
 }

@@ -25,8 +25,7 @@ func trends(in ComparisonInput) []Section {
 	return said(append(list, end, fidelities(in.Operands))...)
 }
 
-// trendWhole is how many columns a trend needs with versions, the range of the runs,
-// and what changed.
+// trendWhole is how many columns a trend needs with versions, the range of the runs, and what changed.
 const trendWhole = 150
 
 // trendSection is a trend, and what is left of it where there is no room for all.
@@ -102,8 +101,7 @@ func pointText(t compare.Trend, x compare.TrendPoint) string {
 	return text
 }
 
-// tickText is a round figure as short as it can be; what it counts the title
-// says.
+// tickText is a round figure as short as it can be; what it counts the title says.
 func tickText(v float64, unit string) string {
 	switch {
 	case unit == "s" && v < 0.001:

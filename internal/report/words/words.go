@@ -1,5 +1,4 @@
-// Package words writes figures for people: with their unit, and as many digits as
-// say something.
+// Package words writes figures for people: with their unit, and as many digits as say something.
 package words
 
 import (
@@ -189,8 +188,7 @@ func Change(x float64) string {
 	return fmt.Sprintf("%+.1f%%", 100*x)
 }
 
-// Ratio is the change from one figure to another, - where one was never
-// reached.
+// Ratio is the change from one figure to another, - where one was never reached.
 func Ratio(from, to *float64) string {
 	if from == nil || to == nil || *from <= 0 {
 		return "-"
@@ -261,8 +259,7 @@ func PlusMinus(i result.Interval, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.*f ± %.*f %s", digits, value, digits, half, unit))
 }
 
-// LatencyPlusMinus is that of a latency; one that was not reached in every run
-// has no mean.
+// LatencyPlusMinus is that of a latency; one that was not reached in every run has no mean.
 func LatencyPlusMinus(i result.Interval) string {
 	if i.Value == nil {
 		return "never"

@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// inFlightBound says how many requests may be under way, so that the server is
-// kept busy without a queue of ours in front of it: waiting in such a queue
-// would be mistaken for the system's latency.
+// inFlightBound says how many requests may be under way, so that the server is kept busy without a queue
+// of ours in front of it: waiting in such a queue would be mistaken for the system's latency.
 //
-// It is the idea of TCP Vegas (Brakmo and Peterson, 1995). The service time of
-// requests sent one at a time shows the server without a queue; what the
-// present ones exceed it by, times the requests under way, is the queue. The
-// bound grows while less than queueLow requests wait and shrinks while more
-// than queueHigh do. As in BBR (Cardwell and others, 2016), the queue is let
-// run empty now and then to measure again: a server that holds more objects is
-// slower without any queue.
+// It is the idea of TCP Vegas (Brakmo and Peterson, 1995). The service time of requests sent one at a
+// time shows the server without a queue; what the present ones exceed it by, times the requests under
+// way, is the queue. The bound grows while less than queueLow requests wait and shrinks while more than
+// queueHigh do. As in BBR (Cardwell and others, 2016), the queue is let run empty now and then to measure
+// again: a server that holds more objects is slower without any queue.
 type inFlightBound struct {
 	max    int
 	limit  float64

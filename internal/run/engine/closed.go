@@ -12,8 +12,7 @@ import (
 const (
 	// paceSlack is how much lateness of a paced request the following ones make up.
 	paceSlack = 10 * time.Millisecond
-	// duePoll is how often it is looked whether a request that waits for earlier
-	// ones is due.
+	// duePoll is how often it is looked whether a request that waits for earlier ones is due.
 	duePoll = 5 * time.Millisecond
 )
 

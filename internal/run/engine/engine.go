@@ -27,8 +27,7 @@ type Engine struct {
 	step   *atomic.Int64 // the last one begun
 	loaded bool
 	units  int // asked for since the target was last empty
-	// refused counts those of them whose request failed: they will never be
-	// there.
+	// refused counts those of them whose request failed: they will never be there.
 	refused int
 	// normal are the measures of health before any load.
 	normal map[string]float64
@@ -60,9 +59,8 @@ func (e *silentError) Error() string { return e.what }
 // OutOfReach says that requests under way will not be answered; see system.Outlive.
 func (e *silentError) OutOfReach() bool { return e.outOfReach }
 
-// Run makes one step and returns how it ended. An error means that the target
-// or the record failed in a way that leaves no step to judge; the step is then
-// on record as interrupted, if it had begun.
+// Run makes one step and returns how it ended. An error means that the target or the record failed in a
+// way that leaves no step to judge; the step is then on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open || e.options.Whole) && e.loaded {
 		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, StepPlan: s.StepPlan})
@@ -118,8 +116,7 @@ type run struct {
 	status Status
 	failed error         // why the load could not be made
 	held   chan struct{} // closed once what is to be done after the hold is, nil before
-	// unanswered says that the target answers nothing: its last news are hardly
-	// waited for.
+	// unanswered says that the target answers nothing: its last news are hardly waited for.
 	unanswered bool
 }
 
@@ -248,9 +245,8 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	return nil
 }
 
-// settle waits for all that the target has published until now. Where that
-// does not come, what became of the objects is unknown, which is a fault: it
-// is healed once a later wait succeeds.
+// settle waits for all that the target has published until now. Where that does not come, what became of
+// the objects is unknown, which is a fault: it is healed once a later wait succeeds.
 func (r *run) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.settleBound())
 	defer cancel()
@@ -279,8 +275,7 @@ func (r *run) account(ctx context.Context) (system.Spread, error) {
 	return r.target.Account(ctx)
 }
 
-// settleBound is how long the last news of a step is waited for, and how long
-// the account of it may take.
+// settleBound is how long the last news of a step is waited for, and how long the account of it may take.
 func (r *run) settleBound() time.Duration {
 	if r.unanswered {
 		return unansweredBound
@@ -293,8 +288,7 @@ const (
 	unansweredBound = time.Second
 )
 
-// countOutcome notes the outcome of a request, and of those made before it for
-// the same.
+// countOutcome notes the outcome of a request, and of those made before it for the same.
 func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
 	for s := slot; s != nil; s = s.Before {
@@ -387,9 +381,8 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 	r.reportStatus(r.status)
 }
 
-// guard watches the target's health until the returned function is called, and
-// ends the step when a guard trips, or when whoever its objects wait for does
-// nothing.
+// guard watches the target's health until the returned function is called, and ends the step when a guard
+// trips, or when whoever its objects wait for does nothing.
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -498,8 +491,7 @@ func (e *Engine) Empty(ctx context.Context) error {
 	return err
 }
 
-// ErrNotHealthy is why a run ends whose target did not recover after a guard stopped the
-// load.
+// ErrNotHealthy is why a run ends whose target did not recover after a guard stopped the load.
 var ErrNotHealthy = errors.New("a guard stopped the load, and the target is not back to normal")
 
 // Recover empties a target that a guard protected. It returns ErrNotHealthy unless the

@@ -22,12 +22,11 @@ func (o outcomes) minus(x outcomes) outcomes {
 // percent is the share of failed requests, 0 where none has ended.
 func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(max(o.ended, 1)) }
 
-// exceed reports whether the share of failed requests is above a bound in percent with
-// a confidence of 1-errorRisk: so many or more of so many requests fail by chance with at
-// most that probability where each fails with the probability of the bound (the exact
-// test by the binomial distribution; Clopper and Pearson, 1934). With a bound of 5 % that
-// takes 3 of 3 requests, 6 of 20 or 22 of 200, with one of 50 % 11 of 11, 18 of 20 or 124
-// of 200.
+// exceed reports whether the share of failed requests is above a bound in percent with a confidence of
+// 1-errorRisk: so many or more of so many requests fail by chance with at most that probability where
+// each fails with the probability of the bound (the exact test by the binomial distribution; Clopper and
+// Pearson, 1934). With a bound of 5 % that takes 3 of 3 requests, 6 of 20 or 22 of 200, with one of 50 %
+// 11 of 11, 18 of 20 or 124 of 200.
 func (o outcomes) exceed(bound float64) bool {
 	if o.failed == 0 {
 		return false
@@ -39,15 +38,13 @@ const (
 	// errorRisk is how often one of the two tests of a look may stop a load whose
 	// requests fail as often as the bound allows; see docs/objectives.md.
 	errorRisk = 0.0005
-	// leastRequests is over how many requests the share is taken, where the latest look
-	// saw fewer.
+	// leastRequests is over how many requests the share is taken, where the latest look saw fewer.
 	leastRequests = 200
 )
 
-// recentErrors keeps the outcomes of the latest requests in two windows. The requests
-// since the last look show a target that fails altogether. Together with those of earlier
-// looks, up to leastRequests, they show one that fails now and then. It is safe for
-// concurrent use.
+// recentErrors keeps the outcomes of the latest requests in two windows. The requests since the last look
+// show a target that fails altogether. Together with those of earlier looks, up to leastRequests, they
+// show one that fails now and then. It is safe for concurrent use.
 type recentErrors struct {
 	mu     sync.Mutex
 	total  outcomes   // of requests that are counted one by one

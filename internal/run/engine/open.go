@@ -8,13 +8,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// DropAfter is how long an arrival waits for a place among the requests under
-// way before it is given up.
+// DropAfter is how long an arrival waits for a place among the requests under way before it is given up.
 const DropAfter = 5 * time.Second
 
-// stagesOpen are the stages of a step whose requests come by a schedule: the
-// warm-up, after which as many objects go as come, the hold, and the follow-up
-// of what the hold asked for.
+// stagesOpen are the stages of a step whose requests come by a schedule: the warm-up, after which as many
+// objects go as come, the hold, and the follow-up of what the hold asked for.
 func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	if r.arrive(ctx) != nil {
 		return record.EndInterrupted
@@ -23,10 +21,9 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	return r.await(ctx)
 }
 
-// arrive makes the load's requests, each at its time whatever became of the
-// ones before. Only a bound on requests under way can hold one back: it then
-// keeps its intended time, and is dropped once it has waited for DropAfter.
-// Like raise it returns early once ctx ends, with every request on record.
+// arrive makes the load's requests, each at its time whatever became of the ones before. Only a bound on
+// requests under way can hold one back: it then keeps its intended time, and is dropped once it has
+// waited for DropAfter. Like raise it returns early once ctx ends, with every request on record.
 func (r *run) arrive(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	begin := r.clock.Now()

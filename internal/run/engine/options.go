@@ -19,11 +19,9 @@ type Guard struct {
 
 // Options are how an Engine loads and waits.
 type Options struct {
-	// Pace bounds requests per second; 0 is as fast as the in-flight bound
-	// allows.
+	// Pace bounds requests per second; 0 is as fast as the in-flight bound allows.
 	Pace float64
-	// MaxInFlight bounds requests under way, at least 1; the adaptive bound
-	// does not exceed it.
+	// MaxInFlight bounds requests under way, at least 1; the adaptive bound does not exceed it.
 	MaxInFlight int
 	// Timeout is how long objects are followed after the last request.
 	Timeout time.Duration
