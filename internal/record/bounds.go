@@ -5,20 +5,18 @@ import (
 	"hash/maphash"
 )
 
-// Bounds of a history that is read: it may be somebody else's, and its file may be small.
-// The first three bound the memory that it takes to judge one, the others the time.
+// The bounds of a history that is read, which may be hostile, and small as a file. The first three bound the
+// memory for judging it, the others the time.
 const (
-	// mostObjects may be asked for, or have news, since the target was last empty. An
-	// object takes about 2 kB. Kubernetes supports 150,000 pods.
+	// mostObjects bounds the requested objects, or those with news, since the target was last empty. One
+	// takes about 2 kB. Kubernetes supports 150,000 pods.
 	mostObjects = 500_000
-	// mostBeside bytes may be in lines that are not about objects.
-	mostBeside = 1 << 30
-	// mostSteps may be made.
-	mostSteps = 20_000
-	// mostJudged objects may be judged in all steps, each at the end of every step that it stands in.
+	mostBeside  = 1 << 30 // bytes of lines that are not about objects
+	mostSteps   = 20_000  // of a run
+	// mostJudged bounds the objects in all steps: one is judged at the end of every step that it stands
+	// in.
 	mostJudged = 50_000_000
-	// mostText bytes may be in the file once it is unpacked.
-	mostText = 8 << 30
+	mostText   = 8 << 30 // bytes of the unpacked file
 )
 
 // BoundError says that a history has more of something than is read.
@@ -31,7 +29,7 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("it has more than %d %s, which is the most that is read", e.Most, e.What)
 }
 
-// bounds counts what a history has, as it is read.
+// bounds counts a history as it is read.
 type bounds struct {
 	seed                         maphash.Seed
 	seen                         map[uint64]struct{} // objects with news, by the hash of their names
@@ -42,7 +40,7 @@ func newBounds() *bounds {
 	return &bounds{seed: maphash.MakeSeed(), seen: make(map[uint64]struct{})}
 }
 
-// add takes in the next event, whose line is so long. The error is a *BoundError.
+// add takes in the next event, with the length of its line. The error is a *BoundError.
 func (b *bounds) add(e Event, length int) error {
 	switch body := e.Body.(type) {
 	case *Slot:
@@ -81,7 +79,6 @@ func (b *bounds) add(e Event, length int) error {
 	return nil
 }
 
-// empty says that nothing stands in the target.
 func (b *bounds) empty() {
 	b.asked = 0
 	clear(b.seen)

@@ -32,7 +32,7 @@ const (
 	CellsDir = "cells"
 )
 
-// Dir is a run directory.
+// Dir is the path of a run directory.
 type Dir string
 
 // NotRunDirError says that a path holds no recorded run.
@@ -45,14 +45,14 @@ func (e *NotRunDirError) Error() string {
 	return fmt.Sprintf("%s is not a run directory: %s", e.Path, e.Why)
 }
 
-// A record tells how a cluster is built, and parts of its logs: it is its user's alone.
+// A record shows how a cluster is built, and parts of its logs: only its user may read it.
 const (
 	fileMode = 0o600
 	DirMode  = 0o700 // of a run directory, and of those that are made for it
 )
 
-// CreateDir makes an empty run directory. A path that exists and is not an
-// empty directory is refused, so that no record is ever overwritten.
+// CreateDir makes an empty run directory. It refuses a path that exists and is not an empty directory, so
+// that no record is ever overwritten.
 func CreateDir(path string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
@@ -71,8 +71,8 @@ func CreateDir(path string) (Dir, error) {
 	return Dir(path), nil
 }
 
-// NewDir makes a run directory that nothing else uses: at the path, or where that exists,
-// at the first of path-2, path-3 and so on that does not.
+// NewDir makes a run directory that nothing else uses: at the path, or where that exists, at the first of
+// path-2, path-3 and so on that does not.
 func NewDir(path string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
@@ -90,8 +90,8 @@ func NewDir(path string) (Dir, error) {
 	}
 }
 
-// IsGrid reports whether a directory is that of a grid: an experiment whose
-// cells have run directories of their own below it, and not where a link leads.
+// IsGrid reports whether a directory belongs to an experiment whose cells have run directories of their
+// own below it, and not at the end of a link.
 func IsGrid(path string) bool {
 	info, err := os.Lstat(filepath.Join(path, CellsDir))
 	return err == nil && info.IsDir()
@@ -113,8 +113,7 @@ func OpenDir(path string) (Dir, error) {
 		}
 		return "", &NotRunDirError{path, why}
 	}
-	// What is read of somebody else's record has an end.
-	entries, err := os.ReadDir(path)
+	entries, err := os.ReadDir(path) // a record of somebody else may have files without an end
 	for _, e := range entries {
 		if info, err := os.Stat(filepath.Join(path, e.Name())); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 			return "", &NotRunDirError{path, fmt.Sprintf("its %s is not a file that can be read whole: %s", e.Name(), info.Mode())}
@@ -123,8 +122,8 @@ func OpenDir(path string) (Dir, error) {
 	return Dir(path), err
 }
 
-// OpenCell is OpenDir for a cell of a grid, by its name in CellsDir. One that a link
-// leads to is not the grid's: what is written of it would be written elsewhere.
+// OpenCell opens a cell of a grid by its name in CellsDir. It refuses a link: files written there would
+// be elsewhere.
 func (d Dir) OpenCell(name string) (Dir, error) {
 	path := d.Path(filepath.Join(CellsDir, name))
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
@@ -133,11 +132,11 @@ func (d Dir) OpenCell(name string) (Dir, error) {
 	return OpenDir(path)
 }
 
-// Path is the path of one of the directory's files.
+// Path returns the path of one of the directory's files.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// WriteFile writes one of the directory's files whole: a reader sees the old
-// content or the new, never a part.
+// WriteFile writes one of the directory's files whole: a reader sees the old content or the new, never a
+// part.
 func (d Dir) WriteFile(name string, data []byte) error {
 	tmp, err := os.CreateTemp(string(d), "."+name+"-*")
 	if err != nil {
@@ -155,8 +154,8 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// create makes one of the directory's files again. Whatever stood there goes: a link
-// would lead elsewhere.
+// create makes one of the directory's files again. It removes an old one first: a link would lead
+// elsewhere.
 func (d Dir) create(name string) (*os.File, error) {
 	if err := os.Remove(d.Path(name)); err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -164,11 +163,10 @@ func (d Dir) create(name string) (*os.File, error) {
 	return os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 }
 
-// WriteJSON writes one of the directory's files as indented JSON, as Encode makes
-// it, what looks like a secret masked.
+// WriteJSON writes one of the directory's files as indented JSON, with what looks like a secret masked.
 func (d Dir) WriteJSON(name string, v any) error { return d.WriteMasked(name, v, nil) }
 
-// WriteMasked is WriteJSON for what may also have values that are known to be secret.
+// WriteMasked writes like WriteJSON, and masks known secrets too.
 func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
@@ -177,8 +175,8 @@ func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
-// WriteResult writes result.json, with the sum of what is before it as its last key: a result that was
-// changed since is not taken for what was found. Secrets are masked as by WriteMasked.
+// WriteResult writes result.json, with the sum of the rest as its last key, so that a changed result is
+// noticed. It masks secrets like WriteMasked.
 func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
@@ -188,14 +186,14 @@ func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
 	return d.WriteFile(ResultFile, fmt.Appendf(data, "%s%x\"\n}\n", sealKey, sha256.Sum256(data)))
 }
 
-// sealKey is between a result and its sum.
+// sealKey stands between a result and its sum.
 const sealKey = ",\n  \"sha256\": \""
 
-// ErrChanged says that a file is not as it was written.
+// ErrChanged says that a file was changed since it was written.
 var ErrChanged = errors.New("it was changed since it was written")
 
-// Intact says whether result.json is as it was written. One without a sum is not: whoever
-// edits it can take that out.
+// Intact reports whether result.json is as it was written. One without a sum is not: whoever edits it can
+// remove the sum.
 func (d Dir) Intact() bool {
 	data, err := d.ReadFile(ResultFile)
 	return err == nil && intact(data) == nil
@@ -209,12 +207,12 @@ func intact(data []byte) error {
 	return nil
 }
 
-// maxWhole is how many bytes a file of a record may have that is read whole: results of
-// some hundred steps have some megabytes.
+// maxWhole bounds the bytes of a record's file that is read whole: results of some hundred steps have
+// some megabytes.
 const maxWhole = 256 << 20
 
-// ReadFile reads one of the directory's files whole. One with more than 256 MiB, or
-// that is no regular file, is no record's.
+// ReadFile reads one of the directory's files whole. It refuses one with more than 256 MiB, or that is
+// not a regular file.
 func (d Dir) ReadFile(name string) ([]byte, error) {
 	info, err := os.Stat(d.Path(name))
 	switch {
@@ -228,8 +226,8 @@ func (d Dir) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(d.Path(name))
 }
 
-// ReadJSON reads one of the directory's JSON files. The error is ErrChanged for a result
-// that does not hold its own sum.
+// ReadJSON reads one of the directory's JSON files. The error is ErrChanged for a result that does not
+// hold its own sum.
 func (d Dir) ReadJSON(name string, v any) error {
 	data, err := d.ReadFile(name)
 	if err == nil && name == ResultFile {
@@ -244,7 +242,7 @@ func (d Dir) ReadJSON(name string, v any) error {
 	return nil
 }
 
-// Sum is the SHA-256 of one of the directory's files, in hexadecimal digits.
+// Sum returns the SHA-256 of one of the directory's files, in hexadecimal digits.
 func (d Dir) Sum(name string) (string, error) {
 	data, err := os.ReadFile(d.Path(name))
 	if err != nil {
@@ -253,7 +251,7 @@ func (d Dir) Sum(name string) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(data)), nil
 }
 
-// Changed are the files that are there and whose sums are other ones, in order.
+// Changed returns the files that exist with other sums, in order.
 func (d Dir) Changed(sums map[string]string) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -264,28 +262,23 @@ func (d Dir) Changed(sums map[string]string) []string {
 	return list
 }
 
-// Environment is what a run found where it ran: environment.json, as [Dir.Environment] reads it.
+// Environment describes where a run took place: environment.json, as [Dir.Environment] reads it.
 type Environment struct {
-	// Start is the wall clock at T = 0 of the history.
-	Start    time.Time    `json:"start"`
-	Target   TargetNaming `json:"target"`
-	Fidelity Fidelity     `json:"fidelity"`
-	// Elsewhere says that the target does not run on the machine of this program.
-	Elsewhere bool `json:"elsewhere,omitempty"`
-	// Facts are what else is known of it and of the machine, and Places what is
-	// known of each of its places; nil for none.
-	Facts  []Fact  `json:"facts"`
-	Places *Places `json:"places,omitempty"`
-	// Findings are problems of the target before any load, and Ceilings how far the workload could be
-	// raised by what was known then; nil is not looked at.
+	Start     time.Time    `json:"start"` // the wall clock at T = 0 of the history
+	Target    TargetNaming `json:"target"`
+	Fidelity  Fidelity     `json:"fidelity"`
+	Elsewhere bool         `json:"elsewhere,omitempty"` // the target does not run on the machine of this program
+	Facts     []Fact       `json:"facts"`               // of the target and the machine
+	Places    *Places      `json:"places,omitempty"`    // the facts of each place, nil for none
+	// Findings are problems of the target before any load, and Ceilings the levels that the workload
+	// could reach by the knowledge of then; nil was not examined.
 	Findings []HealthFinding `json:"findings,omitempty"`
 	Ceilings *CeilingTable   `json:"ceilings,omitempty"`
-	// Kind describes the objects that the target was asked for.
-	Kind *ObjectKind `json:"kind"`
+	Kind     *ObjectKind     `json:"kind"` // of the requested objects
 }
 
-// Environment reads environment.json. The error is fs.ErrNotExist where there is
-// none, and a *FormatError where another version of the program wrote it.
+// Environment reads environment.json. The error is fs.ErrNotExist where it is missing, and a *FormatError
+// where another version of the program wrote it.
 func (d Dir) Environment() (*Environment, error) {
 	var e Environment
 	if err := d.ReadJSON(EnvironmentFile, &e); err != nil {
@@ -305,8 +298,8 @@ func (d Dir) FormatError(name, missing string) error {
 	return &FormatError{File: d.Path(name), Missing: missing, Version: d.version()}
 }
 
-// version returns the version of the program that wrote the record, by its plan;
-// "" where the plan cannot be read.
+// version returns the version of the program that wrote the record, by its plan; "" where the plan cannot
+// be read.
 func (d Dir) version() string {
 	var plan struct {
 		AsRun struct {
@@ -326,7 +319,6 @@ type FormatError struct {
 	Version string // of the program that wrote it, "" where it is unknown
 }
 
-// Error implements error.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("read %s: it has no %q: plimsoll %s wrote it in a format that this version does not read; analyze it with that version, or run the plan again", e.File, e.Missing, cmp.Or(e.Version, "of an unknown version"))
 }
@@ -341,33 +333,33 @@ type TargetNaming struct {
 // Realness says whether a thing was real.
 type Realness string
 
-// What a figure stands on.
+// The degrees of realness.
 const (
 	Real      Realness = "real"
 	Simulated Realness = "simulated"
 	None      Realness = "none"
 )
 
-// Fidelity says what was real and what was simulated. A simulated figure is
-// never shown as a physical one.
+// Fidelity says what was real and what was simulated. A simulated figure is never shown as a physical
+// one.
 type Fidelity struct {
 	ControlPlane Realness `json:"controlPlane"`
 	Nodes        Realness `json:"nodes"`
 	Containers   Realness `json:"containers"`
 	Guests       Realness `json:"guests"`
-	// TimeScale is how many times faster than it would be what is simulated
-	// passes: a measured second stands for so many. 0 is 1.
+	// TimeScale says how many times faster than real time the simulated parts pass: a measured second
+	// stands for so many. 0 is 1.
 	TimeScale float64  `json:"timeScale,omitempty"`
 	Notes     []string `json:"notes"`
 }
 
-// FidelityPart is a part of what was loaded.
+// FidelityPart is a part of the target.
 type FidelityPart struct {
 	Part string
 	Is   Realness
 }
 
-// Parts are what was loaded, part by part.
+// Parts returns the parts of the target.
 func (f Fidelity) Parts() []FidelityPart {
 	return []FidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
 }

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// notFinite stands for a figure that is not finite until it is written as null:
-// the number furthest from any that is measured.
+// notFinite stands for a figure that is not finite until it is written as null: the number furthest from
+// any measured one.
 const notFinite = -math.MaxFloat64
 
-// Encode is v as JSON, indented where indent is not "". JSON has no word for a
-// figure that is not finite: it is null, and v has a warning that names its path,
-// if v is a struct with Warnings, or a pointer to one, which then keeps it.
+// Encode returns v as JSON, indented where indent is not "". It writes null for a figure that is not
+// finite. If v is a struct with Warnings, or a pointer to one, it then gets a warning that names the
+// figure's path.
 func Encode(v any, indent string) ([]byte, error) {
 	data, err := marshal(v, indent)
 	if _, ok := errors.AsType[*json.UnsupportedValueError](err); !ok {
@@ -40,10 +40,9 @@ func marshal(v any, indent string) ([]byte, error) {
 	return json.MarshalIndent(v, "", indent)
 }
 
-// finder looks for figures that are not finite.
 type finder struct{ paths []string }
 
-// copyOf is a copy of v with notFinite for each figure that is not finite. Path is where v stands.
+// copyOf returns a copy of v with notFinite for each figure that is not finite. Path is the place of v.
 func (f *finder) copyOf(path string, v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Float64:
@@ -83,7 +82,7 @@ func (f *finder) copyOf(path string, v reflect.Value) reflect.Value {
 		}
 	case reflect.Struct:
 		c := reflect.New(v.Type()).Elem()
-		c.Set(v) // what is not exported, too
+		c.Set(v) // unexported fields too
 		for i := range v.NumField() {
 			field := v.Type().Field(i)
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -114,8 +113,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// warn puts what was found into the Warnings of the copy, and of v where they
-// can be set, in place of what an earlier look has found.
+// warn puts the finding into the Warnings of the copy, and of v where they can be set, in place of an
+// earlier one.
 func (f *finder) warn(v, whole reflect.Value) {
 	if whole.Kind() != reflect.Struct {
 		return
@@ -136,7 +135,7 @@ func (f *finder) warn(v, whole reflect.Value) {
 	}
 }
 
-// withNulls is JSON with null for each notFinite.
+// withNulls replaces each notFinite by null.
 func withNulls(data []byte) ([]byte, error) {
 	mark, err := json.Marshal(notFinite)
 	if err != nil {

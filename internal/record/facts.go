@@ -10,37 +10,36 @@ import (
 	"strings"
 )
 
-// Fact is one thing that is known of where a run was made. Targets declare theirs
-// as facts without a value.
+// Fact is a property of the place and the time of a run. Targets declare theirs as facts without a value.
 type Fact struct {
-	// Name is what compare's --arm-is calls it; what stands before a colon stands
-	// for all names that begin with it.
+	// Name is the key for compare's --arm-is; the part before a colon stands for all names that begin
+	// with it.
 	Name  string `json:"name"`
 	What  string `json:"what,omitempty"` // in words
 	Value string `json:"value,omitempty"`
 	Unit  string `json:"unit,omitempty"` // of a number; B for bytes
-	// Within is how far apart two numbers may lie and still be the same: 2% of the
-	// larger, or 1 of the unit. "" is not at all.
+	// Within is the largest difference at which two numbers count as equal: 2% of the larger, or 1 of the
+	// unit; "" is none.
 	Within  string  `json:"within,omitempty"`
 	Bearing Bearing `json:"bearing"`
 }
 
-// Bearing is what a difference between two runs means for what is compared.
+// Bearing says what a difference between two runs means for their comparison.
 type Bearing string
 
 // What a difference can mean.
 const (
-	Refuses    Bearing = "refuses"    // it could be the cause of whatever else differs
+	Refuses    Bearing = "refuses"    // it could be the cause of any other difference
 	MayExplain Bearing = "mayExplain" // it may explain a part of it
 	Noted      Bearing = "noted"      // the reader should know it
 )
 
-// Version is the version of a program that was used.
+// Version returns the version of a program as a fact.
 func Version(program, version string) Fact {
 	return Fact{Name: "runtime:" + strings.ReplaceAll(program, " ", "-"), What: "version of " + program, Value: version, Bearing: Refuses}
 }
 
-// Versions are those of several programs.
+// Versions returns the versions of several programs.
 func Versions(of map[string]string) []Fact {
 	var list []Fact
 	for _, program := range slices.Sorted(maps.Keys(of)) {
@@ -49,7 +48,7 @@ func Versions(of map[string]string) []Fact {
 	return list
 }
 
-// RunsAs says as whom a program ran.
+// RunsAs says which user ran a program.
 func RunsAs(program, user string) Fact {
 	return Fact{Name: "user:" + strings.ReplaceAll(program, " ", "-"), What: "user that " + program + " runs as", Value: user, Bearing: Noted}
 }
@@ -59,7 +58,7 @@ func Placement(how string) Fact {
 	return Fact{Name: "isolation:placement", What: "who had which processors", Value: how, Bearing: Refuses}
 }
 
-// Host is the machine that this program ran on.
+// Host describes the machine that this program ran on.
 type Host struct {
 	CPUs                         int
 	MemoryBytes                  int64
@@ -67,9 +66,9 @@ type Host struct {
 	Sharing, Priority, Placement string // of its processors
 }
 
-// Facts are the machine's, of whatever is loaded. What runs on it is another thing on another machine,
-// even if it is simulated: its times pass on that machine's processors. Beside a target that is elsewhere
-// the machine only sends requests, and a run in which it was too slow for that is invalid.
+// Facts returns the machine's facts. A program on another machine is another thing, even if it is
+// simulated: its times pass on that machine's processors. Beside a target elsewhere the machine only
+// sends requests, and a run in which it was too slow for that is invalid.
 func (h Host) Facts(elsewhere bool) []Fact {
 	number := func(n int64) string {
 		if n == 0 {
@@ -79,7 +78,7 @@ func (h Host) Facts(elsewhere bool) []Fact {
 	}
 	list := []Fact{
 		{Name: "host:cpus", What: "processors of plimsoll's machine", Value: number(int64(h.CPUs)), Bearing: Refuses},
-		// What firmware and kernel keep of it varies.
+		// Firmware and kernel keep a varying part of it.
 		{Name: "host:memory", What: "memory of plimsoll's machine", Value: number(h.MemoryBytes), Unit: "B", Within: "2%", Bearing: Refuses},
 		{Name: "kernel", What: "kernel of plimsoll's machine", Value: h.Kernel, Bearing: Refuses},
 		{Name: "cgroup", What: "control groups of plimsoll's machine", Value: h.Cgroup, Bearing: Refuses},
@@ -98,19 +97,19 @@ func (h Host) Facts(elsewhere bool) []Fact {
 	return list
 }
 
-// MachineFact reports whether a fact of that name tells of the machine that something ran on, or of the
-// shape of a target's machines, and not of the software that was loaded there.
+// MachineFact reports whether a fact of that name describes the machine of something, or the shape of a
+// target's machines, and not the software there.
 func MachineFact(name string) bool {
 	group, _, _ := strings.Cut(name, ":")
 	return slices.Contains([]string{"host", "kernel", "cgroup", "isolation", "os", "filesystem"}, group) || strings.HasSuffix(group, "-shape")
 }
 
-// OnRecord are those facts that have a value.
+// OnRecord returns the facts that have a value.
 func OnRecord(list []Fact) []Fact {
 	return slices.DeleteFunc(slices.Clone(list), func(f Fact) bool { return f.Value == "" })
 }
 
-// Text is the value as people read it.
+// Text returns the value as people read it.
 func (f Fact) Text() string {
 	n, err := strconv.ParseFloat(f.Value, 64)
 	switch {
@@ -122,7 +121,7 @@ func (f Fact) Text() string {
 	return f.Value + " " + f.Unit
 }
 
-// same reports whether two values of a fact are the same as far as they are known.
+// same reports whether two values of a fact are equal within its tolerance.
 func (f Fact) same(x, y string) bool {
 	if x == y || f.Within == "" {
 		return x == y
@@ -137,18 +136,16 @@ func (f Fact) same(x, y string) bool {
 	return errA == nil && errB == nil && errW == nil && math.Abs(a-b) <= within
 }
 
-// Places are the places that were loaded, such as nodes: a row for those that are alike.
+// Places holds the places that were loaded, such as nodes: a row for those that are alike.
 type Places struct {
 	Place Noun       `json:"place"`
-	Facts []Fact     `json:"facts"` // what is known of each, without the values
+	Facts []Fact     `json:"facts"` // of each, without the values
 	Rows  []PlaceRow `json:"rows"`
 }
 
-// mostPlaces is how many places there may be.
 const mostPlaces = 1_000_000
 
-// Check says what is wrong with places that were read: counts that no target has, and
-// values that are not of the facts.
+// Check reports counts that no target has, and values that do not match the facts.
 func (p *Places) Check() error {
 	if p == nil {
 		return nil
@@ -165,7 +162,7 @@ func (p *Places) Check() error {
 	return nil
 }
 
-// PlaceRow is places with the same values.
+// PlaceRow holds places with the same values.
 type PlaceRow struct {
 	Count    int      `json:"count"`
 	First    string   `json:"first"` // by name
@@ -191,8 +188,8 @@ type Known struct {
 	values []string
 }
 
-// Known are all facts of an environment: those on record, those of its places, and
-// what follows from the rest of it. Without an environment there is none.
+// Known returns all facts of an environment: those on record, those of its places, and those that follow
+// from the rest. Without an environment it returns none.
 func (e *Environment) Known() []Known {
 	if e == nil {
 		return nil
@@ -224,20 +221,20 @@ func (e *Environment) Known() []Known {
 	return list
 }
 
-// Value is that of a fact, "" where it is not on record.
+// Value returns the value of a fact, "" where it is not on record.
 func (e *Environment) Value(name string) string {
-	if e != nil {
-		for _, f := range e.Facts {
-			if f.Name == name {
-				return f.Value
-			}
-		}
+	if e == nil {
+		return ""
 	}
-	return ""
+	i := slices.IndexFunc(e.Facts, func(f Fact) bool { return f.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return e.Facts[i].Value
 }
 
-// Same reports whether two have the same values. Those of places are compared in
-// their order, at as many as the smaller of the two has.
+// Same reports whether two have the same values. Values of places are compared in their order, at as many
+// as the smaller of the two has.
 func (k Known) Same(other Known) bool {
 	n := min(len(k.values), len(other.values))
 	for i := range n {
@@ -248,7 +245,7 @@ func (k Known) Same(other Known) bool {
 	return n > 0 || len(k.values) == len(other.values)
 }
 
-// Text is the value as people read it, or each with its share, the most frequent first.
+// Text returns the value as people read it, or each with its share, the most frequent first.
 func (k Known) Text() string {
 	count := make(map[string]int)
 	for _, v := range k.values {
@@ -273,10 +270,10 @@ func (k Known) Text() string {
 	return strings.Join(parts, ", ")
 }
 
-// Declared are the facts that follow from what every environment has.
+// Declared returns the facts that follow from every environment.
 func Declared() []Fact { return slices.Concat(new(Environment).target(), new(Environment).found()) }
 
-// target says what was loaded. Private systems live as long as a run: they are not told from each other.
+// target returns facts about the target. Private systems live as long as a run, and have one name.
 func (e *Environment) target() []Fact {
 	name := e.Target.Name
 	if e.Target.Private {
@@ -295,8 +292,8 @@ func (e *Environment) target() []Fact {
 	return list
 }
 
-// found is what was known before any load: what was wrong, without how much of it and without what only
-// bears on what can be told or done; and the ceiling that binds first.
+// found returns the problems known before any load, without their extent and without those that only
+// restrict rights, and the ceiling that binds first.
 func (e *Environment) found() []Fact {
 	var problems []string
 	for _, f := range e.Findings {
@@ -318,7 +315,6 @@ func (e *Environment) found() []Fact {
 	}
 	return []Fact{
 		{Name: "health", What: "problems of the target before any load", Value: health, Bearing: Refuses},
-		// It follows from what is compared already.
 		{Name: "ceilings", What: "the ceiling known before any load that binds first", Value: binding, Bearing: Noted},
 	}
 }

@@ -11,10 +11,9 @@ import (
 )
 
 // A history is a row of Zstandard frames (RFC 8878), one for the start of each step and one for the rest
-// of it. Each ends with a checksum of its text, so that what was changed since is not taken for what
-// happened: a step is judged only where all frames that tell of it are as they were written.
+// of it. Each ends with a checksum of its text, which shows later changes: a step is judged only where all
+// its frames are as they were written.
 
-// frame is a part of a history's file.
 type frame struct {
 	from, to int64
 	state    frameState
@@ -24,18 +23,17 @@ type frame struct {
 type frameState int
 
 const (
-	frameWhole   frameState = iota // its checksum is that of its text
-	frameCut                       // the last one, which was not ended: a killed run's
-	frameDamaged                   // it is not what was written
+	frameWhole   frameState = iota // its checksum matches its text
+	frameCut                       // the last one of a killed run, without its end
+	frameDamaged                   // it was changed
 )
 
-// frameMagic are the bytes with which a frame begins.
-const frameMagic = "\x28\xb5\x2f\xfd"
+const frameMagic = "\x28\xb5\x2f\xfd" // begins each frame
 
-// maxResync bounds at how many places it is tried whether a frame begins there.
+// maxResync bounds the places that are tried as the begin of a frame.
 const maxResync = 10_000
 
-// framesOf are the frames of a history, which follow one another, with what is between them as damaged.
+// framesOf returns the frames of a history in order, with anything between them as damaged.
 func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
 	var list []frame
 	tries, left := 0, int64(mostText)
@@ -66,8 +64,8 @@ func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
 	return list, nil
 }
 
-// frameEnd is where the frame ends that begins at a place, by the sizes of its
-// blocks. The error is io.ErrUnexpectedEOF where that is beyond the end of the file.
+// frameEnd returns the end of the frame that begins at a place, by the sizes of its blocks. The error is
+// io.ErrUnexpectedEOF where that is beyond the end of the file.
 func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 	var head [zstd.HeaderMaxSize]byte
 	n, err := file.ReadAt(head[:min(int64(len(head)), size-at)], at)
@@ -114,8 +112,8 @@ func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 	return at, nil
 }
 
-// verified decodes a frame, and fails where its checksum is not that of its text, or that
-// is longer than what is left to decode. It returns how long that is.
+// verified decodes a frame and returns the length of its text. It fails where the checksum does not
+// match, or the text is longer than what is left to decode.
 func verified(file io.ReaderAt, from, to int64, left *int64) (int64, error) {
 	zip, err := newDecoder(io.NewSectionReader(file, from, to-from))
 	if err != nil {
@@ -129,7 +127,7 @@ func verified(file io.ReaderAt, from, to int64, left *int64) (int64, error) {
 	return n, err
 }
 
-// resync is where the next whole frame begins, size for nowhere.
+// resync returns the begin of the next whole frame, or size.
 func resync(file io.ReaderAt, from, size int64, tries *int, left *int64) (int64, error) {
 	const step = 64 << 10
 	buf := make([]byte, step+len(frameMagic)-1)
@@ -158,27 +156,26 @@ func resync(file io.ReaderAt, from, size int64, tries *int, left *int64) (int64,
 	return size, nil
 }
 
-// endsFrame says whether a frame ends after an event.
 func endsFrame(e Event) bool {
 	step, ok := e.Body.(*StepEvent)
 	return ok && (step.Phase == PhaseStart || step.Phase == PhaseEnd)
 }
 
-// errUnverified says that a history ends before the end of a step whose frame lacks
-// its end, and with it its checksum.
+// errUnverified says that a history ends before the end of a step whose frame lacks its end, and with it
+// its checksum.
 var errUnverified = errors.New("the end of a step in a frame without an end")
 
-// verifier tells what of a row of frames is not to be believed: from the end of a
-// step on that is not in a whole frame.
+// verifier says which part of a row of frames cannot be trusted: it begins with the end of a step that is
+// not in a whole frame.
 type verifier struct {
 	framed   bool    // each step has frames of its own
 	verified int64   // bytes of the text that are in whole frames
 	text     int64   // bytes that were read
-	rest     Damaged // where the file is in no whole frame
+	rest     Damaged // the part of the file outside of whole frames
 	within   *bounds // of the whole history, nil for none
 }
 
-// verifierOf is that of a row of frames of which none but the last lacks its end.
+// verifierOf returns the verifier of a row of frames of which only the last may lack its end.
 func verifierOf(frames []frame) verifier {
 	v := verifier{within: newBounds()}
 	for _, f := range frames {
@@ -190,7 +187,7 @@ func verifierOf(frames []frame) verifier {
 	return v
 }
 
-// line takes in the next line, which is so long. The error is errUnverified.
+// line takes in the next line, of a length. The error is errUnverified.
 func (v *verifier) line(e Event, length int) error {
 	v.text += int64(length)
 	switch b := e.Body.(type) {
@@ -204,8 +201,8 @@ func (v *verifier) line(e Event, length int) error {
 	return nil
 }
 
-// readFrames reads a history of which a part is damaged: each handles what is whole
-// of it, and a Damaged in the place of what is not.
+// readFrames reads a history of which a part is damaged: each handles the whole frames, and a Damaged for
+// every other.
 func readFrames(file *os.File, frames []frame, each func(Event) error) (History, error) {
 	var all History
 	within := newBounds()

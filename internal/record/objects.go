@@ -11,7 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// ObjectRow is one row of objects.parquet: one object that was asked for and what became of it. Times are
+// ObjectRow is one row of objects.parquet: one requested object and its outcome. Times are in
 // microseconds since the start of the run, -1 where they are unknown.
 type ObjectRow struct {
 	Slot         string  `parquet:"slot,dict"`
@@ -32,16 +32,16 @@ type ObjectRow struct {
 	PlantedDelay int64   `parquet:"planted_delay_us,delta"`
 	Outcome      string  `parquet:"outcome,dict"` // of the request
 	Error        string  `parquet:"error,dict"`
-	There        bool    `parquet:"there"` // when it was last seen
+	There        bool    `parquet:"there"` // at the last news
 	Late         bool    `parquet:"late"`  // a gap in the watch bears on its times
 	Reason       string  `parquet:"reason,dict"`
 	Message      string  `parquet:"message,dict"`
-	// Milestones are when each was reached, by its name; a milestone that was not reached is missing. In
-	// the file each has a column of its own, "<Milestone>_us", with nulls.
+	// Milestones holds the time of each milestone that was reached. In the file each has a column of its
+	// own, "<Milestone>_us", with nulls.
 	Milestones map[string]int64 `parquet:"-"`
 }
 
-// ObjectWriter writes objects.parquet.
+// ObjectWriter writes objects.parquet. The file takes its name once the writer is closed without error.
 type ObjectWriter struct {
 	table
 	rows    *parquet.GenericWriter[any]
@@ -49,14 +49,13 @@ type ObjectWriter struct {
 	row     []parquet.Row
 }
 
-// objectColumn is where a column's value comes from: a field of the row, or a milestone.
+// objectColumn is the source of a column's value: a field of the row, or a milestone.
 type objectColumn struct {
 	field     parquet.Field
 	milestone string
 }
 
-// NewObjectWriter starts objects.parquet again, with a column for each
-// milestone. The file takes its name once the writer is closed without error.
+// NewObjectWriter starts objects.parquet again, with a column for each milestone.
 func NewObjectWriter(d Dir, milestones []string) (*ObjectWriter, error) {
 	t, err := newTable(d, ObjectsFile)
 	if err != nil {
@@ -82,7 +81,7 @@ func NewObjectWriter(d Dir, milestones []string) (*ObjectWriter, error) {
 	return w, nil
 }
 
-// Add appends a row. After the first failure rows are dropped; Close tells.
+// Add appends a row. After the first failure it drops rows; Close returns the failure.
 func (w *ObjectWriter) Add(row ObjectRow) {
 	if w.err != nil {
 		return
@@ -104,12 +103,9 @@ func (w *ObjectWriter) Add(row ObjectRow) {
 	_, w.err = w.rows.WriteRows(w.row)
 }
 
-// Close completes the file.
-func (w *ObjectWriter) Close() error {
-	return w.finish(cmp.Or(w.err, w.rows.Close()))
-}
+func (w *ObjectWriter) Close() error { return w.finish(cmp.Or(w.err, w.rows.Close())) }
 
-// table is a table of a run that is being written: its file takes its name once all of it is.
+// table is a table of a run that is being written.
 type table struct {
 	name string // in messages, and at last
 	file *os.File
@@ -124,7 +120,6 @@ func newTable(d Dir, name string) (table, error) {
 	return table{name: name, file: file}, nil
 }
 
-// finish gives the file its name, unless something failed.
 func (t *table) finish(err error) error {
 	if err = cmp.Or(err, t.file.Close()); err == nil {
 		err = os.Rename(t.file.Name(), filepath.Join(filepath.Dir(t.file.Name()), t.name))

@@ -12,23 +12,21 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxLine bounds one line of the history: a message may be long, but a file
-// that is no history must not fill the memory.
+// maxLine bounds one line of the history: a message may be long, but a file that is not a history must
+// not fill the memory.
 const maxLine = 16 << 20
 
-// History is what reading a history came to, besides its events.
+// History says what reading a history found besides its events.
 type History struct {
-	Events int
-	// Unknown counts lines of kinds that this version does not know.
-	Unknown int
-	// Damaged names the parts of the file that are not what was written.
-	Damaged []string
-	// Cut says that the history ends before its end was written: the program
-	// was killed, and what happened in its last 100 ms may be missing.
+	Events  int
+	Unknown int      // lines of kinds that this version does not know
+	Damaged []string // the parts of the file that were changed
+	// Cut says that the history lacks its end: the program was killed, and its last 100 ms may be
+	// missing.
 	Cut bool
 }
 
-// DamagedError says that a history cannot be read any further. What was handed out before is right.
+// DamagedError says that a history cannot be read any further. The events before it are right.
 type DamagedError struct {
 	File   string
 	Line   int   // the first that is damaged for certain
@@ -42,15 +40,15 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// suspect is how much text before a place that is damaged may be wrong without
-// its looking so: what is wrong is copied by what follows it, as far as the window
-// of the compression reaches, until it is no event any more.
+// suspect is the length of text before a damaged place that may be wrong without looking wrong: later
+// text copies a wrong part, as far as the window of the compression reaches, until it is no longer an
+// event.
 const suspect = 512 << 10
 
-// ReadHistory hands every event of a recorded run to each, in the order in which they were written. A
-// history that a killed run left is read as far as it goes. In the place of what is damaged there is a
-// Damaged. One whose steps have no frames of their own is read to some way before the damage: the error
-// is then a *DamagedError.
+// ReadHistory hands every event of a recorded run to each, in the order in which they were written. It
+// reads the history of a killed run as far as it goes, and hands out a Damaged for each damaged part. A
+// history whose steps have no frames of their own is read to some way before the damage: the error is
+// then a *DamagedError.
 func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	file, err := os.Open(d.Path(HistoryFile))
 	if err != nil {
@@ -68,7 +66,7 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	return h, nil
 }
 
-// readFile looks at the checksums of all frames before any event is handed out.
+// readFile checks the checksums of all frames before it hands out any event.
 func readFile(file *os.File, each func(Event) error) (History, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -84,7 +82,7 @@ func readFile(file *os.File, each func(Event) error) (History, error) {
 	return readEvents(file, verifierOf(frames), each)
 }
 
-// readEvents hands out the events of a row of frames, as far as v believes them.
+// readEvents hands out the events of a row of frames, as far as v trusts them.
 func readEvents(compressed io.Reader, v verifier, each func(Event) error) (History, error) {
 	var h History
 	type held struct {
@@ -93,8 +91,7 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 	}
 	var waiting []held
 	lines := 0
-	// hand gives out what ends before a place of the text.
-	hand := func(before int64) error {
+	hand := func(before int64) error { // the events that end before a place of the text
 		n := 0
 		for ; n < len(waiting) && waiting[n].end <= before; n++ {
 			e := waiting[n].event
@@ -155,7 +152,7 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 	return h, hand(v.text)
 }
 
-// counted counts what is read, and notes the end.
+// counted counts the bytes that are read, and notes the end.
 type counted struct {
 	io.Reader
 	n     int64
@@ -169,13 +166,12 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newDecoder makes what reads a history.
 func newDecoder(compressed io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
 }
 
-// readLines hands every whole line of a compressed history to each, with its
-// end, and reports whether the history was cut. Each must not keep the line.
+// readLines hands every whole line of a compressed history to each, with its end, and reports whether the
+// history was cut. Each must not keep the line.
 func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, err error) {
 	zip, err := newDecoder(compressed)
 	if err != nil {
@@ -200,8 +196,7 @@ func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, er
 		switch {
 		case err == nil:
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			// A line without its end is the last write of a killed run.
-			return errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0, nil
+			return errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0, nil // the last write of a killed run
 		default:
 			return false, err
 		}

@@ -15,10 +15,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// ResumeClock goes on with the clock of a run that was cut: start is the wall clock at 0, and last the
-// time of the last event on record. The time in which the run stood still counts, by the wall clock; but
-// whatever that says, time goes on after last. Start then tells the wall clock at 0 as it is seen now,
-// which is before start if the wall clock was set back.
+// ResumeClock goes on with the clock of a run that was cut. Start is the wall clock at 0, last the time
+// of the last event on record. The wall clock measures the pause, but time always goes on after last. The
+// clock's Start then returns the wall clock at 0 as seen now, which is before start if the wall clock was
+// set back.
 func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
 	at := now()
 	t := last + 1
@@ -30,9 +30,8 @@ func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
 
 const historyPart = "." + HistoryFile + ".part"
 
-// ResumeWriter goes on with the history of a run that was cut. What is whole of it is written again,
-// without a last line that lacks its end, and takes the place of the old file at once: whenever this
-// process dies, there is one whole history or the other. The directory must be locked.
+// ResumeWriter goes on with the history of a run that was cut. It copies the whole lines and replaces the
+// old file at once: whenever this process dies, one of the two is whole. The directory must be locked.
 func ResumeWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
 	file, err := d.create(historyPart)
 	if err != nil {
@@ -67,12 +66,11 @@ func resumeIn(d Dir, file *os.File, secrets *redact.Secrets, follow func(Event))
 	if err != nil {
 		return nil, err
 	}
-	// The rest is a frame of its own: a reader takes them for one text.
-	zip.Reset(file)
+	zip.Reset(file) // the rest is a frame of its own: readers see one text
 	return newWriter(file, zip, secrets, follow), nil
 }
 
-// copyFrames writes again what is whole of a history and believed, in frames as it was written.
+// copyFrames copies the whole and trusted part of a history, in the frames as written.
 func copyFrames(zip *zstd.Encoder, file, old *os.File) error {
 	info, err := old.Stat()
 	if err != nil {
@@ -104,17 +102,16 @@ func copyFrames(zip *zstd.Encoder, file, old *os.File) error {
 	return err
 }
 
-// BusyError says that a run directory is being written by a process that is still going on.
+// BusyError says that another process is writing the run directory.
 type BusyError struct{ Path string }
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is in use by a running experiment", e.Path)
 }
 
-// Lock takes the right to write a run's record until the lock is closed or the process ends, however it
-// ends: it is the operating system's lock on the directory, and leaves no file behind. It is a *BusyError
-// where another holds it. Readers need none. Where the file system has no locks there is nothing to hold,
-// which is no error.
+// Lock takes the right to write a run's record until the lock is closed or the process ends: it is the
+// operating system's lock on the directory, and leaves no file behind. The error is a *BusyError where
+// another process holds it. Readers need no lock. A file system without locks is not an error.
 func (d Dir) Lock() (io.Closer, error) {
 	dir, err := os.Open(string(d))
 	if err != nil {

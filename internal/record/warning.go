@@ -9,57 +9,52 @@ import (
 	"time"
 )
 
-// Warning is something that the reader of a result must know. The same warning
-// of many steps or places is one.
+// Warning is something that the reader of a result must know. The same warning of many steps or places is
+// one.
 type Warning struct {
-	Kind WarningKind `json:"kind"`
-	// Text says it in a sentence, without the steps and places.
-	Text string `json:"text"`
-	// Count is how often it came up, at least 1.
-	Count int   `json:"count"`
-	Steps []int `json:"steps,omitempty"` // in order; none for the whole run
-	// Places are where it came up, such as namespaces or metrics: the first maxPlaces of them.
-	Places []string `json:"places,omitempty"`
-	// Seconds is how long it lasted, the longest time; 0 where that says nothing.
-	Seconds float64 `json:"seconds,omitempty"`
+	Kind    WarningKind `json:"kind"`
+	Text    string      `json:"text"`              // a sentence without the steps and places
+	Count   int         `json:"count"`             // how often it came up, at least 1
+	Steps   []int       `json:"steps,omitempty"`   // in order; none for the whole run
+	Places  []string    `json:"places,omitempty"`  // where it came up, such as namespaces or metrics: the first maxPlaces
+	Seconds float64     `json:"seconds,omitempty"` // the longest time that it lasted; 0 if that says nothing
 }
 
 // maxPlaces and maxSteps bound what a warning keeps of places and steps.
 const (
-	maxPlaces = 100
+	maxPlaces = 100 // that a warning keeps
 	maxSteps  = 1000
 )
 
 // WarningKind is the kind of a warning, by which programs know it.
 type WarningKind string
 
-// The kinds of warnings. One of a record from before they had kinds has WarningNote.
+// The kinds of warnings. Those of old records without kinds have WarningNote.
 const (
 	WarningNote        WarningKind = "note"
-	WarningCut         WarningKind = "cut"           // the record, or what is missing of it
+	WarningCut         WarningKind = "cut"           // the record lacks its end or another part
 	WarningResumed     WarningKind = "resumed"       // the run went on after a cut
 	WarningWatch       WarningKind = "watch"         // news did not come for a while
 	WarningCPU         WarningKind = "cpu"           // others used this machine
 	WarningStandstill  WarningKind = "standstill"    // the API answered nothing for seconds
 	WarningFewObjects  WarningKind = "fewObjects"    // a quantile of too few objects
-	WarningBefore      WarningKind = "beforeLoad"    // what was found before any load
+	WarningBefore      WarningKind = "beforeLoad"    // a finding before any load
 	WarningNotNormal   WarningKind = "notNormal"     // the target was not back to normal
 	WarningNotKnown    WarningKind = "notKnown"      // something could not be found out
 	WarningFields      WarningKind = "fields"        // of templates, which the API ignores
-	WarningConfig      WarningKind = "configuration" // what becomes of a setting of a configuration
-	WarningCleanup     WarningKind = "cleanup"       // what was made was not removed
+	WarningConfig      WarningKind = "configuration" // how a setting of a configuration is treated
+	WarningCleanup     WarningKind = "cleanup"       // objects of the run were not removed
 	WarningSetting     WarningKind = "setting"       // of the target, which was changed for the run
-	WarningBeside      WarningKind = "beside"        // another run that was, or may have been, loading the target
+	WarningBeside      WarningKind = "beside"        // another run loaded the target, or may have
 	WarningSignatures  WarningKind = "signatures"    // they cannot be used
 	WarningShape       WarningKind = "shape"         // one percentile misleads
-	WarningComparable  WarningKind = "comparable"    // of what two records were compared by
+	WarningComparable  WarningKind = "comparable"    // of the basis on which two records were compared
 	WarningSending     WarningKind = "sending"       // a load that is meant for one moment was sent over some time
 	WarningLimit       WarningKind = "limit"         // more at once than the target's own limit lets
 	WarningNotFinite   WarningKind = "notFinite"     // figures that could not be written
-	WarningChosenAfter WarningKind = "chosenAfter"   // what decides was chosen after the runs
+	WarningChosenAfter WarningKind = "chosenAfter"   // the deciding metric or margin was chosen after the runs
 )
 
-// String is the warning in a line.
 func (w Warning) String() string {
 	const shown = 5
 	text := w.Text
@@ -89,7 +84,7 @@ func (w Warning) String() string {
 	return text
 }
 
-// StepsText names steps, of which there must be one: those that follow one another by the first and last.
+// StepsText names steps, at least one: successive ones by the first and the last.
 func StepsText(steps []int) string {
 	const shown = 6
 	var parts []string
@@ -115,7 +110,7 @@ func StepsText(steps []int) string {
 	return "steps " + strings.Join(parts, ", ")
 }
 
-// UnmarshalJSON also reads a text alone, which warnings once were.
+// UnmarshalJSON also reads a text alone, as in old records.
 func (w *Warning) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		*w = Warning{Kind: WarningNote, Count: 1}
@@ -125,10 +120,10 @@ func (w *Warning) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*alike)(w))
 }
 
-// Warnings are warnings in the order in which they first came up.
+// Warnings holds warnings in the order in which they first came up.
 type Warnings []Warning
 
-// Bounds of what is kept of warnings that differ: nobody reads more, and each is compared with all.
+// The bounds on different warnings: nobody reads more, and each is compared with all.
 const (
 	maxOfKind   = 100
 	maxWarnings = 1000
@@ -167,7 +162,7 @@ func (l *Warnings) Add(w Warning) {
 	x.Seconds = max(x.Seconds, w.Seconds)
 }
 
-// find is where a warning of that kind and text is, -1 for nowhere, and how many there are of its kind.
+// find returns the index of a warning of that kind and text, or -1, and how many there are of its kind.
 func (l *Warnings) find(w Warning) (at, alike int) {
 	for i := range *l {
 		x := &(*l)[i]
@@ -186,7 +181,7 @@ func (l *Warnings) Addf(kind WarningKind, format string, args ...any) {
 	l.Add(Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// Lines are the warnings in words, one a line.
+// Lines returns the warnings in words, one per line.
 func (l Warnings) Lines() []string {
 	lines := make([]string, len(l))
 	for i, w := range l {

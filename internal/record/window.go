@@ -12,7 +12,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Window is a stretch of a stream of one component: the requests whose intended start lies from From to
+// Window is a stretch of a stream of one component: the requests with an intended start from From to
 // before To (closed loop: that were sent then), once each of them has ended or passed its bound. They are
 // too many to be on record one by one.
 //
@@ -21,43 +21,40 @@ type Window struct {
 	Component string `json:"component,omitempty" parquet:"component,dict"`
 	From      Micros `json:"from" parquet:"from_us"`
 	To        Micros `json:"to" parquet:"to_us"`
-	// WarmUp says that the requests are not judged.
-	WarmUp   bool `json:"warmUp,omitempty" parquet:"warm_up"`
-	Intended int  `json:"intended" parquet:"intended"`
-	Sent     int  `json:"sent" parquet:"sent"`
-	Done     int  `json:"done" parquet:"done"` // answered as they should be
-	// Failed counts the others that ended, by the kind of failure, among them FailedTimeout.
+	WarmUp    bool   `json:"warmUp,omitempty" parquet:"warm_up"` // the requests do not count for the verdict
+	Intended  int    `json:"intended" parquet:"intended"`
+	Sent      int    `json:"sent" parquet:"sent"`
+	Done      int    `json:"done" parquet:"done"` // answered correctly
+	// Failed counts the others that ended, by the kind of failure, such as FailedTimeout.
 	Failed  map[string]int `json:"failed,omitempty" parquet:"failed"`
 	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
 	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
-	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is unknown
-	// Retried is how often one of them was sent again.
-	Retried int `json:"retried,omitempty" parquet:"retried"`
-	// Answered is how many of all requests were answered as they should be from From to before To,
-	// whenever they were due, and AnsweredBytes what these answers came to.
+	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // their outcome is unknown
+	Retried int            `json:"retried,omitempty" parquet:"retried"` // requests that were sent again
+	// Answered counts all requests with a correct answer from From to before To, whenever they were due,
+	// and AnsweredBytes the bytes of these answers.
 	Answered      int   `json:"answered,omitempty" parquet:"answered"`
 	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
-	// InFlight is how many of the component's requests were under way at To,
-	// and Backlog how many were due by then and were not over.
-	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`
-	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
-	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
-	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
-	// ByPlace is how many were done at each place, where there are several.
-	ByPlace map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
-	// FailedByPlace is how many failed at each place, where there are several.
+	// InFlight counts the component's requests in flight at To, and Backlog the due ones that had not
+	// ended.
+	InFlight      int            `json:"inFlight,omitempty" parquet:"in_flight"`
+	Backlog       int            `json:"backlog,omitempty" parquet:"backlog"`
+	BytesIn       int64          `json:"bytesIn,omitempty" parquet:"bytes_in"`
+	BytesOut      int64          `json:"bytesOut,omitempty" parquet:"bytes_out"`
+	// ByPlace and FailedByPlace count the done and the failed requests of each place, where there are several.
+	ByPlace       map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
-	// Histograms are of the times of those that were done, by the milestones of the kind, in
-	// microseconds. They count from the intended start (closed loop: from the start).
+	// Histograms hold the times of the done requests by the milestones of the kind, in microseconds from
+	// the intended start (closed loop: from the start).
 	Histograms map[string]Histogram `json:"histograms,omitempty" parquet:"histograms"`
-	// OwnDelay is by how much the generator itself sent later than it could have.
+	// OwnDelay holds how late the generator itself sent.
 	OwnDelay Histogram `json:"ownDelay,omitempty" parquet:"own_delay"`
 }
 
 // FailedTimeout is the kind of failure of a request that was given up at its bound.
 const FailedTimeout = "timeout"
 
-// FailedAll is how many requests failed in any way.
+// FailedAll counts the requests that failed in any way.
 func (w *Window) FailedAll() int {
 	n := 0
 	for _, k := range w.Failed {
@@ -73,13 +70,12 @@ type Histogram string
 const (
 	histogramMost   = time.Hour
 	histogramDigits = 3
-	// HistogramResolution is how far a time in a histogram may be from the one
-	// that was measured, as a share of it.
+	// HistogramResolution is the largest relative error of a time in a histogram.
 	HistogramResolution = 1e-3
 )
 
-// NewCounts makes an empty histogram: microseconds to three digits, up to an
-// hour, which stands for whatever is longer.
+// NewCounts makes an empty histogram: microseconds to three digits, up to an hour, which stands for
+// anything longer.
 func NewCounts() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, histogramMost.Microseconds(), histogramDigits)
 }
@@ -89,8 +85,7 @@ func Count(h *hdrhistogram.Histogram, took Micros) { CountMany(h, took, 1) }
 
 // CountMany counts n of one time.
 func CountMany(h *hdrhistogram.Histogram, took Micros, n int64) {
-	// It is within the bounds, which is all that can be wrong.
-	_ = h.RecordValues(min(max(int64(took), 0), histogramMost.Microseconds()), n)
+	_ = h.RecordValues(min(max(int64(took), 0), histogramMost.Microseconds()), n) // fails only out of bounds
 }
 
 // HistogramOf encodes a histogram; one without counts, or nil, is "".
@@ -120,8 +115,8 @@ func (h Histogram) Counts() (*hdrhistogram.Histogram, error) {
 	return counts, nil
 }
 
-// shape refuses a histogram of other times than those of NewCounts: a hundred bytes can
-// ask for one that takes 48 MB.
+// shape refuses a histogram of other times than those of NewCounts: a hundred bytes can ask for one that
+// takes 48 MB.
 func (h Histogram) shape() error {
 	// By the encoding, version 2: its own header, and that of what it holds.
 	const digitsAt, mostAt = 12, 24

@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// WindowRow is one row of windows.parquet: a window of a stream of requests, and
-// quantiles of its histograms for those who do not read them.
+// WindowRow is one row of windows.parquet: a window of a stream of requests, and quantiles of its
+// histograms.
 type WindowRow struct {
 	Step      int64   `parquet:"step"`
 	Level     float64 `parquet:"level"`
@@ -34,7 +34,7 @@ type WindowLatency struct {
 	Max       int64  `parquet:"max_us"`
 }
 
-// Row is the window's row, but for what its step tells.
+// Row returns the window's row without the columns of its step.
 func (w *Window) Row() (WindowRow, error) {
 	row := WindowRow{Window: *w}
 	for _, name := range slices.Sorted(maps.Keys(w.Histograms)) {
@@ -50,18 +50,18 @@ func (w *Window) Row() (WindowRow, error) {
 	return row, nil
 }
 
-// WindowWriter writes windows.parquet, if there is any window.
+// WindowWriter writes windows.parquet if there is any window. The file takes its name once the writer is
+// closed without error.
 type WindowWriter struct {
 	table
 	dir  Dir
 	rows *parquet.GenericWriter[WindowRow]
 }
 
-// NewWindowWriter starts windows.parquet again. The file takes its name once the
-// writer is closed without error.
+// NewWindowWriter starts windows.parquet again.
 func NewWindowWriter(d Dir) *WindowWriter { return &WindowWriter{dir: d} }
 
-// Add appends a row. After the first failure rows are dropped; Close tells.
+// Add appends a row. After the first failure it drops rows; Close returns the failure.
 func (w *WindowWriter) Add(row WindowRow) {
 	if w.err == nil && w.file == nil {
 		if w.table, w.err = newTable(w.dir, WindowsFile); w.err == nil {
@@ -73,7 +73,6 @@ func (w *WindowWriter) Add(row WindowRow) {
 	}
 }
 
-// Close completes the file.
 func (w *WindowWriter) Close() error {
 	if w.file == nil {
 		return w.err
@@ -81,7 +80,7 @@ func (w *WindowWriter) Close() error {
 	return w.finish(cmp.Or(w.err, w.rows.Close()))
 }
 
-// ReadWindows reads windows.parquet; none are no error.
+// ReadWindows reads windows.parquet; a missing file is not an error.
 func ReadWindows(d Dir) ([]WindowRow, error) {
 	file, _, err := OpenTable(d, WindowsFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,11 +97,11 @@ func ReadWindows(d Dir) ([]WindowRow, error) {
 	return rows, nil
 }
 
-// mostRows is how many rows a table may have that is read: those of a run with 10 million objects.
+// mostRows bounds the rows of a table that is read: a run with 10 million objects has as many.
 const mostRows = 10_000_000
 
-// OpenTable opens one of a run directory's tables, which its user closes. One with more
-// than 10 million rows is not read, however small its file is.
+// OpenTable opens one of a run directory's tables; the caller closes it. It refuses more than 10 million
+// rows, however small the file is.
 func OpenTable(d Dir, name string) (*os.File, *parquet.File, error) {
 	file, err := os.Open(d.Path(name))
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// FlushInterval is how often a Writer hands what it holds to the operating system: what SIGKILL can cost.
+// FlushInterval is the time between two flushes to the operating system: SIGKILL can cost as much.
 const FlushInterval = 100 * time.Millisecond
 
-// Writer appends events to a run's history as they happen. What looks like a
-// secret is masked in them, and so are the values that are known to be one.
+// Writer appends events to a run's history as they happen. It masks what looks like a secret, and known
+// secrets.
 type Writer struct {
 	follow  func(Event)
 	secrets *redact.Secrets
@@ -49,10 +49,9 @@ func NewWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, err
 	return newWriter(file, zip, secrets, follow), nil
 }
 
-// newEncoder makes what compresses a history.
+// newEncoder uses one thread and a small window: the history is written beside the measured load, and
+// must not compete with it.
 func newEncoder(file *os.File) (*zstd.Encoder, error) {
-	// One thread and a small window: the history is written beside the load
-	// that is being measured, and must not compete with it.
 	return zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
 }
@@ -64,7 +63,7 @@ func newWriter(file *os.File, zip *zstd.Encoder, secrets *redact.Secrets, follow
 	return w
 }
 
-// Append writes an event. After the first failure events are dropped; Failed and Err tell.
+// Append writes an event. After the first failure it drops events; see Failed and Err.
 func (w *Writer) Append(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +97,7 @@ func (w *Writer) Append(e Event) {
 	}
 }
 
-// endFrame ends the frame with its checksum, and begins another: what follows is read as the same text.
+// endFrame ends the frame with its checksum, and begins another: readers see one text.
 func (w *Writer) endFrame() {
 	w.dirty = false
 	if err := w.zip.Close(); err != nil {
@@ -113,11 +112,11 @@ func (w *Writer) fail(err error) {
 	close(w.failed)
 }
 
-// Failed is closed when the history cannot be written any more, for example
-// because the disk is full. A run must not go on without a record.
+// Failed is closed when the history cannot be written any more, for example because the disk is full. A
+// run must not go on without a record.
 func (w *Writer) Failed() <-chan struct{} { return w.failed }
 
-// Err is the first failure, or nil.
+// Err returns the first failure, or nil.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,8 +137,7 @@ func (w *Writer) flushLoop() {
 	}
 }
 
-// Flush hands what was appended to the operating system at once: the process
-// may then be killed and it is on record all the same.
+// Flush hands all events to the operating system at once: they survive the end of this process.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
