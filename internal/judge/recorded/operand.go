@@ -23,15 +23,14 @@ import (
 // Operand is one side of a comparison: a recorded experiment, or one arm of an
 // experiment that compared arms.
 type Operand struct {
-	// Name is what messages call it; Names gives it.
+	// Name is the operand's name in messages; NameOperands gives it.
 	Name string
 	// Path is the run directory as it was given, Arm the arm; "" is all of it.
 	Path, Arm string
 
 	// Result is the experiment's own.
-	Result result.Result
-	// Environment is where it ran, nil where that is not on record.
-	Environment *record.Environment
+	Result      result.Result
+	Environment *record.Environment // of the run, nil where that is not on record
 
 	made  record.Dir // has its objects
 	plan  *plan.Plan

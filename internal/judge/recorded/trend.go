@@ -136,7 +136,7 @@ func newTrend(list []*Operand, differs [][]string, metric string) compare.Trend 
 	return t
 }
 
-// lineOfAll is the first goal that all have a load line of, "" where there is none.
+// lineOfAll returns the first goal with a load line in all experiments, or "".
 func lineOfAll(list []*Operand) string {
 	for _, g := range list[0].Result.Goals {
 		if !slices.ContainsFunc(list, func(x *Operand) bool { return x.lineOf(g.Name) == nil }) {
@@ -146,7 +146,7 @@ func lineOfAll(list []*Operand) string {
 	return ""
 }
 
-// lineOf is what became of a goal that has a load line, nil where there is none.
+// lineOf returns the result of a goal that has a load line, or nil.
 func (o *Operand) lineOf(goal string) *result.GoalResult {
 	i := slices.IndexFunc(o.Result.Goals, func(g result.GoalResult) bool { return g.Name == goal && g.LoadLine != nil })
 	if i < 0 {

@@ -9,16 +9,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Concurrent is how many objects were at most between two milestones at once, by
-// when news of them came, beside the target's own limits.
+// Concurrent counts how many objects were between two milestones at once at most, by their news, beside
+// the target's own limits.
 type Concurrent struct {
 	record.Concurrent
 	Most     int    `json:"most"`
 	PerPlace int    `json:"perPlace"` // of the place that had most
 	Place    string `json:"place,omitempty"`
-	// LeftOut are objects that had a trouble between the milestones: since when
-	// they were not under way is unknown.
-	LeftOut int `json:"leftOut"`
+	LeftOut  int    `json:"leftOut"` // objects with a trouble between the milestones, whose time there is unknown
 }
 
 // Breach says which limit did not hold, "" for none.
@@ -33,19 +31,19 @@ func (a *Concurrent) Breach() string {
 	return ""
 }
 
-// OwnDelayBound is how late this program may be by its own doing, at p99: in sending what a schedule
-// says, and in being woken by a timer. Beyond it the step says nothing of the target.
+// OwnDelayBound bounds the delay that this program may cause itself, at p99: of a scheduled request, and
+// of a timer's wake. Beyond it the step proves nothing about the target.
 const OwnDelayBound = 10 * time.Millisecond
 
-// OwnDelay is how long this program waited for a processor: it asks to be woken at known times.
+// OwnDelay says how long this program waited for a processor: it asks to be woken at known times.
 type OwnDelay struct {
 	Wakes int     `json:"wakes"`
 	Late  int     `json:"late"` // by more than OwnDelayBound
 	Max   float64 `json:"max"`  // seconds
 }
 
-// Short reports whether the program was short of CPU: it was late in more than 1 % of cases where a
-// schedule says when to send, and in more than 10 % where only the reading of news was delayed.
+// Short reports whether the program was short of CPU: it was late in more than 1 % of cases with a
+// schedule, and in more than 10 % where only the reading of news was delayed.
 func (d *OwnDelay) Short(open bool) bool {
 	tolerated := 0.10
 	if open {
@@ -54,11 +52,11 @@ func (d *OwnDelay) Short(open bool) bool {
 	return d != nil && d.Late >= leastLate && float64(d.Late) > tolerated*float64(d.Wakes)
 }
 
-// leastLate is how often the program must have been late for that to be no
-// chance: a step of a tenth of a second has ten wakes.
+// leastLate is the least number of late wakes that is not chance: a step of a tenth of a second has ten
+// wakes.
 const leastLate = 3
 
-// Bound is what kept the load from going faster, nil where nothing that is known of did.
+// Bound returns what limited the load, nil where nothing known did.
 func (n *Bottleneck) Bound() *BoundShare {
 	if n == nil {
 		return nil
@@ -69,13 +67,13 @@ func (n *Bottleneck) Bound() *BoundShare {
 	return nil
 }
 
-// LeastWaiting is how many must wait on average, where it is known who waits, for
-// what they wait for to bind.
+// LeastWaiting is the least average number that must wait for something, where it is known, for it to
+// bind.
 const LeastWaiting = 0.5
 
-// Proof says which limit held up the work of an owner of milestones, by the limit's own figures: it was
-// in use while others waited. Seconds are the step's. It is "" where no figure says so: that the work
-// came evenly shows no more than that something serves one at a time.
+// Proof names the limit that held up the work of an owner of milestones, by the limit's own figures: it
+// was in use while others waited. Seconds are the step's. It returns "" without such a figure: work that
+// came evenly shows only that something serves one at a time.
 func (s *Step) Proof(owner string, seconds float64) string {
 	for _, limit := range s.limits(seconds) {
 		// An owner, such as scheduler, ends the name of its program.
@@ -86,7 +84,7 @@ func (s *Step) Proof(owner string, seconds float64) string {
 	return ""
 }
 
-// InUse says which limits were in use while others waited, in a phrase each.
+// InUse names the limits that were in use while others waited, in a phrase each.
 func (s *Step) InUse(seconds float64) (list []string) {
 	for _, limit := range s.limits(seconds) {
 		list = append(list, limit.What)
@@ -94,7 +92,6 @@ func (s *Step) InUse(seconds float64) (list []string) {
 	return list
 }
 
-// limits are those in use while others waited: what they are, with their figures, and whose.
 func (s *Step) limits(seconds float64) (list []BoundShare) {
 	if s.Bottleneck != nil {
 		for _, b := range s.Bottleneck.Bounds {
@@ -114,8 +111,8 @@ func (s *Step) limits(seconds float64) (list []BoundShare) {
 	return list
 }
 
-// ClearTimes takes back what is said to have bound by shares of time, which tell of
-// waiting for processors where others took these.
+// ClearTimes withdraws the bounds by shares of time: such times are waits for processors that others
+// took.
 func (n *Bottleneck) ClearTimes() {
 	if n != nil {
 		for i := range n.Bounds {
@@ -127,7 +124,6 @@ func (n *Bottleneck) ClearTimes() {
 // Others is the name of all programs beside the run's among the shares.
 const Others = "others"
 
-// String says in a phrase how far it was used up.
 func (b BoundShare) String() string {
 	waited := ""
 	if b.Waiting != nil {
@@ -136,7 +132,7 @@ func (b BoundShare) String() string {
 	return fmt.Sprintf("%s (%.0f%% of it used%s)", b.What, 100*b.Share, waited)
 }
 
-// By is the share of all CPUs that a source used, in percent; 0 is unknown.
+// By returns the share of all CPUs that a source used, in percent; 0 is unknown.
 func (n *Bottleneck) By(source string) float64 {
 	if n != nil {
 		for _, u := range n.CPUBy {
@@ -148,28 +144,24 @@ func (n *Bottleneck) By(source string) float64 {
 	return 0
 }
 
-// Bottleneck is what a step's objects waited for, and what the CPUs did.
+// Bottleneck says what a step's objects waited for, and what the CPUs did.
 type Bottleneck struct {
-	// Waits are the ways between two milestones, the longest on average first.
-	Waits []Wait `json:"waits"`
-	// CPUs is how many the machine has that the control plane ran on, and CPUBusy the share of them in
-	// use over the step, in percent; 0 and null where this program does not run there.
+	Waits []Wait `json:"waits"` // ways between two milestones, the longest on average first
+	// CPUs counts those of the control plane's machine, and CPUBusy is their use over the step, in
+	// percent; 0 and null where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
-	// CPUPeak is the most of them in use over about five seconds, in percent; 0
-	// where the step was too short to say.
-	CPUPeak float64 `json:"cpuPeak,omitempty"`
-	// CPUBy is the share of all CPUs by process, in percent, the largest first.
-	CPUBy []CPUShare `json:"cpuBy,omitempty"`
-	// Bounds are what can keep the load from going faster: the target's limits of
-	// objects at once, the one first that was used up most, and what it declares
-	// besides, in its order; those that are known of.
-	Bounds []BoundShare `json:"bounds,omitempty"`
-	// Slowdown is where a milestone was reached less often from then on.
-	Slowdown *Slowdown `json:"slowdown,omitempty"`
+	// CPUPeak is the highest use over about five seconds, in percent; 0 where the step was too short to
+	// say.
+	CPUPeak float64    `json:"cpuPeak,omitempty"`
+	CPUBy   []CPUShare `json:"cpuBy,omitempty"` // of all CPUs by process, in percent, the largest first
+	// Bounds lists what can limit the load: the target's limits of objects at once, the most used one
+	// first, then its other declared bounds in order.
+	Bounds   []BoundShare `json:"bounds,omitempty"`
+	Slowdown *Slowdown    `json:"slowdown,omitempty"`
 }
 
-// BoundShare is how far something that can keep the load from going faster was used up.
+// BoundShare says how far something that can limit the load was used up.
 type BoundShare struct {
 	Name string `json:"name"`
 	What string `json:"what"`
@@ -177,26 +169,25 @@ type BoundShare struct {
 	// or while any waited; 1 is all of it. Held says that it was enough to bind.
 	Share float64 `json:"share"`
 	Held  bool    `json:"held"`
-	// Waiting is how many waited for it, on average over the hold; null where that is unknown.
+	// Waiting counts those that waited for it, on average over the hold; null where that is unknown.
 	Waiting *float64 `json:"waiting,omitempty"`
 
 	Generator bool   `json:"-"` // it is a limit of the generator
-	Slow      bool   `json:"-"` // it is where time went, and not used up
-	By        string `json:"-"` // whose milestones wait for it, "" for nobody's that is known
+	Slow      bool   `json:"-"` // time was spent there, and nothing was used up
+	By        string `json:"-"` // the owner of the milestones that wait for it, "" for none known
 }
 
 // Wait is the way from one milestone to the next.
 type Wait struct {
-	From string  `json:"from"`
-	To   string  `json:"to"`
-	For  string  `json:"for"`  // whose work it is
-	Mean float64 `json:"mean"` // seconds; an object that is still on the way counts with what it has waited
-	P99  float64 `json:"p99"`  // likewise
-	// Share is the part of all waiting, in percent.
-	Share float64 `json:"share"`
+	From  string  `json:"from"`
+	To    string  `json:"to"`
+	For   string  `json:"for"`   // who does the work
+	Mean  float64 `json:"mean"`  // seconds; an object on the way counts with its wait so far
+	P99   float64 `json:"p99"`   // likewise
+	Share float64 `json:"share"` // of all waiting, in percent
 }
 
-// CPUShare is what one process used.
+// CPUShare is the use of CPUs by one process.
 type CPUShare struct {
 	Source  string  `json:"source"`
 	Percent float64 `json:"percent"`

@@ -8,29 +8,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Backlog is how many arrivals of a step that follows a schedule should have been there and were not,
-// unsent ones included, over its hold. Those that failed or were dropped are not waited for any more.
+// Backlog counts the arrivals of a scheduled step that should have been there and were not, unsent ones
+// included, over its hold. Failed and dropped ones do not count.
 type Backlog struct {
-	// Means are those of equal batches of the hold.
-	Means []float64 `json:"means"`
-	// Slope is by how many arrivals it grew a second, by the batches, and Rise
-	// what that makes of the hold's arrivals over all of it, in percent.
+	Means []float64 `json:"means"` // of equal batches of the hold
+	// Slope is its growth in arrivals per second, by the batches, and Rise its growth over the whole
+	// hold, in percent of the hold's arrivals.
 	Slope Interval `json:"slope"`
 	Rise  float64  `json:"rise"`
-	// Balance is the mean latency times the achieved rate: what the backlog is
-	// on average where nothing grows (Little's law). Null where it is unknown.
+	// Balance is the mean latency times the achieved rate: the average backlog where nothing grows
+	// (Little's law). Null where it is unknown.
 	Balance *float64 `json:"balance"`
-	// Tolerated is by how many a second it may grow in a step that holds: the resolution of the search or
-	// 1 % of the arrivals, whichever is less, and 3 over the hold at least.
+	// Tolerated is the growth per second in a step that holds: the resolution of the search or 1 % of the
+	// arrivals, whichever is less, and 3 over the hold at least.
 	Tolerated float64 `json:"tolerated"`
 	// Growing says that it grew by more throughout the hold, Stalled that it rose once instead, and
-	// Undecided that the hold was too short to tell whether it grew by more.
+	// Undecided that the hold was too short to decide.
 	Growing   bool `json:"growing,omitempty"`
 	Stalled   bool `json:"stalled,omitempty"`
 	Undecided bool `json:"undecided,omitempty"`
 }
 
-// BreachKind is the sort of trouble that a Breach is.
+// BreachKind is the sort of trouble of a Breach.
 type BreachKind string
 
 // The kinds of breaches. The first ones are of bounds, and decide; the others
@@ -40,41 +39,40 @@ const (
 	BreachLatency   BreachKind = "latency"   // a quantile was above its objective
 	BreachMissing   BreachKind = "missing"   // objects were not ready, or not in time
 	BreachErrors    BreachKind = "errors"    // requests failed
-	BreachAchieved  BreachKind = "achieved"  // fewer became ready a second than was asked for
+	BreachAchieved  BreachKind = "achieved"  // fewer became ready per second than were requested
 	BreachNotSteady BreachKind = "notSteady" // the backlog grew throughout the hold
 	BreachPlaces    BreachKind = "places"    // places failed, such as volumes
 	BreachReplaced  BreachKind = "replaced"  // objects took the place of others
-	BreachQuery     BreachKind = "query"     // a series of metrics was not as it should be
+	BreachQuery     BreachKind = "query"     // a series of metrics was outside of its objective
 	BreachGuard     BreachKind = "guard"     // a guard stopped the load
 
 	BreachThrottling BreachKind = "throttling" // answers of 429
-	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
+	BreachReadiness  BreachKind = "readiness"  // an object was there and fell
 	BreachDeleted    BreachKind = "deleted"    // an object was deleted, and not by the run
-	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
+	BreachWatch      BreachKind = "watch"      // news was cut off, and came late
 	BreachPlace      BreachKind = "place"      // a place was taken, closed, or is not ready
 	BreachStandstill BreachKind = "standstill" // no write was answered, and nothing moved
-	BreachActor      BreachKind = "actor"      // whoever objects waited for did nothing
+	BreachActor      BreachKind = "actor"      // an actor did nothing although objects waited
 )
 
-// Breach is something that broke, at the moment at which it did. Where Decided is set it is a bound of an
-// objective, or a guard, and is why goals did not hold; else it was only seen on the way.
+// Breach is something that broke, at the moment at which it did. With Decided it is a bound of an
+// objective, or a guard, and the reason why goals did not hold; else it was only seen on the way.
 type Breach struct {
-	Time  string     `json:"time"`
-	Step  int        `json:"step"`
-	What  string     `json:"what"`
-	Value *float64   `json:"value"`
-	Bound *float64   `json:"bound"`
-	Kind  BreachKind `json:"kind"`
-	// Decided says that Goals did not hold for it.
-	Decided bool     `json:"decided"`
-	Goals   []string `json:"goals,omitempty"`
+	Time    string     `json:"time"`
+	Step    int        `json:"step"`
+	What    string     `json:"what"`
+	Value   *float64   `json:"value"`
+	Bound   *float64   `json:"bound"`
+	Kind    BreachKind `json:"kind"`
+	Decided bool       `json:"decided"` // Goals did not hold because of it
+	Goals   []string   `json:"goals,omitempty"`
 	// First marks, in the list of the run, what broke first in the step that decided it.
 	First bool `json:"first"`
-	// Usual says that the first step, which held, saw it about as often for
-	// each object that it asked for: it belongs to what is normal.
+	// Usual says that the first step, which held, saw it about as often per requested object: it is
+	// normal.
 	Usual bool `json:"usual"`
-	// Count is how many objects, requests or events it is of, all through the
-	// step; Object is the first of them, and Message what was said of it.
+	// Count counts its objects, requests or events, all through the step; Object is the first of them,
+	// and Message its text.
 	Count   int          `json:"count"`
 	Object  string       `json:"object,omitempty"`
 	Message string       `json:"message,omitempty"`
@@ -83,29 +81,23 @@ type Breach struct {
 	At record.Micros `json:"-"` // the same moment on the run's clock
 }
 
-// StepProgress is how far a step had come at a moment.
+// StepProgress says how far a step had come at a moment.
 type StepProgress struct {
-	Asked int `json:"asked"` // objects asked for and in place
-	There int `json:"there"` // of them, those that are ready
-	// Unplaced had no place. It is 0 where objects are given none.
-	Unplaced int `json:"unplaced"`
-	// Level is the level that the objects asked for come to; on an axis of
-	// arrivals per second it is that of the step.
-	Level float64 `json:"level"`
-	// Backlog is how many requests of a stream were due and not done.
-	Backlog int `json:"backlog,omitempty"`
+	Asked    int     `json:"asked"`             // requested objects in place
+	There    int     `json:"there"`             // of them, ready
+	Unplaced int     `json:"unplaced"`          // without a place; 0 where objects are given none
+	Level    float64 `json:"level"`             // of the requested objects; on an axis of arrivals per second, of the step
+	Backlog  int     `json:"backlog,omitempty"` // requests of a stream that were due and not done
 }
 
-// Pending is how many objects were asked for and not there.
+// Pending counts the requested objects that were not there.
 func (l StepProgress) Pending() int { return max(l.Asked-l.There, 0) }
 
-// Conditions are what went on in a step about the moment at which something broke, and beside it what was
-// normal: the same of the first step, from its first request until its objects were there.
+// Conditions describe a step about the moment at which something broke, and beside it the normal figures:
+// those of the first step, from its first request until its objects were there.
 type Conditions struct {
-	Time string `json:"time"`
-	// NormalStep is the step that tells what is normal, 0 where none does: the
-	// first one did not hold, or is this one.
-	NormalStep int      `json:"normalStep"`
+	Time       string   `json:"time"`
+	NormalStep int      `json:"normalStep"` // 0 where the first step did not hold, or is this one
 	Figures    []Figure `json:"figures"`
 }
 
@@ -114,8 +106,8 @@ type Figure struct {
 	Name  string   `json:"name"`
 	Unit  string   `json:"unit"` // s, %, or "" for a count
 	Value *float64 `json:"value"`
-	// Normal is the figure of the first step, Ratio how many times it the
-	// value is; null where either is unknown, or nothing is normal.
+	// Normal is the figure of the first step, and Ratio the value in multiples of it; null where either
+	// is unknown.
 	Normal *float64 `json:"normal"`
 	Ratio  *float64 `json:"ratio"`
 }
@@ -130,34 +122,31 @@ const (
 	FigureBacklog  = "requests behind" // of a stream: due and not done
 	FigureUnplaced = signature.FigureUnplaced
 	FigureMachine  = signature.FigureMachine
-	FigureCPU      = signature.FigureCPU // begins the name of a process's
+	FigureCPU      = signature.FigureCPU // and the name of a process
 )
 
-// BrokeFirst is what broke first in the step that decided a goal: its lowest failing level.
+// BrokeFirst names what broke first in the step that decided a goal: its lowest failing level.
 type BrokeFirst struct {
 	Goal   string  `json:"goal"`
 	Step   int     `json:"step"`
 	Level  float64 `json:"level"` // that the step reached
 	Breach Breach  `json:"breach"`
-	// Says is what follows from it, "" where no limit was looked for.
-	Says       string      `json:"says"`
+
+	Says       string      `json:"says"` // the conclusion, "" where no limit was sought
 	Conditions *Conditions `json:"conditions"`
 }
 
-// Slowdown is where in a step a milestone was reached less often from then on:
-// something that lets so many pass and holds up those that follow.
+// Slowdown says from where on in a step a milestone was reached less often: something lets so many pass
+// and holds up the rest.
 type Slowdown struct {
-	Milestone string `json:"milestone"`
-	For       string `json:"for"` // whose work it is
-	// After is about how many of Of had reached it, to a fortieth of Of.
-	After int `json:"after"`
-	Of    int `json:"of"`
-	// Before and Then are how many reached it a second, up to there and after it.
-	Before float64 `json:"before"`
-	Then   float64 `json:"then"`
+	Milestone string  `json:"milestone"`
+	For       string  `json:"for"`    // who does the work
+	After     int     `json:"after"`  // about so many of Of had reached it, to a fortieth of Of
+	Of        int     `json:"of"`     // all
+	Before    float64 `json:"before"` // per second, up to there
+	Then      float64 `json:"then"`   // per second, after it
 }
 
-// String says it in a phrase.
 func (s *Slowdown) String() string {
 	return fmt.Sprintf("after about %d of %d, the %s let fewer reach %s: %s a second instead of %s", s.After, s.Of, s.For, s.Milestone, rateText(s.Then), rateText(s.Before))
 }

@@ -8,7 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
-// CompareBool puts what is false before what is true.
+// CompareBool puts false before true.
 func CompareBool(a, b bool) int {
 	switch {
 	case a == b:
@@ -19,13 +19,13 @@ func CompareBool(a, b bool) int {
 	return 1
 }
 
-// Confidence is that of every interval in a result.
+// Confidence is the confidence of every interval in a result.
 const Confidence = 0.95
 
-// ManyObjects is a number of objects.
+// ManyObjects returns a number of objects in words.
 func ManyObjects(n int) string { return ManyOf("object", n) }
 
-// ManyOf is a number of things.
+// ManyOf returns a number of things in words.
 func ManyOf(one string, n int) string {
 	if n != 1 {
 		one += "s"
@@ -33,19 +33,19 @@ func ManyOf(one string, n int) string {
 	return strconv.Itoa(n) + " " + one
 }
 
-// Interval is a figure with its interval, of 95 %. An end is null where nothing bounds it.
+// Interval is a figure with its interval of 95 %. An end without a bound is null.
 type Interval struct {
 	Value *float64 `json:"value"`
 	Lo    *float64 `json:"lo"`
 	Hi    *float64 `json:"hi"`
 }
 
-// IntervalOf is an estimate as a result has it.
+// IntervalOf returns an estimate as an Interval.
 func IntervalOf(e stats.Estimate) Interval {
 	return Interval{Significant(e.Value), Significant(e.Lo), Significant(e.Hi)}
 }
 
-// Significant is x to seven significant digits, nil where it is not finite.
+// Significant rounds x to seven significant digits; it returns nil where x is not finite.
 func Significant(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -53,7 +53,7 @@ func Significant(x float64) *float64 {
 	return new(Digits(x))
 }
 
-// Digits is x to seven significant digits, which is more than anything here is worth.
+// Digits rounds x to seven significant digits, more than any measured figure is worth.
 func Digits(x float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 7, 64), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
@@ -62,7 +62,7 @@ func Digits(x float64) float64 {
 	return v
 }
 
-// Finite is x to the microsecond, nil where it is not finite.
+// Finite rounds x to the microsecond; it returns nil where x is not finite.
 func Finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -70,7 +70,7 @@ func Finite(x float64) *float64 {
 	return new(Round(x, 6))
 }
 
-// Round is x to so many digits after the point.
+// Round rounds x to so many digits after the point.
 func Round(x float64, digits int) float64 {
 	scale := math.Pow10(digits)
 	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
@@ -79,8 +79,8 @@ func Round(x float64, digits int) float64 {
 	return x // too large to have digits after the point
 }
 
-// DurationText writes a time in seconds to the millisecond, or as exactly as it
-// takes to tell it from its bound.
+// DurationText writes a time in seconds to the millisecond, or as exactly as needed to differ from its
+// bound.
 func DurationText(x float64, bound time.Duration) string {
 	if math.IsInf(x, 1) {
 		return "never reached"

@@ -1,59 +1,54 @@
 package result
 
-// Laws says what an object costs, by the steps along an axis. It is based on the steps that were decided;
-// a level that was made several times counts as several measurements of it.
+// Laws says what an object costs, by the decided steps along an axis. A level that was made several times
+// counts as several measurements of it.
 //
 // Raising a level adds only the difference. So CPU is that of the objects that a step itself asked for,
-// and memory is that of all that is in place, whoever asked for it.
+// and memory is that of all objects in place.
 //
-// A cost is given only where a test holds: the figures' ranks must go with the levels', also when the
-// order of the steps is allowed for. Steps in which others used the machine, or the processors were busy,
-// show something else, but not of memory.
+// A cost is given only where a test holds: the figures' ranks must follow the levels', also when the
+// order of the steps is allowed for. Steps on a machine that others used, or with busy processors, count
+// for memory alone.
 type Laws struct {
-	// Levels is how many different ones there are, from Lowest to Highest in Unit.
-	Levels  int     `json:"levels"`
-	Unit    string  `json:"unit"`
-	Lowest  float64 `json:"lowest"`
-	Highest float64 `json:"highest"`
-	// LeftOut are the steps that no fit is based on.
-	LeftOut []LeftOut `json:"leftOut"`
+	Levels  int       `json:"levels"` // different ones, from Lowest to Highest in Unit
+	Unit    string    `json:"unit"`
+	Lowest  float64   `json:"lowest"`
+	Highest float64   `json:"highest"`
+	LeftOut []LeftOut `json:"leftOut"` // of every fit
 	List    []Law     `json:"list"`
 }
 
-// LeftOut is a step that a law is not based on, and why.
+// LeftOut is a step that a law leaves out, and why.
 type LeftOut struct {
 	Step int    `json:"step"`
 	Why  string `json:"why"`
 }
 
-// What a law is of.
+// The subjects of a law.
 const (
 	LawMemory = "memory" // of a process, the most in a step
 	LawCPU    = "cpu"    // that a process kept busy, over a step
-	LawCount  = "count"  // of what a target declares as the most of a value
+	LawCount  = "count"  // the most of a value that the target declares
 )
 
-// Law is how one figure grows with the number of objects. Line is nil where Refused says why.
+// Law says how one figure grows with the number of objects. Line is nil where Refused says why.
 type Law struct {
-	Name  string `json:"name"` // such as "etcd memory"
-	Of    string `json:"of"`   // memory, cpu or count
-	X     string `json:"x"`    // level, objects or objects a second
-	XUnit string `json:"xUnit"`
-	YUnit string `json:"yUnit"` // B or CPUs
-	// Levels is how many different ones the fit is based on, from Lowest to Highest on its own axis.
-	Levels  int        `json:"levels"`
+	Name    string     `json:"name"` // such as "etcd memory"
+	Of      string     `json:"of"`   // memory, cpu or count
+	X       string     `json:"x"`    // level, objects or objects a second
+	XUnit   string     `json:"xUnit"`
+	YUnit   string     `json:"yUnit"`  // B or CPUs
+	Levels  int        `json:"levels"` // different ones of the fit, from Lowest to Highest on its own axis
 	Lowest  float64    `json:"lowest"`
 	Highest float64    `json:"highest"`
 	Points  []LawPoint `json:"points"`
-	LeftOut []LeftOut  `json:"leftOut"` // besides those that no fit is based on
+	LeftOut []LeftOut  `json:"leftOut"` // besides those of every fit
 	Line    *LineLaw   `json:"line,omitempty"`
-	// P is how often the ranks of the figures would go with those of the levels
-	// as well by chance; null where there are too few levels.
-	P *float64 `json:"p"`
-	// Misfit is the standard deviation of the measurements about the line, in YUnit.
-	Misfit *float64 `json:"misfit"`
-	// Refused says why there is no law.
-	Refused  string   `json:"refused,omitempty"`
+	// P is the probability that the ranks of the figures follow those of the levels as well by chance;
+	// null where there are too few levels.
+	P        *float64 `json:"p"`
+	Misfit   *float64 `json:"misfit"`            // standard deviation of the measurements about the line, in YUnit
+	Refused  string   `json:"refused,omitempty"` // why there is no law
 	Warnings []string `json:"warnings"`
 }
 
@@ -68,6 +63,5 @@ type LawPoint struct {
 type LineLaw struct {
 	Intercept Interval `json:"intercept"`
 	Slope     Interval `json:"slope"`
-	// Wrong says why a line is the wrong law, if it is.
-	Wrong string `json:"wrong,omitempty"`
+	Wrong     string   `json:"wrong,omitempty"` // why a line is the wrong law, if it is
 }

@@ -11,12 +11,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Top is the reason that most objects or requests are known to have.
+// Top returns the reason of the most objects or requests.
 func Top(list []Reason) Reason {
 	return slices.MaxFunc(list, func(a, b Reason) int { return cmp.Compare(a.Certain, b.Certain) })
 }
 
-// Refusal says why most of the requests that failed did, "" where none of the reasons is theirs.
+// Refusal says why most of the failed requests failed, "" without any.
 func Refusal(list []Reason) string {
 	list = slices.DeleteFunc(slices.Clone(list), func(r Reason) bool { return !r.ofRequest() })
 	if len(list) == 0 {
@@ -25,19 +25,18 @@ func Refusal(list []Reason) string {
 	return strings.TrimSuffix(Top(list).Reason+": "+Top(list).Message, ": ")
 }
 
-// ofRequest reports whether a reason is that of requests that failed.
 func (r Reason) ofRequest() bool {
 	return r.Requests || r.Reason == RequestFailed || strings.HasPrefix(r.Reason, HTTPReason)
 }
 
-// Mistaken reports whether a reason is that of requests that the server
-// refused for what they asked for: that is no limit of anything.
+// Mistaken reports whether the server refused requests because of their content: that is no limit of
+// anything.
 func (r Reason) Mistaken() bool {
 	code, _ := strconv.Atoi(strings.TrimPrefix(r.Reason, HTTPReason))
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}, code)
 }
 
-// How the reasons of requests that failed begin.
+// The reasons of failed requests begin like this.
 const (
 	RequestFailed = "RequestFailed"
 	HTTPReason    = "HTTP "
@@ -52,31 +51,26 @@ func Binding(kind *record.ObjectKind, list []Reason) string {
 	if top.PlacesOf > 0 && top.Places > 0 {
 		return top.Reason + " " + top.On(kind.Place)
 	}
-	if top.Message != "" {
-		return top.Reason + ": " + top.Message
-	}
-	return top.Reason
+	return strings.TrimSuffix(top.Reason+": "+top.Message, ": ")
 }
 
-// Reason groups objects that were not ready by what kept them.
+// Reason groups objects that were not ready by the reason.
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int    `json:"count"`
-	// Places is how many places the reason was found on, of PlacesOf; 0 of those where it is unknown.
+	// Places counts the places with the reason, of PlacesOf; both are 0 where that is unknown.
 	Places   int `json:"nodes"`
 	PlacesOf int `json:"nodesOf"`
-	// Requests says that the count is of requests that failed and that asked
-	// for what is not followed, such as a service: not of objects.
+	// Requests says that it counts failed requests for things that are not followed, such as a service,
+	// and not objects.
 	Requests bool `json:"requests,omitempty"`
 
-	Certain int `json:"-"` // of Count, those whose state is known
-	// Nowhere says that all places refused them.
-	Nowhere bool `json:"-"`
+	Certain int  `json:"-"` // of Count, in a known state
+	Nowhere bool `json:"-"` // all places refused them
 }
 
-// On says on how many places the reason was found, such as "on 2 of 3 nodes",
-// and is empty where none is known.
+// On says on how many places the reason was found, such as "on 2 of 3 nodes", or "".
 func (r Reason) On(place record.Noun) string {
 	switch {
 	case r.Places == 0:

@@ -15,8 +15,8 @@ import (
 // Schema names the format of result.json.
 const Schema = "plimsoll/result/v1"
 
-// Result is result.json: durations in seconds, times RFC 3339 with microseconds. A null figure is one
-// that is unknown or not finite: one that is never null otherwise is named by a warning.
+// Result is result.json: durations in seconds, times RFC 3339 with microseconds. A null figure is unknown
+// or not finite: a warning names one that is never null otherwise.
 type Result struct {
 	Schema     string      `json:"schema"`
 	Experiment string      `json:"experiment"`
@@ -24,8 +24,7 @@ type Result struct {
 	Kind       string      `json:"kind"`    // limit, sweep, ab or run
 	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
 	ExitCode   int         `json:"exitCode"`
-	// Require is the goal that the exit code follows, "all" for the worst of
-	// them; "" is the headline, or the comparison.
+	// Require is the goal that the exit code follows, "all" for the worst; "" is the headline, or the comparison.
 	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
@@ -35,65 +34,57 @@ type Result struct {
 	Goals      []GoalResult        `json:"goals"`
 	Steps      []Step              `json:"steps"`
 	Comparison *compare.Comparison `json:"comparison"`
-	// ObjectKind describes the objects, without what only judging needs.
-	ObjectKind record.ObjectKind `json:"objectKind"`
-	Arrived    string            `json:"arrived"`  // the milestone at which an object counts as there
-	Breaches   []Breach          `json:"breaches"` // in order of time
-	BrokeFirst *BrokeFirst       `json:"brokeFirst"`
-	Diagnosis  []Diagnosis       `json:"diagnosis"`
-	Ceilings   []record.Ceiling  `json:"ceilings"` // what was known before any load, the lowest first
-	// Prediction is what they predicted beside what was found, nil where
-	// nothing was looked at before or nothing was found.
-	Prediction *ceiling.Prediction `json:"prediction"`
+	ObjectKind record.ObjectKind   `json:"objectKind"` // without what only the judge needs
+	Arrived    string              `json:"arrived"`    // the milestone at which an object counts as there
+	Breaches   []Breach            `json:"breaches"`   // in order of time
+	BrokeFirst *BrokeFirst         `json:"brokeFirst"`
+	Diagnosis  []Diagnosis         `json:"diagnosis"`
+	Ceilings   []record.Ceiling    `json:"ceilings"`   // known before any load, the lowest first
+	Prediction *ceiling.Prediction `json:"prediction"` // by the ceilings, beside the finding; nil where either is missing
 	Published  []Published         `json:"published,omitempty"`
 	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
 	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
-	// Cleanup is whether what the run made in its target was removed; null
-	// where the record does not say it.
-	Cleanup  *record.Cleanup `json:"cleanup"`
-	Warnings record.Warnings `json:"warnings"`
+	Cleanup    *record.Cleanup     `json:"cleanup"` // of the run's objects; null where the record does not say
+	Warnings   record.Warnings     `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.
 type LoadLine struct {
 	Axis string `json:"axis"`
 	Unit string `json:"unit"`
-	// Level and LowestFailing are the levels that were made, by whole iterations. LevelAsked and
-	// LowestFailingAsked are those that were asked for, where they are others.
+	// Level and LowestFailing were made, by whole iterations; LevelAsked and LowestFailingAsked were
+	// requested, where they differ.
 	Level              *float64 `json:"level"`
 	LevelAsked         *float64 `json:"levelAsked,omitempty"`
 	LowestFailing      *float64 `json:"lowestFailing"`
 	LowestFailingAsked *float64 `json:"lowestFailingAsked,omitempty"`
 	Resolution         float64  `json:"resolution"`
-	// Sustained is what was done a second at Level, the mean of the steps that
-	// held it, where what is loaded comes and goes; null where it stays.
+	// Sustained is the work per second at Level, the mean of the steps that held it, where the load comes
+	// and goes; null where it stays.
 	Sustained *float64 `json:"sustained"`
-	// Confirmations passed of the ConfirmationsMade that decided; as many as
-	// ConfirmationsAsked must pass.
+	// Confirmations passed of the ConfirmationsMade that decided; as many as ConfirmationsAsked must
+	// pass.
 	Confirmations      int `json:"confirmations"`
 	ConfirmationsAsked int `json:"confirmationsAsked"`
 	ConfirmationsMade  int `json:"confirmationsMade"`
-	// PassProbability is what the steps at this level mean that were made from
-	// empty with the whole hold: a further one passes with at least this
-	// probability, at 95 % confidence for all levels that might have been named.
+	// PassProbability is the least probability that another step at this level passes, at 95 % confidence
+	// for all levels that might have been named, by the steps from empty with the whole hold.
 	PassProbability float64 `json:"passProbability"`
-	// Estimate is the level at which half of such steps hold, and Interval where it lies, by all steps:
-	// see stats.FindCrossing. Exact says that what failed was refused by every place: the interval is the
+	// Estimate is the level at which half of such steps hold, and Interval its interval, by all steps;
+	// see stats.FindCrossing. Exact says that every place refused the failed objects: the interval is the
 	// bracket then. An end is null where nothing bounds it, and the estimate where nothing failed.
 	Estimate *float64 `json:"estimate"`
 	Interval *Range   `json:"interval"`
 	Exact    bool     `json:"exact,omitempty"`
-	// Binding is what the goal broke on at the lowest failing level: the most frequent reason that kept
-	// objects from being ready, or the objective or guard that was breached. Empty when nothing failed.
-	Binding string `json:"binding"`
-	// EffectiveLevel is the level of those that were ready at the lowest failing level.
-	EffectiveLevel *float64 `json:"effectiveLevel"`
-	// Mixed are the levels at which steps do not agree.
-	Mixed []design.Mixed `json:"mixed,omitempty"`
+	// Binding says what broke the goal at the lowest failing level: the most frequent reason that kept
+	// objects from being ready, or the breached objective or guard. It is empty when nothing failed.
+	Binding        string         `json:"binding"`
+	EffectiveLevel *float64       `json:"effectiveLevel"`  // of the ready objects at the lowest failing level
+	Mixed          []design.Mixed `json:"mixed,omitempty"` // levels at which steps disagree
 }
 
-// Bracket is the line as a comparison takes it, of a goal with a verdict.
+// Bracket returns the line for a comparison, of a goal with a verdict.
 func (l *LoadLine) Bracket(v slo.Verdict) compare.Bracket {
 	b := compare.Bracket{
 		Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(v), Binding: l.Binding, Estimate: l.Estimate, Exact: l.Exact,
@@ -105,16 +96,16 @@ func (l *LoadLine) Bracket(v slo.Verdict) compare.Bracket {
 	return b
 }
 
-// Range is where a figure lies, from Lo to Hi; null is without bound.
+// Range says where a figure lies, from Lo to Hi; null is without bound.
 type Range struct {
 	Lo *float64 `json:"lo"`
 	Hi *float64 `json:"hi"`
 }
 
-// FailingAsked is the level that was asked for to make the lowest failing one; nil where none failed.
+// FailingAsked returns the requested level of the lowest failing one; nil where none failed.
 func (l *LoadLine) FailingAsked() *float64 { return cmp.Or(l.LowestFailingAsked, l.LowestFailing) }
 
-// GoalResult is what became of one goal.
+// GoalResult is the result of one goal.
 type GoalResult struct {
 	Name     string      `json:"name"`
 	SLO      []string    `json:"slo"`
@@ -135,40 +126,37 @@ type Step struct {
 	Start        string                 `json:"start"`
 	End          string                 `json:"end"`
 	Ending       record.Ending          `json:"ending"`
-	// Seconds is from the first request until the last news of the step had come, after its hold;
-	// ReachSeconds from the first request until every object was there, null if some never were.
+	// Seconds runs from the first request until the last news of the step, after its hold; ReachSeconds
+	// from the first request until every object was there, null if some never were.
 	Seconds      float64  `json:"seconds"`
 	ReachSeconds *float64 `json:"reachSeconds"`
-	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
-	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready; of a stream, requests that were answered in the hold
-	// AtLeast says that the generator of a stream was what was short: the target
-	// can do at least the rate that was achieved, and its latencies are unknown.
+	OfferedRate  *float64 `json:"offeredRate"`  // requests per second
+	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready; of a stream, answers in the hold
+	// AtLeast says that the generator of a stream was short: the target can do at least the achieved
+	// rate, and its latencies are unknown.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// LeftOut says by figure why it does not count where arms are compared: the
-	// generator of a stream was late, which shifts it.
+	// LeftOut says by figure why it does not count where arms are compared: the generator of a stream was
+	// late, which shifts it.
 	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Compared says that the figures count where arms are compared, although the
-	// step's goals are not decided: only the generator's delay keeps them from it.
+	// Compared says that the figures count where arms are compared, although the step's goals are not
+	// decided: only the generator's delay prevents that.
 	Compared bool `json:"compared,omitempty"`
-	// Open says that requests came by a schedule: latencies then count from when it wanted them, and the
-	// figures are of those that it put into the hold, as Arrivals says.
-	Open     bool      `json:"open,omitempty"`
-	Arrivals *Arrivals `json:"arrivals,omitempty"`
-	// Backlog is that over the hold of a step whose requests came by a schedule.
-	Backlog    *Backlog    `json:"backlog,omitempty"`
+	// Open says that requests came by a schedule: latencies then count from its times, and the figures
+	// cover the requests of the hold; see Arrivals.
+	Open       bool        `json:"open,omitempty"`
+	Arrivals   *Arrivals   `json:"arrivals,omitempty"`
+	Backlog    *Backlog    `json:"backlog,omitempty"` // over the hold, with a schedule
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
-	// Neighbours are the resources of this machine of which programs beside the run
-	// left the target short over the whole step, or its hold.
-	Neighbours  []Neighbour `json:"neighbours,omitempty"`
-	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
-	Pace        string      `json:"pace"`
-	InFlightMax int         `json:"inFlightMax"`
-	Retries429  int         `json:"retries429"`
-	WatchLag    *WatchLag   `json:"watchLag"`
-	// Missed is how many changes a list showed that a watch had missed, by watch.
-	Missed map[string]int `json:"missed,omitempty"`
-	// Objects accounts for what was asked for, and Requests for it where that
-	// was a stream of requests; the other one is left out.
+	// Neighbours are the resources of which other programs left the target short over the step, or its hold.
+	Neighbours  []Neighbour    `json:"neighbours,omitempty"`
+	OwnDelay    *OwnDelay      `json:"ownDelay,omitempty"`
+	Pace        string         `json:"pace"`
+	InFlightMax int            `json:"inFlightMax"`
+	Retries429  int            `json:"retries429"`
+	WatchLag    *WatchLag      `json:"watchLag"`
+	Missed      map[string]int `json:"missed,omitempty"` // changes that a list showed and a watch had missed, by watch
+	// Objects accounts for the requested objects, or Requests for a stream of requests; the other one is
+	// left out.
 	Objects        Objects          `json:"objects,omitzero"`
 	Requests       *StreamRequests  `json:"requests,omitempty"`
 	EffectiveLevel *float64         `json:"effectiveLevel"`
@@ -177,24 +165,18 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
-	// Concurrent is how many objects were between two milestones at once.
-	Concurrent *Concurrent `json:"concurrent,omitempty"`
-	// Groups are the times of its objects by the values of each label that the workload names.
-	Groups []Group `json:"groups,omitempty"`
-	// Metrics are the figures that the target declares, by name, but for those of
-	// CPU, memory and rate, which every step has.
-	Metrics  map[string]float64 `json:"metrics,omitempty"`
-	Breaches []Breach           `json:"breaches"` // in order of time
-	// Conditions are those at what broke first; null where nothing broke.
-	Conditions *Conditions `json:"conditions,omitempty"`
-	// Durations are how long the work of a node took by what its programs publish of it, over the step.
-	Durations []HistogramSummary `json:"durations,omitempty"`
-	// Logs are samples of what containers of failing objects have written.
-	Logs []LogTail `json:"logs,omitempty"`
+	Concurrent     *Concurrent      `json:"concurrent,omitempty"`
+	Groups         []Group          `json:"groups,omitempty"` // by the labels that the workload names
+	// Metrics are the figures that the target declares, by name, without those of every step: CPU, memory, rate.
+	Metrics    map[string]float64 `json:"metrics,omitempty"`
+	Breaches   []Breach           `json:"breaches"`             // in order of time
+	Conditions *Conditions        `json:"conditions,omitempty"` // when the first thing broke; null where nothing did
+	Durations  []HistogramSummary `json:"durations,omitempty"`  // of a node's work, by its programs
+	Logs       []LogTail          `json:"logs,omitempty"`       // of containers of failing objects
 }
 
-// Objects accounts for every slot in place at the end of a step:
-// intended = created + createFailed + dropped, created = ready + neverReady + lost.
+// Objects accounts for every slot in place at the end of a step: intended = created + createFailed +
+// dropped, created = ready + neverReady + lost.
 type Objects struct {
 	Intended     int `json:"intended"`
 	Created      int `json:"created"`
@@ -210,73 +192,63 @@ type Objects struct {
 // IsZero leaves out of result.json the objects of a stream, which has none.
 func (o Objects) IsZero() bool { return o.None }
 
-// Arrivals are the requests of a step whose requests came by a schedule.
+// Arrivals counts the requests of a step with a schedule.
 type Arrivals struct {
 	WarmUp  int `json:"warmUp"` // before the hold, not judged
 	Judged  int `json:"judged"` // in the hold
-	Late    int `json:"late"`   // of the judged, those that found no place among the requests under way
+	Late    int `json:"late"`   // of the judged, without a place among those in flight
 	Dropped int `json:"dropped"`
-	// OwnDelayP99 is by how much the program itself sent later than it could
-	// have, in seconds; null where nothing was sent.
-	OwnDelayP99 *float64 `json:"ownDelayP99"`
-	// OwnDelayMax is the most of it, where single arrivals are not on record.
-	OwnDelayMax *float64 `json:"ownDelayMax,omitempty"`
-	// DeletionsPerSecond is how many objects went in the hold, by the second.
-	DeletionsPerSecond float64 `json:"deletionsPerSecond"`
+	// OwnDelayP99 says how late the program itself sent, in seconds; null where nothing was sent.
+	OwnDelayP99        *float64 `json:"ownDelayP99"`
+	OwnDelayMax        *float64 `json:"ownDelayMax,omitempty"` // where single arrivals are not on record
+	DeletionsPerSecond float64  `json:"deletionsPerSecond"`    // in the hold
 }
 
-// PerPlace is the level of the least and of the most loaded place.
+// PerPlace holds the levels of the least and of the most loaded place.
 type PerPlace struct {
 	Places int     `json:"nodes"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
-	// Others is how many objects stood there that are not ours.
-	Others int `json:"others"`
+	Others int     `json:"others"` // objects there that are not of the run
 }
 
-// StreamRequests accounts for the judged requests of a stream:
-// intended = sent + dropped, sent = done + failed + lost.
+// StreamRequests accounts for the judged requests of a stream: intended = sent + dropped, sent = done +
+// failed + lost.
 type StreamRequests struct {
-	Intended int            `json:"intended"`
-	Sent     int            `json:"sent"`
-	Done     int            `json:"done"`
-	Failed   map[string]int `json:"failed"`  // by the kind of failure
-	Late     int            `json:"late"`    // found no place among those under way; the dropped are among them
-	Dropped  int            `json:"dropped"` // never sent
-	Lost     int            `json:"lost"`    // what became of them is unknown
-	// ByPlace is how many were done at each place, where there are several.
-	ByPlace map[string]int `json:"byPlace,omitempty"`
-	// FailedByPlace is how many failed at each place.
+	Intended      int            `json:"intended"`
+	Sent          int            `json:"sent"`
+	Done          int            `json:"done"`
+	Failed        map[string]int `json:"failed"`            // by the kind of failure
+	Late          int            `json:"late"`              // without a place among those in flight, with the dropped
+	Dropped       int            `json:"dropped"`           // never sent
+	Lost          int            `json:"lost"`              // with an unknown outcome
+	ByPlace       map[string]int `json:"byPlace,omitempty"` // done, where there are several
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty"`
-	// PlacesFailed are those at which requests failed at the end of the hold and none was done.
-	PlacesFailed []string `json:"placesFailed,omitempty"`
-	// Retried is how often one of them was sent again.
-	Retried int `json:"retried,omitempty"`
-	// BitsPerSecond is what the answers came to in the hold, heads included; null where it is unknown.
-	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
+	PlacesFailed  []string       `json:"placesFailed,omitempty"`  // only failures at the end of the hold
+	Retried       int            `json:"retried,omitempty"`       // sent again
+	BitsPerSecond *float64       `json:"bitsPerSecond,omitempty"` // of answers with their heads in the hold; null is unknown
 
-	// Stalls are the times of the hold in which nothing was answered.
-	Stalls []Stall `json:"stalls,omitempty"`
-	// Corrected are the latencies with the requests that stalls kept clients from
-	// sending; nil where there was no stall, or a schedule sent them anyway.
+	Stalls []Stall `json:"stalls,omitempty"` // in the hold
+	// Corrected holds the latencies with the requests that stalls kept clients from sending; nil where
+	// there was no stall, or a schedule sent them anyway.
 	Corrected Latencies `json:"corrected,omitempty"`
 
-	// Recorded are single requests, where the target put some on record: those that took longest, first
-	// of those that were done and then of those that failed, at most recordedShown of each.
+	// Recorded holds single requests, where the target put some on record: the longest done ones, then
+	// the longest failed ones, at most recordedShown of each.
 	Recorded []RecordedRequest `json:"recorded,omitempty"`
 }
 
-// Stall is a time in which a stream's load was under way and nothing was answered:
-// at a place, or at all where Place is "".
+// Stall is a time in which a stream's load was in flight and nothing was answered: at a place, or at all
+// where Place is "".
 type Stall struct {
 	Place   string  `json:"place,omitempty"`
-	From    string  `json:"from"` // wall clock, to the window that it began in
+	From    string  `json:"from"` // wall clock, to the window of its begin
 	Seconds float64 `json:"seconds"`
 	Windows int     `json:"windows"` // whole ones, 0 for a stall shorter than two
 }
 
-// RecordedRequest is a single request of a stream. Its answer took Seconds from
-// when it was due, and Late of them had gone before it was begun.
+// RecordedRequest is a single request of a stream. Seconds run from its due time to its answer, and Late
+// of them had gone before it was begun.
 type RecordedRequest struct {
 	Due     string  `json:"due"` // wall clock
 	Late    float64 `json:"late"`
@@ -288,7 +260,7 @@ type RecordedRequest struct {
 	Bytes   int64   `json:"bytes,omitempty"` // of the answer
 }
 
-// FailedAll is how many failed in any way.
+// FailedAll counts the requests that failed in any way.
 func (r *StreamRequests) FailedAll() int {
 	n := 0
 	for _, k := range r.Failed {
@@ -300,7 +272,7 @@ func (r *StreamRequests) FailedAll() int {
 // Streams reports whether the load was a stream of requests, which Requests accounts for.
 func (s Step) Streams() bool { return s.Requests != nil }
 
-// Account is Objects, or what a stream's requests come to in its words: ready are those that were done.
+// Account returns Objects, or a stream's requests in its words: the done ones are ready.
 func (s Step) Account() Objects {
 	if !s.Streams() {
 		return s.Objects
@@ -309,8 +281,8 @@ func (s Step) Account() Objects {
 	return Objects{Intended: r.Intended, Created: r.Sent, Dropped: r.Dropped, Ready: r.Done, NeverReady: r.FailedAll(), Lost: r.Lost}
 }
 
-// APIRequests sums up the requests that a step sent to ask for its objects. Their quantiles are service
-// times, from request to reply, retries included.
+// APIRequests sums up the requests for the objects of a step. Their quantiles are service times, from
+// request to reply, retries included.
 type APIRequests struct {
 	N       int      `json:"n"`
 	Failed  int      `json:"failed"` // refused, given up, or never answered
@@ -318,12 +290,12 @@ type APIRequests struct {
 	P50     *float64 `json:"p50"`
 	P99     *float64 `json:"p99"`
 	Max     *float64 `json:"max"`
-	// Sending is how many seconds after the moment that all of them were meant for
-	// the last was sent; 0 where each was meant for a moment of its own.
+	// Sending is the time from the moment that all of them were meant for until the last was sent, in
+	// seconds; 0 where each was meant for a moment of its own.
 	Sending float64 `json:"sending,omitempty"`
 }
 
-// Latencies are the latencies of a step's own objects by milestone.
+// Latencies holds the latencies of a step's own objects by milestone.
 type Latencies map[string]Latency
 
 // Latency is the distribution of the time from an object's time zero to a milestone, over all objects
@@ -357,8 +329,8 @@ func LatencyOf(s stats.Sample) Latency {
 	return l
 }
 
-// WatchLag is how late the news of a change came, measured by canaries from
-// the request that made the change: an upper bound.
+// WatchLag says how late the news of a change came, by canaries, from the request that made the change:
+// an upper bound.
 type WatchLag struct {
 	N      int      `json:"n"`
 	Unseen int      `json:"unseen"`
@@ -366,26 +338,26 @@ type WatchLag struct {
 	P99    *float64 `json:"p99"`
 }
 
-// Usage is what a process used during a step.
+// Usage says what a process used during a step.
 type Usage struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
-	// PeakCPUs is the most processors that it kept busy over about five
-	// seconds; null where the step was shorter than half of that.
+	// PeakCPUs is the most processors that it kept busy over about five seconds; null where the step was
+	// shorter than half of that.
 	PeakCPUs *float64 `json:"peakCPUs"`
-	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the difference. That of a real
-	// node's parts is what cannot be dropped: without files that were read.
+	// PeakRSSBytes and StartRSSBytes are resident memory; growth is the difference. For parts of a real
+	// node they leave out memory that can be dropped, such as files.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
-	// PeakPSSBytes and StartPSSBytes are of many processes of one program: memory
-	// that they share counts once. They are 0 for one process.
+	// PeakPSSBytes and StartPSSBytes are for many processes of one program: memory that they share counts
+	// once. They are 0 for one process.
 	PeakPSSBytes  int64 `json:"peakPSSBytes,omitempty"`
 	StartPSSBytes int64 `json:"startPSSBytes,omitempty"`
 }
 
-// PeakMemory is the most memory that was held, what processes share counted once.
+// PeakMemory returns the most memory, with shared memory counted once.
 func (u Usage) PeakMemory() int64 { return cmp.Or(u.PeakPSSBytes, u.PeakRSSBytes) }
 
-// StartMemory is that at the start of the step.
+// StartMemory returns the memory at the start of the step.
 func (u Usage) StartMemory() int64 {
 	if u.PeakPSSBytes > 0 {
 		return u.StartPSSBytes
@@ -393,12 +365,12 @@ func (u Usage) StartMemory() int64 {
 	return u.StartRSSBytes
 }
 
-// Cost is what this program itself used for the whole run.
+// Cost holds what this program itself used for the whole run.
 type Cost struct {
 	CPUSeconds      float64 `json:"cpuSeconds"`
 	PeakMemoryBytes int64   `json:"peakMemory"`
-	// LoadCPUSeconds and LoadPeakMemoryBytes are those from the first request
-	// of a step to the end of its hold, over all steps.
+	// LoadCPUSeconds and LoadPeakMemoryBytes cover the time from the first request of a step to the end
+	// of its hold, over all steps.
 	LoadCPUSeconds      float64 `json:"loadCpuSeconds"`
 	LoadPeakMemoryBytes int64   `json:"loadPeakMemory"`
 	Objects             int     `json:"objects"`

@@ -9,37 +9,31 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// ChangePoint is where a series of figures changes its level.
+// ChangePoint says where a series of figures changes its level.
 type ChangePoint struct {
 	At int // the first figure of the new level, counted from 0
-	// Change is relative: from the stretch before, which begins at the change
-	// point before it, to the one after.
+	// Change is relative, from the stretch since the previous change point to the one after.
 	Change float64
-	// P is the share of all orders of the figures around it whose best division is at least as good.
-	P float64
+	P      float64 // the share of the orders of the figures around it with a best division at least as good
 }
 
-// Bounds of the search for change points.
+// The bounds of the search for change points.
 const (
-	// ChangeNeeds is how many figures a series needs: fewer do not tell a change from chance.
-	ChangeNeeds = 10
-	// leastStretch is how many figures a level has at least: one is an outlier.
-	leastStretch = 2
-	// orders is how many orders are drawn, besides the one that was seen.
-	orders = 1999
+	ChangeNeeds  = 10   // figures in a series: fewer do not tell a change from chance
+	leastStretch = 2    // figures of a level: one is an outlier
+	orders       = 1999 // that are drawn, besides the one that was seen
 )
 
 // ErrFewForChange says that a series is too short for change points.
 var ErrFewForChange = errors.New("fewer than 10 values do not show a change")
 
 // ChangePoints finds where a series of figures, one of each run in the order of the runs, changes its
-// level: by circular binary segmentation (Olshen, Venkatraman and others, 2004), which looks for the
-// stretch of the logarithms of the figures whose mean differs most from that of the rest. It stands if no
-// more than a share alpha of the orders in which the same figures could have come have one as good. The
-// series is then divided at the clearer end of the stretch, and the two parts, which share alpha, are
-// looked at again; so a series without a change has one found with a probability of alpha. That takes
-// runs to be independent: what drifts, or depends on the run before, is taken for a change. Figures that
-// are not above 0 and finite are an error, and so is a series shorter than ChangeNeeds.
+// level. It uses circular binary segmentation (Olshen, Venkatraman and others, 2004): it looks for the
+// stretch of the logarithms whose mean differs most from the rest. The stretch stands if at most a share
+// alpha of the orders of the same figures have one as good. The series is then divided at the clearer end
+// of the stretch, and the two parts, which share alpha, are searched again; so a series without a change
+// gets one with a probability of alpha. Runs must be independent: a drift counts as a change. Figures
+// that are not finite or not above 0 are an error, and so is a series shorter than ChangeNeeds.
 func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint, error) {
 	if len(figures) < ChangeNeeds {
 		return nil, ErrFewForChange
@@ -83,8 +77,8 @@ func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint,
 	return found, nil
 }
 
-// clearerEnd is the end of the stretch x[i:j], within x, at which the means on both sides differ more, by
-// the sum of squares that telling them apart takes out of the figures beside it.
+// clearerEnd returns the end of the stretch x[i:j], within x, at which the means on both sides differ
+// more, by the sum of squares that a division takes out of the figures beside it.
 func clearerEnd(x []float64, i, j int) int {
 	squares := func(a, b, c int) float64 {
 		d := stat.Mean(x[a:b], nil) - stat.Mean(x[b:c], nil)
@@ -99,8 +93,8 @@ func clearerEnd(x []float64, i, j int) int {
 	return j
 }
 
-// shareOfOrders is the share of the orders of x of which something is so, of which it is of the one that
-// was seen. It is only known to exceed enough once it does.
+// shareOfOrders returns the share of the orders of x for which something holds, as it does for the seen
+// one. It stops once the share exceeds enough.
 func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]float64) bool) float64 {
 	y := slices.Clone(x)
 	so := 1
@@ -116,16 +110,14 @@ func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]fl
 	return float64(so) / (orders + 1)
 }
 
-// bestStretch is where the mean of x[i:j] differs most from that of the rest,
-// by the sum of squares that telling them apart takes out of x; squares is 0
-// where x is too short. One that begins or ends with x divides it in two.
+// bestStretch returns the stretch x[i:j] whose mean differs most from the rest, by the sum of squares
+// that the division takes out of x; squares is 0 where x is too short. One that begins or ends with x
+// divides it in two.
 func bestStretch(x []float64) (i, j int, squares float64) {
 	n := len(x)
 	sums := make([]float64, n+1)
 	for k, v := range x {
-		// Figures are taken about one of them, so that a large common part of
-		// their logarithms does not round small differences away.
-		sums[k+1] = sums[k] + v - x[0]
+		sums[k+1] = sums[k] + v - x[0] // so that a large common part does not round small differences away
 	}
 	all := sums[n]
 	for a := 0; a <= n-leastStretch; a++ {
@@ -144,6 +136,5 @@ func bestStretch(x []float64) (i, j int, squares float64) {
 			}
 		}
 	}
-	// A stretch at the beginning is as good as the rest, at the end.
-	return i, j, squares
+	return i, j, squares // a stretch at the begin is as good as the rest at the end
 }

@@ -24,32 +24,32 @@ const (
 	Undecided  Verdict = "inconclusive" // none of these
 )
 
-// Change is the relative change of a metric from the baseline to an arm: 0.05
-// is 5 % more. Its interval is of the confidence that was asked for.
+// Change is the relative change of a metric from the baseline to an arm: 0.05 is 5 % more. Its interval
+// has the given confidence.
 type Change struct {
-	Blocks    int // pairs of runs that it comes from
+	Blocks    int // pairs of runs
 	D, Lo, Hi float64
-	// SD is the standard deviation of the logarithms' block differences; of
-	// runs made apart, what it would be of as many blocks.
+	// SD is the standard deviation of the logarithms' block differences; for runs made apart, that of as
+	// many blocks.
 	SD float64
 	df float64 // degrees of freedom
 }
 
 // leastSpread is the least standard deviation of the logarithms that a comparison allows for, a
-// thousandth: a few figures that happen to agree do not show that the next one will.
+// thousandth: a few figures that happen to agree do not prove that the next one will.
 const leastSpread = 0.001
 
 // ErrFewBlocks says that an interval needs at least two blocks of runs.
 var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
 
-// ErrNotPositive says that a metric is not a positive finite number in every
-// run, so that it has no relative change.
+// ErrNotPositive says that a metric is not a positive finite number in every run, so it has no relative
+// change.
 var ErrNotPositive = errors.New("a relative change needs a positive finite value from every run")
 
 // CompareBlocks compares two arms that were run side by side: a[i] and b[i] are one metric's figures of
-// the baseline's and the arm's run in block i. The run is the replicate, so what lies within it (how many
-// objects it had) does not enter. The interval is Student's, of the mean difference of the logarithms:
-// relative changes, whose noise multiplies.
+// the baseline's and the arm's run in block i. The run is the replicate; the number of its objects does
+// not enter. The interval is Student's, of the mean difference of the logarithms: relative changes, whose
+// noise multiplies.
 func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if len(a) != len(b) {
 		return Change{}, errors.New("blocks need a run of each arm")
@@ -63,25 +63,18 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if err := cmp.Or(errA, errB); err != nil {
 		return Change{}, err
 	}
-	mean, sd := stat.MeanStdDev(floats.SubTo(make([]float64, n), lb, la), nil)
-	sd = max(sd, leastSpread)
-	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
-	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
+	return repeated(floats.SubTo(make([]float64, n), lb, la), studentQuantile(1-(1-confidence)/2, float64(n-1))), nil
 }
 
-// CompareApart compares two arms whose runs were not made side by side: the
-// interval is Welch's, of the difference of the logarithms' means. It is wider
-// than that of blocks, since whatever changed with time is in it.
+// CompareApart compares two arms whose runs were made apart: the interval is Welch's, of the difference
+// of the logarithms' means. It is wider than that of blocks, because it contains every change with time.
 func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	if len(a) < 2 || len(b) < 2 {
 		return Change{}, ErrFewBlocks
 	}
-	la, err := logs(a)
-	if err != nil {
-		return Change{}, err
-	}
-	lb, err := logs(b)
-	if err != nil {
+	la, errA := logs(a)
+	lb, errB := logs(b)
+	if err := cmp.Or(errA, errB); err != nil {
 		return Change{}, err
 	}
 	ma, sa := stat.MeanStdDev(la, nil)
@@ -98,7 +91,7 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	return c, nil
 }
 
-// logs are the logarithms of figures that have one.
+// logs returns the logarithms of figures that have one.
 func logs(x []float64) ([]float64, error) {
 	l := make([]float64, len(x))
 	for i, v := range x {
@@ -110,8 +103,7 @@ func logs(x []float64) ([]float64, error) {
 	return l, nil
 }
 
-// Judge is the verdict by a margin. Less says that more of the metric is
-// better (a rate), so that less of it is worse.
+// Judge returns the verdict by a margin. Less says that more of the metric is better (a rate).
 func (c Change) Judge(margin float64, less bool) Verdict {
 	lo, hi := c.Lo, c.Hi
 	if less {
@@ -130,8 +122,8 @@ func (c Change) Judge(margin float64, less bool) Verdict {
 	return Undecided
 }
 
-// MoreBlocks is how many further blocks are likely to decide a comparison that is inconclusive, if the
-// change and its spread are what they seem: 0 when it is decided, -1 when no number up to most would.
+// MoreBlocks returns how many further blocks are likely to decide an inconclusive comparison, if the
+// change and its spread are as seen: 0 when it is decided, -1 when no number up to most would.
 func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int {
 	if c.Judge(margin, less) != Undecided {
 		return 0
@@ -150,8 +142,8 @@ func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int 
 // Power is the probability with which Detectable changes are found.
 const Power = 0.8
 
-// Detectable is the smallest relative change that so many blocks with such a spread would find beyond the
-// margin four times out of five. What that takes beyond half of the interval is taken from Student's
+// Detectable returns the smallest relative change beyond the margin that so many blocks with such a
+// spread would find with the probability Power. The part beyond half of the interval comes from Student's
 // distribution about 0, which is close to the noncentral one.
 func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	if blocks < 2 {
@@ -162,16 +154,13 @@ func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	return math.Expm1(math.Log1p(margin) + errors*sd/math.Sqrt(float64(blocks)))
 }
 
-// studentQuantile is the quantile of Student's distribution with df degrees of freedom.
-func studentQuantile(q, df float64) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(q)
-}
+func studentQuantile(q, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(q) }
 
 func studentCDF(t, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.CDF(t) }
 
-// Distance is the Kolmogorov-Smirnov distance of two samples: the largest vertical distance of their
-// distribution functions. It is an effect size; as objects of a run are not replicates no p-value follows
-// from it. Censored objects lie beyond all values.
+// Distance returns the Kolmogorov-Smirnov distance of two samples: the largest vertical distance of their
+// distribution functions. It is an effect size without a p-value, because objects of a run are not
+// replicates. Censored objects lie beyond all values.
 func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -179,13 +168,12 @@ func Distance(a, b Sample) float64 {
 	i, j, most := 0, 0, 0.0
 	x, y := a.sorted, b.sorted
 	for i < len(x) || j < len(y) {
-		// Both are moved past the same value, so that ties do not count.
-		var v float64
-		switch {
-		case j == len(y) || i < len(x) && x[i] <= y[j]:
+		v := math.Inf(1) // both move past the same value, so that ties do not count
+		if i < len(x) {
 			v = x[i]
-		default:
-			v = y[j]
+		}
+		if j < len(y) {
+			v = min(v, y[j])
 		}
 		for i < len(x) && x[i] <= v {
 			i++
@@ -198,7 +186,7 @@ func Distance(a, b Sample) float64 {
 	return most
 }
 
-// Superiority is the probability that an object of b is later than one of a, ties counting half: 0.5
+// Superiority returns the probability that an object of b is later than one of a, ties counting half: 0.5
 // where neither is. Censored objects are later than all others and tie among themselves.
 func Superiority(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
@@ -246,7 +234,7 @@ func FalseDiscovery(p []float64) []float64 {
 	return q
 }
 
-// P is the two-sided p-value of there being no change at all.
+// P returns the two-sided p-value of no change at all.
 func (c Change) P() float64 {
 	if c.Blocks < 2 {
 		return math.NaN()

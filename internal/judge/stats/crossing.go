@@ -6,8 +6,7 @@ import "math"
 type Trial struct {
 	Level  float64
 	Passed bool
-	// Weight is how much it tells beside one that tells all: 1 and less.
-	Weight float64
+	Weight float64 // beside a trial with full weight: 1 or less
 }
 
 // What is taken for possible of a crossing before any trial: that it lies from a third of the lowest
@@ -26,14 +25,13 @@ const (
 )
 
 // FindCrossing estimates the level at which a trial passes with a probability of a half, where the
-// probability falls as the level rises. It is the median of what is likely after the trials, and the
-// interval holds the given share of that (Bayes): a search chooses its levels by what it has seen, and
-// ends once it has seen enough, neither of which matters to that. So far it is as in FD.io's PLRsearch,
-// which fits the loss of packets; this fits whether steps hold. MLRsearch (RFC 9971) weighs all trials at
-// a load too, by their durations, and names the load below which the median loss is tolerated; here
-// weights say how far a trial is like one from empty with the whole hold, and what is named has an
-// interval. An end that no trial bounds is infinite: the lower one where none passed, the upper one where
-// none failed. It is not ok without any trial, or with a level that is not above 0.
+// probability falls as the level rises. It returns the median of the posterior after the trials, and the
+// interval that holds the given share of it (Bayes): the choice of levels and of the end of a search by
+// what was seen does not matter to that. FD.io's PLRsearch does the same for the loss of packets.
+// MLRsearch (RFC 9971) weighs trials by their durations, and names the load below which the median loss
+// is tolerated; here weights say how far a trial is like one from empty with the whole hold, and the
+// level has an interval. An end that no trial bounds is infinite: the lower one where none passed, the
+// upper one where none failed. It is not ok without any trial, or with a level that is not above 0.
 func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	e = Estimate{math.NaN(), math.Inf(-1), math.Inf(1)}
 	lowest, highest, passed, failed := math.Inf(1), 0.0, false, false
@@ -90,7 +88,7 @@ func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	return e, true
 }
 
-// widthOf is the j-th width that is looked at, as a share of the level.
+// widthOf returns the j-th width, as a share of the level.
 func widthOf(j int) float64 {
 	return crossingSoft * math.Pow(crossingSharp/crossingSoft, float64(j)/(crossingWidths-1))
 }

@@ -6,22 +6,22 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Bounds of what counts as a form of a distribution.
+// The bounds of a form of a distribution.
 const (
 	formsNeed   = 100  // observations
 	formsPoints = 500  // of the sample, evenly by rank, that the density is drawn from
 	formsGrid   = 200  // points of the density
 	formsMass   = 0.05 // share of the observations that a form has at least
-	formsValley = 0.5  // how low, beside the lower of two peaks, the valley between them lies at most
-	formsValues = 20   // different observations, below which it is the clock that has forms
+	formsValley = 0.5  // the highest valley between two peaks, as a share of the lower one
+	formsValues = 20   // different observations, below which the clock has forms
 )
 
-// Forms is how many separate forms the observations that came fall into: peaks
-// of their density on a logarithmic axis with deep valleys between. It is 0
-// where there are too few observations to say, or too few different ones.
+// Forms counts the separate forms of the observations that came: peaks of their density on a logarithmic
+// axis with deep valleys between. It is 0 where there are too few observations, or too few different
+// ones.
 //
-// The density is a Gaussian kernel estimate with Silverman's bandwidth (1986,
-// equation 3.31), so two forms closer than that are seen as one.
+// The density is a Gaussian kernel estimate with Silverman's bandwidth (1986, equation 3.31), so it does
+// not separate two closer forms.
 func Forms(s Sample) int {
 	before := s.AtMost(0)
 	came := s.came() - before

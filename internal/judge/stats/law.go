@@ -10,15 +10,15 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// LawLevels is how many different levels a law along an axis needs: with fewer any curve goes through
-// them, and what it says between and beyond them is invention.
+// LawLevels is the least number of different levels of a law along an axis: with fewer any curve goes
+// through them, and says nothing about levels between and beyond.
 const LawLevels = 6
 
 // Estimate is a figure with its interval, whose ends are infinite where the measurements do not bound it.
 type Estimate struct{ Value, Lo, Hi float64 }
 
-// levelsOf lists the different levels of the measurements of a law. They must be pairs
-// of finite numbers, at LawLevels different levels.
+// levelsOf returns the different levels of the measurements of a law. They must be pairs of finite
+// numbers, at LawLevels different levels.
 func levelsOf(x, y []float64) ([]float64, error) {
 	if len(x) != len(y) {
 		return nil, errors.New("every measurement needs its level")
@@ -42,8 +42,8 @@ func manyLevels(n int) string {
 	return fmt.Sprintf("there are %d levels", n)
 }
 
-// leastSquares finds the coefficients of columns whose sum comes closest to y, by QR, and what is left of
-// y. It is false where the columns do not determine them.
+// leastSquares finds the coefficients of columns whose sum comes closest to y, by QR, and the residuals.
+// It is false where the columns do not determine them.
 func leastSquares(columns [][]float64, y []float64) (coefs, left []float64, ok bool) {
 	left = slices.Clone(y)
 	if len(columns) == 0 {

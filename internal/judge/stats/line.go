@@ -9,30 +9,28 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Line is the linear law y = a + b x, with Student's intervals (least squares): of
-// a quantity that each object adds its part to, such as memory.
+// Line is the linear law y = a + b x with Student's intervals (least squares), for a quantity to which
+// each object adds its part, such as memory.
 type Line struct {
 	Intercept, Slope Estimate
-	// SD is the standard deviation of the measurements about the line.
-	SD float64
-	// Bend is how far the line misses a curve of second degree, as a share of what the line rises or
-	// falls over the measured levels, and BendP the p-value of there being none.
+	SD               float64 // of the measurements about the line
+	// Bend is the largest distance of the line from a curve of second degree, as a share of the line's
+	// range over the measured levels, and BendP the p-value of no bend.
 	Bend, BendP float64
-	// Wrong says that a line is the wrong law: the measurements bend, and so
-	// far that it matters. "" says that nothing speaks against a line.
+	// Wrong says that a line is the wrong law because the measurements bend far enough to matter, or "".
 	Wrong string
 }
 
-// What a bend must be before a line is called the wrong law: shown beyond doubt, since every law of a run
-// is checked in this way, and large enough to matter, since a clean measurement shows any bend.
+// A bend makes a line the wrong law if it is beyond doubt, because every law of a run is checked in this way,
+// and large enough to matter, because a clean measurement shows any bend.
 const (
 	bendAlpha   = 0.01
 	bendMatters = 0.05 // of what the line rises
 	bendOfMean  = 0.01 // of the figures themselves, where the line is flat
 )
 
-// FitLine fits a line to measurements y at x. Values of x may repeat. It
-// refuses fewer than LawLevels different ones.
+// FitLine fits a line to measurements y at x. Values of x may repeat. It refuses fewer than LawLevels
+// different ones.
 func FitLine(x, y []float64, confidence float64) (Line, error) {
 	levels, err := levelsOf(x, y)
 	if err != nil {
@@ -52,8 +50,7 @@ func FitLine(x, y []float64, confidence float64) (Line, error) {
 	sxx := floats.Dot(centred, centred)
 	l := Line{SD: math.Sqrt(floats.Dot(left, left) / (n - 2))}
 	t := studentQuantile(1-(1-confidence)/2, n-2)
-	// around is an estimate whose variance is a multiple of that of a measurement.
-	around := func(value, times float64) Estimate {
+	around := func(value, times float64) Estimate { // its variance is a multiple of that of a measurement
 		half := t * l.SD * math.Sqrt(times)
 		return Estimate{value, value - half, value + half}
 	}
@@ -63,13 +60,12 @@ func FitLine(x, y []float64, confidence float64) (Line, error) {
 	return l, nil
 }
 
-// bend asks whether a curve of second degree fits better: the t-test of its
-// last coefficient, which is exact where the errors are normal.
+// bend tests whether a curve of second degree fits better: the t-test of its last coefficient, which is
+// exact where the errors are normal.
 func (l *Line) bend(ones, centred, y, left []float64, meanY, span float64) {
 	l.BendP = 1
-	// What rounding leaves of a perfect line is not a bend.
 	if floats.Dot(left, left) <= 1e-24*floats.Dot(y, y) {
-		return
+		return // only rounding differs from a perfect line
 	}
 	square := floats.MulTo(make([]float64, len(y)), centred, centred)
 	coefs, rest, ok := leastSquares([][]float64{ones, centred, square}, y)
@@ -77,8 +73,7 @@ func (l *Line) bend(ones, centred, y, left []float64, meanY, span float64) {
 	if !ok || df < 1 {
 		return
 	}
-	// The square less what a line tells of it, which is what the line misses.
-	_, alone, ok := leastSquares([][]float64{ones, centred}, square)
+	_, alone, ok := leastSquares([][]float64{ones, centred}, square) // the part of the square that a line misses
 	if !ok {
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Mean is the mean of independent figures with Student's interval, which is
-// without bounds for a single one.
+// Mean returns the mean of independent figures with Student's interval, which is without bounds for a
+// single one.
 func Mean(figures []float64, confidence float64) Estimate {
 	mean, sd := stat.MeanStdDev(figures, nil)
 	n := float64(len(figures))
@@ -18,10 +18,10 @@ func Mean(figures []float64, confidence float64) Estimate {
 	return Estimate{mean, mean - half, mean + half}
 }
 
-// AnyTime is the mean of independent figures with an interval that holds it however often it is looked at
-// and for however long figures are added: with the confidence that was asked for it never leaves any of
-// them out. It is the normal mixture of the t statistic with the scale of the effect's prior at one
-// standard deviation (Wang and Ramdas, 2023), and without bounds for the first few figures.
+// AnyTime returns the mean of independent figures with an interval that may be looked at after each added
+// figure: with the given confidence it holds the mean at all looks. It is the normal mixture of the t
+// statistic with the scale of the effect's prior at one standard deviation (Wang and Ramdas, 2023), and
+// without bounds for the first few figures.
 func AnyTime(figures []float64, confidence float64) Estimate {
 	mean, sd := stat.MeanStdDev(figures, nil)
 	n := float64(len(figures))

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// Merge is the sample of all observations of several.
+// Merge returns the sample of all observations of several.
 func Merge(samples ...Sample) Sample {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.counts != nil }) {
 		return mergeCounted(samples)
@@ -25,7 +25,6 @@ func Merge(samples ...Sample) Sample {
 	return m
 }
 
-// mergeLists makes one sorted list of several.
 func mergeLists(lists [][]float64) []float64 {
 	switch n := len(lists); n {
 	case 0:
@@ -40,7 +39,7 @@ func mergeLists(lists [][]float64) []float64 {
 	}
 }
 
-// mergeCounted is Merge of samples of which some are counted.
+// mergeCounted merges samples of which some are counted.
 func mergeCounted(samples []Sample) Sample {
 	var list []Count
 	censored, resolution := 0, 0.0
@@ -62,13 +61,11 @@ func mergeCounted(samples []Sample) Sample {
 	return Counted(merged, censored, resolution)
 }
 
-// merge makes one sorted list, of the length of both, of two.
+// merge merges two sorted lists into one, which has the length of both.
 func merge(list, x, y []float64) {
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
-		// Which one comes next cannot be predicted, so nothing branches on it.
-		a, b := x[i], y[j]
-		fromY := 0
+		a, b, fromY := x[i], y[j], 0 // without a branch: which comes next cannot be predicted
 		if b < a {
 			fromY = 1
 		}
@@ -79,7 +76,7 @@ func merge(list, x, y []float64) {
 	copy(list[i+j:], y[j:])
 }
 
-// Arms are the runs of two arms, and all observations of each together.
+// Arms holds the runs of two arms, and all observations of each together.
 type Arms struct {
 	a, b []Sample // a[i] and b[i] are of one block where there are blocks
 	x, y Sample
@@ -88,22 +85,22 @@ type Arms struct {
 // NewArms puts the observations of each arm's runs together.
 func NewArms(a, b []Sample) Arms { return Arms{a, b, Merge(a...), Merge(b...)} }
 
-// All are all observations of each arm.
+// All returns all observations of each arm.
 func (s Arms) All() (a, b Sample) { return s.x, s.y }
 
-// Bounds of a permutation test.
+// The bounds of a permutation test.
 const (
-	// allWays is the most ways that are all tried; beyond, as many are drawn.
+	// allWays is the largest number of ways that are all tried; of more, as many are drawn.
 	allWays = 4096
-	// gridPoints is at how many points distributions are compared there: their
-	// largest distance is found to within 1/gridPoints of all observations.
+	// gridPoints is the number of points at which distributions are compared: their largest distance is
+	// found to within 1/gridPoints of all observations.
 	gridPoints = 1024
 )
 
-// PermuteBlocks is the p-value of the Kolmogorov-Smirnov distance of two arms whose runs a[i] and b[i]
-// were made side by side: the share of all ways to swap the runs of a block whose distance is at least as
-// large. The run is the replicate, not the object: with n blocks there are 2^n ways, and no p-value below
-// 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
+// PermuteBlocks returns the p-value of the Kolmogorov-Smirnov distance of two arms whose runs a[i] and
+// b[i] were made side by side: the share of all ways to swap the runs of a block whose distance is at
+// least as large. The run is the replicate, not the object: with n blocks there are 2^n ways, and no
+// p-value below 2/2^n. Beyond 12 blocks it tries 4096 ways of a fixed sequence.
 func (s Arms) PermuteBlocks() float64 {
 	n, ways := len(s.a), allWays
 	if n < bits.Len(allWays) {
@@ -121,12 +118,12 @@ func (s Arms) PermuteBlocks() float64 {
 	})
 }
 
-// PermuteRuns is as PermuteBlocks for runs that were made apart: the runs are
-// given to the arms in every way, or in 4096 ways where there are more.
+// PermuteRuns does the same for runs that were made apart: it gives the runs to the arms in every way, or
+// in 4096 ways where there are more.
 func (s Arms) PermuteRuns() float64 {
 	n, all := len(s.a), len(s.a)+len(s.b)
 	if math.Round(combin.GeneralizedBinomial(float64(all), float64(n))) <= allWays {
-		choices := combin.Combinations(all, n) // that of the runs as they were made first
+		choices := combin.Combinations(all, n) // the first one is that of the runs as they were made
 		return s.shareAsFar(len(choices), func(way int, inA []bool) {
 			clear(inA)
 			for _, i := range choices[way] {
@@ -146,8 +143,8 @@ func (s Arms) PermuteRuns() float64 {
 	})
 }
 
-// shareAsFar is the share of ways to give runs to the arms whose distance is at least as large as that of
-// the first way, which was seen. Assign says of each way which runs are in the first arm.
+// shareAsFar returns the share of ways to give runs to the arms whose distance is at least as large as
+// that of the first way, which was seen. Assign says of each way which runs are in the first arm.
 func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
 	runs := s.counts()
 	inA := make([]bool, len(s.a)+len(s.b))
@@ -165,7 +162,7 @@ func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
 	return float64(asFar) / float64(ways)
 }
 
-// sequence is SplitMix64 (Steele, Lea and Flood, 2014).
+// sequence returns SplitMix64 (Steele, Lea and Flood, 2014).
 func sequence(state uint64) func() uint64 {
 	return func() uint64 {
 		state += 0x9e3779b97f4a7c15
@@ -176,7 +173,6 @@ func sequence(state uint64) func() uint64 {
 	}
 }
 
-// shuffle puts a list into another order.
 func shuffle[T any](list []T, draw func() uint64) {
 	for i := len(list) - 1; i > 0; i-- {
 		j := int(draw() % uint64(i+1))
@@ -210,7 +206,7 @@ func (s Arms) counts() *counts {
 	return c
 }
 
-// gridOf are values that share the observations of two samples evenly.
+// gridOf returns values that share the observations of two samples evenly.
 func gridOf(x, y Sample) []float64 {
 	all := Merge(x, y)
 	step := max(1, all.came()/gridPoints)
@@ -221,7 +217,8 @@ func gridOf(x, y Sample) []float64 {
 	return slices.Compact(grid)
 }
 
-// distance is the Kolmogorov-Smirnov distance on the grid between the runs that are in and the others.
+// distance returns the Kolmogorov-Smirnov distance on the grid between the runs that are in and the
+// others.
 func (c *counts) distance(in []bool) float64 {
 	nIn := 0.0
 	clear(c.sum)
@@ -235,9 +232,8 @@ func (c *counts) distance(in []bool) float64 {
 			sum[g] += n
 		}
 	}
-	// x/nIn - (all-x)/nOut, for as many points as there are.
 	nOut := c.total - nIn
-	perIn, perOut := 1/nIn+1/nOut, 1/nOut
+	perIn, perOut := 1/nIn+1/nOut, 1/nOut // for x/nIn - (all-x)/nOut
 	most := 0.0
 	all := c.all[:len(c.sum)]
 	for g, x := range c.sum {
@@ -246,12 +242,11 @@ func (c *counts) distance(in []bool) float64 {
 	return most
 }
 
-// rankWays is how many lots RankP draws.
-const rankWays = 999
+const rankWays = 999 // lots of RankP
 
-// RankP is how often the ranks of y would go with those of x, up or down, at least as closely by chance:
-// the p-value of Kendall's tau by drawing lots, which takes figures as they are, and one that is far off
-// as no more than one. The seed draws them.
+// RankP returns the probability that the ranks of y follow those of x, up or down, at least as closely by
+// chance: the p-value of Kendall's tau by drawing lots. An outlier counts only by its rank. The seed
+// draws the lots.
 func RankP(x, y []float64, seed uint64) float64 {
 	if len(x) < 2 {
 		return 1

@@ -9,9 +9,9 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// FitPlane fits y = a + b1 x1 + b2 x2 by least squares and gives b1 and b2 with Student's intervals: what
-// y grows by along each of two things that change at once, the other held. It refuses fewer than
-// LawLevels measurements, and things that go together so closely that they cannot be told apart.
+// FitPlane fits y = a + b1 x1 + b2 x2 by least squares and returns b1 and b2 with Student's intervals:
+// the growth of y along each of two things that change at once. It refuses fewer than LawLevels
+// measurements, and things that change together so closely that they cannot be separated.
 func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err error) {
 	n := len(y)
 	if len(x1) != n || len(x2) != n {
@@ -32,16 +32,16 @@ func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err err
 	return list[1], list[2], nil
 }
 
-// estimates are the coefficients of columns whose sum comes closest to y, with
-// Student's intervals. It is false where the columns do not determine them.
+// estimates returns the coefficients of columns whose sum comes closest to y, with Student's intervals.
+// It is false where the columns do not determine them.
 func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate, bool) {
 	coefs, left, ok := leastSquares(columns, y)
 	df := float64(len(y) - len(columns))
 	t := studentQuantile(1-(1-confidence)/2, df)
 	var list []Estimate
 	for j, value := range coefs {
-		// The variance of a coefficient is that of the errors over what its column
-		// has beside the others' (Frisch, Waugh and Lovell).
+		// The variance of a coefficient is that of the errors over the part of its column that the others
+		// lack (Frisch, Waugh and Lovell).
 		_, alone, separate := leastSquares(slices.Delete(slices.Clone(columns), j, j+1), columns[j])
 		if !separate || floats.Dot(alone, alone) <= 1e-12*floats.Dot(columns[j], columns[j]) {
 			return nil, false
@@ -52,10 +52,9 @@ func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate
 	return list, ok
 }
 
-// rayPoints is how many measurements FitRay needs.
-const rayPoints = 3
+const rayPoints = 3 // measurements that FitRay needs
 
-// FitRay fits y = b x by least squares and gives b with Student's interval: what each of x adds to y
+// FitRay fits y = b x by least squares and returns b with Student's interval: what each of x adds to y
 // where nothing adds nothing. It refuses fewer than three measurements.
 func FitRay(x, y []float64, confidence float64) (Estimate, error) {
 	if len(x) != len(y) {

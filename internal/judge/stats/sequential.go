@@ -13,40 +13,40 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Looks are after how many blocks a comparison of least to most blocks is judged:
-// the numbers of a fixed list that lie within, and most. A look costs some of what
-// the later ones may find, so they are few, and further apart the later they are.
+// Looks returns the numbers of blocks after which a comparison of least to most blocks is judged: those
+// of a fixed list that lie within, and most. A look costs some power of the later ones, so they are few,
+// and further apart the later they are.
 func Looks(least, most int) []int {
 	looks := slices.DeleteFunc([]int{4, 6, 9, 13, 20, 30, 45, 68, 100}, func(n int) bool { return n < least || n >= most })
 	return append(looks, most)
 }
 
-// spentBy is the share of an error rate that is spent after so many of at most so
-// many blocks: of the family of Kim and DeMets (1987), the power of 1.5.
+// spentBy returns the share of an error rate that is spent after so many of at most so many blocks: the
+// power of 1.5 of the family of Kim and DeMets (1987).
 func spentBy(blocks, most int) float64 { return math.Pow(float64(blocks)/float64(most), 1.5) }
 
-// End says how a sequential comparison ended, as far as that is not by what it found.
+// End says how a sequential comparison ended if its findings did not end it.
 type End int
 
 // The ends.
 const (
 	Scheduled   End = iota // all blocks were made, or it goes on
-	OutOfBudget            // nothing more comes: what is left of the error rate is spent
-	Interrupted            // it may go on: only what is due by then is spent
+	OutOfBudget            // nothing more comes: the rest of the error rate is spent
+	Interrupted            // it may go on: only the part that is due by then is spent
 )
 
-// Sequential judges a comparison that goes on until it is decided. Whenever it is looked at, the interval
-// holds the change, at all looks together with the probability that was asked for: it is wider than that
-// of as many blocks that were fixed before. One may not be used by several goroutines at once.
+// Sequential judges a comparison that goes on until it is decided. The intervals of all looks together
+// hold the change with the given probability, so each is wider than that of a fixed number of blocks. One
+// may not be used by several goroutines at once.
 type Sequential struct {
 	Least, Most int
-	// Alpha is the error rate; better and worse are found at Alpha/Among each, which
-	// is how many comparisons are made together (0 is 1).
+	// Alpha is the error rate. Better and worse are found at Alpha/Among each, the number of comparisons
+	// that are made together (0 is 1).
 	Alpha  float64
 	Among  int
 	Margin float64
-	// NotWorse ends it as soon as the arm is not worse, too.
-	NotWorse bool
+
+	NotWorse bool // it also ends as soon as the arm is not worse
 
 	bounds map[boundsKey][]float64
 }
@@ -60,36 +60,31 @@ type boundsKey struct {
 // Stage is a look at a sequential comparison.
 type Stage struct {
 	Blocks int
-	// Change has the repeated interval at the error rate, and Strict the one by which better and worse
-	// are found; they are the same where one comparison is made.
+	// Change has the repeated interval at the error rate, and Strict the one for better and worse; they
+	// are the same where one comparison is made.
 	Change, Strict Change
-	Bound          float64 // by how many standard errors Change reaches from the mean
+	Bound          float64 // half of the interval of Change, in standard errors
 	Verdict        Verdict
-	// SignFlip is the two-sided p-value of the blocks' signs, NaN before it counts.
-	SignFlip float64
-	// Predicted is the probability that the last look decides, NaN before it counts.
-	Predicted float64
-	// Done says that it ends here: decided, without hope, or after the last block.
-	Done, Futile bool
-	// Unbiased is the change that is as likely to be found so far out as not: an
-	// early end exaggerates what it found.
-	Unbiased float64
+	SignFlip       float64 // the two-sided p-value of the blocks' signs, NaN before it counts
+	Predicted      float64 // the probability that the last look decides, NaN before it counts
+	Done, Futile   bool    // it ends here: decided, without hope, or after the last block
+	Unbiased       float64 // the median-unbiased change: an early end exaggerates what it found
 }
 
 const (
-	// signFlipFrom is from how many blocks on better and worse must also be found by
-	// the signs alone, which need no distribution.
+	// signFlipFrom is the number of blocks from which on better and worse must also be found by the signs
+	// alone, which need no distribution.
 	signFlipFrom = 6
-	// futileFrom is from how many blocks on it ends without hope, where the last
-	// look decides with less than futileBelow.
+	// futileFrom is the number of blocks from which on it ends without hope, where the last look decides
+	// with less than futileBelow.
 	futileFrom  = 9
 	futileBelow = 0.1
 )
 
 // Judge looks at the blocks of a comparison, of which a[i] and b[i] are the figures of the baseline and
-// the arm: after each number of blocks at which a look is due, and where it ended otherwise, after all of
-// them. It is the last look that was made, or the first one at which it was done: blocks after that do
-// not count. It follows from the blocks alone. Less is as in Change.Judge.
+// the arm: after each number of blocks at which a look is due, and at another end after all of them. It
+// returns the last look, or the first one at which it was done: later blocks do not count. Less is as in
+// Change.Judge.
 func (s *Sequential) Judge(a, b []float64, less bool, end End) (Stage, error) {
 	if len(a) != len(b) {
 		return Stage{}, errors.New("blocks need a run of each arm")
@@ -124,7 +119,7 @@ func (s *Sequential) Judge(a, b []float64, less bool, end End) (Stage, error) {
 	return last, nil
 }
 
-// look judges the first blocks, where looks are those up to and with this one.
+// look judges the first blocks. The looks end with this one.
 func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 	n := len(d)
 	g := Stage{Blocks: n, SignFlip: math.NaN(), Predicted: math.NaN()}
@@ -162,14 +157,14 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 	return g
 }
 
-// Bounds are by how many standard errors the interval reaches from the mean at each look.
+// Bounds returns half of the interval at each look, in standard errors.
 func (s *Sequential) Bounds() []float64 {
 	return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled)
 }
 
 func last(list []float64) float64 { return list[len(list)-1] }
 
-// repeated is the change of blocks, with an interval of so many standard errors.
+// repeated returns the change of blocks, with an interval of so many standard errors.
 func repeated(d []float64, bound float64) Change {
 	mean, sd := stat.MeanStdDev(d, nil)
 	sd = max(sd, leastSpread)
@@ -177,8 +172,8 @@ func repeated(d []float64, bound float64) Change {
 	return Change{Blocks: len(d), D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(len(d) - 1)}
 }
 
-// JudgeTogether is the verdict where several comparisons are made: better and worse are found by the
-// strict interval, which allows for their number, and the rest by the other.
+// JudgeTogether returns the verdict where several comparisons are made: better and worse need the strict
+// interval, which allows for their number, the rest the other one.
 func JudgeTogether(c, strict Change, margin float64, less bool) Verdict {
 	if v := strict.Judge(margin, less); v == Better || v == Worse {
 		return v
@@ -193,10 +188,8 @@ func JudgeTogether(c, strict Change, margin float64, less bool) Verdict {
 	}
 }
 
-// boundsOf are the bounds at looks, of an error rate.
 func (s *Sequential) boundsOf(alpha float64, looks []int, end End) []float64 {
-	// The bounds of the looks up to one follow from those alone.
-	key := boundsKey{alpha, looks[len(looks)-1], end}
+	key := boundsKey{alpha, looks[len(looks)-1], end} // earlier looks do not depend on later ones
 	if bounds, ok := s.bounds[key]; ok {
 		return bounds
 	}
@@ -226,16 +219,15 @@ func (s *Sequential) boundsOf(alpha float64, looks []int, end End) []float64 {
 }
 
 const (
-	// How many paths beyond each bound tell where it is: 4000 tell it to half of one percent.
-	pathsBeyond = 4000
+	pathsBeyond = 4000 // each bound: they place it to half of one percent
 	leastPaths  = 200_000
 	mostPaths   = 8_000_000
 	pathsAtOnce = 50_000 // of one sequence of chance
 )
 
-// sequentialBounds are by how many standard errors a mean may lie from 0 at each of some looks, so that
-// with a mean of 0 the share of all series beyond it by that look, or before, is what is spent by then.
-// The first is Student's, the others come from paths drawn at random, always the same.
+// sequentialBounds returns the largest distances of a mean from 0 at each of some looks, in standard
+// errors, such that with a mean of 0 the share of all series beyond them by that look is what is spent by
+// then. The first is Student's, the others come from paths drawn at random, always the same.
 func sequentialBounds(looks []int, spent []float64) []float64 {
 	bounds := make([]float64, len(looks))
 	bounds[0] = studentQuantile(1-spent[0]/2, float64(looks[0]-1))
@@ -249,7 +241,7 @@ func sequentialBounds(looks []int, spent []float64) []float64 {
 	paths := int(min(max(pathsBeyond/least, leastPaths), mostPaths))
 	parts := (paths + pathsAtOnce - 1) / pathsAtOnce
 	paths = parts * pathsAtOnce
-	// Only what lies beyond Student's bound of all that is spent by a look can lie beyond the look's.
+	// Only a path beyond Student's bound of all that is spent by a look can lie beyond the look's bound.
 	type far struct {
 		path int
 		t    float64
@@ -308,21 +300,19 @@ func sequentialBounds(looks []int, spent []float64) []float64 {
 	return bounds
 }
 
-// tOf is Student's t, without its sign.
+// tOf returns the absolute value of Student's t.
 func tOf(sum, squares float64, n int) float64 {
 	count := float64(n)
 	return math.Abs(sum) / math.Sqrt(count*max(squares-sum*sum/count, 0)/(count-1))
 }
 
 const (
-	// Up to so many blocks all ways to choose signs are counted, of more as many as are drawn.
-	mostSigns  = 14
-	drawnSigns = 20_000
+	mostSigns  = 14     // blocks, up to which all ways to choose signs are counted
+	drawnSigns = 20_000 // ways for more blocks
 )
 
-// SignFlip is the share of all ways to choose the signs of differences whose sum is
-// at least as far from 0: the two-sided p-value of there being no change, whatever
-// their distribution is, as long as it is symmetric.
+// SignFlip returns the share of all ways to choose the signs of differences whose sum is at least as far
+// from 0: the two-sided p-value of no change for any symmetric distribution.
 func SignFlip(d []float64) float64 {
 	seen := math.Abs(floats.Sum(d)) * (1 - 1e-12)
 	if len(d) <= mostSigns {
@@ -361,11 +351,10 @@ func SignFlip(d []float64) float64 {
 	return float64(far) / drawnSigns
 }
 
-// drawnFutures is how many futures a prediction draws.
-const drawnFutures = 2000
+const drawnFutures = 2000 // of a prediction
 
-// predict is the probability that the last look decides, after what was seen: of
-// futures whose mean and spread are drawn from what the blocks leave possible.
+// predict returns the probability that the last look decides: in futures whose mean and spread are drawn
+// from the posterior after the blocks.
 func (s *Sequential) predict(d []float64, bound float64, less bool) float64 {
 	rng := rand.New(rand.NewPCG(uint64(len(d)), 9))
 	n := float64(len(d))
@@ -404,10 +393,10 @@ const (
 	unbiasedSteps = 20
 )
 
-// unbiased is the change of which half of all comparisons, made as this one was and with its spread,
+// unbiased returns the change of which half of all comparisons, made as this one was and with its spread,
 // would end with as much evidence: at an earlier look, or at the same one as far out (the stagewise order
-// of Jennison and Turnbull, 1999). Of changes far beyond the margin it is rather too small, as a small
-// spread ends them early. More says that the change is above 0.
+// of Jennison and Turnbull, 1999). Changes far beyond the margin come out rather too small, because a
+// small spread ends them early. More says that the change is above 0.
 func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64, end End) float64 {
 	mean, sd := stat.MeanStdDev(d, nil)
 	sd = max(sd, leastSpread)
@@ -419,8 +408,7 @@ func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64
 	if !more {
 		sign = -1
 	}
-	// That of better and worse beyond the margin, on the side that was found.
-	margin := math.Log1p(sign * s.Margin)
+	margin := math.Log1p(sign * s.Margin) // on the side that was found
 	share := func(middle float64) float64 {
 		rng := rand.New(rand.NewPCG(uint64(len(d)), 50))
 		out := 0
@@ -460,8 +448,8 @@ func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64
 	return math.Expm1((lo + hi) / 2)
 }
 
-// Fisher is the two-sided p-value of Fisher's exact test: of the shares x of n and y
-// of m being those of one probability.
+// Fisher returns the two-sided p-value of Fisher's exact test: that the shares x of n and y of m come
+// from one probability.
 func Fisher(x, n, y, m int) float64 {
 	choose := func(n, k int) float64 {
 		a, _ := math.Lgamma(float64(n + 1))

@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// A slowdown is looked for in this many parts of what came, each of so many at least; it must leave so
-// much of the pace at most, for so many parts, and be less likely by chance than alpha.
+// A slowdown is sought in slowParts parts of what came, each of slowLeast at least. It must leave at most
+// slowTo of the pace, for slowEnds parts, and be less likely by chance than slowAlpha.
 const (
 	slowParts  = 40
 	slowLeast  = 2
 	slowTo     = 0.7
 	slowEnds   = 4
 	slowAlpha  = 0.001
-	slowSource = 1 // of the drawing of orders
-	// slowApart is how far two moments are apart where they are the same.
-	slowApart = time.Microsecond
+	slowSource = 1                // of the drawing of orders
+	slowApart  = time.Microsecond // between two equal moments
 )
 
-// Passage is the way of one thing: since when it waited, and when it came, both since any one moment.
+// Passage is the way of one thing: the begin of its wait, and its arrival, both since any one moment.
 type Passage struct{ From, At time.Duration }
 
-// Slowdown is that things came less often from some of them on.
+// Slowdown says that things came less often from some of them on.
 type Slowdown struct {
 	After, Of    int     // things came before it, and in all
 	Before, Then float64 // a second
 }
 
-// FindSlowdown finds the clearest slowdown in when things came; false for none. Where the load itself
-// comes to its end fewer arrive, too, and where each takes its own time the slow ones come last: that is
-// none. So who came to wait later must have waited longer, as behind others.
+// FindSlowdown finds the clearest slowdown in the arrivals of things; false for none. Fewer arrive also
+// where the load itself comes to its end, and the slow ones come last where each takes its own time. So
+// those that came to wait later must have waited longer, as behind others.
 func FindSlowdown(ways []Passage) (found Slowdown, slowed bool) {
 	size := len(ways) / slowParts
 	if size < slowLeast {
