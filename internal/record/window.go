@@ -37,10 +37,10 @@ type Window struct {
 	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
 	// InFlight counts the component's requests in flight at To, and Backlog the due ones that had not
 	// ended.
-	InFlight      int            `json:"inFlight,omitempty" parquet:"in_flight"`
-	Backlog       int            `json:"backlog,omitempty" parquet:"backlog"`
-	BytesIn       int64          `json:"bytesIn,omitempty" parquet:"bytes_in"`
-	BytesOut      int64          `json:"bytesOut,omitempty" parquet:"bytes_out"`
+	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`
+	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
+	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
+	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
 	// ByPlace and FailedByPlace count the done and the failed requests of each place, where there are several.
 	ByPlace       map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
