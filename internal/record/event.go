@@ -520,20 +520,17 @@ func (s *Slot) onlyNames() bool   { return s.Outcome == SlotCreated && s.Error =
 
 // newBody returns an empty body of a kind, or nil for a kind that this version does not know.
 func newBody(k EventKind) Body {
-	for _, b := range bodies {
+	for _, b := range [...]Body{ // the most frequent first
+		(*Object)(nil), (*Slot)(nil), (*State)(nil), (*Reading)(nil), (*TargetEvent)(nil), (*Canary)(nil),
+		(*Window)(nil), (*Request)(nil), (*RunEvent)(nil), (*StepEvent)(nil), (*Corrected)(nil), (*Guard)(nil),
+		(*Fault)(nil), (*Note)(nil), (*Log)(nil), (*ComponentHistogram)(nil), (*Trial)(nil), (*Place)(nil),
+		(*File)(nil), (*Release)(nil), (*Cleanup)(nil), (*Actor)(nil), (*Answer)(nil),
+	} {
 		if b.Kind() == k {
 			return reflect.New(reflect.TypeOf(b).Elem()).Interface().(Body)
 		}
 	}
 	return nil
-}
-
-// bodies has one of each kind that is read, the most frequent first.
-var bodies = []Body{
-	(*Object)(nil), (*Slot)(nil), (*State)(nil), (*Reading)(nil), (*TargetEvent)(nil), (*Canary)(nil),
-	(*Window)(nil), (*Request)(nil), (*RunEvent)(nil), (*StepEvent)(nil), (*Corrected)(nil), (*Guard)(nil),
-	(*Fault)(nil), (*Note)(nil), (*Log)(nil), (*ComponentHistogram)(nil), (*Trial)(nil), (*Place)(nil),
-	(*File)(nil), (*Release)(nil), (*Cleanup)(nil), (*Actor)(nil), (*Answer)(nil),
 }
 
 // header is the begin of every line.
