@@ -21,15 +21,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// cluster is a lab by its API server, with all rights, for setting up
-// and looking after it only: priority and fairness does not apply.
+// cluster is a client with all rights, for setting up and looking after a lab only: priority and
+// fairness does not apply to it.
 type cluster struct {
 	kubernetes.Interface
 	record   record
 	progress func(format string, args ...any)
 }
 
-// cluster makes a client; it asks nothing yet.
+// cluster makes a client; it sends no request yet.
 func (r *runner) cluster() (c cluster, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", r.dir.componentConfig("admin"))
 	if err != nil {
@@ -42,8 +42,7 @@ func (r *runner) cluster() (c cluster, err error) {
 	return cluster{client, r.record, r.store.progress}, err
 }
 
-// waitReady waits until the API server's start is complete except for some
-// hooks.
+// waitReady waits until the API server has started, except for the given hooks.
 func (c cluster) waitReady(ctx context.Context, except ...string) error {
 	return poll(ctx, func() error {
 		request := c.CoreV1().RESTClient().Get().AbsPath("/readyz").Timeout(probeTimeout)
@@ -54,8 +53,14 @@ func (c cluster) waitReady(ctx context.Context, except ...string) error {
 	})
 }
 
-// setUp writes into the cluster what makes it a lab: the marker, and
-// the rights of its two users.
+func (c cluster) waitRoles(ctx context.Context) error {
+	if err := c.waitReady(ctx, hookPriorities); err != nil {
+		return fmt.Errorf("wait for the API server's roles: %w", err)
+	}
+	return nil
+}
+
+// setUp writes the lab's marker and the rights of its users into the cluster.
 func (c cluster) setUp(ctx context.Context) error {
 	bindings := c.RbacV1().ClusterRoleBindings()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: userSimulatedNodes}, Rules: simulatedNodesRules()}
@@ -106,7 +111,6 @@ func bindUser(user, role string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// creating is a call of a client's create with one object.
 func creating[T any](create func(context.Context, T, metav1.CreateOptions) (T, error), object T) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := create(ctx, object, metav1.CreateOptions{})
@@ -114,7 +118,7 @@ func creating[T any](create func(context.Context, T, metav1.CreateOptions) (T, e
 	}
 }
 
-// dropLease takes away the lease that a component held before it was killed.
+// dropLease deletes the lease that a component held before it was killed.
 func (c cluster) dropLease(ctx context.Context, component string) error {
 	err := c.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, component, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -123,8 +127,7 @@ func (c cluster) dropLease(ctx context.Context, component string) error {
 	return nil
 }
 
-// waitServiceAccount waits for the service account without which no pod can be
-// created in the namespace default.
+// waitServiceAccount waits for the service account that pods in the namespace default need.
 func (c cluster) waitServiceAccount(ctx context.Context) error {
 	err := poll(ctx, func() error {
 		_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -136,9 +139,8 @@ func (c cluster) waitServiceAccount(ctx context.Context) error {
 	return nil
 }
 
-// waitNodesReady waits until all simulated nodes can take pods: Ready, and
-// freed by the controller manager of the taint that every new node gets; and
-// labelled for virtual machines, where there are any.
+// waitNodesReady waits until all simulated nodes can take pods: Ready, without the taint that every
+// new node gets, and with the labels for virtual machines, if there are any.
 func (c cluster) waitNodesReady(ctx context.Context) error {
 	if c.record.Nodes == 0 {
 		return nil
@@ -149,7 +151,7 @@ func (c cluster) waitNodesReady(ctx context.Context) error {
 
 // countReady follows one watch until all nodes are ready or the watch ends.
 func (c cluster) countReady(ctx context.Context, ready map[string]bool) error {
-	// From version 0 the watch begins with all nodes that there are.
+	// From version 0 the watch begins with all existing nodes.
 	w, err := c.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
 		LabelSelector:   protocol.SimulatedSelector,
 		ResourceVersion: "0",
@@ -196,7 +198,7 @@ func usable(node *corev1.Node) bool {
 	})
 }
 
-// readiness is what a node says of itself, nil where it says nothing.
+// readiness returns the node's condition Ready, or nil.
 func readiness(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -206,7 +208,6 @@ func readiness(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// waitRealNode waits until the real node takes pods.
 func (c cluster) waitRealNode(ctx context.Context) error {
 	described := false
 	return poll(ctx, func() error {
@@ -230,8 +231,8 @@ func (c cluster) waitRealNode(ctx context.Context) error {
 	})
 }
 
-// describeNetwork writes into the cluster what pods' addresses on the real node
-// are and that a bridge joins them: nobody else would.
+// describeNetwork writes the pods' addresses on the real node and its bridge into the cluster: nobody
+// else would.
 func (c cluster) describeNetwork(ctx context.Context) error {
 	pods := c.record.RealNode.PodCIDR.String()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}},"spec":{"podCIDR":%q,"podCIDRs":[%[2]q]}}`, BridgeAnnotation, pods)
@@ -242,8 +243,8 @@ func (c cluster) describeNetwork(ctx context.Context) error {
 	return nil
 }
 
-// count asks the cluster for one object of each kind: the reply says how many
-// more there are, which costs the same for ten pods and for ten thousand.
+// count lists one object of each kind: the reply says how many more there are, at the same cost for
+// ten pods and for ten thousand.
 func (c cluster) count(ctx context.Context) (nodes, pods int64, err error) {
 	one := metav1.ListOptions{Limit: 1}
 	nodeList, err := c.CoreV1().Nodes().List(ctx, one)

@@ -10,50 +10,46 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
-// serviceRange has room for a million services. The API server's default, a
-// /24, would be the first limit that a test with services meets.
+// serviceRange has room for a million services. A test with services would reach the API server's
+// default, a /24, first.
 const (
 	serviceRange        = "10.96.0.0/12"
 	firstServiceAddress = "10.96.0.1"
 	clusterDNSAddress   = "10.96.0.10" // a name server's, if a user brings one
 )
 
-// Requests per second that the controller manager and the scheduler may send,
-// far above what an API server on one machine answers: their own limits must
-// never be what a measurement finds.
+// Requests per second that the controller manager and the scheduler may send: far above what an API
+// server on one machine answers, so that no measurement finds these limits.
 const (
 	controllerQPS   = 5000
 	controllerBurst = 10000
 )
 
-// The scheduler and the controller manager hold leases, so that whoever waits for
-// them can tell whether they live. They have no rival: a store that stands still for
-// minutes must not end them, as it would where another could take over. Before one
-// is started again the lab takes its lease away, which would else be waited for.
+// The scheduler and the controller manager hold leases, which show whether they live. They have no rival,
+// so a store that stands still for minutes must not end them. Before a restart the lab deletes the
+// lease, which the new process would otherwise wait for.
 const (
 	leaderLease    = time.Hour
 	leaderDeadline = 50 * time.Minute
 	leaderRenewal  = 2 * time.Second // as Kubernetes has it
 )
 
-// leaseRenewals is the rate of lease renewals, in all, that nodes are slowed
-// down to. At the kubelet's own pace of one per node in 10 s, a thousand nodes
-// would keep a small machine half busy.
-const leaseRenewals = 4 // per second
+// leaseRenewals bounds the rate at which all nodes renew their leases, per second. At the kubelet's
+// pace of one per node in 10 s, a thousand nodes would keep a small machine half busy.
+const leaseRenewals = 4
 
-// leaseDuration is how long a simulated node's lease lasts; it is renewed four
-// times in that. Up to 40 nodes it is the kubelet's 40 s.
+// leaseDuration of a simulated node is the kubelet's 40 s up to 40 nodes. A node renews its lease four
+// times in that.
 func leaseDuration(nodes int) time.Duration {
 	return max(40*time.Second, time.Duration(4*nodes/leaseRenewals)*time.Second)
 }
 
-// nodeMonitorGrace is how long the controller manager waits for a renewal
-// before it calls a node not ready: in proportion the same as Kubernetes'
-// defaults, 50 s for a lease of 40 s.
+// nodeMonitorGrace is the time without a renewal after which the controller manager calls a node not
+// ready: in proportion the same as Kubernetes' defaults, 50 s for a lease of 40 s.
 func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5 / 4 }
 
-// arguments is the command line of a component, without its name. Every one
-// names files of the lab's directory, by which its process is found.
+// arguments returns the command line of a component, without its name. Each names files of the lab's
+// directory, by which its process is found.
 func arguments(component string, dir directory, r record) []string {
 	switch component {
 	case protocol.Etcd:
@@ -92,11 +88,9 @@ func etcdArguments(dir directory, r record) []string {
 		"--peer-trusted-ca-file=" + dir.cert(etcdCA),
 		"--peer-cert-file=" + dir.cert(etcdServerCert),
 		"--peer-key-file=" + dir.key(etcdServerCert),
-		// A lab need not survive a power cut, and must not measure the
-		// disk of a developer's machine.
+		// A lab need not survive a power cut, and must not measure a developer's disk.
 		"--unsafe-no-fsync",
-		// A member that is alone has nobody to lose an election to; with the
-		// defaults it waits up to a second before it holds one.
+		// Alone, a member loses no election; with the defaults it waits up to a second for one.
 		"--heartbeat-interval=20",
 		"--election-timeout=200",
 		"--quota-backend-bytes=" + strconv.Itoa(8<<30),
@@ -105,8 +99,7 @@ func etcdArguments(dir directory, r record) []string {
 }
 
 func apiServerArguments(dir directory, r record) []string {
-	// An endpoint must not be a loopback address, so the kubernetes Service gets
-	// none; simulated pods do not call it.
+	// An endpoint must not be a loopback address, so the kubernetes Service gets none; simulated pods do not call it.
 	reconciler := "none"
 	if r.RealNode != nil {
 		reconciler = "lease"
@@ -138,13 +131,11 @@ func apiServerArguments(dir directory, r record) []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + dir.key(serviceAccounts),
 		"--service-account-signing-key-file=" + dir.key(serviceAccounts),
-		// With the one worker of the default, removing a namespace with a few
-		// thousand pods takes minutes.
+		// With one worker, the default, removing a namespace of a few thousand pods takes minutes.
 		"--delete-collection-workers=16",
 		"--advertise-address=" + r.apiServerAddress(),
 		"--endpoint-reconciler-type=" + reconciler,
-		// A simulated node's internal name is localhost: a request for its
-		// logs is then refused at once instead of leaving this machine.
+		// A simulated node's internal name is localhost: it refuses a request for its logs at once.
 		"--kubelet-preferred-address-types=InternalDNS,InternalIP,Hostname",
 	}
 }
@@ -168,7 +159,7 @@ func controllerManagerArguments(dir directory, r record) []string {
 		"--service-account-private-key-file=" + dir.key(serviceAccounts),
 		"--cluster-signing-cert-file=" + dir.cert(clusterCA),
 		"--cluster-signing-key-file=" + dir.key(clusterCA),
-		// It makes this directory, by default one of the system's.
+		// The controller manager makes this directory, by default a system directory.
 		"--flex-volume-plugin-dir=" + dir.path("flexvolume"),
 		fmt.Sprintf("--kube-api-qps=%d", controllerQPS),
 		fmt.Sprintf("--kube-api-burst=%d", controllerBurst),
@@ -199,8 +190,7 @@ func schedulerArguments(dir directory, r record) []string {
 
 func (d directory) schedulerConfig() string { return d.path("scheduler.yaml") }
 
-// writeSchedulerConfig writes what the scheduler takes from a file only: the
-// limits of its client.
+// writeSchedulerConfig writes the limits of the scheduler's client, which it reads from a file only.
 func writeSchedulerConfig(dir directory) error {
 	return writeFile(dir.schedulerConfig(), fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

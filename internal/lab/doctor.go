@@ -22,46 +22,42 @@ import (
 // Grade says how well one thing that a lab needs is met.
 type Grade string
 
-// The grades there are.
+// The grades of a requirement.
 const (
 	Good    Grade = "ok"
 	Scarce  Grade = "scarce"  // a lab works, a large one may not
-	Missing Grade = "missing" // what needs it does not work
+	Missing Grade = "missing" // "lab" or "real node" does not work
 )
 
-// Requirement is one thing that Doctor looked at.
+// Requirement grades one thing that this machine needs for a lab.
 type Requirement struct {
-	// For is what needs it: "lab", or "real node" for what simulated nodes do
-	// without.
+	// For is "lab", "real node" or what else needs it.
 	For   string `json:"for"`
 	What  string `json:"what"`
 	Grade Grade  `json:"grade"`
-	// Value is what was found, Need what there should be.
+	// Value says what this machine has, Need what it should have.
 	Value string `json:"value"`
 	Need  string `json:"need"`
-	// Remedy is what to do about it; empty if nothing is wrong.
+	// Remedy says what to do about it; empty if nothing is wrong.
 	Remedy string `json:"remedy"`
 }
 
-// What the findings are about.
 const (
 	forLab      = "lab"
 	forRealNode = "real node"
 )
 
-// Healthy reports whether nothing is missing that every lab needs.
+// Healthy reports whether this machine has all that every lab needs.
 func Healthy(findings []Requirement) bool {
 	return !slices.ContainsFunc(findings, func(f Requirement) bool { return f.For == forLab && f.Grade == Missing })
 }
 
-// failed is the finding of something that is missing or cannot be read.
 func (f Requirement) failed(found, remedy string) Requirement {
 	f.Grade, f.Value, f.Remedy = Missing, found, remedy
 	return f
 }
 
-// atLeast grades a finding by how much there is: less than least is missing, and
-// less than enough is scarce, each with its remedy.
+// atLeast grades a finding: below least is missing, below enough is scarce, each with its remedy.
 func (f Requirement) atLeast(n, least, enough int64, missing, scarce string) Requirement {
 	switch {
 	case n < least:
@@ -74,7 +70,7 @@ func (f Requirement) atLeast(n, least, enough int64, missing, scarce string) Req
 	return f
 }
 
-// Doctor says what this machine has of the things that labs need, but for programs.
+// Doctor grades this machine for labs, programs excepted.
 func (s Store) Doctor() []Requirement {
 	return []Requirement{
 		memory(), disk(s.Root), processors(), fileHandles(), loopback(), cgroups(),
@@ -85,8 +81,8 @@ func (s Store) Doctor() []Requirement {
 
 const gib = 1 << 30
 
-// memory compares what is available with what was measured to be needed: 0.7
-// GiB without load, and about 2 GiB under some ten thousand pods.
+// memory compares the available memory with what was measured: 0.7 GiB without load, about 2 GiB under
+// some ten thousand pods.
 func memory() Requirement {
 	f := Requirement{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
 	available, err := telemetry.AvailableMemory()
@@ -97,34 +93,28 @@ func memory() Requirement {
 	return f.atLeast(available, gib, 4*gib, "stop other programs, or give the machine more memory", "keep labs small: fewer nodes and pods")
 }
 
-// What a lab's processes take, as measured: without a load; for each simulated
-// node (3000 nodes took 0.9 GiB more than 10); for each pod (10,000 pods took
-// 1.3 GiB more than none, and 150,000 on 5000 nodes 20.6 GiB in all).
+// What a lab's processes take, as measured: 3000 nodes took 0.9 GiB more than 10; 10,000 pods took
+// 1.3 GiB more than none, and 150,000 on 5000 nodes 20.6 GiB in all.
 const (
 	baseMemory    = gib * 9 / 10
 	memoryPerNode = 3 * gib / 10_000
 	memoryPerPod  = 13 * gib / 100_000
-	// Of a real guest, with all of its own memory in use.
+	// A real guest, with all of its own memory in use.
 	memoryPerGuest = protocol.GuestMemory + 192<<20
-	// With virtual machines: their definitions and what plays them, and each
-	// machine with its instance, its launcher and the news of them.
-	// 40, 300 and 1000 on 10 nodes took 1.4, 2.0 and 2.9 GiB in all.
+	// With virtual machines: 40, 300 and 1000 on 10 nodes took 1.4, 2.0 and 2.9 GiB in all.
 	memoryOfVirt     = gib * 5 / 10
 	memoryPerMachine = 16 * gib / 10_000
 )
 
-// Memory is about how much memory a lab of so many simulated nodes takes with so
-// many pods in it.
+// Memory estimates the bytes that a lab of so many simulated nodes and pods takes.
 func Memory(nodes, pods int) int64 {
 	return baseMemory + int64(nodes)*memoryPerNode + int64(pods)*memoryPerPod
 }
 
-// MachinesMemory is about how much more it takes with so many simulated virtual
-// machines.
+// MachinesMemory estimates the bytes that so many simulated virtual machines add.
 func MachinesMemory(machines int) int64 { return memoryOfVirt + int64(machines)*memoryPerMachine }
 
-// Check refuses a lab that cannot be, or that this machine has no memory for. The error
-// is a *SpecError.
+// Check refuses a lab that cannot be made, or for which this machine has too little memory, with a *SpecError.
 func (s Spec) Check() error {
 	if s.Name == "" {
 		s.Name = "private"
@@ -136,7 +126,6 @@ func (s Spec) Check() error {
 	return s.fitsMemory()
 }
 
-// fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
 	available, err := telemetry.AvailableMemory()
 	available -= int64(s.RealGuests) * memoryPerGuest
@@ -145,7 +134,7 @@ func (s Spec) fitsMemory() error {
 		need += MachinesMemory(s.Machines)
 	}
 	if err != nil || need <= available {
-		return nil // what is unknown is not refused
+		return nil // unknown memory is not refused
 	}
 	what := fmt.Sprintf("%d simulated nodes", s.Nodes)
 	fit := int((available - baseMemory) / memoryPerNode)
@@ -196,8 +185,7 @@ func processors() Requirement {
 	return f.atLeast(int64(n), 0, 2, "", "on one processor, plimsoll mostly measures its own delays")
 }
 
-// usableProcessors is how many processors a component may keep busy: a
-// container's share of them may be less than there are.
+// usableProcessors counts the processors that a component may keep busy: a container may have fewer.
 func usableProcessors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 func fileHandles() Requirement {
@@ -262,7 +250,7 @@ func root() Requirement {
 	return f
 }
 
-// ProgramRequirement says whether this machine has a program.
+// ProgramRequirement grades a program that this machine has or lacks.
 func ProgramRequirement(ctx context.Context, p proc.Program) Requirement {
 	f := Requirement{For: p.For, What: p.Name, Need: "installed", Grade: Good}
 	if p.Optional != "" {

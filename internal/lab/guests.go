@@ -14,21 +14,20 @@ import (
 
 const qemu = "qemu-system-x86_64"
 
-// qemuProgram is what runs real guests.
+// qemuProgram runs real guests.
 func qemuProgram() proc.Program {
 	return proc.Program{Name: qemu, Package: "qemu-system-x86", For: "real guests", Asks: "--version"}
 }
 
-// Needs are the programs of the system's that parts of labs run.
+// Needs lists the system's programs that parts of labs run.
 func Needs() []proc.Program { return append(realnode.Needs(), qemuProgram()) }
 
-// guestImage is the directory of what real guests boot from, kept for labs to come.
+// guestImage returns the directory that real guests boot from, kept for later labs.
 func (s Store) guestImage() string {
 	return filepath.Join(s.Root, ImagesDir, "guest-"+image.GuestKey())
 }
 
-// needGuests finds what runs real guests and makes what they boot from, unless it
-// is there.
+// needGuests makes the image of real guests, unless it exists. It needs QEMU.
 func (s Store) needGuests(ctx context.Context) error {
 	if _, err := qemuProgram().Find(ctx, ""); err != nil {
 		return err
@@ -48,18 +47,17 @@ func (s Store) needGuests(ctx context.Context) error {
 	if err := image.Guest(ctx, made); err != nil {
 		return err
 	}
-	// In one move, so that a lab never boots half of it; another lab may have been
-	// faster.
+	// In one move, so that a lab never boots half of it; another lab may have been faster.
 	if err := os.Rename(made, s.guestImage()); err != nil && !os.IsExist(err) {
 		return err
 	}
 	return nil
 }
 
-// RealGuests are the processes of the guests that run, by their names.
+// RealGuests returns the pids of the running guests by name.
 func (l *Lab) RealGuests() map[string]int {
 	guests := make(map[string]int)
-	processes, _ := processesOf(string(l.dir)) // what is unknown is not shown
+	processes, _ := processesOf(string(l.dir))
 	for _, p := range processes {
 		if strings.HasPrefix(p.component, protocol.GuestPrefix) {
 			guests[p.component] = p.pid

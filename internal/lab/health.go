@@ -15,21 +15,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// probePeriod is how often a starting component is asked whether it works.
-const probePeriod = 25 * time.Millisecond
+const probePeriod = 25 * time.Millisecond // of a component that starts
 
-// probeTimeout is how long an answer may take.
-const probeTimeout = 2 * time.Second
+const probeTimeout = 2 * time.Second // of one answer
 
-// Parts of the API server's start that wait for a timer of a second and that
-// others need not wait for.
+// Parts of the API server's start that wait for a timer of a second, and which not all need.
 const (
-	hookRoles      = "poststarthook/rbac/bootstrap-roles"                         // until then only system:masters may do anything
+	hookRoles      = "poststarthook/rbac/bootstrap-roles"                         // until then only system:masters has rights
 	hookPriorities = "poststarthook/scheduling/bootstrap-system-priority-classes" // for pods that name one
 )
 
-// waitHealthy waits until a component does its work, but for the given hooks
-// of the API server's, or ctx ends.
+// waitHealthy waits until a component works, except for the given hooks of the API server, or ctx ends.
 func (r *runner) waitHealthy(ctx context.Context, component string, except ...string) error {
 	cluster, err := r.cluster()
 	if err != nil {
@@ -58,8 +54,7 @@ func (r *runner) waitHealthy(ctx context.Context, component string, except ...st
 	return cluster.waitRealNode(ctx)
 }
 
-// poll calls f until it succeeds. When ctx ends first the error says what f
-// found last.
+// poll calls f until it succeeds. When ctx ends first, the error holds f's last error.
 func poll(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -74,7 +69,7 @@ func poll(ctx context.Context, f func() error) error {
 	}
 }
 
-// probe makes a function that asks a component once whether it works.
+// probe returns a function that asks a component once whether it works.
 func (r *runner) probe(component string) (func(context.Context) error, error) {
 	var ca, cert, base, path string
 	var port int
@@ -82,7 +77,7 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 	case protocol.Etcd:
 		ca, cert, path, port = etcdCA, etcdClientCert, "/readyz", r.record.Ports.Etcd
 	case protocol.APIServer:
-		// Asked without a certificate: it says so to anyone, like any cluster.
+		// Without a certificate: any cluster answers this to anyone.
 		ca, path, base = clusterCA, "/readyz", r.record.apiServer()
 	case protocol.ControllerManager:
 		ca, path, port = clusterCA, "/healthz", r.record.Ports.ControllerManager
@@ -101,24 +96,32 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 	if base == "" {
 		base = r.record.Ports.url(port)
 	}
+	config, err := r.dir.tls(ca, cert)
+	if err != nil {
+		return nil, err
+	}
+	return healthy(config, base+path), nil
+}
+
+// tls trusts an authority of the lab, and presents a certificate unless its name is "".
+func (d directory) tls(authority, certificate string) (*tls.Config, error) {
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	pem, err := os.ReadFile(r.dir.cert(ca))
+	pem, err := os.ReadFile(d.cert(authority))
 	if err != nil {
 		return nil, err
 	}
 	config.RootCAs.AppendCertsFromPEM(pem)
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(r.dir.cert(cert), r.dir.key(cert))
+	if certificate != "" {
+		pair, err := tls.LoadX509KeyPair(d.cert(certificate), d.key(certificate))
 		if err != nil {
 			return nil, err
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	return healthy(config, base+path), nil
+	return config, nil
 }
 
-// probeRealNode makes a function that asks one of the real node's programs
-// once whether it works.
+// probeRealNode is probe for one of the real node's programs.
 func (r *runner) probeRealNode(component string) (func(context.Context) error, error) {
 	if component == protocol.Containerd {
 		return func(ctx context.Context) error {
@@ -129,8 +132,7 @@ func (r *runner) probeRealNode(component string) (func(context.Context) error, e
 			if process == nil {
 				return fmt.Errorf("containerd has no process")
 			}
-			// By this path its socket is reached although it lies in the node's
-			// own view of the file system.
+			// This path leads to the socket in the node's own view of the file system.
 			var dialer net.Dialer
 			connection, err := dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/%d/root%s", process.pid, realnode.Socket))
 			if err != nil {
@@ -147,7 +149,7 @@ func (r *runner) probeRealNode(component string) (func(context.Context) error, e
 	return healthy(nil, url), nil
 }
 
-// healthy asks a component whether it is well; config is nil for plain HTTP.
+// healthy returns a function that asks a component once; config is nil for plain HTTP.
 func healthy(config *tls.Config, url string) func(context.Context) error {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: probeTimeout}
 	return func(ctx context.Context) error {

@@ -24,22 +24,19 @@ func ComponentNames() []string {
 	return []string{protocol.Etcd, protocol.APIServer, protocol.ControllerManager, protocol.Scheduler, protocol.SimulatedNodes}
 }
 
-// RealNodeComponentNames lists what is added by a real node.
+// RealNodeComponentNames lists the components that a real node adds.
 func RealNodeComponentNames() []string {
 	return []string{protocol.RealNode, protocol.Containerd, protocol.Kubelet, protocol.KubeProxy}
 }
 
-// Spec says which lab is wanted. Apart from Nodes a zero field means
-// the default.
+// Spec says which lab to make. A zero field other than Nodes means the default.
 type Spec struct {
-	// Name is a DNS label, unique in the Store. A private lab may leave
-	// it empty and is given one.
+	// Name is a DNS label, unique in the Store. A private lab without one gets one.
 	Name string
 	Shape
-	// Pods is the most that are to be in the lab at once, 0 for not known.
+	// Pods is the most pods in the lab at once; 0 is unknown.
 	Pods int
-	// Machines is how many virtual machines it will have at once; 0 is unknown.
-	// A lab that this machine has no memory for is refused.
+	// Machines is the most virtual machines in the lab at once; 0 is unknown.
 	Machines int
 	// Private ties the lab to the life of this process.
 	Private bool
@@ -53,8 +50,7 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// leastControlPlane is the least share of a processor with which a control plane
-// comes up in reasonable time.
+// leastControlPlane is the smallest share of a processor on which a control plane starts reasonably fast.
 const leastControlPlane = 0.1
 
 func (s Spec) validate() error {
@@ -80,15 +76,12 @@ func (s Spec) validate() error {
 	return s.validateRealNode()
 }
 
-// SpecError is a lab that was asked for and cannot be: What was given
-// wrongly and Why.
+// SpecError says What is wrong in a lab's Spec, and Why.
 type SpecError struct{ What, Why string }
 
 func (e *SpecError) Error() string { return e.What + ": " + e.Why }
 
-// ValidateName reports whether a lab may have this name: a DNS label,
-// because it becomes a directory and part of a kubeconfig. The error is a
-// *SpecError.
+// ValidateName returns a *SpecError unless name is a DNS label: it becomes a directory and part of a kubeconfig.
 func ValidateName(name string) error {
 	const what = "lab name"
 	switch {
@@ -111,7 +104,7 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// NotFoundError is a lab that does not exist; Have are those that do.
+// NotFoundError reports a lab that does not exist, and lists those that do.
 type NotFoundError struct {
 	Name string
 	Have []string
@@ -119,13 +112,12 @@ type NotFoundError struct {
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no lab %q", e.Name) }
 
-// ExistsError is a lab that was to be made and is there already.
+// ExistsError reports that the lab to be made exists already.
 type ExistsError struct{ Name string }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("lab %q exists already", e.Name) }
 
-// BusyError is a lab that another process is holding: it is being made
-// or removed, or it is that process's private one. PID is 0 when unknown.
+// BusyError reports a lab that another process makes, removes or owns as its private one. PID 0 is unknown.
 type BusyError struct {
 	Name string
 	PID  int
@@ -138,13 +130,13 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("lab %q is in use by another command", e.Name)
 }
 
-// Store is the set of labs of one user.
+// Store holds the labs of one user.
 type Store struct {
 	// Root is the directory that holds them; it is made when first needed.
 	Root string
-	// Executable is the program whose "component" command runs each part.
+	// Executable is the program that runs each component, by its command "component".
 	Executable string
-	// Progress, if not nil, is told in a few words what Up is waiting for.
+	// Progress, if not nil, receives a few words about what Up waits for.
 	Progress func(what string)
 }
 
@@ -154,8 +146,7 @@ func (s Store) progress(format string, args ...any) {
 	}
 }
 
-// labs is the directory of all labs, the same however the user spells
-// it: processes are found by this path.
+// labs returns one path however the user spells it, because processes are found by this path.
 func (s Store) labs() string {
 	root := filepath.Clean(s.Root)
 	existing := existingParent(root)
@@ -170,25 +161,24 @@ func (s Store) dir(name string) string { return filepath.Join(s.labs(), name) }
 // Lab is one lab. Its methods may be called from several goroutines.
 type Lab struct {
 	runner
-	damage error // why the record cannot be read; the lab can then only be removed
+	damage error // why the record cannot be read
 	lock   *lock // held as long as a private lab lives
 }
 
-// Name is the lab's name.
+// Name returns the lab's name.
 func (l *Lab) Name() string { return l.record.Name }
 
-// ID tells this lab from an earlier one of the same name.
+// ID differs between two labs of the same name, an earlier and a later one.
 func (l *Lab) ID() string { return l.record.ID }
 
-// Spec is what the lab was made from, with the defaults filled in. It
-// is zero apart from the name if the lab's record was lost.
+// Spec returns what the lab was made from, with defaults. If the lab's record is lost, only the name is set.
 func (l *Lab) Spec() Spec { return l.record.spec() }
 
-// Kubeconfig is the path of the kubeconfig for experiments: an ordinary user
-// with all rights, to whom API priority and fairness applies as to any other.
+// Kubeconfig returns the path of the kubeconfig for experiments: an ordinary user with all rights, to
+// whom API priority and fairness applies as to any other.
 func (l *Lab) Kubeconfig() string { return l.dir.kubeconfig() }
 
-// Logs is the path of a component's log.
+// Logs returns the path of a component's log, or a *ComponentError.
 func (l *Lab) Logs(component string) (string, error) {
 	if !slices.Contains(l.componentNames(), component) {
 		return "", &ComponentError{component, l.componentNames()}
@@ -196,8 +186,7 @@ func (l *Lab) Logs(component string) (string, error) {
 	return l.dir.log(component), nil
 }
 
-// ComponentError is a component that a lab does not have; Have are
-// those that it has.
+// ComponentError reports a component that the lab does not have, and lists those that it has.
 type ComponentError struct {
 	Name string
 	Have []string
@@ -207,9 +196,8 @@ func (e *ComponentError) Error() string {
 	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(e.Have, ", "))
 }
 
-// Open finds a lab by name, whatever its condition. The error is a
-// *SpecError for a name that none can have and a *NotFoundError if there is
-// no such lab.
+// Open finds a lab by name, in any condition. It returns a *SpecError for a name that no lab can have,
+// and a *NotFoundError if there is no such lab.
 func (s Store) Open(name string) (*Lab, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
@@ -233,11 +221,10 @@ func (s Store) open(name string) *Lab {
 	return l
 }
 
-// Damage is why what was written down about the lab cannot be read, or
-// nil. Such a lab can be looked at and removed, no more.
+// Damage says why the lab's record cannot be read, or is nil. A damaged lab can be looked at and removed.
 func (l *Lab) Damage() error { return l.damage }
 
-// List returns the labs there are, sorted by name.
+// List returns all labs, sorted by name.
 func (s Store) List() ([]*Lab, error) {
 	names, err := s.names()
 	if err != nil {
@@ -250,8 +237,7 @@ func (s Store) List() ([]*Lab, error) {
 	return labs, nil
 }
 
-// names are the labs that have a directory or a process: a removed
-// directory does not hide what still runs.
+// names lists the labs that have a directory or a process: a process may outlive its directory.
 func (s Store) names() ([]string, error) {
 	entries, err := os.ReadDir(s.labs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -274,9 +260,8 @@ func (s Store) names() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Sweep removes what dead owners left: private labs whose process is
-// gone, and those whose making was cut short, or with dry only looks for them. It
-// tells of all that there is of them, and of labs that are left alone.
+// Sweep removes private labs whose process has ended and labs whose making was cut short; with dry it
+// only looks. It returns what belongs to them, and the labs that it leaves alone.
 func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	entries, err := os.ReadDir(s.labs())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -302,7 +287,7 @@ func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	return list, nil
 }
 
-// sweepOne removes a lab that is abandoned; nil is one that is not.
+// sweepOne removes an abandoned lab; it returns nil for any other.
 func (s Store) sweepOne(ctx context.Context, name string, dry bool) (*room.Left, error) {
 	dir := directory(s.dir(name))
 	left := &room.Left{Things: []string{fmt.Sprintf("lab %q in %s", name, dir)}}
@@ -346,8 +331,8 @@ func (s Store) sweepOne(ctx context.Context, name string, dry bool) (*room.Left,
 	return left, remove(ctx, dir)
 }
 
-// SweepGroups removes control groups of labs of which nothing else is left, or
-// with dry only looks for them. It returns their paths.
+// SweepGroups removes the control groups of labs of which nothing else is left; with dry it only looks.
+// It returns their paths.
 func (s Store) SweepGroups(ctx context.Context, dry bool) ([]string, error) {
 	names, err := s.names()
 	if err != nil {
@@ -367,9 +352,8 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Down ends the lab: afterwards there is no process and no file of it.
-// It waits for another command that is at work on it until ctx ends; a private
-// lab of another process is refused with a *BusyError.
+// Down ends the lab's processes and removes its files. It waits until ctx ends for another command at
+// work on the lab, and refuses another process's private lab with a *BusyError.
 func (l *Lab) Down(ctx context.Context) error {
 	held := l.lock
 	if held == nil {
@@ -389,8 +373,7 @@ func (l *Lab) Down(ctx context.Context) error {
 	return nil
 }
 
-// acquire locks the lab, waiting its turn. A lost directory is made
-// again so that there is something to lock.
+// acquire locks the lab, waiting its turn. It makes a lost directory again to have something to lock.
 func (l *Lab) acquire(ctx context.Context) (*lock, error) {
 	for {
 		if err := os.MkdirAll(string(l.dir), 0o700); err != nil {
@@ -414,12 +397,12 @@ func (l *Lab) acquire(ctx context.Context) (*lock, error) {
 	}
 }
 
-// remove ends the processes that work in dir and removes it. It does not stop
-// at a cancelled context: half a removal helps nobody.
+// remove ends the processes that work in dir and removes it. It ignores a cancelled context: half a
+// removal helps nobody.
 func remove(ctx context.Context, dir directory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	if err := killAll(ctx, string(dir)); err != nil {
+	if err := killAll(ctx, string(dir), func(process) bool { return true }); err != nil {
 		return err
 	}
 	if err := realnode.Remove(string(dir)); err != nil {
@@ -428,7 +411,7 @@ func remove(ctx context.Context, dir directory) error {
 	if err := os.RemoveAll(string(dir)); err != nil {
 		return err
 	}
-	// The last one takes the empty directories above it along.
+	// The last lab takes the empty directories above it along.
 	labs := filepath.Dir(string(dir))
 	if os.Remove(labs) == nil {
 		os.Remove(filepath.Dir(labs))

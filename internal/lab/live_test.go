@@ -725,7 +725,7 @@ func showsBrokenComponents(t *testing.T, l *Lab) {
 // kill ends components with SIGKILL.
 func kill(t *testing.T, l *Lab, components ...string) error {
 	t.Helper()
-	return killMatching(t.Context(), string(l.dir), func(p process) bool { return slices.Contains(components, p.component) })
+	return killAll(t.Context(), string(l.dir), func(p process) bool { return slices.Contains(components, p.component) })
 }
 
 // Whenever it is interrupted, a lab that does not come up leaves

@@ -1,13 +1,12 @@
 package lab
 
 import (
+	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -18,9 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/metrics"
 )
 
-// Endpoints are where the lab's parts publish metrics. The API server is asked by the
-// lab's own user, to whom priority and fairness does not apply: what is known must not
-// end where a load begins to be throttled.
+// Endpoints lists where the lab's parts publish metrics. The API server answers the lab's own user, to
+// whom priority and fairness does not apply: metrics must not end where a load is throttled.
 func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.dir.componentConfig("admin"))
 	if err != nil {
@@ -30,14 +28,17 @@ func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := l.etcdTransport()
+	store, err := l.dir.tls(etcdCA, etcdClientCert)
 	if err != nil {
 		return nil, err
 	}
 	const lab = "lab"
 	ports := l.record.Ports
 	list := []metrics.Endpoint{
-		{Job: protocol.Etcd, Instance: lab, URL: ports.url(ports.Etcd) + "/metrics", Transport: store},
+		{
+			Job: protocol.Etcd, Instance: lab, URL: ports.url(ports.Etcd) + "/metrics",
+			Transport: &http.Transport{TLSClientConfig: store, ForceAttemptHTTP2: true},
+		},
 		{Job: protocol.APIServer, Instance: lab, URL: l.record.apiServer() + "/metrics", Transport: admin},
 		{Job: protocol.ControllerManager, Instance: lab, URL: ports.url(ports.ControllerManager) + "/metrics", Transport: admin},
 		{Job: protocol.Scheduler, Instance: lab, URL: ports.url(ports.Scheduler) + "/metrics", Transport: admin},
@@ -48,40 +49,52 @@ func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	return list, nil
 }
 
-// ClientWaits reads how long the requests of a part of the control plane waited for
-// the limit of its own client, by the part's own metrics.
-func (l *Lab) ClientWaits(part string) func(context.Context) ([]realnode.Histogram, error) {
-	return func(ctx context.Context) ([]realnode.Histogram, error) {
-		list, err := l.Endpoints()
-		if err != nil {
-			return nil, err
-		}
-		e := list[slices.IndexFunc(list, func(e metrics.Endpoint) bool { return e.Job == part })]
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := e.Transport.RoundTrip(request)
-		if err != nil {
-			return nil, fmt.Errorf("read the metrics of %s: %w", part, err)
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("read the metrics of %s: %s", part, answer.Status)
-		}
-		text, err := io.ReadAll(io.LimitReader(answer.Body, metricsMost))
-		if err != nil {
-			return nil, fmt.Errorf("read the metrics of %s: %w", part, err)
-		}
-		return realnode.ClientWaits(text)
+// Histograms reads from the own metrics of a part of the lab how long its work took: the kubelet's work
+// and its runtime's, the API server's garbage collection, and for other parts how long their requests
+// waited for the limit of their own client. It returns nil for the kubelet of a lab without a real node.
+func (l *Lab) Histograms(ctx context.Context, part string) ([]realnode.Histogram, error) {
+	list, err := l.Endpoints()
+	if err != nil {
+		return nil, err
 	}
+	i := slices.IndexFunc(list, func(e metrics.Endpoint) bool { return e.Job == part })
+	if i < 0 {
+		return nil, nil
+	}
+	text, err := read(ctx, list[i])
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of %s: %w", part, err)
+	}
+	switch part {
+	case protocol.Kubelet:
+		return realnode.KubeletHistograms(bytes.NewReader(text))
+	case protocol.APIServer:
+		return realnode.Collections(text)
+	}
+	return realnode.ClientWaits(text)
 }
 
-// metricsMost bounds what is read of a program's metrics.
+func read(ctx context.Context, from metrics.Endpoint) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := from.Transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, errors.New(answer.Status)
+	}
+	return io.ReadAll(io.LimitReader(answer.Body, metricsMost))
+}
+
+// metricsMost bounds the bytes read of a program's metrics.
 const metricsMost = 64 << 20
 
-// KubeletEndpoints are where a node's kubelet publishes its own metrics and those of
-// its containers, by the API server at an address.
+// KubeletEndpoints lists where a node's kubelet publishes its own metrics and its containers', through
+// the API server at an address.
 func KubeletEndpoints(server, node string, transport http.RoundTripper, far bool) (list []metrics.Endpoint) {
 	for _, path := range []string{"/metrics", "/metrics/cadvisor"} {
 		list = append(list, metrics.Endpoint{
@@ -90,19 +103,4 @@ func KubeletEndpoints(server, node string, transport http.RoundTripper, far bool
 		})
 	}
 	return list
-}
-
-// etcdTransport asks etcd as the API server does.
-func (l *Lab) etcdTransport() (http.RoundTripper, error) {
-	pem, err := os.ReadFile(l.dir.cert(etcdCA))
-	if err != nil {
-		return nil, err
-	}
-	pair, err := tls.LoadX509KeyPair(l.dir.cert(etcdClientCert), l.dir.key(etcdClientCert))
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}
-	config.RootCAs.AppendCertsFromPEM(pem)
-	return &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,33 +26,29 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// certLifetime is how long a lab's certificates are good for.
 const certLifetime = 365 * 24 * time.Hour
 
-// authority is a certificate authority of one lab.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer
 	pem  []byte
 }
 
-// identity is whom a certificate speaks for.
+// identity says for whom a certificate speaks.
 type identity struct {
 	user   string
 	groups []string
 	server bool // it serves on 127.0.0.1
 	client bool // it presents itself to servers
-	// address is a further one that it serves on.
+	// address is a further address that it serves on.
 	address net.IP
 }
 
-// before is when certificates begin to be good: a clock set back must not
-// invalidate them.
+// before dates certificates back: a clock that is set back must not invalidate them.
 func before(now time.Time) time.Time { return now.Add(-time.Hour) }
 
-// newAuthority makes an authority. Its key is RSA although that takes longer to
-// make: the API server verifies a client's certificate again for each request,
-// and an RSA signature is several times cheaper to verify than an ECDSA one.
+// newAuthority makes an authority with an RSA key. That takes longer to make, but the API server
+// verifies a client's certificate on each request, and RSA signatures are several times cheaper to verify.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	var made *x509.Certificate
@@ -70,7 +67,6 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 
 // issue makes a key and a certificate for it, both PEM.
 func (a *authority) issue(id identity, now time.Time) (certificate, key []byte, err error) {
-	// The serial number is drawn when the certificate is made.
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: id.user, Organization: id.groups},
 		NotBefore: before(now), NotAfter: now.Add(certLifetime), KeyUsage: x509.KeyUsageDigitalSignature,
@@ -124,10 +120,9 @@ const (
 	groupNodes            = "system:nodes"
 )
 
-// writePKI makes all keys, certificates and kubeconfigs of a lab. There
-// are three authorities. With a shared one, whoever may talk to the API server
-// could also talk to etcd, which knows no users; and could speak for any user
-// as the front proxy of an aggregated API does.
+// writePKI makes all keys, certificates and kubeconfigs of a lab, with three authorities. With a shared
+// one, each user of the API server could also talk to etcd, which knows no users, and could speak for
+// any user as the front proxy of an aggregated API does.
 func writePKI(dir directory, r record, now time.Time) error {
 	var cluster, etcd, frontProxy *authority
 	for _, a := range []struct {
@@ -167,10 +162,7 @@ func writePKI(dir directory, r record, now time.Time) error {
 		}
 		certificate, key, err := by.issue(c.identity, now)
 		if err == nil {
-			err = writeFile(dir.cert(c.file), certificate)
-		}
-		if err == nil {
-			err = writeFile(dir.key(c.file), key)
+			err = errors.Join(writeFile(dir.cert(c.file), certificate), writeFile(dir.key(c.file), key))
 		}
 		if err != nil {
 			return err
@@ -194,7 +186,6 @@ type credential struct {
 	identity
 }
 
-// certificates are those of a lab's components, by their names.
 func (r record) certificates() []credential {
 	list := []credential{
 		{etcdServerCert, identity{user: "etcd", server: true, client: true}},
@@ -215,16 +206,15 @@ func (r record) certificates() []credential {
 	return list
 }
 
-// kubeconfigs are those of a lab's users, by their paths.
+// kubeconfigs lists the kubeconfigs of a lab's users; file is the path.
 func (r record) kubeconfigs(dir directory) []credential {
 	list := []credential{
 		{dir.kubeconfig(), identity{user: userExperiments, client: true}},
 		{dir.componentConfig("admin"), identity{user: userAdmin, groups: []string{"system:masters"}, client: true}},
 		{dir.componentConfig(protocol.ControllerManager), identity{user: userControllerManager, client: true}},
 		{dir.componentConfig(protocol.Scheduler), identity{user: userScheduler, client: true}},
-		// Of the kubelets' group, so that priority and fairness treats it as
-		// it treats kubelets, but not named as one: the node authorizer would
-		// tie it to a single node. Its rights come from a role of its own.
+		// In the kubelets' group, so that priority and fairness treats it as it treats kubelets, but not
+		// named as a kubelet: the node authorizer would tie it to a single node.
 		{dir.componentConfig(protocol.SimulatedNodes), identity{user: userSimulatedNodes, groups: []string{groupNodes}, client: true}},
 	}
 	if r.HasVirt() {
@@ -240,14 +230,12 @@ func (r record) kubeconfigs(dir directory) []credential {
 
 func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
 
-// A lab is marked in two places that must agree, so that neither a
-// copied kubeconfig nor a restored cluster passes for one: an extension of the
-// kubeconfig's context, and a ConfigMap in the cluster.
+// A lab is marked by an extension of the kubeconfig's context and by a ConfigMap in the cluster. They
+// must agree, so that neither a copied kubeconfig nor a restored cluster passes for a lab.
 const (
 	// MarkerExtension is the name of the extension of a kubeconfig's context.
 	MarkerExtension = "plimsoll.dev/lab"
-	// MarkerNamespace, MarkerConfigMap and MarkerKey say where in the cluster
-	// the lab's ID is written.
+	// MarkerNamespace, MarkerConfigMap and MarkerKey locate the lab's ID in the cluster.
 	MarkerNamespace = "kube-system"
 	MarkerConfigMap = "plimsoll-lab"
 	MarkerKey       = "id"
@@ -259,8 +247,8 @@ type Marker struct {
 	ID   string `json:"id"`
 }
 
-// MarkerOf reads the marker from a context of a loaded kubeconfig; the empty
-// context is the current one. It is false if there is none.
+// MarkerOf reads the marker of a context in a loaded kubeconfig; "" is the current one. It returns
+// false without a marker.
 func MarkerOf(config *clientcmdapi.Config, context string) (Marker, bool) {
 	if context == "" {
 		context = config.CurrentContext
@@ -288,14 +276,10 @@ func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) e
 	}
 	config := clientcmdapi.NewConfig()
 	name := "plimsoll-" + r.Name
-	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   r.apiServer(),
-		CertificateAuthorityData: ca,
-	}
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: r.apiServer(), CertificateAuthorityData: ca}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
 	config.Contexts[name] = &clientcmdapi.Context{
-		Cluster:  name,
-		AuthInfo: name,
+		Cluster: name, AuthInfo: name,
 		Extensions: map[string]runtime.Object{
 			MarkerExtension: &runtime.Unknown{Raw: marker, ContentType: runtime.ContentTypeJSON},
 		},
@@ -308,8 +292,7 @@ func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) e
 	return writeFile(path, data)
 }
 
-// apiServer is where the API server is: on the loopback, or where a real node
-// reaches it too.
+// apiServer returns the API server's URL: on the loopback, or where a real node reaches it too.
 func (r record) apiServer() string {
 	return fmt.Sprintf("https://%s:%d", r.apiServerAddress(), r.Ports.APIServer)
 }

@@ -19,19 +19,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// process is one running component, found in the process table.
+// process is a running component.
 type process struct {
 	pid int
-	// start is the time of its start in clock ticks since boot: a process
-	// number is used again, the pair is not.
+	// start is in clock ticks since boot: the kernel reuses a pid, but not the pair.
 	start     uint64
 	component string
-	lab       string // name of the lab, that is of its directory
+	lab       string // the name of its directory
 }
 
-// processesUnder finds the components that work in any directory right below
-// labs. They are known by their command lines, which all name files of their
-// lab: no written list of process numbers can be lost or out of date.
+// processesUnder finds the components that work below labs by their command lines, which all name files
+// of their lab: a written list of pids could be lost or out of date.
 func processesUnder(labs string) ([]process, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -46,14 +44,12 @@ func processesUnder(labs string) ([]process, error) {
 	return found, nil
 }
 
-// processesOf finds the components that work in one lab's directory.
 func processesOf(dir string) ([]process, error) {
 	all, err := processesUnder(filepath.Dir(dir))
 	return slices.DeleteFunc(all, func(p process) bool { return p.lab != filepath.Base(dir) }), err
 }
 
-// inspect looks at one process. Those that end meanwhile, and those that have
-// ended and wait to be reaped (their command line is empty), do not count.
+// inspect looks at one process. A process that ends meanwhile or waits to be reaped does not count.
 func inspect(p procfs.Proc, labs string) (process, bool) {
 	args, err := p.CmdLine()
 	if err != nil {
@@ -67,13 +63,12 @@ func inspect(p procfs.Proc, labs string) (process, bool) {
 	return process{p.PID, stat.Starttime, component, lab}, err == nil
 }
 
-// parseCmdline tells whether a command line is that of a component whose
-// arguments name a file in a lab below labs.
+// parseCmdline finds the component and lab of a command line whose arguments name a file below labs.
 func parseCmdline(args []string, labs string) (component, lab string, ok bool) {
 	switch {
 	case len(args) >= 4 && args[1] == "component":
 		component, args = args[2], args[3:]
-	case len(args) >= 2 && filepath.Base(args[0]) == protocol.Containerd: // a program of the system's
+	case len(args) >= 2 && filepath.Base(args[0]) == protocol.Containerd:
 		component, args = protocol.Containerd, args[1:]
 	case len(args) >= 3 && filepath.Base(args[0]) == qemu && args[1] == "-name":
 		component, args = args[2], args[3:]
@@ -97,10 +92,9 @@ func parseCmdline(args []string, labs string) (component, lab string, ok bool) {
 	return "", "", false
 }
 
-// kill ends p unless its number meanwhile belongs to another process.
+// kill ends p unless its pid meanwhile belongs to another process.
 func (p process) kill(labs string) error {
-	// On Linux this holds the process, not its number: between the check and
-	// the signal the number cannot be given to another.
+	// On Linux the handle holds the process: between the check and the signal its pid cannot be reused.
 	handle, err := os.FindProcess(p.pid)
 	if err != nil {
 		return fmt.Errorf("end %s (process %d): %w", p.component, p.pid, err)
@@ -110,7 +104,7 @@ func (p process) kill(labs string) error {
 	if err != nil {
 		return nil
 	}
-	if found, ok := inspect(now, labs); !ok || found != p {
+	if found, ok := inspect(now, labs); !ok || found != p { // another process's pid
 		return nil
 	}
 	if err := handle.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -119,13 +113,9 @@ func (p process) kill(labs string) error {
 	return nil
 }
 
-// killAll ends the components of one lab and waits until they are
-// gone. It looks again after each round: one may have been starting another.
-func killAll(ctx context.Context, dir string) error {
-	return killMatching(ctx, dir, func(process) bool { return true })
-}
-
-func killMatching(ctx context.Context, dir string, match func(process) bool) error {
+// killAll ends the lab's processes that match and waits until they are gone. It looks again after each
+// round: one may have been starting another.
+func killAll(ctx context.Context, dir string, match func(process) bool) error {
 	var dying []process
 	for {
 		processes, err := processesOf(dir)
@@ -155,9 +145,8 @@ func killMatching(ctx context.Context, dir string, match func(process) bool) err
 	}
 }
 
-// ended reports whether a process is over, be it that it waits to be reaped.
-// One that was killed loses its command line first and closes its sockets
-// last, with its last thread: only then can another listen on its ports.
+// ended reports whether a process is over, or waits to be reaped without further threads. A killed process
+// closes its sockets with its last thread: only then can another listen on its ports.
 func (p process) ended() bool {
 	now, err := procfs.NewProc(p.pid)
 	if err != nil {
@@ -174,9 +163,8 @@ func (p process) ended() bool {
 	return err != nil || len(threads) <= 1
 }
 
-// start runs one component. Its standard input is empty, its output goes to
-// its log. With a tie it dies with that. Apart are the processors that it is kept
-// to, none for all.
+// start runs one component without standard input, with its output in its log. With a tie the component
+// dies with it. apart are the component's processors, nil for all.
 func start(executable string, dir directory, component string, args []string, tie *proc.Tie, apart []int) (*proc.Process, error) {
 	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
 	cmd.Dir = string(dir)
@@ -195,9 +183,8 @@ func start(executable string, dir directory, component string, args []string, ti
 	return p, err
 }
 
-// awaitCommandLine waits until a process that was started can be found. The kernel
-// ends a start before it has put down the new command line: one that is looked
-// for in between would be left behind.
+// awaitCommandLine waits until the new process has its command line: until then a removal of the lab
+// would not find it.
 func awaitCommandLine(p *proc.Process) {
 	for found, err := procfs.NewProc(p.PID()); err == nil; {
 		if line, err := found.CmdLine(); err != nil || len(line) > 0 {
@@ -211,20 +198,17 @@ func awaitCommandLine(p *proc.Process) {
 	}
 }
 
-// environment is all that a component gets to see of one. etcd reads its whole
-// configuration from ETCD_*, clients read proxies and KUBECONFIG: nothing of
-// the caller's may reach them.
+// environment of a component holds nothing of the caller's: etcd reads its whole configuration from
+// ETCD_*, clients read proxies and KUBECONFIG.
 func environment(dir directory, component string, cpus int) []string {
 	env := []string{
 		"PATH=/usr/bin:/bin", "HOME=" + string(dir), "TMPDIR=" + string(dir),
-		// Five programs share the processors. Collecting garbage half as often
-		// saves a tenth of all time for some more memory.
+		// Five programs share the processors: half as many collections save a tenth of all time.
 		"GOGC=200",
 	}
 	if component != protocol.APIServer {
-		// The others need a fraction of what the API server does, but each
-		// would use every idle processor to look for work and to collect
-		// garbage, which costs two to three times what the work does.
+		// The others do a fraction of the API server's work. With all processors each would spend two to
+		// three times as much on looking for work and collecting garbage.
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, cpus/2)))
 	}
 	return env

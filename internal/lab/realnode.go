@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// validateRealNode judges the real node by what this machine has.
+// validateRealNode checks the real node's settings against this machine.
 func (s Spec) validateRealNode() error {
 	if !s.RealNode {
 		return nil
@@ -39,7 +38,7 @@ func (s Spec) validateRealNode() error {
 	return nil
 }
 
-// leastNodeMemory is what a kubelet, containerd and a few pods get along with.
+// leastNodeMemory is enough for a kubelet, containerd and a few pods.
 const leastNodeMemory = 256 << 20
 
 func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
@@ -85,7 +84,7 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 	return node, nil
 }
 
-// writeRealNode writes what the real node reads, and the images that it needs.
+// writeRealNode writes the real node's configuration and images.
 func (s Store) writeRealNode(dir directory, node *realnode.Spec) error {
 	machine, err := realnode.ThisMachine()
 	if err != nil {
@@ -104,13 +103,13 @@ func (s Store) writeRealNode(dir directory, node *realnode.Spec) error {
 	return giveImages(filepath.Join(s.Root, ImagesDir), dir)
 }
 
-// ImagesDir is the directory, in a Store's, of images that real nodes are
-// given when they are made: archives as 'plimsoll image build' keeps them.
+// ImagesDir is the directory in a Store's root with the archives of 'plimsoll image build', which real
+// nodes get when they are made.
 const ImagesDir = "images"
 
 const agentImage = "agent"
 
-// giveImages lays the images that are kept where a real node imports them.
+// giveImages copies the built images to where a real node imports them.
 func giveImages(kept string, dir directory) error {
 	files, err := os.ReadDir(kept)
 	if err != nil {
@@ -128,8 +127,7 @@ func giveImages(kept string, dir directory) error {
 	return nil
 }
 
-// HasImage reports whether the real node was given an image when it was made,
-// by the name that 'plimsoll image build' has for it.
+// HasImage reports whether the real node got an image when it was made; name is that of 'plimsoll image build'.
 func (l *Lab) HasImage(name string) bool {
 	_, err := os.Stat(realnode.ImageFile(string(l.dir), name))
 	return err == nil
@@ -152,16 +150,13 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Close())
 }
 
-// BridgeAnnotation on a node says that one Linux bridge joins its pods, which
-// is a ceiling.
+// BridgeAnnotation marks a node whose pods one Linux bridge joins, which is a ceiling.
 const BridgeAnnotation = "plimsoll.dev/pod-bridge"
 
-// ServiceAddresses are the first two numbers of a range of service addresses
-// that nothing else in a lab takes.
+// ServiceAddresses holds the first two numbers of service addresses that nothing else in a lab uses.
 const ServiceAddresses = "10.100"
 
-// RealNodeMeter makes a meter of what the parts of the real node use; nil
-// without one.
+// RealNodeMeter makes a meter of what the parts of the real node use; nil without a real node.
 func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 	if l.record.RealNode == nil {
 		return nil, nil
@@ -169,39 +164,8 @@ func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 	return realnode.NewMeter(string(l.dir))
 }
 
-// RealNodeDurations reads how long the kubelet's work and the runtime's took by
-// the kubelet's own metrics; nothing without a real node.
-func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Histogram, error) {
-	if l.record.RealNode == nil {
-		return nil, nil
-	}
-	cluster, err := l.cluster()
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := cluster.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", realnode.NodeName, "proxy/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the kubelet's metrics: %w", err)
-	}
-	return realnode.KubeletHistograms(bytes.NewReader(metrics))
-}
-
-// APIServerCollections reads what the API server's garbage collection took by its
-// own metrics.
-func (l *Lab) APIServerCollections(ctx context.Context) ([]realnode.Histogram, error) {
-	cluster, err := l.cluster()
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := cluster.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the API server's metrics: %w", err)
-	}
-	return realnode.Collections(metrics)
-}
-
-// RealNodeVersions are the versions of the system's programs that the real
-// node runs, by name; nil without a real node.
+// RealNodeVersions returns the versions of the system's programs that the real node runs, by name; nil
+// without a real node.
 func (l *Lab) RealNodeVersions() map[string]string {
 	if l.record.RealNode == nil {
 		return nil
@@ -209,8 +173,8 @@ func (l *Lab) RealNodeVersions() map[string]string {
 	return l.record.RealNode.Programs.Versions()
 }
 
-// RealNodeProcessors says which processors a confined real node is kept to and
-// which are left to the rest; both are empty if it may use all.
+// RealNodeProcessors returns the processors of a confined real node and those left to the rest; both
+// are nil if the node may use all.
 func (l *Lab) RealNodeProcessors() (node, beside []int) {
 	if l.record.RealNode == nil {
 		return nil, nil
@@ -224,11 +188,10 @@ const (
 	ImagePostgreSQL = "postgresql" // of the workloads' database
 )
 
-// ImageNames are the images that can be made.
+// ImageNames lists the images that MakeImage can make.
 func ImageNames() []string { return []string{ImageAgent, ImagePostgreSQL} }
 
-// MakeImage makes an image by its name, which is one of ImageNames. When it is
-// not needed any more, done removes what it was made of.
+// MakeImage makes an image of ImageNames. The caller calls done when it has used the image.
 func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, reference string, done func(), err error) {
 	done = func() {}
 	if name == ImageAgent {
@@ -247,7 +210,7 @@ func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, refer
 	return made, image.PostgresReference, done, err
 }
 
-// ImageFile is where a built image is kept, for labs to come.
+// ImageFile returns the path at which a built image is kept for later labs.
 func (s Store) ImageFile(name string) string {
 	return filepath.Join(s.Root, ImagesDir, name+".tar")
 }

@@ -175,7 +175,7 @@ func TestRealNode(t *testing.T) {
 			t.Errorf("use of %s is not told: %+v", part, uses)
 		}
 	}
-	durations, err := l.RealNodeDurations(t.Context())
+	durations, err := l.Histograms(t.Context(), protocol.Kubelet)
 	if i := slices.IndexFunc(durations, func(d realnode.Histogram) bool { return d.Name == "start_container" }); err != nil || i < 0 || durations[i].Count == 0 {
 		t.Errorf("how long containers took to start is not told: %+v, %v", durations, err)
 	}

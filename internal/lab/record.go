@@ -14,28 +14,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// recordSchema is the version of lab.json.
 const recordSchema = "plimsoll/lab/v1"
 
-// record is what is written down about a lab, as lab.json. It holds no
-// process numbers: those are read from the system, which cannot be out of date.
+// record is lab.json. It holds no pids: the process table cannot be out of date.
 type record struct {
 	Schema  string    `json:"schema"`
 	Name    string    `json:"name"`
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Private bool      `json:"private"`
-	Owner   int       `json:"owner"` // process that made it, and that a private one belongs to
+	Owner   int       `json:"owner"` // the process that made it; a private lab dies with it
 	Ready   bool      `json:"ready"` // it was up once
-	// Shape is that of the Spec, but for the real node.
+	// Shape is the Spec's, but for the real node.
 	Shape
 	Ports ports `json:"ports"`
-	// QEMU is the program that runs real guests, GuestImage the directory of what
-	// they boot from; empty without any.
-	QEMU       string `json:"qemu,omitempty"`
-	GuestImage string `json:"guestImage,omitempty"`
-	// RealNode is the real node, nil if there is none.
-	RealNode *realnode.Spec `json:"realNode,omitempty"`
+	// QEMU is the program that runs real guests, GuestImage the directory that they boot from; empty
+	// without real guests.
+	QEMU       string         `json:"qemu,omitempty"`
+	GuestImage string         `json:"guestImage,omitempty"`
+	RealNode   *realnode.Spec `json:"realNode,omitempty"`
 }
 
 func (r record) spec() Spec {
@@ -46,7 +43,7 @@ func (r record) spec() Spec {
 	return s
 }
 
-// directory is where all files of one lab are.
+// directory holds all files of one lab.
 type directory string
 
 func (d directory) path(parts ...string) string {
@@ -59,7 +56,7 @@ func (d directory) log(component string) string        { return d.path("logs", c
 func (d directory) cert(name string) string            { return d.path("pki", name+".crt") }
 func (d directory) key(name string) string             { return d.path("pki", name+".key") }
 
-// readyFile is the file by which a component that serves nothing says that it works.
+// readyFile appears when a component that serves nothing works.
 func (d directory) readyFile(component string) string { return d.path(component + ".works") }
 
 func (d directory) name() string { return filepath.Base(string(d)) }
@@ -99,27 +96,20 @@ type ports struct {
 	APIServer         int `json:"kubeAPIServer"`
 	ControllerManager int `json:"kubeControllerManager"`
 	Scheduler         int `json:"kubeScheduler"`
-	// SimulatedNodes is where the API server reaches them; 0 in a lab that was
-	// made before they listened.
-	SimulatedNodes int `json:"simulatedNodes,omitempty"`
-	// VirtAPI is where the API server reaches what answers for virtual machines,
-	// Guests where these answer, at addresses of their own.
-	VirtAPI int `json:"virtAPI,omitempty"`
-	Guests  int `json:"guests,omitempty"`
+	SimulatedNodes    int `json:"simulatedNodes,omitempty"` // for the API server; 0 in older labs
+	VirtAPI           int `json:"virtAPI,omitempty"`        // for the API server
+	Guests            int `json:"guests,omitempty"`         // of all guests, at addresses of their own
 }
 
-// The range that ports are taken from unless the kernel uses part of it for
-// outgoing connections.
+// Ports lie in this range, but outside the kernel's range for outgoing connections.
 const (
 	lowestPort  = 10000
 	highestPort = 60999
 )
 
-// choosePorts draws distinct ports that nothing listens on. It stays clear of
-// the kernel's range for outgoing connections: a component that is restarted
-// must find its port free again. Another program may still take one before the
-// component listens on it, which Up answers by drawing again. intn draws from
-// [0, n).
+// choosePorts draws distinct ports that nothing listens on. It avoids the kernel's range for outgoing
+// connections: a component that is restarted must find its port free again. Another program may
+// still take a port before the component does; then Up draws again. intn draws from [0, n).
 func choosePorts(intn func(n int) int) (ports, error) {
 	first, last := outgoingPorts()
 	return drawPorts(intn, first, last, listenable)
@@ -151,8 +141,8 @@ func listenable(port int) bool {
 	return l.Close() == nil
 }
 
-// outgoingPorts is the kernel's range for outgoing connections, or Linux's
-// default if it cannot be read or leaves too little room outside of it.
+// outgoingPorts returns the kernel's range for outgoing connections, or Linux's default if that cannot
+// be read or leaves too little room outside of it.
 func outgoingPorts() (first, last int) {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
@@ -166,13 +156,12 @@ func outgoingPorts() (first, last int) {
 	return first, last
 }
 
-// lock is the right to change one lab. It is a lock on the directory
-// itself: there is no lock file to leave behind, and the kernel gives it back
-// when its holder dies, however it dies.
+// lock is the right to change one lab. It locks the directory itself, so no lock file is left behind,
+// and the kernel releases it when its holder dies.
 type lock struct{ dir *os.File }
 
-// tryLock locks a directory. It returns nil, nil if another process holds it,
-// and an error that is fs.ErrNotExist if it is gone.
+// tryLock locks a directory. It returns nil, nil if another process holds the lock, and fs.ErrNotExist
+// if the directory is gone.
 func tryLock(dir string) (*lock, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -185,15 +174,14 @@ func tryLock(dir string) (*lock, error) {
 		}
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
-	// Between opening and locking the directory may have been removed and made
-	// again; a lock on the old one protects nothing.
+	// The directory may have been removed and made again before it was locked.
 	locked, err := f.Stat()
+	var now os.FileInfo
 	if err == nil {
-		var now os.FileInfo
 		now, err = os.Stat(dir)
-		if err == nil && !os.SameFile(locked, now) {
-			err = &os.PathError{Op: "lock", Path: dir, Err: os.ErrNotExist}
-		}
+	}
+	if err == nil && !os.SameFile(locked, now) {
+		err = &os.PathError{Op: "lock", Path: dir, Err: os.ErrNotExist}
 	}
 	if err != nil {
 		f.Close()

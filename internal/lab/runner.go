@@ -13,8 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// runner starts the components of a lab, asks whether they work, and
-// starts them again.
+// runner starts the components of a lab, checks them, and starts them again.
 type runner struct {
 	store  Store
 	dir    directory
@@ -22,7 +21,6 @@ type runner struct {
 	tie    *proc.Tie // what a private lab's processes are tied to
 }
 
-// componentNames lists the components of this lab.
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
 	if r.record.HasVirt() {
@@ -68,8 +66,8 @@ func (r *runner) start(component string) (*proc.Process, error) {
 	return c, r.record.RealNode.Attach(c.PID())
 }
 
-// startAll starts the components, each as soon as what it needs is there: the
-// clients of the API server retry with pauses that would cost seconds.
+// startAll starts each component as soon as what it needs works: the API server's clients retry with
+// pauses that would cost seconds.
 func (r *runner) startAll(ctx context.Context) error {
 	cluster, err := r.cluster()
 	if err != nil {
@@ -89,9 +87,9 @@ func (r *runner) startAll(ctx context.Context) error {
 		for _, component := range []string{protocol.SimulatedNodes, protocol.Virt, protocol.RealNode} {
 			if slices.Contains(r.componentNames(), component) {
 				group.Go(func() error {
-					if component == protocol.Virt { // whose rights are those of a role
-						if err := cluster.waitReady(ctx, hookPriorities); err != nil {
-							return fmt.Errorf("wait for the API server's roles: %w", err)
+					if component == protocol.Virt { // its rights come from a role
+						if err := cluster.waitRoles(ctx); err != nil {
+							return err
 						}
 					}
 					return r.startOne(ctx, component)
@@ -101,8 +99,8 @@ func (r *runner) startAll(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error {
-		if err := cluster.waitReady(ctx, hookPriorities); err != nil {
-			return fmt.Errorf("wait for the API server's roles: %w", err)
+		if err := cluster.waitRoles(ctx); err != nil {
+			return err
 		}
 		for _, component := range []string{protocol.ControllerManager, protocol.Scheduler} {
 			group.Go(func() error { return r.startOne(ctx, component) })
@@ -115,8 +113,7 @@ func (r *runner) startAll(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startOne starts a component and waits until it works, but for the given
-// hooks of the API server's.
+// startOne starts a component and waits until it works, but for the given hooks of the API server.
 func (r *runner) startOne(ctx context.Context, component string, except ...string) error {
 	r.store.progress("starting %s", component)
 	if err := ignoreNotExist(os.Remove(r.dir.readyFile(component))); err != nil {
@@ -159,7 +156,7 @@ func (r *runner) restart(ctx context.Context, component string) error {
 	if slices.Contains([]string{protocol.Containerd, protocol.Kubelet, protocol.KubeProxy}, component) {
 		return r.restartOnRealNode(ctx, component)
 	}
-	err := killMatching(ctx, string(r.dir), func(p process) bool { return p.component == component })
+	err := killAll(ctx, string(r.dir), func(p process) bool { return p.component == component })
 	if err != nil {
 		return err
 	}
@@ -191,8 +188,7 @@ func (r *runner) restart(ctx context.Context, component string) error {
 	return r.waitHealthy(ctx, protocol.APIServer)
 }
 
-// restartOnRealNode kills one of the real node's programs, which the node's
-// first process then starts again.
+// restartOnRealNode kills one of the real node's programs; the node's first process starts it again.
 func (r *runner) restartOnRealNode(ctx context.Context, component string) error {
 	before, err := r.processOf(component)
 	if err != nil {

@@ -10,26 +10,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
-// State is the condition of a lab or of one component.
+// State says in what condition a lab or component is.
 type State string
 
-// The conditions there are.
+// The states of labs and components.
 const (
 	Running  State = "running"  // it works
 	Starting State = "starting" // a command is bringing it up
-	Broken   State = "broken"   // of a lab: a component is missing or does not answer; of a component: it runs and does not answer
-	Stopped  State = "stopped"  // of a component: it has no process
+	Broken   State = "broken"   // a component does not answer; of a lab, also: a component has no process
+	Stopped  State = "stopped"  // a component has no process
 )
 
-// Component is one of a lab's processes.
+// Component reports one of a lab's processes.
 type Component struct {
-	Name string `json:"name"`
-	// PID is its process, 0 if there is none.
-	PID   int   `json:"pid"`
-	State State `json:"state"`
+	Name  string `json:"name"`
+	PID   int    `json:"pid"` // 0 without a process
+	State State  `json:"state"`
 }
 
-// Status is what a lab is found to be.
+// Status reports the state of a lab.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -39,8 +38,7 @@ type Status struct {
 	Components []Component `json:"components"`
 }
 
-// Components finds the processes of a lab. It asks only the system,
-// not the components: State is Running or Stopped.
+// Components finds the processes of a lab. It does not probe them: State is Running or Stopped.
 func (l *Lab) Components() ([]Component, error) {
 	processes, err := processesOf(string(l.dir))
 	if err != nil {
@@ -60,11 +58,10 @@ func (l *Lab) Components() ([]Component, error) {
 	return components, nil
 }
 
-// statusTimeout bounds how long Status waits for an answer of the cluster.
+// statusTimeout bounds how long Status waits for answers.
 const statusTimeout = 2 * time.Second
 
-// Status looks at a lab: its processes, whether they answer, and how
-// many nodes and pods there are. That something is wrong is not an error.
+// Status finds a lab's processes, probes them, and counts nodes and pods. A broken lab is not an error.
 func (l *Lab) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: l.Name(), State: Running}
 	components, err := l.Components()
@@ -106,8 +103,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// beingMade reports whether another command holds a lab that was not
-// yet up when it was opened.
+// beingMade reports whether another command holds a lab that was not up yet when it was opened.
 func (l *Lab) beingMade() bool {
 	held, err := tryLock(string(l.dir))
 	if held != nil {
@@ -116,11 +112,9 @@ func (l *Lab) beingMade() bool {
 	return held == nil && err == nil
 }
 
-// Restart ends a component with SIGKILL and starts it again with the same
-// arguments. It returns when the component works again, and with etcd the API
-// server that needs it. The error is a
-// *ComponentError for a component that there is not, a *BusyError if another
-// command is at work on the lab.
+// Restart ends a component with SIGKILL and starts it again with the same arguments. It returns when the
+// component works again, and with etcd the API server too. It returns a *ComponentError for an unknown
+// component, and a *BusyError if another command is at work on the lab.
 func (l *Lab) Restart(ctx context.Context, component string) error {
 	if !slices.Contains(l.componentNames(), component) {
 		return &ComponentError{component, l.componentNames()}

@@ -17,15 +17,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// portAttempts is how often Up draws ports: another program may take one
-// between the draw and its use.
+// portAttempts bounds how often Up draws ports: another program may take one before its use.
 const portAttempts = 5
 
-// Up makes a lab and returns when it can be used: the API server
-// answers, the controllers run, every simulated node is Ready. If it fails or
-// ctx ends, nothing is left of it; the error tells what the component that
-// failed said last. The error is a *SpecError for a lab that cannot be
-// and an *ExistsError if there is one of that name.
+// Up makes a lab and returns when the API server answers, the controllers run and every simulated node
+// is Ready. If it fails or ctx ends, it removes everything; the error then quotes what the component
+// that failed said last. It returns a *SpecError for a lab that cannot be made, and an *ExistsError if
+// the name is taken.
 func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if spec.Name == "" && spec.Private {
 		var suffix [4]byte
@@ -112,7 +110,6 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	return l, nil
 }
 
-// claim makes a lab's directory and locks it.
 func claim(dir directory) (*lock, error) {
 	for {
 		if err := os.MkdirAll(filepath.Dir(string(dir)), 0o700); err != nil {
@@ -129,15 +126,14 @@ func claim(dir directory) (*lock, error) {
 		if held != nil {
 			return held, nil
 		}
-		// Another command removed the last lab, and the empty
-		// directories with it, or a Sweep took this one for a dead one.
+		// Another command removed the last lab and the empty directories with it, or a Sweep took this one for a dead one.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 }
 
-// prepare writes all that the components read, and what it chose.
+// prepare writes everything that the components read.
 func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) {
 	var id [16]byte
 	crand.Read(id[:])

@@ -147,11 +147,8 @@ func (t *Target) putDurations(ctx context.Context) {
 	if t.session.lab == nil {
 		return
 	}
-	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){
-		protocol.Kubelet: t.session.lab.RealNodeDurations, protocol.APIServer: t.session.lab.APIServerCollections,
-		protocol.Scheduler: t.session.lab.ClientWaits(protocol.Scheduler), protocol.ControllerManager: t.session.lab.ClientWaits(protocol.ControllerManager),
-	} {
-		list, err := read(ctx)
+	for _, source := range []string{protocol.Kubelet, protocol.APIServer, protocol.Scheduler, protocol.ControllerManager} {
+		list, err := t.session.lab.Histograms(ctx, source)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			err = cause // the request only says that it was cut
 		}
