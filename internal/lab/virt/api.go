@@ -11,7 +11,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,7 +21,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregatorclient "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
@@ -34,27 +38,24 @@ const (
 	apiService   = "virt-api"
 )
 
-// subresourceVersion is the version of the subresources that are served.
 const subresourceVersion = "v1"
 
-// The verbs on machines and on their instances.
 func machineVerbs() []string {
 	return []string{"start", "stop", "restart", "migrate", "addvolume", "removevolume"}
 }
 func instanceVerbs() []string { return []string{"pause", "unpause", "addvolume", "removevolume"} }
 
-// usedUp is, of each thing that can hold machines up, how much of it is in use,
-// its limit and how many wait for it. Of requests it is those by the second since
-// it was last told.
+// usedUp returns how much of each thing that can hold machines up is in use, its limit, and how many wait
+// for it. The use of the client is requests per second since the last call.
 func (w *world) usedUp(now time.Time) map[string]map[string]float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	sent := w.limiter.sent.Load() - w.limiter.waiting.Load()
 	rate := 0.0
-	if span := now.Sub(w.told.at).Seconds(); span > 0 && !w.told.at.IsZero() {
-		rate = float64(sent-w.told.sent) / span
+	if span := now.Sub(w.asked.at).Seconds(); span > 0 && !w.asked.at.IsZero() {
+		rate = float64(sent-w.asked.sent) / span
 	}
-	w.told.at, w.told.sent = now, sent
+	w.asked.at, w.asked.sent = now, sent
 	held, busy, waiting := 0, 0, 0
 	for _, p := range w.clones.parents {
 		busy, waiting = busy+1, waiting+len(p.waiting)
@@ -69,8 +70,7 @@ func (w *world) usedUp(now time.Time) map[string]map[string]float64 {
 	}
 }
 
-// serveAPI answers in the place of virt-api: subresources, and evictions of
-// launchers.
+// serveAPI answers for virt-api: subresources, and evictions of launchers.
 func (w *world) serveAPI(ctx context.Context) error {
 	ca, err := os.ReadFile(w.FrontProxyCA)
 	if err != nil {
@@ -107,8 +107,8 @@ func (w *world) serveAPI(ctx context.Context) error {
 	}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(r http.ResponseWriter, request *http.Request) {
-			// Whoever comes without the API server's certificate could speak for anybody.
-			if len(request.URL.Path) > 5 && request.URL.Path[:6] == "/apis/" && len(request.TLS.VerifiedChains) == 0 {
+			// A caller without the API server's certificate could speak for anybody.
+			if strings.HasPrefix(request.URL.Path, "/apis/") && len(request.TLS.VerifiedChains) == 0 {
 				refuse(r, apierrors.NewUnauthorized("only the API server may ask"))
 				return
 			}
@@ -130,7 +130,7 @@ func reply(r http.ResponseWriter, code int, body any) {
 	json.NewEncoder(r).Encode(body)
 }
 
-// refuse answers with what an API server says of an error.
+// refuse answers with an error as an API server does.
 func refuse(r http.ResponseWriter, err error) {
 	var status metav1.Status
 	if known, ok := err.(apierrors.APIStatus); ok {
@@ -142,7 +142,7 @@ func refuse(r http.ResponseWriter, err error) {
 	reply(r, int(status.Code), status)
 }
 
-// subresource is a request such as PUT .../virtualmachines/NAME/restart.
+// subresource serves a request such as PUT .../virtualmachines/NAME/restart.
 func (w *world) subresource(r http.ResponseWriter, request *http.Request) {
 	namespace, name, verb := request.PathValue("namespace"), request.PathValue("name"), request.PathValue("verb")
 	body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))
@@ -245,7 +245,7 @@ func (w *world) askMachine(ctx context.Context, namespace, name, verb string, bo
 	return apierrors.NewNotFound(schema.GroupResource{Group: subresources, Resource: "virtualmachines/" + verb}, name)
 }
 
-// askInstance pauses an instance or lets it go on, or changes its volumes.
+// askInstance pauses an instance, lets it go on, or changes its volumes.
 func (w *world) askInstance(ctx context.Context, namespace, name, verb string, body []byte) error {
 	const resource = "virtualmachineinstance"
 	vmi, err := w.free.instances(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -283,18 +283,8 @@ func changeVolumes(spec *kubevirt.VirtualMachineInstanceSpec, verb string, body 
 	if err := json.Unmarshal(body, &add); err != nil || add.Name == "" {
 		return apierrors.NewBadRequest("the options of a volume need at least its name")
 	}
-	var disks []kubevirt.Disk
-	for _, d := range spec.Domain.Devices.Disks {
-		if d.Name != add.Name {
-			disks = append(disks, d)
-		}
-	}
-	var volumes []kubevirt.Volume
-	for _, v := range spec.Volumes {
-		if v.Name != add.Name {
-			volumes = append(volumes, v)
-		}
-	}
+	disks := slices.DeleteFunc(slices.Clone(spec.Domain.Devices.Disks), func(d kubevirt.Disk) bool { return d.Name == add.Name })
+	volumes := slices.DeleteFunc(slices.Clone(spec.Volumes), func(v kubevirt.Volume) bool { return v.Name == add.Name })
 	there := len(volumes) < len(spec.Volumes)
 	switch {
 	case verb == "removevolume" && !there:
@@ -315,8 +305,8 @@ func changeVolumes(spec *kubevirt.VirtualMachineInstanceSpec, verb string, body 
 	return nil
 }
 
-// evict refuses to evict the launcher of a machine that is to be migrated, and
-// lets it be migrated, as KubeVirt's own webhook does.
+// evict refuses to evict the launcher of a machine that can be migrated, and migrates it, as KubeVirt's
+// own webhook does.
 func (w *world) evict(r http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil || review.Request == nil {
@@ -333,7 +323,7 @@ func (w *world) evict(r http.ResponseWriter, request *http.Request) {
 	reply(r, http.StatusOK, review)
 }
 
-// evictionOf is why a pod is not evicted, empty if it may be.
+// evictionOf says why a pod may not be evicted, "" if it may.
 func (w *world) evictionOf(ctx context.Context, namespace, pod string, dry bool) string {
 	launcher, ok := w.launchers.get(namespace + "/" + pod)
 	if !ok || !alive(launcher) {
@@ -372,7 +362,7 @@ func (w *world) evictionOf(ctx context.Context, namespace, pod string, dry bool)
 	return fmt.Sprintf("Eviction triggered evacuation of VMI %s/%s", namespace, vmi.Name)
 }
 
-// offer puts into the cluster what a user finds there besides the definitions.
+// offer creates the objects that a user finds besides the definitions.
 func (w *world) offer(ctx context.Context) error {
 	ca, err := os.ReadFile(w.CA)
 	if err != nil {
@@ -385,56 +375,34 @@ func (w *world) offer(ctx context.Context) error {
 	webhook := "https://localhost:" + strconv.Itoa(w.APIPort) + "/evict"
 	kv := &kubevirt.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "kubevirt"}}
 	kv.Spec.Configuration.EvictionStrategy = new(kubevirt.EvictionStrategyLiveMigrate)
+	put := func(resource schema.GroupVersionResource, namespace string, o *unstructured.Unstructured) func() error {
+		return func() error {
+			_, err := w.free.dynamic.Resource(resource).Namespace(namespace).Create(ctx, o, metav1.CreateOptions{})
+			return err
+		}
+	}
 	creates := []func() error{
-		func() error {
-			_, err := w.free.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}, metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			_, err := w.free.StorageV1().StorageClasses().Create(ctx, storageClass(), metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			_, err := w.free.profiles().Create(ctx, &cdi.StorageProfile{ObjectMeta: metav1.ObjectMeta{Name: StorageClass}}, metav1.CreateOptions{})
-			return err
-		},
-		func() error { // an address that leads to this process, by the name of the service
-			_, err := w.free.CoreV1().Services(Namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: apiService},
-				Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}, metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			_, err := aggregator.ApiregistrationV1().APIServices().Create(ctx, &apiregistration.APIService{
-				ObjectMeta: metav1.ObjectMeta{Name: subresourceVersion + "." + subresources},
-				Spec: apiregistration.APIServiceSpec{Group: subresources, Version: subresourceVersion, GroupPriorityMinimum: 1000, VersionPriority: 15, CABundle: ca,
-					Service: &apiregistration.ServiceReference{Namespace: Namespace, Name: apiService, Port: new(int32(w.APIPort))}},
-			}, metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			_, err := w.free.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &admissionregistration.ValidatingWebhookConfiguration{
-				ObjectMeta: metav1.ObjectMeta{Name: "virt-launcher-pod-evict"},
-				Webhooks: []admissionregistration.ValidatingWebhook{{
-					Name: "virt-launcher-pod-evict.kubevirt.io", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistration.SideEffectClassNoneOnDryRun),
-					ClientConfig: admissionregistration.WebhookClientConfig{URL: &webhook, CABundle: ca}, FailurePolicy: new(admissionregistration.Ignore),
-					Rules: []admissionregistration.RuleWithOperations{{Operations: []admissionregistration.OperationType{admissionregistration.Create},
-						Rule: admissionregistration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}}}},
-				}},
-			}, metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			_, err := w.free.dynamic.Resource(versionResource()).Create(ctx, newVersion(), metav1.CreateOptions{})
-			return err
-		},
-		func() error {
-			for _, p := range newPools() {
-				if _, err := w.free.dynamic.Resource(poolResource()).Create(ctx, p, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-					return err
-				}
-			}
-			return nil
-		},
+		creating(ctx, w.free.CoreV1().Namespaces().Create, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}),
+		creating(ctx, w.free.StorageV1().StorageClasses().Create, storageClass()),
+		creating(ctx, w.free.profiles().Create, &cdi.StorageProfile{ObjectMeta: metav1.ObjectMeta{Name: StorageClass}}),
+		// The name of the service leads to this process.
+		creating(ctx, w.free.CoreV1().Services(Namespace).Create, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: apiService},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}}),
+		creating(ctx, aggregator.ApiregistrationV1().APIServices().Create, &apiregistration.APIService{
+			ObjectMeta: metav1.ObjectMeta{Name: subresourceVersion + "." + subresources},
+			Spec: apiregistration.APIServiceSpec{Group: subresources, Version: subresourceVersion, GroupPriorityMinimum: 1000, VersionPriority: 15, CABundle: ca,
+				Service: &apiregistration.ServiceReference{Namespace: Namespace, Name: apiService, Port: new(int32(w.APIPort))}},
+		}),
+		creating(ctx, w.free.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create, &admissionregistration.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "virt-launcher-pod-evict"},
+			Webhooks: []admissionregistration.ValidatingWebhook{{
+				Name: "virt-launcher-pod-evict.kubevirt.io", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistration.SideEffectClassNoneOnDryRun),
+				ClientConfig: admissionregistration.WebhookClientConfig{URL: &webhook, CABundle: ca}, FailurePolicy: new(admissionregistration.Ignore),
+				Rules: []admissionregistration.RuleWithOperations{{Operations: []admissionregistration.OperationType{admissionregistration.Create},
+					Rule: admissionregistration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}}}},
+			}},
+		}),
+		put(versionResource(), "", newVersion()),
 		func() error {
 			made, err := w.free.kubevirts(Namespace).Create(ctx, kv, metav1.CreateOptions{})
 			if err == nil {
@@ -444,30 +412,29 @@ func (w *world) offer(ctx context.Context) error {
 			return err
 		},
 	}
+	for _, p := range newPools() {
+		creates = append(creates, put(poolResource(), "", p))
+	}
 	if w.Figures.HyperConverged {
-		creates = append(creates, func() error {
-			_, err := w.free.dynamic.Resource(hyperResource()).Namespace(Namespace).Create(ctx, newHyperConverged(), metav1.CreateOptions{})
-			return err
-		})
+		creates = append(creates, put(hyperResource(), Namespace, newHyperConverged()))
 	}
 	for _, create := range creates {
 		if err := create(); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("set up what belongs to virtual machines: %w", err)
 		}
 	}
-	for { // until the API server reaches the subresources
+	// The API server takes some time to reach the subresources.
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		s, err := aggregator.ApiregistrationV1().APIServices().Get(ctx, subresourceVersion+"."+subresources, metav1.GetOptions{})
-		if err == nil {
-			for _, c := range s.Status.Conditions {
-				if c.Type == apiregistration.Available && c.Status == apiregistration.ConditionTrue {
-					return nil
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+		return err == nil && slices.ContainsFunc(s.Status.Conditions, func(c apiregistration.APIServiceCondition) bool {
+			return c.Type == apiregistration.Available && c.Status == apiregistration.ConditionTrue
+		}), nil
+	})
+}
+
+func creating[T any](ctx context.Context, create func(context.Context, T, metav1.CreateOptions) (T, error), object T) func() error {
+	return func() error {
+		_, err := create(ctx, object, metav1.CreateOptions{})
+		return err
 	}
 }

@@ -24,7 +24,7 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// clients are one component's: its requests share one limit.
+// clients of one component share one limit of requests.
 type clients struct {
 	kubernetes.Interface
 	dynamic   dynamic.Interface
@@ -32,14 +32,13 @@ type clients struct {
 	codec     runtime.ParameterCodec
 }
 
-// newClients makes the clients of a component; without a limiter nothing holds
-// them up.
+// newClients makes the clients of a component; a nil limiter does not limit them.
 func newClients(base *rest.Config, component string, limiter flowcontrol.RateLimiter) (c clients, err error) {
 	config := rest.CopyConfig(base)
 	config.UserAgent = component
 	config.QPS, config.RateLimiter = -1, limiter
 	scheme := runtime.NewScheme()
-	// It registers the version by a variable that is the environment's.
+	// KubeVirt's own registration takes the version from the environment.
 	kubevirtVersion := schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 	scheme.AddKnownTypes(kubevirtVersion,
 		&kubevirt.VirtualMachine{}, &kubevirt.VirtualMachineList{}, &kubevirt.VirtualMachineInstance{}, &kubevirt.VirtualMachineInstanceList{},
@@ -71,46 +70,44 @@ func newClients(base *rest.Config, component string, limiter flowcontrol.RateLim
 }
 
 func (c clients) machines(namespace string) *gentype.ClientWithList[*kubevirt.VirtualMachine, *kubevirt.VirtualMachineList] {
-	return gentype.NewClientWithList("virtualmachines", c.virt, c.codec, namespace,
-		func() *kubevirt.VirtualMachine { return &kubevirt.VirtualMachine{} }, func() *kubevirt.VirtualMachineList { return &kubevirt.VirtualMachineList{} })
+	return clientOf[kubevirt.VirtualMachine, kubevirt.VirtualMachineList](c, c.virt, "virtualmachines", namespace)
 }
 
 func (c clients) instances(namespace string) *gentype.ClientWithList[*kubevirt.VirtualMachineInstance, *kubevirt.VirtualMachineInstanceList] {
-	return gentype.NewClientWithList("virtualmachineinstances", c.virt, c.codec, namespace,
-		func() *kubevirt.VirtualMachineInstance { return &kubevirt.VirtualMachineInstance{} },
-		func() *kubevirt.VirtualMachineInstanceList { return &kubevirt.VirtualMachineInstanceList{} })
+	return clientOf[kubevirt.VirtualMachineInstance, kubevirt.VirtualMachineInstanceList](c, c.virt, "virtualmachineinstances", namespace)
 }
 
 func (c clients) migrations(namespace string) *gentype.ClientWithList[*kubevirt.VirtualMachineInstanceMigration, *kubevirt.VirtualMachineInstanceMigrationList] {
-	return gentype.NewClientWithList("virtualmachineinstancemigrations", c.virt, c.codec, namespace,
-		func() *kubevirt.VirtualMachineInstanceMigration { return &kubevirt.VirtualMachineInstanceMigration{} },
-		func() *kubevirt.VirtualMachineInstanceMigrationList {
-			return &kubevirt.VirtualMachineInstanceMigrationList{}
-		})
+	return clientOf[kubevirt.VirtualMachineInstanceMigration, kubevirt.VirtualMachineInstanceMigrationList](c, c.virt, "virtualmachineinstancemigrations", namespace)
 }
 
 func (c clients) kubevirts(namespace string) *gentype.ClientWithList[*kubevirt.KubeVirt, *kubevirt.KubeVirtList] {
-	return gentype.NewClientWithList("kubevirts", c.virt, c.codec, namespace,
-		func() *kubevirt.KubeVirt { return &kubevirt.KubeVirt{} }, func() *kubevirt.KubeVirtList { return &kubevirt.KubeVirtList{} })
+	return clientOf[kubevirt.KubeVirt, kubevirt.KubeVirtList](c, c.virt, "kubevirts", namespace)
 }
 
 func (c clients) volumes(namespace string) *gentype.ClientWithList[*cdi.DataVolume, *cdi.DataVolumeList] {
-	return gentype.NewClientWithList("datavolumes", c.cdi, c.codec, namespace,
-		func() *cdi.DataVolume { return &cdi.DataVolume{} }, func() *cdi.DataVolumeList { return &cdi.DataVolumeList{} })
+	return clientOf[cdi.DataVolume, cdi.DataVolumeList](c, c.cdi, "datavolumes", namespace)
 }
 
 func (c clients) profiles() *gentype.ClientWithList[*cdi.StorageProfile, *cdi.StorageProfileList] {
-	return gentype.NewClientWithList("storageprofiles", c.cdi, c.codec, "",
-		func() *cdi.StorageProfile { return &cdi.StorageProfile{} }, func() *cdi.StorageProfileList { return &cdi.StorageProfileList{} })
+	return clientOf[cdi.StorageProfile, cdi.StorageProfileList](c, c.cdi, "storageprofiles", "")
 }
 
 func (c clients) sources(namespace string) *gentype.ClientWithList[*cdi.DataSource, *cdi.DataSourceList] {
-	return gentype.NewClientWithList("datasources", c.cdi, c.codec, namespace,
-		func() *cdi.DataSource { return &cdi.DataSource{} }, func() *cdi.DataSourceList { return &cdi.DataSourceList{} })
+	return clientOf[cdi.DataSource, cdi.DataSourceList](c, c.cdi, "datasources", namespace)
 }
 
-// limiter is a limit of requests that can be changed while they are made, and
-// counts them.
+func clientOf[O, L any, T interface {
+	*O
+	object
+}, M interface {
+	*L
+	runtime.Object
+}](c clients, group rest.Interface, resource, namespace string) *gentype.ClientWithList[T, M] {
+	return gentype.NewClientWithList(resource, group, c.codec, namespace, func() T { return new(O) }, func() M { return new(L) })
+}
+
+// limiter counts requests, and limits them by a rate that can change meanwhile.
 type limiter struct {
 	now           atomic.Pointer[flowcontrol.RateLimiter]
 	sent, waiting atomic.Int64
@@ -133,22 +130,21 @@ func (l *limiter) Wait(ctx context.Context) error {
 	return (*l.now.Load()).Wait(ctx)
 }
 
-// object is what a store holds.
 type object interface {
 	runtime.Object
 	metav1.Object
 }
 
-// lister is what a client of one kind can do for a store.
+// lister lists and watches one kind.
 type lister[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// store is the objects of one kind as last heard of.
+// store holds the last known objects of one kind.
 type store[T object] struct{ cache.SharedIndexInformer }
 
-// follow makes a store; selector is one of labels, empty for all.
+// follow makes a store of the objects that a selector of labels matches, "" for all.
 func follow[T object, L runtime.Object](client lister[L], example T, selector string, indexers cache.Indexers) store[T] {
 	with := func(o metav1.ListOptions) metav1.ListOptions {
 		o.LabelSelector = selector
@@ -171,14 +167,13 @@ func follow[T object, L runtime.Object](client lister[L], example T, selector st
 	return store[T]{informer}
 }
 
-// get is an object by "namespace/name"; it must not be changed.
+// get returns an object by "namespace/name"; do not change it.
 func (s store[T]) get(key string) (T, bool) {
 	o, ok, _ := s.GetStore().GetByKey(key)
 	found, _ := o.(T)
 	return found, ok
 }
 
-// by is the objects that an index has under a value.
 func (s store[T]) by(index, value string) []T {
 	list, _ := s.GetIndexer().ByIndex(index, value)
 	return typed[T](list)
@@ -196,7 +191,7 @@ func typed[T object](list []any) []T {
 	return all
 }
 
-// each calls f with every object that changes, gone too.
+// each calls f with every object that changes or goes.
 func (s store[T]) each(f func(o T)) {
 	handle := func(o any) {
 		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -209,7 +204,6 @@ func (s store[T]) each(f func(o T)) {
 	s.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, o any) { handle(o) }, DeleteFunc: handle})
 }
 
-// key is how stores and queues name an object.
 func key(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -222,8 +216,7 @@ type controller struct {
 	name    string
 	queue   workqueue.TypedRateLimitingInterface[string]
 	workers int
-	// sync looks at one object; it is called again after the time that it
-	// returns, 0 for not before the object changes.
+	// sync looks at one object, and again after the returned time, or with 0 when the object changes.
 	sync func(ctx context.Context, key string) (time.Duration, error)
 }
 
@@ -242,7 +235,7 @@ func (c *controller) work(ctx context.Context, failed func(key string, err error
 		again, err := c.sync(ctx, key)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			// Someone else wrote first, or what was heard of is old.
+			// Another writer was faster, or the store is old.
 			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !errors.Is(err, errStale) &&
 				!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				failed(key, err)
@@ -258,5 +251,5 @@ func (c *controller) work(ctx context.Context, failed func(key string, err error
 	}
 }
 
-// errStale says that an object is unknown as it is: it is looked at again.
+// errStale says that the store is old: the object is looked at again.
 var errStale = errors.New("what is known of it is old")

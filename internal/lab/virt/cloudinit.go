@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// cloudInit gives the files that a real guest reads, by their names in its seed, of
-// what cloud-init would take from user data: a script, or of a cloud-config the keys
-// of SSH and the commands that are run. What cannot be read is left out, as cloud-init
-// does. The guest's SSH server has a form of keys of its own.
+// cloudInit returns the files that a real guest reads in its seed, by name, from user data: a script, or
+// the SSH keys and commands of a cloud-config. It leaves out what it cannot read, as cloud-init does. The
+// guest's SSH server has its own form of keys.
 func cloudInit(userData []byte) map[string][]byte {
 	files := make(map[string][]byte)
 	if bytes.HasPrefix(userData, []byte("#!")) {
@@ -48,7 +47,7 @@ func cloudInit(userData []byte) map[string][]byte {
 	return files
 }
 
-// commands are lines of a shell: texts as they are, and lists word by word.
+// commands returns lines of a shell: a text as it is, a list word by word.
 func commands(run []any) string {
 	var lines strings.Builder
 	for _, command := range run {

@@ -1,9 +1,8 @@
 //go:build ignore
 
-// Generate writes crds.json.gz: the definitions of the resources that a lab with
-// virtual machines serves, without their descriptions. Those of KubeVirt and of
-// its importer are made from the modules that the program is built with, the
-// others are files of the modules named here.
+// Generate writes crds.json.gz: the definitions of the resources that a lab with virtual machines serves,
+// without descriptions. It makes those of KubeVirt and its importer from the program's modules, and takes
+// the others from files of the modules named here.
 package main
 
 import (
@@ -28,13 +27,12 @@ const (
 	snapshotter = "github.com/kubernetes-csi/external-snapshotter/client/v8@v8.7.0"
 )
 
-// An entry is one definition: what controller-gen leaves out of it is what
-// KubeVirt's operator adds when it installs it.
+// An entry adds to controller-gen's definition what KubeVirt's operator adds when it installs it.
 type entry struct {
 	file    string
 	status  bool // has the subresource status
 	short   []string
-	columns string // further ones of "kubectl get": NAME=PATH, apart by spaces
+	columns string // more columns of "kubectl get": NAME=PATH, separated by spaces
 }
 
 func main() {
@@ -103,8 +101,8 @@ func (e entry) read() (crd apiextensions.CustomResourceDefinition) {
 	return crd
 }
 
-// strip takes descriptions out. The metadata of templates, which controller-gen
-// knows nothing of, keep whatever they have, as in KubeVirt's own definitions.
+// strip takes descriptions out. The metadata of templates, unknown to controller-gen, keep everything, as
+// in KubeVirt's own definitions.
 func strip(s *apiextensions.JSONSchemaProps, root bool) {
 	s.Description = ""
 	for name, property := range s.Properties {
@@ -122,8 +120,7 @@ func strip(s *apiextensions.JSONSchemaProps, root bool) {
 	}
 }
 
-// module is the directory of a module, which need not be one that the program
-// is built with.
+// module returns the directory of a module, which the program need not be built with.
 func module(name string) string {
 	var found struct{ Dir string }
 	check(json.Unmarshal(run("go", "mod", "download", "-json", name), &found))

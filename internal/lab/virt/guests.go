@@ -20,17 +20,16 @@ import (
 	kubevirt "kubevirt.io/api/core/v1"
 )
 
-// What a user writes on and reads from objects.
+// Annotations and labels by which a user controls and reads the simulation.
 const (
-	// SSHAnnotation of an instance is where its guest answers: address and port.
+	// SSHAnnotation of an instance holds its guest's address and port.
 	SSHAnnotation = "plimsoll.dev/ssh"
 	// OSLabel of an instance names its guest's system, such as rhel9.
 	OSLabel = "plimsoll.dev/os"
-	// IOLabel of an instance says that its guest does IO.
+	// IOLabel marks an instance whose guest does IO.
 	IOLabel = "plimsoll.dev/io"
-	// FaultAnnotation plants a fault: FaultStuck on a data volume or a migration,
-	// FaultStuckMigration on a machine, FaultDegraded on a pool, FaultLost on a
-	// node.
+	// FaultAnnotation plants a fault: FaultStuck on a data volume or a migration, FaultStuckMigration on a
+	// machine, FaultDegraded on a pool, FaultLost on a node.
 	FaultAnnotation     = "plimsoll.dev/fault"
 	FaultStuck          = "stuck"
 	FaultStuckMigration = "stuck-migration"
@@ -38,11 +37,9 @@ const (
 	FaultLost           = "lost"
 )
 
-// banner is what an SSH server says first.
 const banner = "SSH-2.0-plimsoll_simulated_guest\r\n"
 
-// guests answers in the place of all guests: one listener, and an address of
-// the loopback for each.
+// guests answers for all simulated guests: one listener, and an address of the loopback for each.
 type guests struct {
 	listener net.Listener
 
@@ -54,7 +51,7 @@ type guests struct {
 }
 
 type guest struct {
-	from   time.Time // when it has booted
+	from   time.Time // the end of its boot
 	paused bool
 }
 
@@ -64,7 +61,7 @@ const (
 	guestBitMask = 1<<22 - 1
 )
 
-// listenGuests listens on the loopback alone, whatever the address there.
+// listenGuests listens on every address of the loopback, and nowhere else.
 func listenGuests(port int) (*guests, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -81,7 +78,7 @@ func listenGuests(port int) (*guests, error) {
 	return &guests{listener: listener, addresses: map[types.UID]netip.Addr{}, answers: map[netip.Addr]guest{}}, nil
 }
 
-// address is that of a guest, the same as long as it lives.
+// address returns a guest's address, which it keeps as long as it lives.
 func (g *guests) address(id types.UID) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +90,7 @@ func (g *guests) give(id types.UID) netip.Addr {
 		return a
 	}
 	var a netip.Addr
-	if n := len(g.free); n > 1000 { // not soon again: somebody may still ask for the last one
+	if n := len(g.free); n > 1000 { // not soon again: a client may still use the last one
 		a, g.free = g.free[0], g.free[1:]
 	} else {
 		g.next++
@@ -104,7 +101,7 @@ func (g *guests) give(id types.UID) netip.Addr {
 	return a
 }
 
-// keep lets a guest have the address that it had before this process.
+// keep gives a guest the address that it had before this process started.
 func (g *guests) keep(id types.UID, address string) {
 	a, err := netip.ParseAddr(address)
 	if err != nil || !a.Is4() {
@@ -126,7 +123,6 @@ func (g *guests) answer(id types.UID, from time.Time, paused bool) {
 	g.answers[g.give(id)] = guest{from, paused}
 }
 
-// end silences a guest.
 func (g *guests) end(id types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,7 +133,7 @@ func (g *guests) end(id types.UID) {
 	}
 }
 
-// serve greets until ctx ends.
+// serve greets callers until ctx ends.
 func (g *guests) serve(ctx context.Context) error {
 	context.AfterFunc(ctx, func() { g.listener.Close() })
 	for {
@@ -156,7 +152,7 @@ func (g *guests) serve(ctx context.Context) error {
 	}
 }
 
-// up reports whether a guest that is played answers.
+// up reports whether a simulated guest answers.
 func (g *guests) up(a netip.Addr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,8 +160,7 @@ func (g *guests) up(a netip.Addr) bool {
 	return ok && !it.paused && !time.Now().Before(it.from)
 }
 
-// greet says the banner for a guest that has booted. Otherwise the connection is
-// reset at once, as where nothing listens.
+// greet sends the banner of a guest that has booted. Otherwise it resets the connection, as if nothing listened.
 func (g *guests) greet(connection *net.TCPConn) {
 	local, err := netip.ParseAddrPort(connection.LocalAddr().String())
 	if err != nil || !g.up(local.Addr()) {
@@ -177,14 +172,13 @@ func (g *guests) greet(connection *net.TCPConn) {
 		defer connection.Close()
 		connection.SetDeadline(time.Now().Add(patience))
 		if _, err := connection.Write([]byte(banner)); err == nil {
-			// Closed with something unread it would be reset, and the banner lost.
+			// With unread bytes a close would reset the connection and lose the banner.
 			io.Copy(io.Discard, connection)
 		}
 	}()
 }
 
-// forward connects whoever asks by WebSocket to a port of a guest, as virt-api does:
-// first the guest is reached, and then the request is answered.
+// forward connects a WebSocket to a port of a guest. Like virt-api it reaches the guest before it answers.
 func (w *world) forward(r http.ResponseWriter, request *http.Request) {
 	vmi, ok := w.instances.get(request.PathValue("namespace") + "/" + request.PathValue("name"))
 	if !ok {
@@ -212,7 +206,7 @@ func (w *world) forward(r http.ResponseWriter, request *http.Request) {
 	upgrader := websocket.Upgrader{Subprotocols: []string{"plain.kubevirt.io"}, CheckOrigin: func(*http.Request) bool { return true }}
 	socket, err := upgrader.Upgrade(r, request, nil)
 	if err != nil {
-		return // it has been answered
+		return // Upgrade has answered
 	}
 	caller := portforward.NewTunnelingConnection("guest", socket)
 	go func() {
@@ -223,5 +217,5 @@ func (w *world) forward(r http.ResponseWriter, request *http.Request) {
 	caller.Close()
 }
 
-// patience is for how long a guest waits for a client that says no more.
+// patience bounds how long a guest waits for a silent client.
 const patience = 5 * time.Second

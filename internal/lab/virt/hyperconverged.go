@@ -23,8 +23,7 @@ func hyperResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "hco.kubevirt.io", Version: "v1beta1", Resource: "hyperconvergeds"}
 }
 
-// hyperDefinition is that of a HyperConverged. Its types are no module that can
-// be had; what it can hold stands in a table.
+// hyperDefinition defines HyperConverged. No module with its types can be had; a table lists its fields.
 func hyperDefinition() apiextensions.CustomResourceDefinition {
 	r := hyperResource()
 	return apiextensions.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: r.GroupResource().String()}, Spec: apiextensions.CustomResourceDefinitionSpec{
@@ -36,8 +35,7 @@ func hyperDefinition() apiextensions.CustomResourceDefinition {
 	}}
 }
 
-// newHyperConverged is a HyperConverged as its operator leaves it where nobody
-// has said anything.
+// newHyperConverged returns a HyperConverged as its operator leaves it without a user's settings.
 func newHyperConverged() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": hyperResource().GroupVersion().String(), "kind": hyperConverged,
 		"metadata": map[string]any{"namespace": Namespace, "name": "kubevirt-hyperconverged"},
@@ -46,7 +44,7 @@ func newHyperConverged() *unstructured.Unstructured {
 			"allowAutoConverge": false, "allowPostCopy": false}}}}
 }
 
-// syncKubeVirt undoes whatever a KubeVirt says that the HyperConverged does not.
+// syncKubeVirt undoes settings of a KubeVirt that its HyperConverged does not have.
 func (w *world) syncKubeVirt(ctx context.Context, key string) (time.Duration, error) {
 	kv, ok := w.kubevirts.get(key)
 	hyper := w.hyper.all()
@@ -64,11 +62,10 @@ func (w *world) syncKubeVirt(ctx context.Context, key string) (time.Duration, er
 	return 0, err
 }
 
-// tuningAnnotation has the limits of clients with the policy "annotation".
+// tuningAnnotation holds the limits of clients for the policy "annotation".
 const tuningAnnotation = "hco.kubevirt.io/tuningPolicy"
 
-// overwrite puts into a KubeVirt what a HyperConverged says, and takes out what
-// only the KubeVirt said of the same.
+// overwrite replaces the settings of a KubeVirt that a HyperConverged controls, also those that it leaves empty.
 func overwrite(spec *kubevirt.KubeVirtSpec, hyper *unstructured.Unstructured) error {
 	var said struct {
 		Spec struct {

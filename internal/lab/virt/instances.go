@@ -22,7 +22,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
-// enter takes an instance into a phase.
 func enter(vmi *kubevirt.VirtualMachineInstance, phase kubevirt.VirtualMachineInstancePhase) {
 	vmi.Status.Phase = phase
 	vmi.Status.PhaseTransitionTimestamps = append(vmi.Status.PhaseTransitionTimestamps,
@@ -58,12 +57,12 @@ func podIs(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.Conditio
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind && c.Status == status })
 }
 
-// alive is a launcher that is there to stay.
+// alive reports whether a launcher will stay.
 func alive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded
 }
 
-// launcherOf is the launcher in which an instance runs, or is to.
+// launcherOf returns the launcher in which an instance runs or will run, or nil.
 func (w *world) launcherOf(vmi *kubevirt.VirtualMachineInstance) *corev1.Pod {
 	for _, pod := range w.launchers.by(byOwner, string(vmi.UID)) {
 		if vmi.Status.NodeName == "" && pod.Labels[kubevirt.MigrationJobLabel] == "" || vmi.Status.NodeName != "" && pod.Name == currentLauncher(vmi) {
@@ -73,8 +72,7 @@ func (w *world) launcherOf(vmi *kubevirt.VirtualMachineInstance) *corev1.Pod {
 	return nil
 }
 
-// currentLauncher is the name of the pod in which an instance runs: that of its
-// start, or of its last migration.
+// currentLauncher returns the pod in which an instance runs: that of its start, or of its last migration.
 func currentLauncher(vmi *kubevirt.VirtualMachineInstance) string {
 	if m := vmi.Status.MigrationState; m != nil && m.Completed && !m.Failed {
 		return m.TargetPod
@@ -84,7 +82,7 @@ func currentLauncher(vmi *kubevirt.VirtualMachineInstance) string {
 	return launcherName(vmi, vmi.UID)
 }
 
-// launcherName is the same for the same reason, so that none is made twice.
+// launcherName is the same for the same reason, so that no launcher is made twice.
 func launcherName(vmi *kubevirt.VirtualMachineInstance, reason types.UID) string {
 	h := fnv.New32a()
 	h.Write([]byte(reason))
@@ -126,16 +124,13 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 	case kubevirt.Scheduling:
 		switch {
 		case pod == nil:
-			return w.scaled(time.Second), nil // heard of in a moment
+			return w.scaled(time.Second), nil // the store shows it in a moment
 		case !alive(pod):
 			w.fail(next)
 		case podIs(pod, corev1.ContainersReady, corev1.ConditionTrue):
 			next.Status.NodeName = pod.Spec.NodeName
 			next.Status.ActivePods = map[types.UID]string{pod.UID: pod.Spec.NodeName}
-			if next.Labels == nil {
-				next.Labels = map[string]string{}
-			}
-			next.Labels[kubevirt.NodeNameLabel] = pod.Spec.NodeName
+			metav1.SetMetaDataLabel(&next.ObjectMeta, kubevirt.NodeNameLabel, pod.Spec.NodeName)
 			next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c kubevirt.VirtualMachineInstanceCondition) bool {
 				return string(c.Type) == string(corev1.PodScheduled)
 			})
@@ -149,7 +144,7 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 			}
 		}
 	case kubevirt.Scheduled:
-		// From here on virt-handler of the node writes, by a limit of its own.
+		// From here on the node's virt-handler writes, by a limit of its own.
 		client = w.free.instances(vmi.Namespace)
 		if pod == nil || !alive(pod) {
 			w.fail(next)
@@ -212,7 +207,7 @@ func (w *world) fail(vmi *kubevirt.VirtualMachineInstance) {
 	w.silence(vmi.UID)
 }
 
-// bootTurn is how long an instance must still wait for its turn to start.
+// bootTurn returns how long an instance must still wait for its turn to start.
 func (w *world) bootTurn(vmi *kubevirt.VirtualMachineInstance) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,8 +220,7 @@ func (w *world) bootTurn(vmi *kubevirt.VirtualMachineInstance) time.Duration {
 	return time.Until(at)
 }
 
-// endInstance shuts an instance that is to go down and lets go of it once its
-// launchers are gone.
+// endInstance shuts an instance down, and removes its finalizer when its launchers are gone.
 func (w *world) endInstance(ctx context.Context, vmi *kubevirt.VirtualMachineInstance) (time.Duration, error) {
 	w.silence(vmi.UID)
 	pods := w.launchers.by(byOwner, string(vmi.UID))
@@ -250,7 +244,7 @@ func (w *world) endInstance(ctx context.Context, vmi *kubevirt.VirtualMachineIns
 	return 0, err
 }
 
-// notMigratable is why an instance cannot be migrated live, empty if it can.
+// notMigratable says why an instance cannot be migrated live, "" if it can.
 func (w *world) notMigratable(vmi *kubevirt.VirtualMachineInstance) string {
 	for claim := range claimsOf(vmi) {
 		pvc, ok := w.claims.get(vmi.Namespace + "/" + claim)
@@ -261,7 +255,7 @@ func (w *world) notMigratable(vmi *kubevirt.VirtualMachineInstance) string {
 	return ""
 }
 
-// claimsOf is the claims of an instance, each with the name of its volume.
+// claimsOf maps an instance's claims to the names of their volumes.
 func claimsOf(vmi *kubevirt.VirtualMachineInstance) map[string]string {
 	claims := map[string]string{}
 	for _, v := range vmi.Spec.Volumes {
@@ -275,18 +269,16 @@ func claimsOf(vmi *kubevirt.VirtualMachineInstance) map[string]string {
 	return claims
 }
 
-// overhead is what a launcher needs besides its guest's memory.
+// overhead is the memory that a launcher needs besides its guest's.
 const overhead = 220 << 20
 
-// cpuRatio is how many virtual processors share one: KubeVirt's default.
+// cpuRatio is the number of virtual processors that share one: KubeVirt's default.
 const cpuRatio = 10
 
-// newLauncher is the pod in which an instance is to run.
+// newLauncher returns the pod for an instance.
 func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.UID) *corev1.Pod {
-	requests := maps.Clone(vmi.Spec.Domain.Resources.Requests)
-	if requests == nil {
-		requests = corev1.ResourceList{}
-	}
+	requests := corev1.ResourceList{}
+	maps.Copy(requests, vmi.Spec.Domain.Resources.Requests)
 	memory := requests[corev1.ResourceMemory]
 	if m := vmi.Spec.Domain.Memory; m != nil && m.Guest != nil && memory.IsZero() {
 		memory = m.Guest.DeepCopy()
@@ -308,20 +300,16 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 		devices[corev1.ResourceName(d.DeviceName)] = resource.MustParse("1")
 	}
 	maps.Copy(requests, devices)
-	labels := maps.Clone(vmi.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, vmi.Labels)
 	delete(labels, kubevirt.NodeNameLabel)
 	labels[kubevirt.AppLabel], labels[kubevirt.CreatedByLabel], labels[kubevirt.DeprecatedVirtualMachineNameLabel] = "virt-launcher", string(vmi.UID), vmi.Name
 	annotations := map[string]string{kubevirt.DomainAnnotation: vmi.Name}
 	if start := vmi.Annotations[protocol.StartLatencyAnnotation]; start != "" {
 		annotations[protocol.StartLatencyAnnotation] = start
 	}
-	selector := maps.Clone(vmi.Spec.NodeSelector)
-	if selector == nil {
-		selector = map[string]string{}
-	}
+	selector := map[string]string{}
+	maps.Copy(selector, vmi.Spec.NodeSelector)
 	selector[kubevirt.NodeSchedulable], selector[protocol.FidelityLabel] = "true", protocol.FidelitySimulated
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: vmi.Namespace, Name: launcherName(vmi, reason), Labels: labels, Annotations: annotations,
@@ -343,8 +331,7 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 	return pod
 }
 
-// patience is for how long a launcher stays on a node that is gone: the default
-// of a cluster, at the scale of time.
+// patience lets a launcher stay on a lost node as long as a cluster's default, at the scale of time.
 func (w *world) patience() (tolerations []corev1.Toleration) {
 	seconds := max(1, int64(w.scaled(5*time.Minute)/time.Second))
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
@@ -353,7 +340,7 @@ func (w *world) patience() (tolerations []corev1.Toleration) {
 	return tolerations
 }
 
-// migrationTime is what is planted for the system of a machine, and for its IO.
+// migrationTime returns the time planted for a machine's system and its IO.
 func (w *world) migrationTime(vmi *kubevirt.VirtualMachineInstance) time.Duration {
 	system, takes := strings.ToLower(osOf(vmi)), w.Figures.MigrateOther
 	switch {
@@ -370,8 +357,7 @@ func (w *world) migrationTime(vmi *kubevirt.VirtualMachineInstance) time.Duratio
 	return takes
 }
 
-// osOf is the system of a machine by its label, or by the annotation of its
-// template.
+// osOf returns a machine's system by its label, or by its template's annotation.
 func osOf(vmi *kubevirt.VirtualMachineInstance) string {
 	for _, label := range []string{OSLabel, "kubevirt.io/os"} {
 		if system := vmi.Labels[label]; system != "" {

@@ -22,15 +22,13 @@ const (
 	apiVersion   = "kubevirt.io/v1"
 )
 
-// plan is what virt-controller does next about a machine.
+// plan says what virt-controller does next about a machine.
 type plan struct {
 	start, stop bool
-	// served is how many of the requests for a change are done.
-	served int
+	served      int // requests for a change that are done
 }
 
-// decide follows from a machine's strategy and requests, its instance, nil if
-// there is none, and whether its volumes are there.
+// decide plans by a machine's strategy and requests, its instance or nil, and whether its volumes are ready.
 func decide(vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance, volumes bool) (p plan) {
 	strategy, err := vm.RunStrategy()
 	if err != nil {
@@ -89,7 +87,7 @@ func (w *world) syncMachine(ctx context.Context, key string) (time.Duration, err
 	}
 	vmi, running := w.instances.get(key)
 	if running && !metav1.IsControlledBy(vmi, vm) {
-		return 0, nil // somebody else's of that name
+		return 0, nil // another owner's, of the same name
 	}
 	if !running {
 		vmi = nil
@@ -135,8 +133,7 @@ func (w *world) syncMachine(ctx context.Context, key string) (time.Duration, err
 	return 0, w.reportMachine(ctx, vm, vmi, volumes, p.served)
 }
 
-// volumesOf makes what the templates of a machine ask for and reports whether
-// all of it is there.
+// volumesOf makes the data volumes of a machine's templates, and reports whether all are ready.
 func (w *world) volumesOf(ctx context.Context, vm *kubevirt.VirtualMachine) (all bool, err error) {
 	all = true
 	for i := range vm.Spec.DataVolumeTemplates {
@@ -166,7 +163,7 @@ func owner(o metav1.Object, kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)}
 }
 
-// finalizers is the patch that adds or removes one.
+// finalizers returns a patch that adds or removes a finalizer.
 func finalizers(o metav1.Object, name string, add bool) []byte {
 	list := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == name })
 	if add {
@@ -188,7 +185,7 @@ func newInstance(vm *kubevirt.VirtualMachine, eviction *kubevirt.EvictionStrateg
 	return vmi
 }
 
-// reportMachine writes a machine's status where it differs.
+// reportMachine writes a machine's status if it differs.
 func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance, volumes bool, served int) error {
 	next := vm.DeepCopy()
 	s := &next.Status
@@ -231,8 +228,7 @@ func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, 
 	return nil
 }
 
-// outgrown reports whether a machine was given another size than its instance has:
-// a restart gives it that.
+// outgrown reports whether a machine has another size than its instance: a restart applies it.
 func outgrown(vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance) bool {
 	if vmi == nil {
 		return false
@@ -241,7 +237,7 @@ func outgrown(vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance)
 	return !equality.Semantic.DeepEqual(want.CPU, has.CPU) || !equality.Semantic.DeepEqual(want.Memory, has.Memory) || !equality.Semantic.DeepEqual(want.Resources, has.Resources)
 }
 
-// printable is the status that a user sees first.
+// printable returns the status that a user sees first.
 func printable(vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance, volumes bool) kubevirt.VirtualMachinePrintableStatus {
 	strategy, _ := vm.RunStrategy()
 	switch {

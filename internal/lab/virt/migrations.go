@@ -12,17 +12,14 @@ import (
 	kubevirt "kubevirt.io/api/core/v1"
 )
 
-// migrating reports whether an instance is being moved.
 func migrating(vmi *kubevirt.VirtualMachineInstance) bool {
 	m := vmi.Status.MigrationState
 	return m != nil && !m.Completed && !m.Failed
 }
 
-// targetPatience is how long a target may stay unschedulable.
-const targetPatience = 5 * time.Minute
+const targetPatience = 5 * time.Minute // with an unschedulable target
 
-// progressTimeout is for how long a migration may make none, unless the resource
-// KubeVirt says otherwise.
+// progressTimeout bounds a migration without progress, unless the resource KubeVirt sets another bound.
 const progressTimeout = 150 * time.Second
 
 func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, error) {
@@ -64,7 +61,7 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 		begin := w.gate.ask(candidate{m.UID, key, vmi.Status.NodeName})
 		w.mu.Unlock()
 		if !begin {
-			return 0, nil // it is told when there is room
+			return 0, nil // the queue brings it back when there is room
 		}
 		if target == nil {
 			pod := w.newLauncher(vmi, m.UID)
@@ -77,7 +74,7 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 		}
 		return 0, w.stepMigration(ctx, m, nil, kubevirt.MigrationScheduling)
 	}
-	// What follows was begun before, perhaps by another process.
+	// The next phases may have begun in another process.
 	w.mu.Lock()
 	if _, ok := w.gate.from[m.UID]; !ok {
 		w.gate.from[m.UID] = vmi.Status.NodeName
@@ -107,10 +104,7 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 				MigrationUID: m.UID, SourceNode: vmi.Status.NodeName, SourcePod: currentLauncher(vmi), TargetNode: target.Spec.NodeName, TargetPod: target.Name,
 				Mode: kubevirt.MigrationPreCopy,
 			}
-			if next.Labels == nil {
-				next.Labels = map[string]string{}
-			}
-			next.Labels[kubevirt.MigrationTargetNodeNameLabel] = target.Spec.NodeName
+			metav1.SetMetaDataLabel(&next.ObjectMeta, kubevirt.MigrationTargetNodeNameLabel, target.Spec.NodeName)
 			if _, err := w.control.instances(m.Namespace).Update(ctx, next, metav1.UpdateOptions{}); err != nil {
 				return 0, fmt.Errorf("hand over to the target: %w", err)
 			}
@@ -133,8 +127,9 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 		}
 		w.mu.Lock()
 		_, again := w.moments[moment{m.UID, "moving"}]
+		stuck := !again && w.every(w.Figures.StuckMigrations, "migrations")
 		w.mu.Unlock()
-		if !again && w.every(w.Figures.StuckMigrations, "migrations") || m.Annotations[FaultAnnotation] == FaultStuck || w.faultOf(vmi) == FaultStuckMigration {
+		if stuck || m.Annotations[FaultAnnotation] == FaultStuck || w.faultOf(vmi) == FaultStuckMigration {
 			w.since(m.UID, "stuck")
 		}
 		w.since(m.UID, "moving")
@@ -181,7 +176,7 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 	return 0, nil
 }
 
-// faultOf is what is planted in a machine, or in an instance without one.
+// faultOf returns the fault planted in a machine, or in an instance without a machine.
 func (w *world) faultOf(vmi *kubevirt.VirtualMachineInstance) string {
 	if vm, ok := w.machines.get(key(vmi)); ok {
 		return vm.Annotations[FaultAnnotation]
@@ -189,7 +184,6 @@ func (w *world) faultOf(vmi *kubevirt.VirtualMachineInstance) string {
 	return vmi.Annotations[FaultAnnotation]
 }
 
-// stepMigration takes a migration into a phase.
 func (w *world) stepMigration(ctx context.Context, m *kubevirt.VirtualMachineInstanceMigration, state *kubevirt.VirtualMachineInstanceMigrationState, phase kubevirt.VirtualMachineInstanceMigrationPhase) error {
 	next := m.DeepCopy()
 	next.Status.Phase = phase
@@ -200,7 +194,7 @@ func (w *world) stepMigration(ctx context.Context, m *kubevirt.VirtualMachineIns
 	}
 	client := w.control
 	if phase == kubevirt.MigrationRunning || phase == kubevirt.MigrationTargetReady {
-		client = w.free // what virt-handler tells of
+		client = w.free // virt-handler writes these
 	}
 	if _, err := client.migrations(m.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("take migration to %s: %w", phase, err)
@@ -237,7 +231,7 @@ func (w *world) failMigration(ctx context.Context, m *kubevirt.VirtualMachineIns
 	return w.stepMigration(ctx, m, state, kubevirt.MigrationFailed)
 }
 
-// leave makes room for the migrations that wait.
+// leave lets the next migrations begin.
 func (w *world) leave(m *kubevirt.VirtualMachineInstanceMigration) {
 	w.mu.Lock()
 	keys := w.gate.done(m.UID)
@@ -248,7 +242,6 @@ func (w *world) leave(m *kubevirt.VirtualMachineInstanceMigration) {
 	}
 }
 
-// avoid keeps a pod from a node.
 func avoid(pod *corev1.Pod, node string) {
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
@@ -268,8 +261,7 @@ func avoid(pod *corev1.Pod, node string) {
 	}
 }
 
-// evacuate moves an instance away from a node that is being drained, once the
-// limits leave room for it.
+// evacuate moves an instance away from a node that is drained, once the limits leave room.
 func (w *world) evacuate(ctx context.Context, vmi *kubevirt.VirtualMachineInstance) (time.Duration, error) {
 	node := vmi.Status.EvacuationNodeName
 	if node == "" || node != vmi.Status.NodeName || migrating(vmi) {
@@ -300,7 +292,7 @@ func (w *world) evacuate(ctx context.Context, vmi *kubevirt.VirtualMachineInstan
 	return again, nil
 }
 
-// warn publishes an event, as well as it can.
+// warn publishes an event if it can.
 func (w *world) warn(ctx context.Context, o metav1.Object, kind, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{

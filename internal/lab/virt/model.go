@@ -2,6 +2,7 @@ package virt
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,19 +10,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 )
 
-// A clone is one volume that is to be made from a parent.
+// A clone is a volume to make from a parent.
 type clone struct {
 	key    string // of its DataVolume
 	parent string
 	work   time.Duration // of a worker, before the lock
 	locks  bool          // needs the lock of its parent
 	gib    float64
-	began  time.Time // when a worker took it, zero before
-	made   time.Time // when the storage had made it, zero before
+	began  time.Time // when a worker took it; zero before
+	made   time.Time // when the storage had made it; zero before
 }
 
-// cloneQueue is the storage: workers that take clones in order, and for each
-// parent a lock. It is told the time and makes no calls.
+// cloneQueue models the storage: workers that take clones in order, and a lock for each parent. It gets
+// the time as an argument and makes no calls.
 type cloneQueue struct {
 	figures planted.Virt
 	waiting []*clone
@@ -31,13 +32,13 @@ type cloneQueue struct {
 }
 
 type parent struct {
-	underWay int // clones that were asked for and are not made
-	made     int // since none was under way: not yet flattened
+	underWay int // clones that are not made yet
+	made     int // clones since none was under way: not yet flattened
 	waiting  []*clone
 	held     bool
 }
 
-// due is when a clone's work ends, or its hold of the lock.
+// due says when a clone's work ends, or its hold of the lock.
 type due struct {
 	at       time.Time
 	sequence int
@@ -67,7 +68,6 @@ func newCloneQueue(figures planted.Virt) *cloneQueue {
 	return &cloneQueue{figures: figures, parents: map[string]*parent{}}
 }
 
-// add asks for a clone.
 func (q *cloneQueue) add(now time.Time, c *clone) (changed []*clone) {
 	changed = q.advance(now)
 	p := q.parents[c.parent]
@@ -80,8 +80,7 @@ func (q *cloneQueue) add(now time.Time, c *clone) (changed []*clone) {
 	return append(changed, q.start(now)...)
 }
 
-// advance lets the time pass and returns the clones that a worker took or that
-// were made meanwhile.
+// advance lets time pass, and returns the clones that a worker took or that are made.
 func (q *cloneQueue) advance(now time.Time) (changed []*clone) {
 	for q.due.Len() > 0 && !q.due.list[0].at.After(now) {
 		d := heap.Pop(&q.due).(due)
@@ -108,7 +107,7 @@ func (q *cloneQueue) advance(now time.Time) (changed []*clone) {
 	return changed
 }
 
-// next is when advance has something to do, false if never.
+// next returns when advance has something to do; false is never.
 func (q *cloneQueue) next() (time.Time, bool) {
 	if q.due.Len() == 0 {
 		return time.Time{}, false
@@ -116,7 +115,7 @@ func (q *cloneQueue) next() (time.Time, bool) {
 	return q.due.list[0].at, true
 }
 
-// start gives free workers what waits.
+// start gives waiting clones to free workers.
 func (q *cloneQueue) start(now time.Time) (started []*clone) {
 	for q.busy < q.figures.CloneWorkers && len(q.waiting) > 0 {
 		c := q.waiting[0]
@@ -129,7 +128,7 @@ func (q *cloneQueue) start(now time.Time) (started []*clone) {
 	return started
 }
 
-// lock gives the lock of a parent to the first that waits for it.
+// lock gives the lock of a parent to the first clone that waits for it.
 func (q *cloneQueue) lock(now time.Time, p *parent) {
 	if p.held || len(p.waiting) == 0 {
 		return
@@ -150,14 +149,14 @@ func (q *cloneQueue) schedule(at time.Time, c *clone, lock bool) {
 	heap.Push(&q.due, due{at, q.due.next, c, lock})
 }
 
-// bootLine is what machines that start take turns at.
+// bootLine lets machines start one after the other.
 type bootLine struct {
 	share, growth time.Duration
 	until         time.Time
 	storm         int // machines since nobody waited
 }
 
-// take is when the turn of a machine that comes now is over.
+// take returns when the turn of a machine that comes now is over.
 func (b *bootLine) take(now time.Time) time.Time {
 	if !now.Before(b.until) {
 		b.storm, b.until = 0, now
@@ -167,11 +166,11 @@ func (b *bootLine) take(now time.Time) time.Time {
 	return b.until
 }
 
-// limits bound migrations that are under way at once.
+// limits bound the migrations under way.
 type limits struct{ cluster, outbound int }
 
-// gate lets migrations begin, in the order in which they came, as far as the
-// limits allow. One that its node holds up does not hold up those behind it.
+// gate lets migrations begin in the order in which they came, within the limits. A migration that waits for
+// its node does not hold up others.
 type gate struct {
 	limits  limits
 	from    map[types.UID]string // the source node of each that is under way
@@ -186,17 +185,14 @@ type candidate struct {
 
 func newGate() *gate { return &gate{from: map[types.UID]string{}} }
 
-// ask lets a migration stand in line; it may ask again. It reports whether it
-// may go on.
+// ask queues a migration, and reports whether it may begin. A migration may ask again.
 func (g *gate) ask(c candidate) bool {
 	if _, ok := g.from[c.id]; ok {
 		return true
 	}
-	for i := range g.waiting {
-		if g.waiting[i].id == c.id {
-			g.waiting[i] = c
-			return false
-		}
+	if i := slices.IndexFunc(g.waiting, func(w candidate) bool { return w.id == c.id }); i >= 0 {
+		g.waiting[i] = c
+		return false
 	}
 	g.waiting = append(g.waiting, c)
 	g.admit()
@@ -204,30 +200,22 @@ func (g *gate) ask(c candidate) bool {
 	return ok
 }
 
-// done takes a migration out, wherever it stands, and returns the keys of those
-// that may begin instead.
+// done removes a migration, wherever it stands, and returns the keys of those that may begin.
 func (g *gate) done(id types.UID) []string {
 	delete(g.from, id)
-	for i := range g.waiting {
-		if g.waiting[i].id == id {
-			g.waiting = append(g.waiting[:i:i], g.waiting[i+1:]...)
-			break
-		}
-	}
+	g.waiting = slices.DeleteFunc(g.waiting, func(c candidate) bool { return c.id == id })
 	return g.admit()
 }
 
 func (g *gate) admit() (keys []string) {
-	var still []candidate
-	for _, c := range g.waiting {
+	g.waiting = slices.DeleteFunc(g.waiting, func(c candidate) bool {
 		if !g.room(c.node) {
-			still = append(still, c)
-			continue
+			return false
 		}
 		g.from[c.id] = c.node
 		keys = append(keys, c.key)
-	}
-	g.waiting = still
+		return true
+	})
 	return keys
 }
 

@@ -18,7 +18,7 @@ import (
 // kvm is the device that every machine needs.
 const kvm = "devices.kubevirt.io/kvm"
 
-// prepared is how many nodes machines can run on.
+// prepared counts the nodes on which machines can run.
 func (w *world) prepared() (n int) {
 	for _, node := range w.nodes.all() {
 		if node.Labels[kubevirt.NodeSchedulable] != "" {
@@ -28,8 +28,7 @@ func (w *world) prepared() (n int) {
 	return n
 }
 
-// syncNode prepares a simulated node for machines, as virt-handler does, and
-// loses it where that is planted.
+// syncNode prepares a simulated node for machines, as virt-handler does, and loses it if that is planted.
 func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error) {
 	node, ok := w.nodes.get(name)
 	if !ok || node.Labels[protocol.FidelityLabel] != protocol.FidelitySimulated {
@@ -58,16 +57,15 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 	return again, nil
 }
 
-// zones is how many zones the nodes are in, each with a pool of its own.
-const zones = 3
+const zones = 3 // of the nodes, each with a pool of its own
 
-// zoneOf is the zone of a node: by the number that its name ends with.
+// zoneOf returns a node's zone, by the number at the end of its name.
 func zoneOf(node string) string {
-	number, _ := strconv.Atoi(node[strings.LastIndexByte(node, '-')+1:]) // what has none is in the first
+	number, _ := strconv.Atoi(node[strings.LastIndexByte(node, '-')+1:]) // without a number it is zone 0
 	return fmt.Sprintf("zone-%d", number%zones)
 }
 
-// lose says what a node is to be lost for, empty for nothing, or when to ask again.
+// lose says why a node is to be lost, "" if it is not, and when to ask again.
 func (w *world) lose(node *corev1.Node) (why string, again time.Duration) {
 	if node.Annotations[FaultAnnotation] == FaultLost {
 		return FaultLost, 0
@@ -92,7 +90,7 @@ func (w *world) lose(node *corev1.Node) (why string, again time.Duration) {
 	return FaultLost, 0
 }
 
-// setDown takes a node down, or brings it up again where why is empty.
+// setDown takes a node down, or brings it up again if why is empty.
 func (w *world) setDown(ctx context.Context, name, why string, ready corev1.ConditionStatus) error {
 	nodes := w.free.CoreV1().Nodes()
 	note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, protocol.DownAnnotation, why)
@@ -115,7 +113,6 @@ func (w *world) setDown(ctx context.Context, name, why string, ready corev1.Cond
 	return nil
 }
 
-// down reports whether a node is.
 func (w *world) down(name string) bool {
 	node, ok := w.nodes.get(name)
 	return ok && node.Annotations[protocol.DownAnnotation] != ""

@@ -13,28 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func snapshotResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}
+	return resourceOf("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots")
 }
 
 func restoreResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinerestores"}
+	return resourceOf("snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores")
 }
 
 func versionResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "clusterversions"}
+	return resourceOf("config.openshift.io", "v1", "clusterversions")
 }
 
 func operatorResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "clusteroperators"}
+	return resourceOf("config.openshift.io", "v1", "clusteroperators")
 }
 
-// runOthers takes snapshots, restores and the cluster's version on until ctx ends.
+// runOthers takes snapshots, restores and the cluster's version further until ctx ends.
 func (w *world) runOthers(ctx context.Context) error {
 	period := min(max(w.scaled(time.Second), 50*time.Millisecond), time.Second)
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for what, sync := range map[*store[*unstructured.Unstructured]]func(context.Context, *unstructured.Unstructured) error{
 			&w.snapshots: w.syncSnapshot, &w.restores: w.syncRestore, &w.versions: w.syncVersion,
 		} {
@@ -44,15 +45,11 @@ func (w *world) runOthers(ctx context.Context) error {
 				}
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(period):
-		}
-	}
+	}, period)
+	return nil
 }
 
-// write changes the status of an object that is known as data only.
+// write changes the status of an unstructured object.
 func (w *world) write(ctx context.Context, resource schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) error {
 	next := u.DeepCopy()
 	next.Object["status"] = status
@@ -64,8 +61,8 @@ func (w *world) write(ctx context.Context, resource schema.GroupVersionResource,
 
 func stamp() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// syncSnapshot makes a snapshot of a machine: at once where it does not run, and
-// else while its file systems are frozen, which takes no longer here.
+// syncSnapshot makes a snapshot of a machine. With a running machine it would freeze the file systems,
+// which takes no longer here.
 func (w *world) syncSnapshot(ctx context.Context, u *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "source", "name")
@@ -80,7 +77,7 @@ func (w *world) syncSnapshot(ctx context.Context, u *unstructured.Unstructured) 
 	}
 	vm, ok := w.machines.get(u.GetNamespace() + "/" + name)
 	if !ok {
-		return nil // it waits for its machine, as in a cluster
+		return nil // the snapshot waits for its machine, as in a cluster
 	}
 	w.forget(u.GetUID(), "snapshot")
 	return w.write(ctx, snapshotResource(), u, map[string]any{"phase": "Succeeded", "readyToUse": true, "creationTime": stamp(), "sourceUID": string(vm.UID),
@@ -110,34 +107,33 @@ func (w *world) syncRestore(ctx context.Context, u *unstructured.Unstructured) e
 	return w.write(ctx, restoreResource(), u, map[string]any{"complete": true, "restoreTime": stamp()})
 }
 
-// The version that a cluster begins with, and how many parts an upgrade has.
+// The cluster's first version, and the number of parts of an upgrade.
 const (
 	firstVersion = "4.19.0"
 	upgradeParts = 738
 )
 
-// operators are those of a cluster whose versions are played, in the order in
-// which they are upgraded. The last one's nodes are rebooted, pool by pool.
+// operators lists a cluster's operators in the order in which they are upgraded. The last one reboots its
+// nodes, pool by pool.
 func operators() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "authentication", "network", "storage", "machine-config"}
 }
 
-// newVersion is the cluster's version as it is found.
+// newVersion returns the cluster's version before any upgrade.
 func newVersion() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
 		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": string(uuid.NewUUID()),
-			// It was upgraded before.
+			// The cluster was upgraded before.
 			"desiredUpdate": map[string]any{"version": firstVersion, "image": imageOf(firstVersion)}}}}
 }
 
-// imageOf is the image of a version's release.
 func imageOf(version string) string { return "simulated/" + version }
 
-// unverified is the reason for which an update is refused.
+// unverified is the reason of a refused update.
 const unverified = "RetrievePayload"
 
-// refusal says why the operator does not take an update, "" if it does: an image that
-// is not the version's, and a version that nobody has signed, of another major number.
+// refusal says why the operator refuses an update, "" if it does not: the image is not the version's, or
+// nobody has signed the version, of another major number.
 func refusal(version, image string) string {
 	failure := ""
 	switch {
@@ -166,8 +162,7 @@ func historyOf(version, state string, completed any) map[string]any {
 	return map[string]any{"state": state, "version": version, "image": imageOf(version), "startedTime": stamp(), "completionTime": completed, "verified": true}
 }
 
-// syncVersion upgrades the cluster where another version is desired: the
-// operators one after the other, then the nodes.
+// syncVersion upgrades the cluster to the desired version: the operators one after the other, then the nodes.
 func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) error {
 	history, _, _ := unstructured.NestedSlice(u.Object, "status", "history")
 	if len(history) == 0 {
@@ -184,13 +179,13 @@ func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) e
 	under := last["state"] == "Partial"
 	switch refused := refusal(desired, image); {
 	case !under && (desired == "" || desired == current):
-		if slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["reason"] == unverified }) {
-			return w.write(ctx, versionResource(), u, versionStatus(u, current, history, false, "Cluster version is "+current)) // nothing is asked for any more
+		if said(conditions, "reason", unverified) { // nothing is desired any more
+			return w.write(ctx, versionResource(), u, versionStatus(u, current, history, false, "Cluster version is "+current))
 		}
-		return nil // one that is under way goes on
+		return nil // an upgrade under way goes on
 	case !under && refused != "":
 		status := versionStatus(u, current, history, false, "Cluster version is "+current)
-		if said(conditions, refused) {
+		if said(conditions, "message", refused) {
 			return nil
 		}
 		list := status["conditions"].([]any)
@@ -228,18 +223,17 @@ func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) e
 	if done == len(names)-1 {
 		message += ", waiting on machine-config"
 	}
-	if said(conditions, message) {
+	if said(conditions, "message", message) {
 		return nil
 	}
 	return w.write(ctx, versionResource(), u, versionStatus(u, current, history, true, message))
 }
 
-// said reports whether a condition has a message.
-func said(conditions []any, message string) bool {
-	return slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["message"] == message })
+func said(conditions []any, key, value string) bool {
+	return slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m[key] == value })
 }
 
-// setOperators lets the first so many operators tell of a version.
+// setOperators gives the first so many operators a version.
 func (w *world) setOperators(ctx context.Context, version string, done int) error {
 	client := w.free.dynamic.Resource(operatorResource())
 	for i, name := range operators() {
@@ -249,7 +243,7 @@ func (w *world) setOperators(ctx context.Context, version string, done int) erro
 			u, err = client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
 				"metadata": map[string]any{"name": name}, "spec": map[string]any{}}}, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
-				return nil // heard of in a moment
+				return nil // the store shows it in a moment
 			}
 			if err != nil {
 				return fmt.Errorf("make operator %s: %w", name, err)
@@ -278,7 +272,7 @@ func (w *world) setOperators(ctx context.Context, version string, done int) erro
 	return nil
 }
 
-// same reports whether an operator tells of these versions and this progress.
+// same reports whether an operator has these versions and this progress.
 func same(u *unstructured.Unstructured, versions []any, progressing string) bool {
 	told, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
@@ -288,8 +282,7 @@ func same(u *unstructured.Unstructured, versions []any, progressing string) bool
 	})
 }
 
-// upgradeNodes gives every pool a configuration of its version, and reports
-// whether all nodes have it.
+// upgradeNodes gives every pool a configuration of its version, and reports whether all nodes have it.
 func (w *world) upgradeNodes(ctx context.Context, version string) (all bool, err error) {
 	all = true
 	for _, p := range w.pools.all() {

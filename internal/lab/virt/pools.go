@@ -22,19 +22,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
 func poolResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: "machineconfigpools"}
+	return resourceOf("machineconfiguration.openshift.io", "v1", "machineconfigpools")
 }
 
 func configResource() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: "machineconfigs"}
+	return resourceOf("machineconfiguration.openshift.io", "v1", "machineconfigs")
 }
 
-// What the operator writes on nodes.
+func resourceOf(group, version, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+}
+
+// Annotations that the operator writes on nodes.
 const (
 	currentConfig = "machineconfiguration.openshift.io/currentConfig"
 	desiredConfig = "machineconfiguration.openshift.io/desiredConfig"
@@ -43,7 +48,7 @@ const (
 	rebooting     = "reboot" // in the annotation of a node that is down
 )
 
-// pool is what is read from, and written to, a MachineConfigPool.
+// pool holds the fields of a MachineConfigPool that are used here.
 type pool struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -66,7 +71,7 @@ type poolStatus struct {
 	Conditions              []poolCondition   `json:"conditions"`
 }
 
-// poolConfiguration is what a pool has in force, and what that was made of.
+// poolConfiguration names the configuration in force, and its parts.
 type poolConfiguration struct {
 	Name   string                   `json:"name,omitempty"`
 	Source []corev1.ObjectReference `json:"source,omitempty"`
@@ -80,31 +85,25 @@ type poolCondition struct {
 	Message            string                 `json:"message"`
 }
 
-// Steps of the operator: how often it looks, how long a node may take to be
-// drained before it is said to be degraded.
 const (
-	poolPeriod   = 5 * time.Second
-	drainTimeout = time.Hour
+	poolPeriod   = 5 * time.Second // of the operator
+	drainTimeout = time.Hour       // after it the operator calls a node degraded
 )
 
 // runPools rolls configurations out until ctx ends.
 func (w *world) runPools(ctx context.Context) error {
 	period := min(max(w.scaled(poolPeriod), 100*time.Millisecond), time.Second)
-	for {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, u := range w.pools.all() {
 			if err := w.syncPool(ctx, u); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 				w.Log.Warn("will try again", "pool", u.GetName(), "error", err)
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(period):
-		}
-	}
+	}, period)
+	return nil
 }
 
-// syncPool takes the nodes of a pool a step on.
+// syncPool takes the nodes of a pool a step further.
 func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) error {
 	var p pool
 	if err := p.read(u); err != nil {
@@ -130,7 +129,7 @@ func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) erro
 		begin := false
 		switch state := n.Annotations[configState]; {
 		case n.Annotations[currentConfig] == "":
-			// A node that was never configured has what its pool has now.
+			// A node that was never configured gets its pool's current configuration.
 		case state == "Working" || state == "Degraded":
 		case n.Annotations[currentConfig] == rendered:
 			continue
@@ -164,8 +163,7 @@ func (p *pool) read(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// nodesOf is the simulated nodes of a pool, in order. One that several pools
-// select belongs to the newest.
+// nodesOf returns the simulated nodes of a pool, in order. A node that several pools select belongs to the newest.
 func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
 	if err != nil {
@@ -191,7 +189,7 @@ func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// selected are the configurations that a pool selects, in order.
+// selected returns the configurations that a pool selects, in order.
 func (w *world) selected(p *pool) ([]*unstructured.Unstructured, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
 	if err != nil {
@@ -202,8 +200,7 @@ func (w *world) selected(p *pool) ([]*unstructured.Unstructured, error) {
 	return configs, nil
 }
 
-// render is the name of what a pool's configurations come to: another as soon as
-// one is added, changed or removed.
+// render names a pool's rendered configuration: another name for each change of its parts.
 func (w *world) render(p *pool) (string, error) {
 	configs, err := w.selected(p)
 	if err != nil {
@@ -220,7 +217,7 @@ func (w *world) render(p *pool) (string, error) {
 	return fmt.Sprintf("rendered-%s-%016x", p.Metadata.Name, h.Sum64()), nil
 }
 
-// contents is what two names of configurations with the same in them share.
+// contents returns the part of a name that configurations with the same contents share.
 func contents(rendered string) string { return rendered[strings.LastIndexByte(rendered, '-')+1:] }
 
 // available reports whether a node takes pods and is not being changed.
@@ -242,8 +239,8 @@ func mostUnavailable(p *pool, nodes int) int {
 	return max(1, most)
 }
 
-// newPools are the pools of the zones as they are found. A pool selects what has
-// its name as role. Even of the smallest some nodes are left to take machines.
+// newPools returns a pool for each zone, which selects the configurations with its name as role. Even the
+// smallest pool keeps some nodes to take machines.
 func newPools() (list []*unstructured.Unstructured) {
 	for i := range zones {
 		name := fmt.Sprintf("zone-%d", i)
@@ -257,11 +254,8 @@ func newPools() (list []*unstructured.Unstructured) {
 
 // stepNode cordons, drains, reboots and frees a node, as far as it gets now.
 func (w *world) stepNode(ctx context.Context, p *pool, n *corev1.Node, rendered string, begin bool) error {
-	if n.Annotations[currentConfig] == "" {
-		return w.markNode(ctx, n.Name, nil, map[string]any{currentConfig: rendered, desiredConfig: rendered, configState: "Done"})
-	}
-	if begin && contents(rendered) == contents(n.Annotations[currentConfig]) {
-		// It came from another pool, with the same in it.
+	if n.Annotations[currentConfig] == "" || begin && contents(rendered) == contents(n.Annotations[currentConfig]) {
+		// A new node, or one from another pool with the same configuration.
 		return w.markNode(ctx, n.Name, nil, map[string]any{currentConfig: rendered, desiredConfig: rendered, configState: "Done"})
 	}
 	if begin {
@@ -307,7 +301,7 @@ func (w *world) stepNode(ctx context.Context, p *pool, n *corev1.Node, rendered 
 	return w.setDown(ctx, n.Name, rebooting, corev1.ConditionFalse)
 }
 
-// markNode cordons or frees a node, where that is asked, and notes how far it is.
+// markNode writes annotations, and cordons or frees the node unless cordon is nil.
 func (w *world) markNode(ctx context.Context, name string, cordon *bool, annotations map[string]any) error {
 	change := map[string]any{"metadata": map[string]any{"annotations": annotations}}
 	if cordon != nil {
@@ -323,7 +317,7 @@ func (w *world) markNode(ctx context.Context, name string, cordon *bool, annotat
 	return nil
 }
 
-// drain asks for the eviction of a node's pods and returns how many are left.
+// drain evicts a node's pods and returns how many are left.
 func (w *world) drain(ctx context.Context, node string) (left int, err error) {
 	pods, err := w.free.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), ResourceVersion: "0"})
 	if err != nil {
@@ -350,7 +344,7 @@ func (w *world) drain(ctx context.Context, node string) (left int, err error) {
 	return left, nil
 }
 
-// reportPool writes a pool's status where it differs.
+// reportPool writes a pool's status if it differs.
 func (w *world) reportPool(ctx context.Context, u *unstructured.Unstructured, p *pool, rendered string) error {
 	nodes, err := w.nodesOf(p)
 	if err != nil {

@@ -22,22 +22,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// GuestAnnotation of an instance says what its guest is: GuestReal, or nothing of
-// one that is played.
+// GuestAnnotation of an instance with a real guest is GuestReal.
 const (
 	GuestAnnotation = "plimsoll.dev/guest"
 	GuestReal       = "qemu"
 )
 
-// RealOptions are those of guests that run.
+// RealOptions configure real guests.
 type RealOptions struct {
 	Most int    // how many machines have one
 	QEMU string // the program
-	// Image is the directory of what they boot from, Dir that of their disks.
+	// Image is the directory that they boot from, Dir the directory of their disks.
 	Image, Dir string
 }
 
-// realGuests are the guests that run: those of the first machines to start.
+// realGuests runs the guests of the first machines to start.
 type realGuests struct {
 	RealOptions
 	tied *proc.Tie
@@ -53,8 +52,8 @@ type realGuest struct {
 	dir  string
 }
 
-// slot is the place of a machine among those that have a real guest, 0 for none.
-// Gone reports whether a machine that has one is no more.
+// slot returns a machine's place among those that have a real guest, 0 for none. gone reports whether a
+// machine no longer exists.
 func (g *realGuests) slot(key string, gone func(key string) bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,8 +75,8 @@ func (g *realGuests) slot(key string, gone func(key string) bool) int {
 	return 0
 }
 
-// start starts the guest of an instance, unless it runs, and returns the port at
-// which its address answers. Ended is called when its process has ended, with how.
+// start starts the guest of an instance, unless it runs, and returns the port at which its address
+// answers. ended is called with the reason when the guest's process has ended.
 func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, address string, capacity func(claim string) (file string, bytes int64), ended func(how string)) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +98,7 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 	defer disks.close()
 	name := protocol.GuestPrefix + strconv.Itoa(slot)
 	cmd := exec.Command(g.QEMU, append([]string{
-		// Its directory tells whose it is; firmware is found elsewhere.
+		// Its directory tells whose it is; the firmware is elsewhere.
 		"-name", name, "-L", it.dir, "-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny",
 		"-machine", "pc", "-accel", "tcg,tb-size=32", "-cpu", "max", "-smp", "1", "-m", strconv.Itoa(protocol.GuestMemory >> 20),
 		"-kernel", disks.kernel, "-initrd", disks.initrd, "-append", "console=ttyS0 quiet panic=-1",
@@ -119,8 +118,7 @@ func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, addre
 	return it.port, nil
 }
 
-// guestFiles are what a real guest boots from and its disks, as arguments, and files
-// that are open for it: its user may not go where they lie.
+// guestFiles holds the arguments and open files of a real guest: its user may not enter their directories.
 type guestFiles struct {
 	args           []string
 	kernel, initrd string
@@ -133,7 +131,7 @@ func (d *guestFiles) close() {
 	}
 }
 
-// open opens a file for the guest, and says by which name it has it.
+// open opens a file for the guest, and returns the guest's name for it.
 func (d *guestFiles) open(path string, flags int) (string, error) {
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
@@ -143,9 +141,9 @@ func (d *guestFiles) open(path string, flags int) (string, error) {
 	return "/proc/self/fd/" + strconv.Itoa(2+len(d.files)), nil
 }
 
-// disks are the files of an instance in a new directory of its own: besides what it
-// boots from, its user data, volumes of claims, and empty ones. Its own system takes
-// the place of any other. No name that a machine's author chose is one of a file.
+// disks makes the files of an instance in a new directory of its own: the system, user data, volumes of
+// claims and empty volumes. The lab's own system replaces any other. No file has a name that a machine's
+// author chose.
 func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, capacity func(claim string) (file string, bytes int64)) (_ *guestFiles, err error) {
 	d := &guestFiles{}
 	defer func() {
@@ -196,7 +194,8 @@ func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, cap
 		add(serial, "discard=unmap,file.filename="+name)
 		return errors.Join(err, user.Give(path))
 	}
-	if tools := filepath.Join(g.Image, image.GuestTools); exists(tools) {
+	tools := filepath.Join(g.Image, image.GuestTools)
+	if _, err := os.Stat(tools); err == nil {
 		if err := folder("tools", tools); err != nil {
 			return nil, err
 		}
@@ -240,21 +239,12 @@ func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, cap
 	return d, nil
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// runsNow reports whether the guest of an instance runs, and lets it stand still
-// or go on.
+// runsNow reports whether the guest of an instance runs, and stops or continues it.
 func (g *realGuests) runsNow(id types.UID, still bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	it := g.runs[id]
-	if it == nil {
-		return false
-	}
-	if it.Ended() {
+	if it == nil || it.Ended() {
 		return false
 	}
 	signal := syscall.SIGCONT
@@ -265,7 +255,7 @@ func (g *realGuests) runsNow(id types.UID, still bool) bool {
 	return true
 }
 
-// end ends the guest of an instance, if it has one, as a loss of power does.
+// end ends the guest of an instance, if it has one, like a loss of power.
 func (g *realGuests) end(id types.UID) {
 	g.mu.Lock()
 	it := g.runs[id]
@@ -277,8 +267,8 @@ func (g *realGuests) end(id types.UID) {
 	}
 }
 
-// startReal starts the real guest of an instance, if its machine has one, and
-// returns the port at which it answers, 0 for one that is played.
+// startReal starts the real guest of an instance, if its machine has one, and returns the port at which it
+// answers, 0 for a simulated guest.
 func (w *world) startReal(vmi *kubevirt.VirtualMachineInstance, address string) (int, error) {
 	slot := w.real.slot(key(vmi), func(key string) bool {
 		_, machine := w.machines.get(key)
@@ -291,7 +281,7 @@ func (w *world) startReal(vmi *kubevirt.VirtualMachineInstance, address string) 
 	return w.real.start(vmi, slot, address, func(claim string) (string, int64) {
 		pvc, ok := w.claims.get(vmi.Namespace + "/" + claim)
 		if !ok {
-			return vmi.Namespace + "." + strings.ReplaceAll(claim, "/", "-"), 0 // no claim that there is
+			return vmi.Namespace + "." + strings.ReplaceAll(claim, "/", "-"), 0 // not the UID of any claim
 		}
 		return string(pvc.UID), pvc.Spec.Resources.Requests.Storage().Value()
 	}, func(how string) {
@@ -300,7 +290,7 @@ func (w *world) startReal(vmi *kubevirt.VirtualMachineInstance, address string) 
 	})
 }
 
-// silence ends the guest of an instance, of whatever kind.
+// silence ends an instance's guest of either kind.
 func (w *world) silence(id types.UID) {
 	w.guests.end(id)
 	w.real.end(id)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	kubevirt "kubevirt.io/api/core/v1"
@@ -35,7 +36,7 @@ import (
 //go:embed crds.json.gz
 var definitions []byte
 
-// Definitions are those of the resources that a lab with virtual machines serves.
+// Definitions returns the resource definitions that a lab with virtual machines serves.
 func Definitions() ([]apiextensions.CustomResourceDefinition, error) {
 	r, err := gzip.NewReader(bytes.NewReader(definitions))
 	if err != nil {
@@ -48,32 +49,26 @@ func Definitions() ([]apiextensions.CustomResourceDefinition, error) {
 	return all, nil
 }
 
-// Options say what is played.
+// Options say what to simulate.
 type Options struct {
 	Config  *rest.Config
 	Figures planted.Virt // at the scale of time
-	Scale   float64      // by which everything is faster than what is played
-	// Nodes is how many nodes must be prepared before machines can be made.
-	Nodes int
-	// Real is what runs instead of being played.
-	Real RealOptions
-	// APIPort is where the API server reaches what virt-api would answer, SSHPort
-	// where guests answer.
+	Scale   float64      // the factor by which the simulation is faster
+	Nodes   int          // that must be prepared before machines can be made
+	Real    RealOptions  // of guests that QEMU runs
+	// At APIPort the API server reaches the API of virt-api, at SSHPort guests answer.
 	APIPort, SSHPort int
-	// Cert and Key are files of what the former shows, CA of its authority;
-	// FrontProxyCA is that of whom it lets ask.
+	// Cert and Key are files for the API, CA of its authority; FrontProxyCA is the authority of its callers.
 	Cert, Key, CA, FrontProxyCA string
-	// Metrics is served beside it, nil for nothing.
-	Metrics http.Handler
+	Metrics                     http.Handler // served beside the API, or nil
 	// Ready is called once machines can be made.
 	Ready func()
 	Log   *slog.Logger
 }
 
-// Namespace is where what belongs to KubeVirt stands.
+// Namespace holds KubeVirt's own objects.
 const Namespace = "kubevirt"
 
-// world is all that is known and under way.
 type world struct {
 	Options
 
@@ -98,7 +93,7 @@ type world struct {
 	restores   store[*unstructured.Unstructured]
 	versions   store[*unstructured.Unstructured]
 	operators  store[*unstructured.Unstructured]
-	hyper      store[*unstructured.Unstructured] // nil where there is none
+	hyper      store[*unstructured.Unstructured] // only with Figures.HyperConverged
 
 	machineControl, instanceControl, migrationControl     *controller
 	volumeControl, nodeControl, profileControl, pvControl *controller
@@ -113,22 +108,22 @@ type world struct {
 	gate    *gate
 	clones  *cloneQueue
 	cloning map[string]*clone // by the key of its volume
-	cloned  chan struct{}     // told when the storage has something new to wait for
+	cloned  chan struct{}     // receives when the storage has something new to wait for
 	moments map[moment]time.Time
-	counted map[string]int // of what every so many-th goes wrong
-	told    struct {       // of virt-controller's requests
+	counted map[string]int // of the things of which every n-th goes wrong
+	asked   struct {       // the last usedUp, for the rate of virt-controller's requests
 		at   time.Time
 		sent int64
 	}
 }
 
-// moment is something that an object waits for.
+// moment names something that an object waits for.
 type moment struct {
 	object types.UID
 	what   string
 }
 
-// since is when something was first asked for an object.
+// since returns when it was first called for this.
 func (w *world) since(object types.UID, what string) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +135,7 @@ func (w *world) since(object types.UID, what string) time.Time {
 	return at
 }
 
-// left is how much of a time has not passed since this was first asked.
+// left returns what remains of a duration since the first call for this.
 func (w *world) left(object types.UID, what string, duration time.Duration) time.Duration {
 	return time.Until(w.since(object, what).Add(duration))
 }
@@ -153,21 +148,19 @@ func (w *world) forget(object types.UID, what ...string) {
 	}
 }
 
-// scaled is a duration of what is played that is no figure of the plan's.
+// scaled is for durations that are not among the plan's figures.
 func (w *world) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / w.Scale) }
 
-// every reports whether this is one of those that go wrong.
+// every reports whether this is an n-th one, which goes wrong. The caller holds the lock.
 func (w *world) every(n int, what string) bool {
 	if n == 0 {
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.counted[what]++
 	return w.counted[what]%n == 0
 }
 
-// Run plays until ctx ends.
+// Run simulates until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	w := &world{Options: o, limiter: &limiter{}, gate: newGate(), clones: newCloneQueue(o.Figures), cloning: map[string]*clone{}, cloned: make(chan struct{}, 1),
 		moments: map[moment]time.Time{}, counted: map[string]int{},
@@ -224,18 +217,15 @@ func Run(ctx context.Context, o Options) error {
 	if err := w.offer(ctx); err != nil {
 		return err
 	}
-	for w.prepared() < o.Nodes {
-		select {
-		case <-ctx.Done():
-			return group.Wait()
-		case <-time.After(20 * time.Millisecond):
-		}
+	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) { return w.prepared() >= o.Nodes, nil })
+	if err != nil {
+		return group.Wait()
 	}
 	o.Ready()
 	return group.Wait()
 }
 
-// asData is the stores of kinds that are known as data only.
+// asData lists the stores of unstructured kinds.
 func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Unstructured] {
 	all := map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
 		snapshotResource(): &w.snapshots, restoreResource(): &w.restores, versionResource(): &w.versions, operatorResource(): &w.operators}
@@ -245,8 +235,7 @@ func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Un
 	return all
 }
 
-// served waits until what is followed can be listed: an informer that is refused
-// tries again only after a second and more.
+// served waits until all kinds can be listed: an informer that is refused retries only after a second or more.
 func (w *world) served(ctx context.Context) error {
 	one := metav1.ListOptions{Limit: 1}
 	f := w.free
@@ -263,12 +252,9 @@ func (w *world) served(ctx context.Context) error {
 		lists = append(lists, func() error { _, err := f.dynamic.Resource(resource).List(ctx, one); return err })
 	}
 	for _, list := range lists {
-		for list() != nil {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(25 * time.Millisecond):
-			}
+		err := wait.PollUntilContextCancel(ctx, 25*time.Millisecond, true, func(context.Context) (bool, error) { return list() == nil, nil })
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -278,7 +264,7 @@ func (w *world) controllers() []*controller {
 	return []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl, w.kubevirtControl}
 }
 
-// configure takes over what the resource KubeVirt says.
+// configure applies the settings of the resource KubeVirt.
 func (w *world) configure(c kubevirt.KubeVirtConfiguration) {
 	qps, burst := w.Figures.QPS, w.Figures.Burst
 	if r := c.ControllerConfiguration; r != nil && r.RestClient != nil && r.RestClient.RateLimiter != nil {
@@ -311,7 +297,6 @@ const (
 	byClaim = "claim" // launchers by the claims that they use
 )
 
-// wire makes stores and controllers and ties them together.
 func (w *world) wire() {
 	pods := "kubevirt.io=virt-launcher"
 	byOwnerOf := func(o any) ([]string, error) {
@@ -407,7 +392,7 @@ func (w *world) wire() {
 	})
 	w.nodes.each(func(o *corev1.Node) {
 		w.nodeControl.queue.Add(o.Name)
-		// Seldom enough: a node says every few minutes that it is well.
+		// Seldom enough: a node confirms its conditions every few minutes.
 		for _, pod := range w.launchers.by(byNode, o.Name) {
 			w.instanceControl.queue.Add(pod.Namespace + "/" + metav1.GetControllerOf(pod).Name)
 		}
@@ -430,8 +415,7 @@ func (w *world) wire() {
 	}
 }
 
-// install makes the resources known to the API server and waits until it serves
-// them.
+// install defines the resources and waits until the API server serves them.
 func (w *world) install(ctx context.Context) error {
 	all, err := Definitions()
 	if err != nil {
@@ -459,10 +443,10 @@ func (w *world) install(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for {
+	err = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		list, err := crds.List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return fmt.Errorf("wait for the definitions: %w", err)
+			return false, fmt.Errorf("wait for the definitions: %w", err)
 		}
 		established := 0
 		for i := range list.Items {
@@ -472,13 +456,10 @@ func (w *world) install(ctx context.Context) error {
 				}
 			}
 		}
-		if established >= len(all) {
-			return w.served(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+		return established >= len(all), nil
+	})
+	if err != nil {
+		return err
 	}
+	return w.served(ctx)
 }

@@ -15,13 +15,12 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// StorageClass is the class of the volumes that are played, which is the
-// cluster's default.
+// StorageClass names the class of the simulated volumes, which is the cluster's default.
 const StorageClass = "simulated-block"
 
 const (
 	provisioner   = "simulated.csi.plimsoll.dev"
-	unpurged      = "plimsoll.dev/unpurged" // on a volume that stays although its claim is gone
+	unpurged      = "plimsoll.dev/unpurged" // on a volume that outlives its claim
 	provisionedBy = "pv.kubernetes.io/provisioned-by"
 	cloneTypeNote = "cdi.kubevirt.io/cloneType"
 )
@@ -34,7 +33,7 @@ func storageClass() *storagev1.StorageClass {
 	}
 }
 
-// syncVolume takes a data volume on; claims of the same name lead here too.
+// syncVolume takes a data volume further; claims of the same name lead here too.
 func (w *world) syncVolume(ctx context.Context, key string) (time.Duration, error) {
 	dv, ok := w.volumes.get(key)
 	if !ok || dv.DeletionTimestamp != nil || dv.Status.Phase == cdi.Succeeded {
@@ -96,7 +95,7 @@ func (w *world) syncVolume(ctx context.Context, key string) (time.Duration, erro
 	return w.finishVolume(ctx, dv, pvc, 0, "")
 }
 
-// sourceOf is the claim that a volume is to be cloned from, if it is one.
+// sourceOf returns the claim from which a volume is cloned, if it is a clone.
 func (w *world) sourceOf(dv *cdi.DataVolume) (claim string, clones bool, err error) {
 	if s := dv.Spec.Source; s != nil && s.PVC != nil {
 		return cmp.Or(s.PVC.Namespace, dv.Namespace) + "/" + s.PVC.Name, true, nil
@@ -116,7 +115,7 @@ func (w *world) sourceOf(dv *cdi.DataVolume) (claim string, clones bool, err err
 	return cmp.Or(source.Spec.Source.PVC.Namespace, namespace) + "/" + source.Spec.Source.PVC.Name, true, nil
 }
 
-// strategy is how a volume is cloned: as its class's profile says.
+// strategy returns how a volume is cloned, by its class's profile.
 func (w *world) strategy(dv *cdi.DataVolume) cdi.CDICloneStrategy {
 	profile, ok := w.profiles.get(*newClaim(dv).Spec.StorageClassName)
 	switch {
@@ -128,7 +127,6 @@ func (w *world) strategy(dv *cdi.DataVolume) cdi.CDICloneStrategy {
 	return cdi.CloneStrategyCsiClone
 }
 
-// syncClone takes a clone through the storage's queue.
 func (w *world) syncClone(ctx context.Context, dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, source string, strategy cdi.CDICloneStrategy) (time.Duration, error) {
 	if dv.Status.Phase == cdi.PhaseUnset || dv.Status.Phase == cdi.Pending {
 		return 0, w.reportVolume(ctx, dv, cdi.CloneScheduled, "N/A", "")
@@ -150,8 +148,8 @@ func (w *world) syncClone(ctx context.Context, dv *cdi.DataVolume, pvc *corev1.P
 	if !ok {
 		c = w.newClone(dv, pvc, source, strategy)
 		w.cloning[name] = c
-		if dv.Annotations[FaultAnnotation] == FaultStuck || w.stuckClone() {
-			c.began = time.Now() // and goes on for ever
+		if dv.Annotations[FaultAnnotation] == FaultStuck || w.every(w.Figures.StuckClones, "clones") {
+			c.began = time.Now() // and never ends
 		} else {
 			w.wake(w.clones.add(time.Now(), c))
 		}
@@ -179,15 +177,6 @@ func (w *world) syncClone(ctx context.Context, dv *cdi.DataVolume, pvc *corev1.P
 	return left, err
 }
 
-// stuckClone is every for clones, with the lock held.
-func (w *world) stuckClone() bool {
-	if w.Figures.StuckClones == 0 {
-		return false
-	}
-	w.counted["clones"]++
-	return w.counted["clones"]%w.Figures.StuckClones == 0
-}
-
 func (w *world) newClone(dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, source string, strategy cdi.CDICloneStrategy) *clone {
 	size := pvc.Spec.Resources.Requests[corev1.ResourceStorage]
 	c := &clone{key: key(dv), parent: source, work: w.Figures.CloneTime, locks: true, gib: float64(size.Value()) / (1 << 30)}
@@ -200,7 +189,7 @@ func (w *world) newClone(dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, 
 	return c
 }
 
-// purge says that a volume will stay once its claim is gone.
+// purge returns the source of a volume that will outlive its claim, "" for others.
 func (w *world) purge(dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, source string, strategy cdi.CDICloneStrategy) string {
 	if strategy != cdi.CloneStrategyCsiClone || pvc.Spec.VolumeName != "" {
 		return ""
@@ -221,8 +210,7 @@ func (w *world) purge(dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, sou
 	return source
 }
 
-// finishVolume binds a claim and calls its volume Succeeded after the time that
-// is left.
+// finishVolume binds a claim, and reports its volume as Succeeded once the time that is left has passed.
 func (w *world) finishVolume(ctx context.Context, dv *cdi.DataVolume, pvc *corev1.PersistentVolumeClaim, left time.Duration, stays string) (time.Duration, error) {
 	if pvc.Spec.VolumeName == "" {
 		if err := w.provision(ctx, pvc, stays); err != nil {
@@ -233,14 +221,13 @@ func (w *world) finishVolume(ctx context.Context, dv *cdi.DataVolume, pvc *corev
 		return left, nil
 	}
 	if pvc.Status.Phase != corev1.ClaimBound {
-		return 0, nil // its news leads here again
+		return 0, nil // a change of the claim leads here again
 	}
 	w.forget(dv.UID, "import", "in use", "purge")
 	return 0, w.reportVolume(ctx, dv, cdi.Succeeded, "100.0%", "")
 }
 
-// provision makes the volume of a claim, as a driver's provisioner does; the
-// controller manager binds the two.
+// provision makes the volume of a claim, as a driver's provisioner does; the controller manager binds them.
 func (w *world) provision(ctx context.Context, pvc *corev1.PersistentVolumeClaim, stays string) error {
 	if pvc.UID == "" {
 		return errStale
@@ -265,7 +252,7 @@ func (w *world) provision(ctx context.Context, pvc *corev1.PersistentVolumeClaim
 	return nil
 }
 
-// provisionPlain serves claims that no data volume asked for.
+// provisionPlain serves claims without a data volume.
 func (w *world) provisionPlain(ctx context.Context, pvc *corev1.PersistentVolumeClaim) error {
 	class := pvc.Spec.StorageClassName
 	if pvc.Status.Phase != corev1.ClaimPending || pvc.Spec.VolumeName != "" || class == nil || *class != StorageClass || metav1.GetControllerOf(pvc) != nil {
@@ -274,14 +261,13 @@ func (w *world) provisionPlain(ctx context.Context, pvc *corev1.PersistentVolume
 	return w.provision(ctx, pvc, "")
 }
 
-// newClaim is the claim of a data volume.
 func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
 	spec := corev1.PersistentVolumeClaimSpec{}
 	if p := dv.Spec.PVC; p != nil {
 		spec = *p.DeepCopy()
 	} else if s := dv.Spec.Storage; s != nil {
 		spec = corev1.PersistentVolumeClaimSpec{AccessModes: s.AccessModes, Resources: s.Resources, StorageClassName: s.StorageClassName, VolumeMode: s.VolumeMode}
-		// What a profile fills in.
+		// A profile would fill these in.
 		if len(spec.AccessModes) == 0 {
 			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}
@@ -293,14 +279,14 @@ func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
 		spec.StorageClassName = new(StorageClass)
 	}
 	if _, sized := spec.Resources.Requests[corev1.ResourceStorage]; !sized {
-		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")} // of the source, in a real one
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")} // in a cluster, the source's size
 	}
 	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: dv.Namespace, Name: dv.Name, Labels: map[string]string{"app": "containerized-data-importer"}}, Spec: spec}
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume", Name: dv.Name, UID: dv.UID, Controller: new(true), BlockOwnerDeletion: new(true)}}
 	return made
 }
 
-// reportVolume writes a volume's status where it differs.
+// reportVolume writes a volume's status if it differs.
 func (w *world) reportVolume(ctx context.Context, dv *cdi.DataVolume, phase cdi.DataVolumePhase, progress cdi.DataVolumeProgress, message string) error {
 	if dv.Status.Phase == phase && dv.Status.Progress == progress {
 		return nil
@@ -326,14 +312,13 @@ func (w *world) reportVolume(ctx context.Context, dv *cdi.DataVolume, phase cdi.
 	set(cdi.DataVolumeReady, done, "", message)
 	set(cdi.DataVolumeBound, done, string(phase), message)
 	set(cdi.DataVolumeRunning, !done && phase != cdi.Pending, string(phase), message)
-	_, err := w.free.volumes(dv.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
-	if err != nil {
+	if _, err := w.free.volumes(dv.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("report on data volume: %w", err)
 	}
 	return nil
 }
 
-// wake looks again at volumes whose clones have come further.
+// wake looks again at the volumes of changed clones.
 func (w *world) wake(changed []*clone) {
 	for _, c := range changed {
 		w.volumeControl.queue.Add(c.key)
@@ -366,7 +351,7 @@ func (w *world) runClones(ctx context.Context) error {
 	}
 }
 
-// syncProfile repeats in a profile's status what its specification says.
+// syncProfile copies a profile's specification to its status.
 func (w *world) syncProfile(ctx context.Context, name string) (time.Duration, error) {
 	p, ok := w.profiles.get(name)
 	if !ok {
@@ -387,17 +372,15 @@ func (w *world) syncProfile(ctx context.Context, name string) (time.Duration, er
 }
 
 // syncPersistent removes a volume whose claim is gone, unless it cannot be purged.
+// syncPersistent removes a volume whose claim is gone, unless it cannot be purged.
 func (w *world) syncPersistent(ctx context.Context, name string) (time.Duration, error) {
 	pv, ok := w.persistent.get(name)
-	if !ok || pv.DeletionTimestamp != nil || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[provisionedBy] != provisioner {
+	if !ok || pv.DeletionTimestamp != nil || pv.Status.Phase != corev1.VolumeReleased || pv.Annotations[provisionedBy] != provisioner ||
+		pv.Annotations[unpurged] != "" {
 		return 0, nil
 	}
-	if pv.Annotations[unpurged] != "" {
-		return 0, nil
+	if err := w.free.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		return 0, err
 	}
-	err := w.free.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return 0, nil
-	}
-	return 0, err
+	return 0, nil
 }
