@@ -1,9 +1,11 @@
 package realnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,8 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// The parts of a node by the control groups that they are in, which are also
-// the names under which their use of the machine is told.
+// The parts of a node, by the names of their control groups.
 const (
 	partNode       = "real-node" // the node's first process
 	partContainerd = "containerd"
@@ -35,23 +36,19 @@ func systemParts() []string {
 	return []string{partNode, partContainerd, partShims, partKubelet, partProxy}
 }
 
-// group is the control group, from each hierarchy's root, that the whole node
-// is in.
+// group returns the whole node's control group, from each hierarchy's root.
 func group(dir string) string { return groupPrefix + tag(dir) }
 
 const groupPrefix = "plimsoll-"
 
 func systemGroup(dir, part string) string { return group(dir) + "/system/" + part }
 
-// hierarchy says where this system's control groups are.
+// hierarchy locates this system's control groups.
 type hierarchy struct {
-	// unified is where version 2 is, "" on a system of version 1.
-	unified string
-	// mounts says where each controller of version 1 is.
-	mounts map[string]string
+	unified string            // the root of version 2, "" on a system of version 1
+	mounts  map[string]string // the root of each controller of version 1
 }
 
-// findHierarchy looks for control groups that a kubelet can use.
 func findHierarchy() (hierarchy, error) {
 	mounts, err := procfs.GetMounts()
 	if err != nil {
@@ -60,7 +57,7 @@ func findHierarchy() (hierarchy, error) {
 	return hierarchyOf(mounts)
 }
 
-// CheckControlGroups reports which control groups a kubelet misses here.
+// CheckControlGroups returns an error that lists the controllers that a kubelet misses here.
 func CheckControlGroups() error {
 	_, err := findHierarchy()
 	return err
@@ -76,8 +73,7 @@ func hierarchyOf(mounts []*procfs.MountInfo) (hierarchy, error) {
 			h.unified = m.MountPoint
 		case m.FSType == "cgroup" && strings.HasPrefix(m.MountPoint, cgroupRoot+"/"):
 			for option, value := range m.SuperOptions {
-				// A hierarchy without a controller has a name; a kubelet looks
-				// for its groups there too.
+				// A hierarchy without a controller has a name; a kubelet looks for its groups there too.
 				if option != "rw" && option != "ro" && (option == "name" || value == "") {
 					h.mounts[option] = m.MountPoint
 				}
@@ -99,20 +95,15 @@ func hierarchyOf(mounts []*procfs.MountInfo) (hierarchy, error) {
 	return h, nil
 }
 
-// roots are the directories that hold groups.
+// roots returns the directories that hold groups.
 func (h hierarchy) roots() []string {
 	if h.unified != "" {
 		return []string{h.unified}
 	}
-	var roots []string
-	for _, root := range h.mounts {
-		roots = append(roots, root)
-	}
-	slices.Sort(roots)
-	return slices.Compact(roots)
+	return slices.Compact(slices.Sorted(maps.Values(h.mounts)))
 }
 
-// makeGroups makes the groups of a node and confines it to what it is to get.
+// makeGroups makes the groups of a node and confines it.
 func (s Spec) makeGroups() error {
 	h, err := findHierarchy()
 	if err != nil {
@@ -128,7 +119,7 @@ func (s Spec) makeGroups() error {
 				return err
 			}
 			if g == group(s.Dir) {
-				// Before those below it are made, which begin with what it has.
+				// Before the groups below it, which inherit its limits.
 				if err := h.confine(root, s); err != nil {
 					return err
 				}
@@ -151,7 +142,7 @@ func (h hierarchy) makeGroup(root, g string) error {
 	if root != h.mounts["cpuset"] {
 		return nil
 	}
-	// A group of this controller begins with nothing, and takes no process.
+	// A group of this controller begins without processors and memory, and takes no process.
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
 		if err == nil {
@@ -164,7 +155,7 @@ func (h hierarchy) makeGroup(root, g string) error {
 	return nil
 }
 
-// delegate gives all controllers of a group of version 2 to those below it.
+// delegate passes the controllers of a group of version 2 to the groups below it.
 func delegate(dir string) error {
 	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -184,11 +175,9 @@ func delegate(dir string) error {
 	return nil
 }
 
-// quotaPeriod is how often a share of time is given out, in microseconds: the
-// kernel's own default.
-const quotaPeriod = 100_000
+const quotaPeriod = 100_000 // in microseconds: the kernel's default
 
-// confine bounds what the whole node uses, as far as it is bound under root.
+// confine bounds the whole node by the controllers under root.
 func (h hierarchy) confine(root string, s Spec) error {
 	set := func(controller, file1, value1, file2, value2 string) error {
 		file, value := file2, value2
@@ -219,12 +208,12 @@ func (h hierarchy) confine(root string, s Spec) error {
 	return errors.Join(errs...)
 }
 
-// controlPlaneGroup is the group of a lab's control plane, where that is
-// confined. It stands beside that of a node, whose bounds are its own.
+// controlPlaneGroup returns the group of a confined control plane. It is not within the node's, which has
+// its own bounds.
 func controlPlaneGroup(dir string) string { return group(dir) + "-control-plane" }
 
-// ConfineControlPlane makes a control group for a lab's control plane with the
-// time of so many processors. Removing the lab's node removes it.
+// ConfineControlPlane makes a control group with the time of so many processors for a lab's control plane.
+// Remove removes it.
 func ConfineControlPlane(dir string, cpus float64) error {
 	h, err := findHierarchy()
 	if err != nil {
@@ -249,10 +238,7 @@ func EnterControlPlane(dir string, pid int) error {
 	if err != nil {
 		return err
 	}
-	root := h.unified
-	if root == "" {
-		root = h.mounts["cpu"]
-	}
+	root := cmp.Or(h.unified, h.mounts["cpu"])
 	procs := filepath.Join(root, controlPlaneGroup(dir), "cgroup.procs")
 	if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
 		return fmt.Errorf("put process %d into the control plane's group: %w", pid, err)
@@ -260,9 +246,8 @@ func EnterControlPlane(dir string, pid int) error {
 	return nil
 }
 
-// ProcessorsOf are the processors that a node of so many gets: the last ones
-// of those that this process may use. Others are left to the rest of the
-// lab as far as there are any.
+// ProcessorsOf returns the processors of a node that gets so many: the last ones that this process may
+// use. The rest of the lab gets the others, if there are any.
 func ProcessorsOf(cpus float64) ([]int, error) {
 	all, err := usableProcessors()
 	if err != nil {
@@ -275,8 +260,7 @@ func ProcessorsOf(cpus float64) ([]int, error) {
 	return all[len(all)-n:], nil
 }
 
-// ProcessorsBeside are the processors that a node of so many leaves alone;
-// none if it gets all.
+// ProcessorsBeside returns the processors that a node of so many leaves to others; nil if it gets all.
 func ProcessorsBeside(cpus float64) []int {
 	all, err := usableProcessors()
 	if err != nil || cpus <= 0 {
@@ -285,11 +269,9 @@ func ProcessorsBeside(cpus float64) []int {
 	return all[:max(0, len(all)-int(math.Ceil(cpus)))]
 }
 
-// usableProcessors are those of the first process, since a lab keeps its own apart
-// from a node's.
+// usableProcessors are the first process's: this process may have given some to the node.
 func usableProcessors() ([]int, error) { return proc.Processors(1) }
 
-// enter puts a process into the group of a part of the node.
 func enter(s Spec, part string, pid int) error {
 	h, err := findHierarchy()
 	if err != nil {
@@ -304,11 +286,10 @@ func enter(s Spec, part string, pid int) error {
 	return nil
 }
 
-// removeGroups removes the groups of a node whose processes have ended.
 func removeGroups(dir string) error {
 	h, err := findHierarchy()
 	if err != nil {
-		return nil // then it made none
+		return nil // without a hierarchy there is no group
 	}
 	for _, root := range h.roots() {
 		for _, g := range []string{group(dir), controlPlaneGroup(dir)} {
@@ -320,19 +301,17 @@ func removeGroups(dir string) error {
 	return nil
 }
 
-// groupPatience is for how long a group must be nobody's: that of a lab which is
-// being made has a process right after.
+// groupPatience is the time for which a group must look abandoned: a lab that is being made soon has a process.
 const groupPatience = 2 * time.Second
 
-// SweepGroups removes the groups of nodes and control planes of which nothing
-// else is left on this machine, or with dry only looks for them: those without a
-// process whose lab is none of dirs, nor one that a process works in. It returns
-// their paths.
+// SweepGroups removes the groups of nodes and control planes of which nothing else is left on this machine:
+// groups without a process whose lab is not in dirs and is not named by any process. With dry it only looks.
+// It returns their paths.
 func SweepGroups(ctx context.Context, dirs []string, dry bool) ([]string, error) {
 	h, err := findHierarchy()
 	found := h.strays(dirs)
 	if err != nil || len(found) == 0 {
-		return nil, nil // without a hierarchy nothing made one
+		return nil, nil
 	}
 	select {
 	case <-time.After(groupPatience):
@@ -349,7 +328,7 @@ func SweepGroups(ctx context.Context, dirs []string, dry bool) ([]string, error)
 	return found, err
 }
 
-// labIn finds the directory of a lab that an argument names.
+// labIn finds a lab's directory in an argument.
 var labIn = regexp.MustCompile(`/.*/labs/[^/]+`)
 
 func (h hierarchy) strays(dirs []string) (stray []string) {
@@ -363,7 +342,7 @@ func (h hierarchy) strays(dirs []string) (stray []string) {
 	for _, root := range h.roots() {
 		groups, _ := filepath.Glob(filepath.Join(root, groupPrefix+"*")) // the pattern is well formed
 		for _, g := range groups {
-			// What cannot be read may have some.
+			// A group whose processes cannot be read may have some.
 			if pids, err := cgroups.GetAllPids(g); err == nil && len(pids) == 0 && !of[filepath.Base(g)] {
 				stray = append(stray, g)
 			}
@@ -372,9 +351,9 @@ func (h hierarchy) strays(dirs []string) (stray []string) {
 	return stray
 }
 
-// removeGroup removes a group with those below it, which need not be there.
+// removeGroup removes a group, if it exists, with those below it.
 func removeGroup(top string) error {
-	// The last process of a group leaves it a moment after it has ended.
+	// The last process of a group leaves it a moment after its end.
 	for tries := 0; ; tries++ {
 		err := cgroups.RemovePath(top)
 		if err == nil {

@@ -12,23 +12,20 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Link is the cable between this machine and the node.
+// Link holds the addresses of the link between this machine and the node.
 type Link struct {
-	// Host is this machine's address on it, where the API server listens; Node
-	// is the node's.
-	Host netip.Addr `json:"host"`
+	Host netip.Addr `json:"host"` // this machine's, where the API server listens
 	Node netip.Addr `json:"node"`
 }
 
-// linkBits is the prefix of a link's range: two addresses and no more.
-const linkBits = 30
+const linkBits = 30 // the prefix of a link's range: two addresses
 
-// hostEnd and nodeEnd are the names of a link's ends, hostEnd on this machine.
+// hostEnd and nodeEnd name the ends of a link.
 func hostEnd(dir string) string { return "plm" + tag(dir) + "h" }
 func nodeEnd(dir string) string { return "plm" + tag(dir) + "n" }
 
-// ChooseLink finds a range of addresses that this machine does not use. They
-// are from those set aside for examples (RFC 5737), which no network has.
+// ChooseLink returns addresses that this machine does not use, from the ranges for documentation (RFC 5737),
+// which no network has.
 func ChooseLink() (Link, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -62,7 +59,7 @@ func prefixOf(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(linkBits, 32)}
 }
 
-// MakeLink lays the link, with both of its ends on this machine.
+// MakeLink makes the link, with both ends on this machine.
 func (s Spec) MakeLink() error {
 	if err := removeLink(s.Dir); err != nil {
 		return err
@@ -86,8 +83,7 @@ func (s Spec) MakeLink() error {
 	return nil
 }
 
-// Attach gives the node's end of the link to the node, whose first process is
-// pid.
+// Attach moves the node's end of the link to the node, whose first process is pid.
 func (s Spec) Attach(pid int) error {
 	end, err := netlink.LinkByName(nodeEnd(s.Dir))
 	if err == nil {
@@ -99,8 +95,7 @@ func (s Spec) Attach(pid int) error {
 	return nil
 }
 
-// removeLink removes a link that its node has left behind. The link of a node
-// that has ended is being removed by the kernel.
+// removeLink removes a link that its node has left behind. The kernel may be removing it already.
 func removeLink(dir string) error {
 	for _, name := range []string{hostEnd(dir), nodeEnd(dir)} {
 		link, err := netlink.LinkByName(name)
@@ -120,11 +115,10 @@ func removeLink(dir string) error {
 	return nil
 }
 
-// Remove removes what a node leaves outside of its directory when its
-// processes have ended: control groups, and a link that was laid for it.
+// Remove removes what an ended node leaves outside of its directory: control groups and a link.
 func Remove(dir string) error { return errors.Join(removeGroups(dir), removeLink(dir)) }
 
-// Leftovers names what there is of a lab outside of its directory.
+// Leftovers lists the control groups and links of a lab.
 func Leftovers(dir string) []string {
 	var found []string
 	if h, err := findHierarchy(); err == nil {
@@ -144,10 +138,9 @@ func Leftovers(dir string) []string {
 	return found
 }
 
-// linkPatience is how long the node's first process waits for its link.
-const linkPatience = 20 * time.Second
+const linkPatience = 20 * time.Second // of the node's first process
 
-// configureNetwork sets up the network from inside of the node.
+// configureNetwork sets up the network from inside the node.
 func (s Spec) configureNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err == nil {
@@ -172,8 +165,7 @@ func (s Spec) configureNetwork() error {
 		{"name the link", func() error { return netlink.LinkSetName(end, "eth0") }},
 		{"give the link its address", func() error { return netlink.AddrAdd(end, &netlink.Addr{IPNet: prefixOf(s.Link.Node)}) }},
 		{"set up the link", func() error { return netlink.LinkSetUp(end) }},
-		// Without a route an address of a service would be refused before the
-		// proxy could translate it.
+		// Without a route the kernel refuses a service's address before the proxy can translate it.
 		{"route by the link", func() error {
 			return netlink.RouteAdd(&netlink.Route{LinkIndex: end.Attrs().Index, Gw: s.Link.Host.AsSlice()})
 		}},

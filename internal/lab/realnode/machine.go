@@ -15,14 +15,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Names of the runtimes, which are also those of their RuntimeClasses.
+// Names of the runtimes and their RuntimeClasses.
 const (
 	RuntimeRunc = "runc"
 	RuntimeCrun = "crun"
 )
 
-// Programs are the system's programs that a node runs, by path. Crun may be
-// empty: the node then has no such runtime.
+// Programs holds the paths of the system's programs that a node runs. Without Crun the node lacks that runtime.
 type Programs struct {
 	Containerd string `json:"containerd"`
 	Ctr        string `json:"ctr"`
@@ -36,7 +35,7 @@ type Programs struct {
 // Runtime is a program that runs containers.
 type Runtime struct{ Name, Path string }
 
-// Runtimes are those that there are, the nodes' default first.
+// Runtimes lists the runtimes of the node, the default first.
 func (p Programs) Runtimes() []Runtime {
 	runtimes := []Runtime{{RuntimeRunc, p.Runc}}
 	if p.Crun != "" {
@@ -45,7 +44,7 @@ func (p Programs) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Needs are the programs that a node runs.
+// Needs lists the programs that a node runs.
 func Needs() []proc.Program {
 	const version = "--version"
 	needs := []proc.Program{
@@ -65,8 +64,7 @@ func Needs() []proc.Program {
 
 const plugins = "CNI plugins"
 
-// findPlugins is the directory with all network plug-ins that are used, "" if
-// there is none.
+// findPlugins returns the directory with all network plug-ins of the node, "" if no directory has them.
 func findPlugins() string {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
 		lacks := func(plugin string) bool {
@@ -80,8 +78,7 @@ func findPlugins() string {
 	return ""
 }
 
-// Check reports whether this machine can have a real node; the error is a
-// *proc.MissingError.
+// Check finds the node's programs, or returns a *proc.MissingError.
 func Check() (Programs, error) {
 	at, missing := proc.Look("a real node", Rootless, Needs())
 	if _, err := findHierarchy(); err != nil {
@@ -92,11 +89,10 @@ func Check() (Programs, error) {
 	}, missing.Err()
 }
 
-// Rootless is what does without root.
+// Rootless says what works without root.
 const Rootless = "simulated nodes need none"
 
-// Versions are the versions of containerd and of the runtimes that there are,
-// by their names.
+// Versions returns the versions of containerd and of the runtimes, by name.
 func (p Programs) Versions() map[string]string {
 	paths, versions := map[string]string{"containerd": p.Containerd}, make(map[string]string)
 	for _, r := range p.Runtimes() {
@@ -104,19 +100,18 @@ func (p Programs) Versions() map[string]string {
 	}
 	for _, n := range Needs() {
 		if path := paths[n.Name]; path != "" {
-			found, _ := n.Find(context.Background(), path) // one that does not tell has none
+			found, _ := n.Find(context.Background(), path) // "" if it prints none
 			versions[n.Name] = found.Version
 		}
 	}
 	return versions
 }
 
-// oldestContainerd is the first minor version of containerd 1 that this was
-// made for: older ones speak a runtime interface that the kubelet does not.
+// oldestContainerd is a minor version of containerd 1: older ones speak a runtime interface that the
+// kubelet does not.
 const oldestContainerd = 6
 
-// CheckContainerd reports whether the system's containerd is one that the
-// kubelet can talk to.
+// CheckContainerd returns an error if the kubelet cannot talk to this version of containerd.
 func CheckContainerd(version string) error {
 	parts := strings.Split(version, ".")
 	if len(parts) < 2 {
@@ -133,15 +128,13 @@ func CheckContainerd(version string) error {
 	return nil
 }
 
-// Machine is what the whole machine has.
+// Machine describes the whole machine.
 type Machine struct {
-	MemoryBytes int64
-	// MayLowerOOMScore is whether processes may be made less likely to be
-	// killed when memory is short.
-	MayLowerOOMScore bool
+	MemoryBytes      int64
+	MayLowerOOMScore bool // processes may be made less likely to be killed when memory is short
 }
 
-// ThisMachine looks at the machine.
+// ThisMachine reads what this machine has.
 func ThisMachine() (Machine, error) {
 	var m Machine
 	var info unix.Sysinfo_t

@@ -2,6 +2,7 @@ package realnode
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,46 +21,38 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Names of what is told beside the node's parts. A name with a slash is of a
-// part of what stands before the slash.
+// Parts of a node that have no control group of their own. "pods/x" is a part of "pods".
 const (
-	// PartRuntime is what the container runtime's own processes use. They are
-	// short-lived: see Meter.
+	// PartRuntime names the container runtime's own, short-lived processes: see Meter.
 	PartRuntime = "runtime"
-	// PartWhole is the node in all: its programs and its pods.
+	// PartWhole names the whole node: its programs and its pods.
 	PartWhole = "node"
-	// partOther is of pods whose component nobody knows.
-	partOther = partPods + "/other"
+	partOther = partPods + "/other" // pods of an unknown component
 )
 
-// Use is what a part of the node has used.
+// Use says what a part of the node has used.
 type Use struct {
 	Part string
 	proc.Usage
-	// Processes is how many are counted in: pods of a component, shims, and
-	// runtime processes alive at the reading; 0 where it is not counted.
+	// Processes counts pods of a component, shims, or runtime processes alive at the reading; else 0.
 	Processes int
 }
 
-// ComponentPart is what the pods of a component are told as.
+// ComponentPart returns the name of the part for a component's pods.
 func ComponentPart(component string) string { return partPods + "/" + component }
 
-// Meter reads again and again what the parts of a lab's node have used:
-// its programs, each with all of its processes, the pods in all and by
-// component, their sandboxes included, and the node in all. Memory is what
-// cannot be dropped: what containers and programs hold themselves and share,
-// without files that were read and without the kernel's own.
+// Meter reads repeatedly what the parts of a lab's node have used: its programs, each with all of its
+// processes, the pods together and by component, with their sandboxes, and the whole node. Memory is what
+// cannot be dropped: what containers and programs hold and share, without files that were read and without
+// the kernel's own.
 //
-// A runtime's processes (runc, crun) live for some hundredths of a second, so
-// that looking at processes would miss most of them. They are in one control
-// group with the shims that start them, which counts whatever ran in it, and
-// what a shim used itself is known to the nanosecond: the runtime's CPU time is
-// the group's less the shims'. That includes the start of a shim until it is
-// first seen, what it does after it was last seen, and all of those that had
-// ended before the first reading: what counts is the difference of two. Of the runtime's memory
-// only that of processes is counted which a reading finds alive: most is never
-// seen. What a runtime's process uses after it has entered a container's own
-// control group counts as the pod's.
+// A runtime's processes (runc, crun) live for some hundredths of a second, so that most would be missed by
+// looking at processes. They share one control group with the shims that start them, which counts everything
+// that ran in it, and the kernel knows a shim's own use to the nanosecond: the runtime's CPU time is the
+// group's minus the shims'. That includes a shim until it is first seen and after it was last seen, and all
+// shims that ended before the first reading: only the difference of two readings counts. The runtime's
+// memory counts only processes alive at a reading, which misses most. A runtime process that has entered a
+// container's own control group counts for the pod.
 //
 // It is not safe for concurrent use.
 type Meter struct {
@@ -68,9 +61,9 @@ type Meter struct {
 	processes procfs.FS
 
 	shims   map[int]*shim
-	ended   float64 // CPU seconds of shims that are gone
-	runtime float64 // told last
-	queue   []int   // shims, the one whose turn was longest ago first
+	ended   float64 // CPU seconds of shims that have ended
+	runtime float64 // CPU seconds in the last reading
+	queue   []int   // shims, longest unread first
 
 	pods     map[string]*pod
 	parts    map[string]*part
@@ -84,17 +77,16 @@ type shim struct {
 	seen     bool
 }
 
-// pod is a pod's control group.
 type pod struct {
-	part     string // "" until its component is known, or asked for in vain
+	part     string // "" until its component is known or knownWithin readings have passed
 	readings int
 	cpu      float64
 	memory   int64
-	stale    bool // memory is from before it last ran
+	stale    bool // it has run since memory was read
 	seen     bool
 }
 
-// part is the pods of a component.
+// part sums up the pods of a component.
 type part struct {
 	cpu    float64
 	memory int64
@@ -102,16 +94,14 @@ type part struct {
 }
 
 const (
-	// A shim is read in its first readings, and then, since it hardly uses
-	// anything once it has started its pod, with so many others in turn.
+	// A shim is read in its first readings, and later in turn with so many others: it uses hardly anything
+	// once it has started its pod.
 	firstReadings   = 5
 	shimsPerReading = 16
-	// knownWithin is after how many readings a pod of no known component is
-	// taken for another's.
+	// knownWithin is the number of readings after which a pod without a component counts as another's.
 	knownWithin = 5
-	// memoriesPerReading bounds of how many pods the memory is read in one
-	// reading, besides those that are new: it costs ten times as much to read as
-	// CPU time. What has not run since holds what it held.
+	// memoriesPerReading bounds the pods whose memory one reading reads, besides new ones: memory costs ten
+	// times as much to read as CPU time. A pod that has not run since holds as much as before.
 	memoriesPerReading = 100
 )
 
@@ -129,8 +119,8 @@ func newMeter(dir string, h hierarchy, processes procfs.FS) *Meter {
 	return &Meter{dir: dir, h: h, processes: processes, shims: make(map[int]*shim), pods: make(map[string]*pod), parts: make(map[string]*part)}
 }
 
-// Read reads what has been used so far. Component names the component of a pod
-// by its UID, "" where it is unknown (yet); nil tells pods in all only.
+// Read reads what has been used so far. component returns the component of a pod by its UID, "" if it is
+// unknown (yet). With nil the uses have no parts by component.
 func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
 	var uses []Use
 	for _, part := range append(systemParts(), partPods, PartWhole) {
@@ -160,14 +150,13 @@ func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
 	return uses, nil
 }
 
-// apart tells the shims from the runtime that they start.
+// apart separates the shims from the runtime that they start.
 func (m *Meter) apart(g string, both proc.Usage) []Use {
 	list, err := os.ReadFile(filepath.Join(m.h.counting(), g, "cgroup.procs"))
 	if err != nil {
 		return []Use{{Part: partShims, Usage: both}}
 	}
-	var runtime Use
-	runtime.Part = PartRuntime
+	runtime := Use{Part: PartRuntime}
 	for _, s := range m.shims {
 		s.seen = false
 	}
@@ -182,7 +171,7 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 		}
 		p, err := m.processes.Proc(pid)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // the process has ended
 		}
 		switch command, err := p.Comm(); {
 		case err != nil:
@@ -191,7 +180,7 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 			m.queue = append(m.queue, pid)
 		default:
 			runtime.Processes++
-			memory, _ := p.Statm() // it may have ended
+			memory, _ := p.Statm() // zero if it has ended
 			runtime.RSSBytes += int64(memory.ResidentBytes())
 		}
 	}
@@ -220,7 +209,7 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 	for _, s := range m.shims {
 		own += s.cpu
 	}
-	// What is counted once is not taken back when a shim is read later.
+	// CPU time that was counted for the runtime stays there when a shim is read later.
 	m.runtime = min(max(m.runtime, both.CPUSeconds-own), both.CPUSeconds)
 	runtime.CPUSeconds = m.runtime
 	shims := Use{Part: partShims, Processes: len(m.shims)}
@@ -229,9 +218,8 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 	return []Use{shims, runtime}
 }
 
-// ownCPU is what a process's threads have used, without its children, in
-// seconds. A process's own account would do, but has a resolution of 10 ms
-// twice, which is as much as a runtime uses for a container.
+// ownCPU returns the CPU seconds of a process's threads, without its children. The process's own account
+// has a resolution of 10 ms twice, which is as much as a runtime uses for a container.
 func (m *Meter) ownCPU(pid int) (float64, bool) {
 	threads, err := m.processes.AllThreads(pid)
 	if err != nil {
@@ -255,13 +243,13 @@ func (m *Meter) byComponent(component func(uid string) string) []Use {
 		p.seen = false
 	}
 	m.memories = memoriesPerReading
-	first := m.turn // so that each has its turn where there are too many
+	first := m.turn // so that each gets its turn if there are too many
 	m.turn++
 	var groups []string
 	for _, class := range []string{"", "burstable", "besteffort"} {
 		entries, err := os.ReadDir(filepath.Join(m.h.counting(), top, class))
 		if err != nil {
-			continue // there is no pod of that class
+			continue // no pod of that class
 		}
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), "pod") && e.IsDir() {
@@ -278,7 +266,7 @@ func (m *Meter) byComponent(component func(uid string) string) []Use {
 	}
 	for uid, p := range m.pods {
 		if !p.seen {
-			delete(m.pods, uid) // what it used stays in the sum
+			delete(m.pods, uid) // its use stays in the sum
 			continue
 		}
 		if p.part != "" {
@@ -297,7 +285,7 @@ func (m *Meter) byComponent(component func(uid string) string) []Use {
 func (m *Meter) readPod(g, uid string, component func(string) string) {
 	cpu, err := m.h.cpu(g)
 	if err != nil {
-		return // it is being made, or removed
+		return // the group is being made or removed
 	}
 	p := m.pods[uid]
 	isNew := p == nil
@@ -334,13 +322,8 @@ func (m *Meter) readPod(g, uid string, component func(string) string) {
 	}
 }
 
-// counting is where the groups are that count CPU time.
-func (h hierarchy) counting() string {
-	if h.unified != "" {
-		return h.unified
-	}
-	return h.mounts["cpuacct"]
-}
+// counting returns the root of the groups that count CPU time.
+func (h hierarchy) counting() string { return cmp.Or(h.unified, h.mounts["cpuacct"]) }
 
 func (h hierarchy) usage(g string) (proc.Usage, error) {
 	cpu, err1 := h.cpu(g)
@@ -348,7 +331,7 @@ func (h hierarchy) usage(g string) (proc.Usage, error) {
 	return proc.Usage{CPUSeconds: cpu, RSSBytes: memory, IOBytes: -1}, errors.Join(err1, err2)
 }
 
-// cpu is what a group and those below it have used, in seconds.
+// cpu returns the seconds that a group and those below it have used.
 func (h hierarchy) cpu(g string) (float64, error) {
 	if h.unified != "" {
 		micros, err := statValues(filepath.Join(h.unified, g, "cpu.stat"), "usage_usec")
@@ -362,8 +345,7 @@ func (h hierarchy) cpu(g string) (float64, error) {
 	return float64(nanos) / 1e9, err
 }
 
-// memory is what a group and those below it hold, in bytes: their own and what
-// they share, without files.
+// memory returns the bytes that a group and those below it hold and share, without files.
 func (h hierarchy) memory(g string) (int64, error) {
 	if h.unified != "" {
 		return statValues(filepath.Join(h.unified, g, "memory.stat"), "anon", "shmem")
@@ -395,24 +377,20 @@ func statValues(file string, names ...string) (int64, error) {
 	return 0, fmt.Errorf("%s lacks one of %s", file, strings.Join(names, ", "))
 }
 
-// Histogram is a histogram of how long something took that a program of the
-// node publishes, since that program was started.
+// Histogram says how long something took that a program of the node publishes, since the program's start.
 type Histogram struct {
-	// Name says what: as the program's own label, or in words where it has none.
-	Name  string
+	Name  string // the program's own label, or words if it has none
 	Count uint64
 	Sum   float64 // seconds
-	// Counts are how many took at most so many seconds, by Bounds, which rise.
-	// Those that took longer than the last are in Count alone.
+	// Counts says how many took at most so many seconds, by Bounds, which rise. Count also has those that
+	// took longer than the last bound.
 	Bounds []float64
 	Counts []uint64
 }
 
-// histograms are the kubelet's that tell of a pod's start and end: how each is
-// called here, the label that tells them apart, and which of its values are of
-// use, all if none is named. kubelet_pod_start_duration_seconds is none of them:
-// a kubelet counts each pod in it twice, at once when it first looks at the pod
-// and again when the pod runs.
+// A histogram of the kubelet's about a pod's start or end has a name here, and perhaps a label that tells
+// several apart, with the values that are used; nil is all. kubelet_pod_start_duration_seconds is not among
+// them: a kubelet counts each pod in it twice, when it first looks at the pod and again when the pod runs.
 type histogram struct {
 	metric, name, label string
 	values              []string
@@ -430,8 +408,8 @@ func kubeletHistograms() []histogram {
 	}
 }
 
-// KubeletHistograms reads from a kubelet's metrics, in Prometheus' text format,
-// how long its work and the runtime's took.
+// KubeletHistograms reads from a kubelet's metrics, in Prometheus' text format, how long its work and the
+// runtime's took.
 func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(metrics)
@@ -454,8 +432,8 @@ func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 	return list, nil
 }
 
-// Collections reads from any Go program's metrics what its garbage collection
-// took: the pauses, and the CPU time, less that which nobody else wanted.
+// Collections reads from any Go program's metrics what its garbage collection took: the pauses, and the
+// CPU time without what nobody else wanted.
 func Collections(metrics []byte) ([]Histogram, error) {
 	families, err := familiesIn(metrics, "go_gc_", "go_cpu_classes_gc_")
 	if err != nil {
@@ -478,8 +456,8 @@ func Collections(metrics []byte) ([]Histogram, error) {
 	return list, nil
 }
 
-// ClientWaits reads from the metrics of a program that uses client-go how long its
-// requests have waited for the limit of its client, all together.
+// ClientWaits reads from the metrics of a program that uses client-go how long its requests waited for the
+// limit of its client, all together.
 func ClientWaits(metrics []byte) ([]Histogram, error) {
 	const name = "rest_client_rate_limiter_duration_seconds"
 	families, err := familiesIn(metrics, name)
@@ -496,7 +474,7 @@ func ClientWaits(metrics []byte) ([]Histogram, error) {
 	return []Histogram{all}, nil
 }
 
-// familiesIn reads those of a program's metrics, of megabytes, that begin so.
+// familiesIn parses only the metrics with a prefix: a program publishes megabytes.
 func familiesIn(metrics []byte, prefixes ...string) (map[string]*dto.MetricFamily, error) {
 	var own []byte
 	for line := range bytes.Lines(metrics) {

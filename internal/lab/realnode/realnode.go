@@ -12,96 +12,79 @@ import (
 	"strings"
 )
 
-// What a node is called and where it serves.
+// The node's name and ports.
 const (
 	// NodeName is the node's name in the cluster.
 	NodeName = "real-0"
 	// KubeletPort serves logs and exec to the API server.
 	KubeletPort = 10250
-	// KubeletHealthPort and ProxyHealthPort answer whether they work.
+	// KubeletHealthPort and ProxyHealthPort answer health checks.
 	KubeletHealthPort = 10248
 	ProxyHealthPort   = 10256
 	proxyMetricsPort  = 10249
-	// BridgePorts is how many pods the Linux bridge that joins them holds.
+	// BridgePorts is the number of pods that the node's Linux bridge can join.
 	BridgePorts = 1023
 )
 
-// Socket is containerd's, as the node's own processes see it.
+// Socket is containerd's socket in the node's own view of the file system.
 const Socket = "/run/containerd/containerd.sock"
 
-// Spec is one node. It is written to a file for the node's first process.
+// Spec describes a node, in a file for the node's first process.
 type Spec struct {
-	// Dir is the lab's directory; the node's own is NodeDir(Dir).
-	Dir     string `json:"dir"`
-	MaxPods int    `json:"maxPods"`
-	// PodCIDR is the range of the pods' addresses.
-	PodCIDR netip.Prefix `json:"podCIDR"`
-	// ServiceCIDR is the range of the services' addresses.
-	ServiceCIDR string `json:"serviceCIDR"`
-	// ClusterDNS is the address that pods ask for names.
-	ClusterDNS string `json:"clusterDNS"`
-	// CPUs is how many processors the node gets, its own processes included;
-	// 0 is all of them, and a part of one is given as a share of time.
-	CPUs float64 `json:"cpus"`
-	// Processors are those that it is kept to, none without CPUs.
-	Processors []int `json:"processors,omitempty"`
-	// MemoryBytes is how much memory it gets; 0 is all.
-	MemoryBytes int64 `json:"memoryBytes"`
-	// Link joins the node with this machine.
-	Link Link `json:"link"`
-	// Programs are the system's that the node runs.
-	Programs Programs `json:"programs"`
-	// KubeletConfig and ProxyConfig are kubeconfigs; ClientCA, Cert and Key are
-	// files with which the kubelet serves.
+	Dir         string       `json:"dir"` // the lab's
+	MaxPods     int          `json:"maxPods"`
+	PodCIDR     netip.Prefix `json:"podCIDR"`
+	ServiceCIDR string       `json:"serviceCIDR"`
+	ClusterDNS  string       `json:"clusterDNS"` // the address that pods ask for names
+	// CPUs counts the processors of the node, with its own processes; 0 is all. A part of a processor is a
+	// share of its time.
+	CPUs        float64  `json:"cpus"`
+	Processors  []int    `json:"processors,omitempty"` // that it is kept to; nil without CPUs
+	MemoryBytes int64    `json:"memoryBytes"`          // 0 is all
+	Link        Link     `json:"link"`
+	Programs    Programs `json:"programs"`
+	// KubeletConfig and ProxyConfig are kubeconfigs; the kubelet serves with ClientCA, Cert and Key.
 	KubeletConfig string `json:"kubeletConfig"`
 	ProxyConfig   string `json:"proxyConfig"`
 	ClientCA      string `json:"clientCA"`
 	Cert          string `json:"cert"`
 	Key           string `json:"key"`
-	// SandboxImage is the image of the pods' sandboxes, one of those imported.
-	SandboxImage string `json:"sandboxImage"`
-	// Labels are the node's, as k=v,k=v.
-	Labels string `json:"labels"`
-	// Sign is the file that is made when the node's processes run.
-	Sign string `json:"sign"`
+	SandboxImage  string `json:"sandboxImage"` // of the pods' sandboxes; an imported image
+	Labels        string `json:"labels"`       // k=v,k=v
+	Sign          string `json:"sign"`         // the file that appears when the node's processes run
 }
 
-// Subdirectories of NodeDir, and where the node's processes see them.
 const (
 	imagesDir = "images"
 	specFile  = "node.json"
 )
 
-// NodeDir is where the files of a lab's node are.
+// NodeDir returns the directory of a lab's node.
 func NodeDir(dir string) string { return filepath.Join(dir, "node") }
 
-// SpecFile is the file that Run is told of.
+// SpecFile returns the file that Run reads.
 func SpecFile(dir string) string { return filepath.Join(NodeDir(dir), specFile) }
 
-// Files of NodeDir that say how the node's programs run. By containerd's its
-// process is known.
+// Configuration files in NodeDir. A containerd belongs to the lab whose file it has as an argument.
 const (
 	containerdFile = "containerd.toml"
 	kubeletFile    = "kubelet.yaml"
 	proxyFile      = "kube-proxy.yaml"
 )
 
-// ImageFile is where an image lies that the node imports before its kubelet
-// starts.
+// ImageFile returns the path of an image that the node imports before its kubelet starts.
 func ImageFile(dir, name string) string {
 	return filepath.Join(NodeDir(dir), imagesDir, name+".tar")
 }
 
-// tag is part of every name that the node has outside of its namespaces. It
-// follows from the directory alone, so that what a dead lab left can be
-// found without any record of it.
+// tag is part of every name that the node has outside of its namespaces. It follows from the directory alone,
+// so that the leftovers of a dead lab can be found without a record.
 func tag(dir string) string {
 	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
 	return hex.EncodeToString(sum[:4])
 }
 
-// Write makes the node's directory with all that its processes read. Machine
-// is what the whole machine has.
+// Write makes the node's directory with the files that its processes read.
 func (s Spec) Write(m Machine) error {
 	node := NodeDir(s.Dir)
 	for _, sub := range []string{"", imagesDir, "kubelet", "containerd", "cni", "log", "cni.d", "settings"} {
@@ -140,9 +123,8 @@ func Read(file string) (Spec, error) {
 	return s, nil
 }
 
-// PodRange is the range of pod addresses with a prefix of so many bits; 0 is
-// the smallest that holds twice the pods, since an address is given back only
-// when its pod is gone altogether.
+// PodRange returns the pods' addresses with a prefix of so many bits. 0 is the smallest range for twice the
+// pods, because an address is free again only when its pod is gone completely.
 func PodRange(bits, maxPods int) (netip.Prefix, error) {
 	if bits == 0 {
 		const reserved = 3 // network, broadcast, the bridge's own
@@ -168,8 +150,7 @@ func (s Spec) containerdConfig(m Machine) string {
 	cri := `plugins."io.containerd.grpc.v1.cri"`
 	p("[%s]", cri)
 	p("  sandbox_image = %q", s.SandboxImage)
-	// Without the right to lower it, asking for a lower score than ours makes
-	// the runtime fail before it has said why.
+	// Without the right to lower the score, the runtime would fail before it says why.
 	p("  restrict_oom_score_adj = %t", !m.MayLowerOOMScore)
 	p("  [%s.cni]", cri)
 	p("    bin_dir = %q", s.Programs.CNI)
@@ -187,8 +168,7 @@ func (s Spec) containerdConfig(m Machine) string {
 	return b.String()
 }
 
-// cniConfig joins the pods by one bridge. The node's own service proxy
-// translates addresses; nothing leaves the node unless it is translated.
+// cniConfig joins the pods by one bridge. Only traffic that the node's service proxy translates leaves the node.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",
@@ -235,8 +215,8 @@ func (s Spec) kubeletConfiguration(m Machine) string {
 	p("failSwapOn: false")
 	p("maxPods: %d", s.MaxPods)
 	p("volumePluginDir: /var/lib/kubelet/volume-plugins")
-	// Nobody answers there unless a user puts a service of that address into
-	// the cluster. Without any address the kubelet warns of each pod.
+	// Nobody answers there unless a user creates a service with that address. Without an address the kubelet
+	// warns of each pod.
 	p("clusterDNS: [%s]", s.ClusterDNS)
 	p("clusterDomain: cluster.local")
 	p("resolvConf: %q", "")
@@ -249,11 +229,10 @@ func (s Spec) kubeletConfiguration(m Machine) string {
 		reserved["memory"] = fmt.Sprint(memory)
 	}
 	if len(reserved) > 0 {
-		text, _ := json.Marshal(reserved) // strings always can be
+		text, _ := json.Marshal(reserved)
 		p("systemReserved: %s", text)
 	}
-	// The disk is the user's, and may be fuller than a node's would be; the
-	// images cannot be fetched again.
+	// The disk is the user's and may be fuller than a node's; images cannot be fetched again.
 	p("evictionHard: {memory.available: 100Mi, nodefs.available: 256Mi, imagefs.available: 256Mi, nodefs.inodesFree: \"1%%\"}")
 	p("imageGCHighThresholdPercent: 100")
 	p("imageGCLowThresholdPercent: 99")
@@ -272,15 +251,14 @@ func (s Spec) proxyConfiguration() string {
 	p("healthzBindAddress: %s:%d", s.Link.Node, ProxyHealthPort)
 	p("metricsBindAddress: %s:%d", s.Link.Node, proxyMetricsPort)
 	p("clusterCIDR: %s", s.PodCIDR)
-	// An answer between two pods of one bridge would not come back through the
-	// node to have its address translated back, unless the node asked.
+	// An answer between two pods of one bridge comes back through the node only if the node asked.
 	p("nftables: {masqueradeAll: true}")
 	// The limits of connection tracking are the machine's.
 	p("conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}")
 	return b.String()
 }
 
-// KubeletArguments is the kubelet's command line, without its name.
+// KubeletArguments returns the kubelet's command line, without its name.
 func (s Spec) KubeletArguments() []string {
 	return []string{
 		"--config=" + filepath.Join(NodeDir(s.Dir), kubeletFile),
@@ -292,7 +270,7 @@ func (s Spec) KubeletArguments() []string {
 	}
 }
 
-// ProxyArguments is kube-proxy's command line, without its name.
+// ProxyArguments returns kube-proxy's command line, without its name.
 func (s Spec) ProxyArguments() []string {
 	return []string{"--config=" + filepath.Join(NodeDir(s.Dir), proxyFile)}
 }

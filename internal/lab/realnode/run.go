@@ -19,10 +19,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Run is the node's first process. It sets up the namespaces that it was
-// started in, starts the node's programs and keeps them running; it returns
-// only when it cannot. Executable is this program, whose "component" command
-// runs the kubelet and kube-proxy.
+// Run is the node's first process. It sets up the namespaces that it was started in, starts the node's
+// programs and restarts them; it returns only when it cannot. It runs this program again for the kubelet
+// and kube-proxy.
 func Run(file string, log *slog.Logger) error {
 	if os.Getpid() != 1 {
 		return errors.New("the node's first process must be the first of its process namespace: start it by 'plimsoll lab up --real-node'")
@@ -53,11 +52,16 @@ func Run(file string, log *slog.Logger) error {
 	if err := os.WriteFile(s.Sign, nil, 0o600); err != nil {
 		return fmt.Errorf("say that the node runs: %w", err)
 	}
-	return k.restartEnded()
+	for c := range k.ended {
+		if err := k.restart(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// mounts gives the node its own view of the directories that its programs
-// write to by fixed names, so that nothing of it shows up in the system's.
+// mounts gives the node its own view of the directories that its programs write to, so that nothing shows
+// up in the system's.
 func (s Spec) mounts() error {
 	if err := machine.Detach(); err != nil {
 		return err
@@ -76,8 +80,8 @@ func (s Spec) mounts() error {
 	if err := s.coverSettings(filepath.Join(node, "settings")); err != nil {
 		return err
 	}
-	// On a hybrid system crun wants every controller of version 2 to be one of
-	// version 1 also, though it uses none: it is not shown any.
+	// On a hybrid system crun wants every controller of version 2 to be one of version 1 too, although it uses
+	// none: hide version 2.
 	var fs unix.Statfs_t
 	unified := cgroupRoot + "/unified"
 	if unix.Statfs(unified, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
@@ -88,10 +92,9 @@ func (s Spec) mounts() error {
 	return nil
 }
 
-// coverSettings lays files over those settings of the kernel that the kubelet
-// would change, with the values that it wants: they are the whole machine's.
-// It also lays one over the list of processors, of which the kubelet would
-// count, and give out to pods, those that the node does not get.
+// coverSettings lays files with the kubelet's values over the settings of the kernel that it would change:
+// they belong to the whole machine. It also covers the list of processors, from which the kubelet would
+// give pods those that the node does not get.
 func (s Spec) coverSettings(dir string) error {
 	settings := map[string]string{
 		"/proc/sys/vm/overcommit_memory": "1", "/proc/sys/vm/panic_on_oom": "0",
@@ -116,7 +119,6 @@ func (s Spec) coverSettings(dir string) error {
 	return nil
 }
 
-// child is one of the node's programs.
 type child struct {
 	part    string
 	command []string
@@ -126,7 +128,7 @@ type child struct {
 	status  syscall.WaitStatus
 }
 
-// keeper keeps the node's programs running.
+// keeper starts and restarts the node's programs.
 type keeper struct {
 	spec     Spec
 	log      *slog.Logger
@@ -135,10 +137,9 @@ type keeper struct {
 	ended    chan *child
 }
 
-// reap takes note of a process of the node that has ended: an own child, or one
-// that lost its parents.
+// reap notes the end of a process of the node: an own child, or an orphan.
 func (k *keeper) reap(pid int, status syscall.WaitStatus) {
-	// A program that ends at once may be here before it is entered.
+	// A program that ends at once may arrive before start has recorded it; start holds the lock.
 	k.mu.Lock()
 	c := k.children[pid]
 	delete(k.children, pid)
@@ -170,14 +171,13 @@ func (k *keeper) start(c *child) error {
 	return enter(k.spec, c.part, c.pid)
 }
 
-// quickEnd is how soon after its start a program must end for it to count as
-// one that cannot run, and quickEnds how often in a row.
+// A program that ends within quickEnd of its start, quickEnds times in a row, cannot run.
 const (
 	quickEnd  = 2 * time.Second
 	quickEnds = 3
 )
 
-// restart starts a program that has ended once more, unless that leads nowhere.
+// restart starts a program again that has ended, unless it ends too quickly too often.
 func (k *keeper) restart(c *child) error {
 	if time.Since(c.started) < quickEnd {
 		c.quick++
@@ -196,17 +196,7 @@ func (k *keeper) restart(c *child) error {
 	return k.start(c)
 }
 
-func (k *keeper) restartEnded() error {
-	for c := range k.ended {
-		if err := k.restart(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// containerdPatience is how long containerd may take to answer.
-const containerdPatience = 30 * time.Second
+const containerdPatience = 30 * time.Second // until its first answer
 
 func (k *keeper) startContainerd() error {
 	err := k.start(&child{part: partContainerd, command: []string{k.spec.Programs.Containerd, "--config=" + filepath.Join(NodeDir(k.spec.Dir), containerdFile)}})
@@ -231,8 +221,7 @@ func (k *keeper) startContainerd() error {
 	}
 }
 
-// importImages gives containerd the images that lie ready: there is no
-// registry to get them from.
+// importImages imports the images of NodeDir: there is no registry.
 func (k *keeper) importImages() error {
 	dir := filepath.Join(NodeDir(k.spec.Dir), imagesDir)
 	files, err := os.ReadDir(dir)
@@ -264,16 +253,15 @@ func (k *keeper) importImage(file string) error {
 	k.children[cmd.Process.Pid] = c
 	k.mu.Unlock()
 	for ended := range k.ended {
-		if ended != c {
-			if err := k.restart(ended); err != nil {
-				return err
-			}
-			continue
+		if ended == c {
+			break
 		}
-		if c.status.ExitStatus() != 0 {
-			return fmt.Errorf("import %s: %s", file, proc.LogTail(logFile.Name(), 5))
+		if err := k.restart(ended); err != nil {
+			return err
 		}
-		break
+	}
+	if c.status.ExitStatus() != 0 {
+		return fmt.Errorf("import %s: %s", file, proc.LogTail(logFile.Name(), 5))
 	}
 	return nil
 }
