@@ -12,7 +12,6 @@ import (
 	"time"
 )
 
-// role is one thing that the agent can be.
 type role struct {
 	name, help string
 	run        func(ctx context.Context, args []string, out io.Writer) error
@@ -28,9 +27,8 @@ func roles() []role {
 	}
 }
 
-// Run plays the role that args begin with until it is done or ctx ends, and
-// returns the process's exit code: 0 for success, 1 for failure, 2 for a
-// command line that it does not know.
+// Run plays the role that args begin with until it is done or ctx ends, and returns the process's exit
+// code: 0 for success, 1 for failure, 2 for a bad command line.
 func Run(ctx context.Context, args []string, out, log io.Writer) int {
 	for _, r := range roles() {
 		if len(args) == 0 || r.name != args[0] {
@@ -53,10 +51,10 @@ func Run(ctx context.Context, args []string, out, log io.Writer) int {
 	return 2
 }
 
-// usageError is a mistake in the command line.
+// usageError reports a mistake in the command line.
 type usageError struct{ error }
 
-// parse reads the options of a role and checks how many arguments follow.
+// parse reads the options of a role and checks the number of operands.
 func parse(args []string, operands int, define func(*flag.FlagSet)) ([]string, error) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -78,9 +76,7 @@ func pause(ctx context.Context, args []string, _ io.Writer) error {
 	return nil
 }
 
-// readTimeout bounds how long a client may take to ask: one that never does
-// must not hold a connection.
-const readTimeout = 30 * time.Second
+const readTimeout = 30 * time.Second // of a request: a silent client must not hold a connection
 
 // serve answers every request with a page of the given size.
 func serve(ctx context.Context, args []string, out io.Writer) error {
@@ -98,11 +94,11 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 	page := []byte(strings.Repeat("x", size))
 	return listen(ctx, address, out, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
-		_, _ = w.Write(page) // a client that has gone needs no answer
+		_, _ = w.Write(page)
 	}))
 }
 
-// listen serves until ctx ends, and says on out where.
+// listen serves until ctx ends, and prints its address to out.
 func listen(ctx context.Context, address string, out io.Writer, handler http.Handler) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -118,7 +114,6 @@ func listen(ctx context.Context, address string, out io.Writer, handler http.Han
 	return nil
 }
 
-// get makes one request.
 func get(ctx context.Context, args []string, _ io.Writer) error {
 	timeout := time.Second
 	urls, err := parse(args, 1, func(f *flag.FlagSet) { f.DurationVar(&timeout, "timeout", timeout, "how long the answer may take") })

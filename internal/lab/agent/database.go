@@ -12,25 +12,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "github.com/lib/pq" // the driver "postgres"
 )
 
-// application is a service that needs its database: it is ready while it can
-// query it, and alive whether it can or not.
+// application is a service that needs its database: it is ready while it can query it, and always alive.
 type application struct {
-	db *sql.DB
-	// query is what a probe asks, and timeout how long it may take.
-	query   string
-	timeout time.Duration
-
-	mu   sync.Mutex
-	made bool // the table and its record are there
+	db      *sql.DB
+	query   string        // of a probe
+	timeout time.Duration // of the query
+	made    atomic.Bool   // the table and its record exist
 }
 
-// app serves an application.
 func app(ctx context.Context, args []string, out io.Writer) error {
 	address, database, timeout, work := ":8080", "", 5*time.Second, 1
 	_, err := parse(args, 0, func(f *flag.FlagSet) {
@@ -53,7 +48,7 @@ func app(ctx context.Context, args []string, out io.Writer) error {
 		return &usageError{err}
 	}
 	defer db.Close()
-	// One connection, as a small service has one; a database holds a hundred.
+	// One connection, like a small service; a database takes a hundred.
 	db.SetMaxOpenConns(1)
 	a := &application{db: db, timeout: timeout,
 		query: fmt.Sprintf("SELECT count(*) FROM records, generate_series(1, %d)", work)}
@@ -73,13 +68,9 @@ func (a *application) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// ask makes the table and its record if they are unknown to be there, and
-// queries it.
+// ask queries the table, and first makes it with its record unless they are known to exist.
 func (a *application) ask(ctx context.Context) error {
-	a.mu.Lock()
-	made := a.made
-	a.mu.Unlock()
-	if !made {
+	if !a.made.Load() {
 		for _, statement := range []string{
 			"CREATE TABLE IF NOT EXISTS records (id int PRIMARY KEY, made timestamptz NOT NULL)",
 			"INSERT INTO records VALUES (1, now()) ON CONFLICT DO NOTHING",
@@ -94,27 +85,23 @@ func (a *application) ask(ctx context.Context) error {
 	if err == nil && rows == 0 {
 		err = errors.New("the record is gone")
 	}
-	// A database that was started again has lost its table.
-	a.mu.Lock()
-	a.made = err == nil
-	a.mu.Unlock()
+	a.made.Store(err == nil) // a database that was started again has lost its table
 	return err
 }
 
-// Where the image of PostgreSQL has its parts.
+// Paths in the image of PostgreSQL.
 const (
-	// PostgresBin is the directory of its programs, by a link to that of the
-	// version.
+	// PostgresBin links to the directory of the version's programs.
 	PostgresBin = "/postgresql/bin"
-	// PostgresVolume is where the database is kept: the image's user owns it, and so
-	// does the group 0, of which every user is that a cluster chooses.
+	// PostgresVolume holds the database. The image's user owns it, and so does the group 0, to which every
+	// user belongs that a cluster chooses.
 	PostgresVolume = "/data"
-	// PostgresData is its directory there: the server wants one of its own user's.
+	// PostgresData is a directory below it, because the server wants a directory of its own user's.
 	PostgresData = PostgresVolume + "/db"
 )
 
-// named gives the user that this runs as a line in the file of accounts, if it has
-// none: a cluster may choose any user, and initdb refuses one without a name.
+// named adds this process's user to the file of accounts, unless it is there: a cluster may choose any user,
+// and initdb refuses one without a name.
 func named(accounts string, uid int) error {
 	text, err := os.ReadFile(accounts)
 	if err != nil {
@@ -133,7 +120,7 @@ func named(accounts string, uid int) error {
 	return errors.Join(err, f.Close())
 }
 
-// postgres becomes a PostgreSQL server, with a new database if there is none.
+// postgres runs a PostgreSQL server, with a new database unless one exists.
 func postgres(ctx context.Context, args []string, out io.Writer) error {
 	port, data := 5432, PostgresData
 	_, err := parse(args, 0, func(f *flag.FlagSet) {
@@ -152,7 +139,7 @@ func postgres(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("make a database: %w: %s", err, strings.TrimSpace(string(text)))
 		}
-		// Whoever reaches it may use it: it holds nothing.
+		// Any client may use the database: it holds nothing.
 		f, err := os.OpenFile(filepath.Join(data, "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = f.WriteString("host all all all trust\n")

@@ -1,8 +1,6 @@
-// Package component holds the programs that a lab is made of: etcd, the
-// Kubernetes control plane and the simulated nodes. Each is meant to run alone
-// in a process of its own ("plimsoll component NAME ..."): they keep global
-// state that they cannot share, and a process each makes their use of CPU and
-// memory measurable. It is the only package that links the control plane.
+// Package component holds the programs of a lab: etcd, the Kubernetes control plane and the simulated nodes.
+// Each runs alone in a process of its own ("plimsoll component NAME ..."): they have global state that they
+// cannot share, and so their use of CPU and memory can be measured. Only this package links the control plane.
 package component
 
 import (
@@ -26,8 +24,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// All maps each component's name to the function that runs it in this process
-// until it ends and returns its exit code. Arguments exclude the name.
+// All maps each component's name to the function that runs it until it ends and returns its exit code. The
+// arguments exclude the name.
 func All() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		protocol.Etcd:              etcd,
@@ -42,13 +40,12 @@ func All() map[string]func(args []string) int {
 	}
 }
 
-// etcd runs etcd. It ends the process itself when it fails.
+// etcd ends the process itself when it fails.
 func etcd(args []string) int {
 	etcdmain.Main(append([]string{protocol.Etcd}, args...))
 	return 0
 }
 
-// kube runs a component of Kubernetes.
 func kube(newCommand func() *cobra.Command) func(args []string) int {
 	return func(args []string) int {
 		command := newCommand()
@@ -57,7 +54,6 @@ func kube(newCommand func() *cobra.Command) func(args []string) int {
 	}
 }
 
-// realNode runs a real node's first process.
 func realNode(args []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if len(args) != 1 {
@@ -65,7 +61,7 @@ func realNode(args []string) int {
 		return 2
 	}
 	if err := realnode.Run(args[0], log); err != nil {
-		// What it says has lines: the end of another program's log.
+		// The message has several lines: the end of another program's log.
 		fmt.Fprintln(os.Stderr, "the real node failed:", err)
 	}
 	return 1

@@ -29,7 +29,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// simulatedNodesOptions is the command line of the simulated nodes.
 type simulatedNodesOptions struct {
 	kubeconfig    string
 	nodes         int
@@ -37,7 +36,7 @@ type simulatedNodesOptions struct {
 	startLatency  dist.Dist
 	leaseDuration time.Duration
 	sign          string
-	port          int // that they are reached at; 0 is not at all
+	port          int // at which the API server reaches them; 0 is none
 	cert, key     string
 }
 
@@ -69,8 +68,7 @@ func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	return o, nil
 }
 
-// simulatedNodes makes the nodes and plays their kubelets until the process is
-// asked to end.
+// simulatedNodes makes the nodes and plays their kubelets until a signal ends the process.
 func simulatedNodes(args []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	options, err := parseSimulatedNodes(args)
@@ -134,13 +132,11 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 	return nil
 }
 
-// leaseHolder is who holds the nodes' leases. It is the same after a restart:
-// a new name would have to wait for the old one's leases to run out.
+// leaseHolder stays the same after a restart: a new name would wait until the old one's leases expire.
 const leaseHolder = "plimsoll-" + protocol.SimulatedNodes
 
-// startNodes starts KWOK's controllers, which keep the nodes alive: their
-// leases and the heartbeats of their conditions. They are told of simulated
-// nodes only; the player is told of all.
+// startNodes starts KWOK's controllers, which renew the leases and conditions of the simulated nodes.
+// The player receives all nodes.
 func startNodes(ctx context.Context, client kubernetes.Interface, player *simnode.Player, o simulatedNodesOptions) error {
 	nodeEvents := make(chan informer.Event[*corev1.Node], 1)
 	nodeInformer := informer.NewInformer[*corev1.Node, *corev1.NodeList](client.CoreV1().Nodes())
@@ -165,9 +161,8 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 		HolderIdentity:       leaseHolder,
 		LeaseDurationSeconds: uint(o.leaseDuration / time.Second),
 		LeaseParallelism:     8,
-		// A lease is renewed after a sixth to a third of its duration, four
-		// times on average. With less spread the renewals of nodes that were
-		// made together would keep coming together.
+		// A node renews its lease after a sixth to a third of its duration, four times on average. With
+		// less spread, nodes that were made together would keep renewing together.
 		RenewInterval:       o.leaseDuration / 6,
 		RenewIntervalJitter: 1,
 		GetLease: func(node string) (*coordinationv1.Lease, bool) {
@@ -212,7 +207,7 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 	return nil
 }
 
-// passOn tells the player of all nodes, and passes on those that are simulated.
+// passOn gives the player all nodes, and passes on the simulated ones.
 func passOn(ctx context.Context, all <-chan informer.Event[*corev1.Node], simulated chan<- informer.Event[*corev1.Node], player *simnode.Player) {
 	defer close(simulated)
 	for {
@@ -233,16 +228,14 @@ func passOn(ctx context.Context, all <-chan informer.Event[*corev1.Node], simula
 	}
 }
 
-// heartbeatPeriod is how often a node's conditions are confirmed: the kubelet's
-// five minutes, or less often with so many nodes that more than ten a second
-// would do so.
+// heartbeatPeriod is the kubelet's five minutes, or longer with so many nodes that they would send more
+// than ten heartbeats a second.
 func heartbeatPeriod(nodes int) time.Duration {
 	return max(5*time.Minute, time.Duration(nodes)*time.Second/10)
 }
 
-// nodeStages tells KWOK what a simulated node does: it confirms its conditions
-// from time to time, and at once when it is not ready, be it that it was made
-// by hand or that its heartbeats were late.
+// nodeStages tells KWOK that a simulated node confirms its conditions from time to time, and at once when
+// it is not ready because it was made by hand or its heartbeats were late.
 func nodeStages(nodes int) []*internalversion.Stage {
 	ready := func(operator internalversion.SelectorOperator) *internalversion.StageSelector {
 		return &internalversion.StageSelector{MatchExpressions: []internalversion.MatchExpression{{
@@ -291,8 +284,8 @@ func nodeStages(nodes int) []*internalversion.Stage {
 	}
 }
 
-// conditionsTemplate is KWOK's template of a patch that sets the conditions of
-// a healthy node, with the given fields set to the present.
+// conditionsTemplate returns KWOK's template of a patch to a healthy node, with the given fields set to
+// the present.
 func conditionsTemplate(times ...string) string {
 	var b strings.Builder
 	b.WriteString("conditions:\n")

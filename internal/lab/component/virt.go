@@ -16,8 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
-// virtualMachines plays what makes virtual machines of pods, until the process
-// is asked to end.
+// virtualMachines simulates what makes pods into virtual machines, until a signal ends the process.
 func virtualMachines(args []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	var o virt.Options

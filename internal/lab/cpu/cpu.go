@@ -10,23 +10,20 @@ import (
 )
 
 const (
-	// preferred is the nice value of what goes first.
+	// preferred is the nice value of this process.
 	preferred = -10
-	// slice is how long a thread of normal priority runs at a time, in
-	// nanoseconds. Since Linux 6.12 one that asks for little is served soon
-	// after it wakes; older kernels take no notice.
+	// slice bounds the time for which a thread of normal priority runs, in nanoseconds. Since Linux 6.12 a
+	// thread with a short slice runs soon after it wakes; older kernels ignore it.
 	slice = 200_000
 
 	roundRobin = 2 // SCHED_RR, sched(7)
 )
 
-// Prefer makes the calling process go first, as far as it may, and says in a
-// phrase what it was allowed. With exact, root's threads become real-time ones
-// of the lowest priority, for a load by a schedule: where the kernel shares the
-// processors among sessions first, nice values count within one session only.
-// It costs more of them, since every piece of news is then read by itself. The
-// kernel keeps real-time threads from taking everything. Undo makes the process
-// as others.
+// Prefer raises this process's CPU priority until undo is called, and says in a phrase what the kernel
+// allowed. With exact, for a load by a schedule, root's threads become real-time threads of the lowest
+// priority: where the kernel shares the processors among sessions first, nice values count within one
+// session only. It costs more processor time, because each piece of news is then read by itself. The
+// kernel keeps real-time threads from taking everything.
 func Prefer(exact bool) (how string, undo func()) {
 	undo = func() { _ = set(unix.SchedAttr{}) }
 	switch {
@@ -40,8 +37,7 @@ func Prefer(exact bool) (how string, undo func()) {
 	return "the load generator and observer run at normal priority", undo
 }
 
-// PreferThread makes a thread that loads by a schedule a real-time one, as Prefer does
-// with exact, or as others again; 0 is the calling thread.
+// PreferThread makes a thread real-time, as Prefer does with exact, or normal again; 0 is the calling thread.
 func PreferThread(tid int, prefer bool) error {
 	a := unix.SchedAttr{Size: unix.SizeofSchedAttr}
 	if prefer {
@@ -50,9 +46,8 @@ func PreferThread(tid int, prefer bool) error {
 	return unix.SchedSetAttr(tid, &a, 0)
 }
 
-// Aside runs f on a thread that does not go first, where Prefer made real-time threads of
-// all of them: for work of milliseconds beside a load by a schedule. A real-time thread
-// runs until it waits, and the one that sends would be late by as much.
+// Aside runs f on a thread of normal priority, where Prefer made all threads real-time: for work of
+// milliseconds beside a load by a schedule. A real-time thread runs until it waits, and would delay the sender.
 func Aside(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -65,9 +60,9 @@ func Aside(f func()) {
 	f()
 }
 
-// Evenly runs f while no thread of the process goes before another: a collection of
-// garbage, in which a real-time thread would turn round until one of Aside's has stopped,
-// and keep it from doing so on the processor that they share.
+// Evenly runs f while all threads of the process have the same priority: in a garbage collection, a
+// real-time thread would spin until one of Aside's threads stops, and keep it from stopping on the
+// processor that they share.
 func Evenly(f func()) {
 	if was, err := unix.SchedGetAttr(0, 0); err == nil && was.Policy == roundRobin {
 		_ = set(unix.SchedAttr{Nice: preferred, Runtime: slice})
@@ -76,8 +71,8 @@ func Evenly(f func()) {
 	f()
 }
 
-// Keep keeps the calling process to some processors, so that what it measures
-// has the others to itself. Undo lets it have those of before again.
+// Keep restricts the calling process to some processors, so that what it measures has the others to
+// itself, until undo is called.
 func Keep(processors []int) (undo func(), err error) {
 	var before, wanted unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -100,8 +95,8 @@ func set(a unix.SchedAttr) error {
 	return eachThread(func(tid int) error { return unix.SchedSetAttr(tid, &a, 0) })
 }
 
-// eachThread calls f for every thread of the process and returns the first
-// error. Threads to come inherit from those that start them.
+// eachThread calls f for every thread of the process and returns the first error. New threads inherit
+// from those that start them.
 func eachThread(f func(tid int) error) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -23,46 +23,42 @@ import (
 //go:embed guest.sh
 var guestInit []byte
 
-// Files that a real guest boots from, in the directory given to Guest.
+// Files that a real guest boots from, in Guest's directory.
 const (
 	GuestKernel = "vmlinuz"
 	GuestInitrd = "initrd"
-	// GuestTools is a directory with fio and what it is linked with, where this
-	// machine has one.
+	// GuestTools is a directory with fio and its libraries, if this machine has it.
 	GuestTools = "tools"
 )
 
-// guestPackages are those of Debian that a guest is made of besides its kernel,
-// of which this is the package that names the newest.
+// guestKernelPackage depends on Debian's newest kernel package.
 const guestKernelPackage = "linux-image-cloud-amd64"
 
 func guestPackages() []string {
 	return []string{"busybox-static", "dropbear-bin", "libtomcrypt1", "libtommath1", "libgmp10", "libcrypt1", "zlib1g", "libc6"}
 }
 
-// guestModules are the parts of the kernel that a guest loads, in this order.
+// guestModules lists the parts of the kernel that a guest loads, in this order.
 func guestModules() []string {
 	return []string{"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover", "net_failover", "virtio_net", "virtio_blk", "fat", "vfat", "nls_cp437", "nls_ascii"}
 }
 
-// GuestKey tells apart what real guests boot from by what it is made of here: this
-// program's part, the names of packages, and this machine's fio. Newer versions of
-// the packages do not change it.
+// GuestKey differs between guests that are made of different parts: this program's part, the names of packages,
+// and this machine's fio. Newer versions of the packages do not change it.
 func GuestKey() string {
 	sum := sha256.New()
 	sum.Write(guestInit)
 	fmt.Fprint(sum, guestKernelPackage, guestPackages(), guestModules())
 	if fio, err := exec.LookPath("fio"); err == nil {
-		program, _ := os.ReadFile(fio) // making it says what is wrong
+		program, _ := os.ReadFile(fio) // Guest reports the error
 		sum.Write(program)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// Guest makes what a small virtual machine boots from, in dir: a kernel, and a root
-// file system in memory that runs an SSH server and scripts of user data. They are
-// made of the distribution's packages, which are downloaded into dir and removed;
-// nothing is installed. The error is a *NoPackagesError where there are none.
+// Guest makes the files that a small virtual machine boots from, in dir: a kernel, and a root file system in
+// memory that runs an SSH server and scripts of user data. It downloads the distribution's packages into dir
+// and removes them; it installs nothing. Without packages it returns a *NoPackagesError.
 func Guest(ctx context.Context, dir string) error {
 	if err := makeGuest(ctx, dir); err != nil {
 		return fmt.Errorf("make the image of real guests: %w", err)
@@ -114,7 +110,7 @@ func lastLine(out []byte) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// cpio is an archive in the form in which a kernel takes its first root: "newc".
+// cpio is an archive in the form "newc", as a kernel takes its first root.
 type cpio struct {
 	bytes.Buffer
 	files   int
@@ -133,7 +129,7 @@ func (c *cpio) file(name string, mode int, content []byte) {
 	c.pad()
 }
 
-// directory makes one with those above it, once more where it is there.
+// directory adds a directory with those above it, even if it is there.
 func (c *cpio) directory(name string) {
 	if above := path.Dir(name); above != "." {
 		c.directory(above)
@@ -143,7 +139,7 @@ func (c *cpio) directory(name string) {
 
 func (c *cpio) pad() { c.Write(make([]byte, -c.Len()&3)) }
 
-// take takes a file of a package if a guest needs it. The kernel goes to dir.
+// take adds a file of a package if a guest needs it. The kernel goes to dir.
 func (c *cpio) take(dir string, h *tar.Header, content io.Reader) error {
 	if h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeSymlink {
 		return nil
@@ -177,7 +173,7 @@ func (c *cpio) take(dir string, h *tar.Header, content io.Reader) error {
 	}
 	if h.Typeflag == tar.TypeSymlink {
 		if path.Base(h.Linkname) == base {
-			return nil // the same name in another directory
+			return nil // a link to the same name in another directory
 		}
 		c.file(name, 0o120777, []byte(path.Base(h.Linkname)))
 		return nil
@@ -189,7 +185,7 @@ func (c *cpio) take(dir string, h *tar.Header, content io.Reader) error {
 	return err
 }
 
-// tools copies this machine's fio with what it is linked with, if there is one.
+// tools copies this machine's fio, if it has one, with its libraries.
 func tools(dir string) error {
 	fio, err := exec.LookPath("fio")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package image makes container images without a registry and without any
-// daemon, and hands them over: to a file, to a registry, to a lab.
+// Package image makes container images without a registry or daemon, and writes them to a file, a registry
+// or a lab.
 package image
 
 import (
@@ -27,15 +27,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Local begins the references of images that no registry has, so that none is ever
-// asked for them: a node has such an image or cannot run it.
+// Local begins the references of images in no registry, so that no node asks one: it has the image or
+// cannot run it.
 const Local = "localhost/"
 
-// AgentReference is what a lab's real node knows the agent's image by.
+// AgentReference names the agent's image on a lab's real node.
 const AgentReference = Local + "plimsoll-agent:latest"
 
-// At is the reference that a local image has in a registry, or in a path of one. The
-// error is a *ReferenceError.
+// At returns a local image's reference in a registry, or in a path of one, or a *ReferenceError.
 func At(registry, local string) (string, error) {
 	reference := strings.TrimSuffix(registry, "/") + "/" + strings.TrimPrefix(local, Local)
 	if at := strings.LastIndexByte(reference, '@'); at >= 0 || strings.Contains(reference, "://") {
@@ -52,8 +51,7 @@ func At(registry, local string) (string, error) {
 	return reference, nil
 }
 
-// agentUser is nobody in particular, by a number: a kubelet that must not run root
-// cannot tell that of a name.
+// agentUser is a user by number: a kubelet that must not run root cannot tell what a name stands for.
 const agentUser = "65532:0"
 
 // built holds the agent when the program was built with it (make build).
@@ -63,10 +61,9 @@ var built embed.FS
 
 const builtAgent = "built/agent"
 
-// Agent makes the image of the agent: one static program with a role for each
-// kind of container, told by its arguments; without any it waits. A program
-// that was built without the agent takes itself, by the path of its executable,
-// which does the same by the name "agent" with twenty times the size.
+// Agent makes the image of the agent: one static program with a role for each kind of container, chosen by its
+// arguments; without arguments it waits. A program that was built without the agent uses its own executable,
+// which plays the same roles as "agent" and is twenty times as large.
 func Agent(executable string) (v1.Image, error) {
 	layer, err := agentLayer(executable)
 	var image v1.Image
@@ -79,8 +76,7 @@ func Agent(executable string) (v1.Image, error) {
 	return image, nil
 }
 
-// alone fails for a program that needs others' files to start, of which the
-// image has none: it would end at once, and all its containers again and again.
+// alone fails for a program that needs other files to start, which the image does not have.
 func alone(program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -94,7 +90,7 @@ func alone(program []byte) error {
 	return nil
 }
 
-// agentLayer is the agent and a directory for temporary files.
+// agentLayer holds the agent and a directory for temporary files.
 func agentLayer(executable string) ([]byte, error) {
 	program, err := built.ReadFile(builtAgent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +108,7 @@ func agentLayer(executable string) ([]byte, error) {
 		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
 		{Name: "agent", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
 	} {
-		// The same program makes the same image.
+		// The same program must make the same image.
 		h.ModTime = time.Unix(0, 0)
 		if err := w.WriteHeader(&h); err != nil {
 			return nil, err
@@ -155,7 +151,7 @@ func assemble(config v1.Config, layers ...[]byte) (v1.Image, error) {
 	return image, nil
 }
 
-// ReferenceError is a name that no image can have.
+// ReferenceError reports an invalid reference of an image.
 type ReferenceError struct {
 	Reference string
 	Err       error
@@ -163,11 +159,11 @@ type ReferenceError struct {
 
 func (e *ReferenceError) Error() string { return fmt.Sprintf("image %q: %v", e.Reference, e.Err) }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *ReferenceError) Unwrap() error { return e.Err }
 
-// Save writes an image to a file as `docker save` would, which docker, podman
-// and ctr read. The error is a *ReferenceError for a bad reference.
+// Save writes an image to a file as `docker save` would, for docker, podman and ctr. It returns a
+// *ReferenceError for a bad reference.
 func Save(image v1.Image, reference, file string) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
@@ -179,9 +175,8 @@ func Save(image v1.Image, reference, file string) error {
 	return nil
 }
 
-// Push sends an image to a registry, with the credentials that docker and
-// podman have for it. Insecure is for one that speaks plain HTTP. The error is
-// a *ReferenceError for a bad reference.
+// Push sends an image to a registry, with docker's or podman's credentials for it; with insecure by plain HTTP.
+// It returns a *ReferenceError for a bad reference.
 func Push(ctx context.Context, image v1.Image, reference string, insecure bool) error {
 	var options []name.Option
 	if insecure {

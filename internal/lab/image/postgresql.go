@@ -19,29 +19,25 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// PostgresReference is what a lab's real node knows the image of
-// PostgreSQL by.
+// PostgresReference names the image of PostgreSQL on a lab's real node.
 const PostgresReference = Local + "plimsoll-postgresql:latest"
 
-// postgresUser owns the database where the cluster chooses no other user: the
-// server refuses to be root.
+// postgresUser owns the database unless the cluster chooses another user: the server refuses root.
 const postgresUser = 999
 
-// NoPackagesError says that the system cannot give packages to make an image of.
+// NoPackagesError reports that this system has no packages to make an image of.
 type NoPackagesError struct{ Err error }
 
 func (e *NoPackagesError) Error() string {
 	return fmt.Sprintf("the image is made of the packages of Debian or Ubuntu: %v", e.Err)
 }
 
-// Unwrap is why.
+// Unwrap returns the cause.
 func (e *NoPackagesError) Unwrap() error { return e.Err }
 
-// PostgreSQL makes the image of a PostgreSQL server out of the distribution's
-// packages, which it downloads into dir and unpacks there; nothing is
-// installed. The agent, of which executable is as for Agent, makes the database
-// when the container starts. Dir may be removed when the image is not needed
-// any more. The error is a *NoPackagesError where there are no packages.
+// PostgreSQL makes the image of a PostgreSQL server out of the distribution's packages, which it downloads and
+// unpacks in dir; it installs nothing. The agent (see Agent for executable) makes the database when the
+// container starts. The image needs dir as long as it is used. Without packages it returns a *NoPackagesError.
 func PostgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	image, err := postgreSQL(ctx, executable, dir)
 	if err != nil {
@@ -76,8 +72,7 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	}, agent, layer.Bytes())
 }
 
-// download gets packages and all that they depend on, as if nothing were
-// installed.
+// download gets packages with their dependencies, as if nothing were installed.
 func download(ctx context.Context, dir string, names ...string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "partial"), 0o700); err != nil {
 		return nil, err
@@ -102,7 +97,7 @@ func download(ctx context.Context, dir string, names ...string) ([]string, error
 	return packages, err
 }
 
-// unpack hands over the files of a package, one after the other.
+// unpack calls add for each file of a package.
 func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) error) (err error) {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file)
 	out, err := cmd.StdoutPipe()
@@ -113,7 +108,7 @@ func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) e
 		return &NoPackagesError{err}
 	}
 	defer func() {
-		_, _ = io.Copy(io.Discard, out) // it waits for its reader
+		_, _ = io.Copy(io.Discard, out) // the program waits for its reader
 		if waitErr := cmd.Wait(); err == nil && waitErr != nil {
 			err = fmt.Errorf("unpack %s: %w", filepath.Base(file), waitErr)
 		}
@@ -132,12 +127,11 @@ func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) e
 	}
 }
 
-// rootWriter writes the root of a file system that runs PostgreSQL and nothing
-// else, as a tar archive.
+// rootWriter writes the root of a file system that runs PostgreSQL and nothing else, as a tar archive.
 type rootWriter struct {
 	tar     *tar.Writer
 	seen    map[string]bool
-	version string // of PostgreSQL, as its directory has it
+	version string // of PostgreSQL, as in the name of its directory
 	server  *regexp.Regexp
 	wanted  []*regexp.Regexp
 	left    []*regexp.Regexp
@@ -155,8 +149,7 @@ func newRootWriter(to io.Writer) *rootWriter {
 			regexp.MustCompile(`^usr/lib(64)?/ld-[^/]+$`),
 			regexp.MustCompile(`^usr/bin/(sh|dash)$`), // initdb calls the server by a shell
 		},
-		// Large, and used by nothing that is started: the compiler of queries,
-		// other languages, manuals.
+		// Large and unused: the compiler of queries, other languages, manuals.
 		left: []*regexp.Regexp{
 			regexp.MustCompile(`/(llvmjit[^/]*|libLLVM[^/]*|libperl[^/]*|libz3[^/]*)$`),
 			regexp.MustCompile(`^usr/share/postgresql/[0-9]+/man/`),
@@ -165,8 +158,7 @@ func newRootWriter(to io.Writer) *rootWriter {
 	}
 }
 
-// rootName is a file's name in a root in which /bin and /lib are links into
-// /usr, however the package has it.
+// rootName returns a file's name in a root where /bin and /lib are links into /usr.
 func rootName(name string) string {
 	name = strings.TrimPrefix(path.Clean("/"+name), "/")
 	for _, dir := range []string{"bin/", "lib/", "lib64/"} {
@@ -177,8 +169,7 @@ func rootName(name string) string {
 	return name
 }
 
-// add takes a file of a package if it is needed: no device, and no rights beyond those
-// of whoever runs it.
+// add takes a file of a package if it is needed: no device, and no rights beyond those of its user.
 func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 	name := rootName(header.Name)
 	if m := w.server.FindStringSubmatch(name); m != nil {
@@ -200,7 +191,7 @@ func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 	return err
 }
 
-// finish adds what no package has.
+// finish adds the files that no package has.
 func (w *rootWriter) finish() error {
 	if w.version == "" {
 		return &NoPackagesError{errors.New("they hold no PostgreSQL server")}
@@ -211,7 +202,7 @@ func (w *rootWriter) finish() error {
 		{Name: "lib", Typeflag: tar.TypeSymlink, Linkname: "usr/lib"},
 		{Name: "lib64", Typeflag: tar.TypeSymlink, Linkname: "usr/lib64"},
 		{Name: "postgresql", Typeflag: tar.TypeSymlink, Linkname: "usr/lib/postgresql/" + w.version},
-		// A cluster may run it as any user of the group 0, which needs a name, too.
+		// A cluster may run it as any user of the group 0, which needs a name too.
 		{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o770, Uid: postgresUser},
 		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o664, Size: int64(len(accounts))},
 	} {

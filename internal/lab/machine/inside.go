@@ -1,7 +1,6 @@
-// Package machine makes machines within this machine: processes with namespaces
-// of their own for processes, mounts and the network. When the first process of
-// one ends, be it by SIGKILL, the kernel takes every process, mount and
-// interface of it along.
+// Package machine makes machines within this machine: processes with namespaces of their own for processes,
+// mounts and the network. When the first process of a machine ends, even by SIGKILL, the kernel removes every
+// process, mount and interface of the machine.
 package machine
 
 import (
@@ -17,31 +16,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespaces are those that a machine's first process must be started in.
+// Namespaces lists the namespaces in which a machine's first process must be started.
 const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
 
-// Component is the name of the first process among the program's components.
+// Component names the first process among the program's components.
 const Component = "machine"
 
-// Spec is what a machine sees of this machine's files.
+// Spec says which of this machine's files a machine sees.
 type Spec struct {
-	// Keep is a directory that stays as it is, also where it lies below one of
-	// Hide: those are empty ones of the machine's own.
-	Keep string   `json:"keep"`
-	Hide []string `json:"hide"`
-	// Binds are directories that stand in the place of others.
-	Binds []Bind `json:"binds"`
+	// Keep is a directory that stays visible, even below one of Hide, which the machine sees empty.
+	Keep  string   `json:"keep"`
+	Hide  []string `json:"hide"`
+	Binds []Bind   `json:"binds"`
 }
 
-// Bind is a directory that is seen at another path too.
+// Bind shows a directory at another path.
 type Bind struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// Run is the first process of a machine that was started by Start. It says on
-// out that the machine is set up, and then takes note of processes that have
-// ended, for ever; it returns only when it fails.
+// Run is the first process of a machine that Start started. It writes to out when the machine is set up, and
+// then reaps processes; it returns only when it fails.
 func Run(args []string, out io.WriteCloser) error {
 	if os.Getpid() != 1 || len(args) != 1 {
 		return errors.New("this is the first process of a machine within the machine, which other commands start")
@@ -61,7 +57,7 @@ func Run(args []string, out io.WriteCloser) error {
 	return nil
 }
 
-// ready is what the first process says once the machine is set up.
+// ready is printed by the first process once the machine is set up.
 const ready = "ready\n"
 
 func (s Spec) mount() error {
@@ -79,9 +75,8 @@ func (s Spec) mount() error {
 	return nil
 }
 
-// Detach gives this process's mounts a life of their own, and mounts the /proc of
-// its processes: what the system mounts and unmounts is seen here, not the
-// reverse. Within, mounts propagate.
+// Detach separates this process's mounts from the system's, and mounts the /proc of its processes: the system's
+// mounts appear here, not the reverse. Within, mounts propagate.
 func Detach() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("detach own mounts: %w", err)
@@ -95,7 +90,7 @@ func Detach() error {
 	return nil
 }
 
-// Hide lays empty directories over some, but for keep where it lies in one.
+// Hide lays empty directories over some, except for keep.
 func Hide(keep string, dirs ...string) error {
 	dir, err := unix.Open(keep, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -115,7 +110,7 @@ func Hide(keep string, dirs ...string) error {
 	return nil
 }
 
-// BindDir shows a directory at another path too, which is made.
+// BindDir shows a directory at another path too, which it makes.
 func BindDir(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return fmt.Errorf("mount %s: %w", to, err)
@@ -123,7 +118,7 @@ func BindDir(from, to string) error {
 	return BindFile(from, to)
 }
 
-// BindFile shows what is at one path at another one too, which must be there.
+// BindFile shows a file or directory at another path too, which must exist.
 func BindFile(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", to, err)
@@ -131,14 +126,13 @@ func BindFile(from, to string) error {
 	return nil
 }
 
-// Reap calls ended for every process of the machine that has ended: own
-// children, and those that lost their parents. It does not return.
+// Reap calls ended for every process of the machine that has ended: own children and orphans. It does not return.
 func Reap(ended func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // there is none now
+			time.Sleep(10 * time.Millisecond) // no child now
 			continue
 		}
 		ended(pid, status)

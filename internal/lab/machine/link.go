@@ -12,12 +12,10 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// linkBlock is how many bytes are sent at a time, as many as a write of FUSE has at
-// most.
+// linkBlock is the number of bytes per write: the most that a write of FUSE has.
 const linkBlock = 128 << 10
 
-// Dial makes a connection by TCP from one machine to another, which listens at its
-// address, and gives both ends of it to this process. It takes no longer than
+// Dial connects one machine by TCP to another at its address, and returns both ends. It takes no longer than
 // patience.
 func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialled, accepted *net.TCPConn, err error) {
 	var listener *net.TCPListener
@@ -46,12 +44,11 @@ func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialle
 	return dialled, accepted, nil
 }
 
-// connectFor is how long a connection may take to be made: of one that loses packets
-// the first may be sent again after 1 s, and once more after 3 s.
+// connectFor bounds a connection's start: if packets are lost, the first is sent again after 1 s and 3 s.
 const connectFor = 10 * time.Second
 
-// Throughput is how many bytes a second one connection by TCP carries from one
-// machine, at its address, to another, as fast as it goes and for so long.
+// Throughput measures how many bytes a second one TCP connection carries from a machine, at its address, to
+// another.
 func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
 	receiver, sender, err := Dial(to, from, address, connectFor)
 	if err != nil {
@@ -61,7 +58,7 @@ func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Durati
 	go func() {
 		defer sender.Close()
 		block := make([]byte, linkBlock)
-		for _, err := sender.Write(block); err == nil; { // it ends with the receiver
+		for _, err := sender.Write(block); err == nil; { // until the receiver closes
 			_, err = sender.Write(block)
 		}
 	}()
@@ -79,12 +76,11 @@ func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Durati
 	}
 }
 
-// InNetwork does something in the machine's network, where sockets that it makes
-// stay.
+// InNetwork runs do in the machine's network, where the sockets that it makes stay.
 func (m *Machine) InNetwork(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		err := m.EnterNetwork()
 		if err == nil {
 			err = do()
@@ -94,8 +90,7 @@ func (m *Machine) InNetwork(do func() error) error {
 	return <-done
 }
 
-// EnterNetwork puts the calling thread into the machine's network for good: its
-// goroutine is locked to it, and never unlocked.
+// EnterNetwork moves the calling thread to the machine's network for good: the goroutine must stay locked to it.
 func (m *Machine) EnterNetwork() error {
 	ns, err := netns.GetFromPid(m.PID())
 	if err == nil {
@@ -108,9 +103,9 @@ func (m *Machine) EnterNetwork() error {
 	return nil
 }
 
+// A bucket holds what a link carries in a millisecond, at least three frames; the queue before it what the link
+// carries in ten milliseconds, and some frames.
 const (
-	// A bucket takes what a link carries in a millisecond, and no less than three
-	// frames; the queue before it what it carries in ten, and some frames.
 	leastBucket = 3 * 1514
 	queueFrames = 100 * 1514
 )

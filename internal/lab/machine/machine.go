@@ -26,7 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Machine is a running one.
+// Machine is a running machine within this one.
 type Machine struct {
 	first *proc.Process
 	tied  *proc.Tie
@@ -36,13 +36,13 @@ type Machine struct {
 	entering []*proc.Process // programs that have entered and may run
 }
 
-// Enters is the program that machines are entered by.
+// Enters returns the program by which commands enter machines.
 func Enters() proc.Program {
 	return proc.Program{Name: "nsenter", Package: "util-linux", For: "a machine within this one"}
 }
 
-// Start starts a machine of this program, whose path is executable. It ends with
-// the tie at the latest. Root alone may.
+// Start starts a machine of this program, whose path is executable; it needs root. The machine ends with the
+// tie at the latest.
 func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 	enter, err := Enters().Find(context.Background(), "")
 	if err != nil {
@@ -57,7 +57,7 @@ func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 	said := make(chan string, 1)
 	m := &Machine{tied: tied, enter: enter.Path}
 	m.first, err = proc.Start(cmd, proc.How{Name: "a machine within this one", On: tied.Do, Namespaces: Namespaces, Output: func(out io.Reader) {
-		line, _ := bufio.NewReader(out).ReadString('\n') // one that ends has said nothing
+		line, _ := bufio.NewReader(out).ReadString('\n') // "" if it ends
 		said <- line
 	}})
 	if err != nil {
@@ -70,46 +70,41 @@ func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 	return m, nil
 }
 
-// environment is that of everything in a machine.
 func environment() []string {
 	return append(proc.Environment(), "HOME=/root", "GOMAXPROCS=1")
 }
 
-// PID is the first process's.
+// PID returns the pid of the first process.
 func (m *Machine) PID() int { return m.first.PID() }
 
 // Ended is closed once the machine has ended.
 func (m *Machine) Ended() <-chan struct{} { return m.first.Done() }
 
-// Path is where a file of the machine is seen from outside.
+// Path returns the path from outside to a file of the machine.
 func (m *Machine) Path(inside string) string {
 	return filepath.Join("/proc", strconv.Itoa(m.PID()), "root", inside)
 }
 
-// Command prepares a command that runs in the machine, with its files, its
-// network and its processes. It is to be started by Start.
+// Command prepares a command for Start that runs in the machine, with its files, network and processes.
 func (m *Machine) Command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(m.enter, append([]string{"--target=" + strconv.Itoa(m.PID()), "--mount", "--net", "--pid", "--", name}, args...)...)
 	cmd.Env = environment()
 	return cmd
 }
 
-// firstExtra is the number of the first of a command's further files.
-const firstExtra = 3
+const firstExtra = 3 // the file descriptor of a command's first extra file
 
-// Start starts a command. What kills its process kills a program that enters the
-// machine, not the command itself, which ends with the machine at the latest.
-//
-// The directory of a command, if it has one, is as the machine sees it.
+// Start starts a command; its directory is a path within the machine. Killing the process kills a program that
+// enters the machine, not the command itself, which ends with the machine at the latest.
 func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 	how.On = m.tied.Do
 	more := []string{cmd.Args[0]}
 	if how.As != nil {
-		// What enters the machine needs rights that the command does not.
+		// The program that enters the machine needs rights that the command does not.
 		more = append(more, "--setgid="+strconv.Itoa(how.As.Group), "--setuid="+strconv.Itoa(how.As.ID))
 		self := proc.Self()
 		how.As = &self
-		// The command may lie where its user cannot go.
+		// The command's user may not enter its directory.
 		if at := slices.Index(cmd.Args, "--") + 1; filepath.IsAbs(cmd.Args[at]) && !proc.Reachable(cmd.Args[at]) {
 			f, err := os.OpenFile(cmd.Args[at], unix.O_PATH|unix.O_CLOEXEC, 0)
 			if err != nil {
@@ -133,11 +128,10 @@ func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 	return p, nil
 }
 
-// Proc is the view of the machine's processes, by their numbers within it.
+// Proc reads the machine's processes, by their pids within it.
 func (m *Machine) Proc() (procfs.FS, error) { return procfs.NewFS(m.Path("/proc")) }
 
-// Kill kills processes by their numbers within the machine, and returns once they
-// have ended.
+// Kill kills processes by their pids within the machine, and returns once they have ended.
 func (m *Machine) Kill(pids ...int) error {
 	words := []string{"kill", "-9"}
 	for _, pid := range pids {
@@ -169,8 +163,8 @@ func (m *Machine) Kill(pids ...int) error {
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {
 	m.first.Kill()
-	// The kernel waits for the parents of what ran within to notice its end, and one
-	// whose command was stopped has stopped itself.
+	// The kernel waits until the parents of the processes within notice their end. A parent whose command was
+	// stopped has stopped itself.
 	m.mu.Lock()
 	for _, p := range m.entering {
 		p.Kill()
@@ -185,15 +179,15 @@ const (
 	ownName    = "eth0"
 )
 
-// Address is the n-th connected machine's, from 0: of a range that is set aside for
-// examples (RFC 5737), which these machines alone see.
+// Address returns the n-th connected machine's address, from 0, in a range for documentation (RFC 5737) that
+// only these machines see.
 func Address(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)}) }
 
-// MaxConnected is how many machines can be connected to a hub.
+// MaxConnected is the number of machines that a hub can connect.
 const MaxConnected = hubNumber
 
-// Connect lays a link from each machine to a bridge of the hub's, where they see
-// each other and the hub. Nothing of it is seen on this machine itself.
+// Connect links each machine to a bridge of the hub's, where they see each other and the hub. This machine
+// sees nothing of it.
 func Connect(hub *Machine, machines []*Machine) error {
 	center, err := hub.Network()
 	if err != nil {
@@ -238,7 +232,7 @@ func (m *Machine) connect(center *netlink.Handle, bridge netlink.Link, n int) er
 	return raise(own, ownName, Address(n))
 }
 
-// Network reaches the machine's interfaces, with the loopback set up. Close it.
+// Network opens the machine's interfaces, with the loopback set up. Close it.
 func (m *Machine) Network() (*netlink.Handle, error) {
 	ns, err := netns.GetFromPid(m.PID())
 	if err != nil {

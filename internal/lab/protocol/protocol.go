@@ -1,5 +1,5 @@
-// Package protocol has what the processes of a lab agree on: how they are called, and what
-// is written on its nodes and pods. It knows none of them.
+// Package protocol holds what the processes of a lab agree on: the components' names, and the labels
+// and annotations of nodes and pods.
 package protocol
 
 import (
@@ -12,65 +12,55 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// The components of a lab, under the names by which the program starts
-// them and by which users know them.
+// The components of a lab, by their names for users and on the command line.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	SimulatedNodes    = "simulated-nodes"
-	RealNode          = "real-node"  // the first process of a real node, which keeps the others
-	Containerd        = "containerd" // the system's program, not one compiled in
+	RealNode          = "real-node"  // the first process of a real node, which starts the others
+	Containerd        = "containerd" // the system's program
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
-	Virt              = "virt" // virtual machines, where a lab has them
+	Virt              = "virt" // virtual machines, if the lab has them
 )
 
-// DefaultMaxPods is what a Spec's MaxPods stand for that are 0: the kubelet's own
-// default.
+// DefaultMaxPods is the kubelet's default of pods per node.
 const DefaultMaxPods = 110
 
 const (
-	// GuestPrefix begins the names of the processes of real guests, which then
-	// have a number.
+	// GuestPrefix begins the names of the processes of real guests; a number follows.
 	GuestPrefix = "guest-"
-	// GuestMemory is that of a real guest in bytes, whatever its machine asks for.
+	// GuestMemory is the size of a real guest in bytes, whatever its machine asks for.
 	GuestMemory = 160 << 20
 )
 
-// VirtLimitsPath is where a lab's API server answers how far what can hold
-// virtual machines up is used up: by source, "use", "limit" and "waiting".
+// VirtLimitsPath leads, on a lab's API server, to a report of how far the limits of virtual machines are
+// used up: by source, "use", "limit" and "waiting".
 const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
 
 // RealSelector selects the real node.
 const RealSelector = FidelityLabel + "=" + FidelityReal
 
-// What marks a simulated node.
+// FidelityLabel tells real nodes from simulated ones.
 const (
-	// FidelityLabel tells real nodes from simulated ones.
-	FidelityLabel = "plimsoll.dev/fidelity"
-	// FidelitySimulated is its value on a node without a kubelet.
-	FidelitySimulated = "simulated"
-	// FidelityReal is its value on the node with a kubelet.
-	FidelityReal = "real"
-	// DownAnnotation on a simulated node says that it is down: nothing tells of
-	// it that it is well.
-	DownAnnotation = "plimsoll.dev/down"
+	FidelityLabel     = "plimsoll.dev/fidelity"
+	FidelitySimulated = "simulated" // a node without a kubelet
+	FidelityReal      = "real"      // the node with a kubelet
 	// SimulatedSelector selects all simulated nodes.
 	SimulatedSelector = FidelityLabel + "=" + FidelitySimulated
+	// DownAnnotation marks a simulated node that is down: nothing confirms its conditions.
+	DownAnnotation = "plimsoll.dev/down"
 )
 
-// StartLatencyAnnotation on a pod plants that pod's own start latency: a
-// duration such as "1.2s", or a distribution as the command line takes it. It
-// overrides the lab's.
+// StartLatencyAnnotation on a pod overrides the lab's start latency: a duration such as "1.2s", or a
+// distribution as the command line takes it.
 const StartLatencyAnnotation = "plimsoll.dev/start-latency"
 
-// StartLatencyOf is the start latency planted for one pod: the time from its
-// being bound to a node until it is Ready. It depends on nothing but the pod's
-// UID, the value of its StartLatencyAnnotation ("" if it has none) and the
-// lab's distribution, so that it can be computed again from a record.
-// The error is an annotation that is neither a duration nor a distribution.
+// StartLatencyOf returns the time planted for a pod from its binding to Ready. It depends only on the
+// pod's UID, its StartLatencyAnnotation ("" without) and the lab's distribution, so that a record allows
+// to compute it again. The error reports a bad annotation.
 func StartLatencyOf(uid, annotation string, labDefault dist.Dist) (time.Duration, error) {
 	d := labDefault
 	if annotation != "" {
@@ -101,8 +91,7 @@ func parseStartLatency(annotation string) (dist.Dist, error) {
 func quantileOf(uid string) float64 {
 	h := fnv.New64a()
 	h.Write([]byte(uid))
-	// The hash alone spreads short differences badly over its high bits,
-	// which are the ones used.
+	// The hash alone spreads short differences badly over its high bits, which are used here.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

@@ -1,5 +1,4 @@
-// Package room makes directories that a run works in: those of a run that was
-// killed are found and removed by the next one.
+// Package room makes directories for runs to work in. The next run removes those of a killed run.
 package room
 
 import (
@@ -14,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room is the directory of one run. It is locked for as long as the run lives:
-// the kernel lets go of the lock of one that was killed.
+// Room holds the directory of one run. The kernel releases its lock when the run dies.
 type Room struct {
 	Dir  string
 	lock *os.File
@@ -23,8 +21,7 @@ type Room struct {
 
 const lockFile = "lock"
 
-// Make makes the directory of a run, among those of a kind, such as routers,
-// below a state directory.
+// Make makes a run's directory below state, among those of a kind such as routers.
 func Make(state, kind, run string) (*Room, error) {
 	rooms := filepath.Join(state, kind)
 	if err := os.MkdirAll(rooms, 0o700); err != nil {
@@ -49,7 +46,7 @@ func inName(c rune) rune {
 	return c
 }
 
-// lockDir locks a directory; EWOULDBLOCK says that another process has.
+// lockDir locks a directory; EWOULDBLOCK means that another process holds the lock.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -72,18 +69,17 @@ func (r *Room) Remove() error {
 	return nil
 }
 
-// Left is what a run has left on this machine, or works with there.
+// Left lists what a run has left on this machine, or works with.
 type Left struct {
-	Run    string   `json:"run"`    // "" where it is unknown
-	Things []string `json:"things"` // directories by their paths, and others by what they are
-	// Alive says that it may be in use, and is left alone; Why says more.
+	Run    string   `json:"run"`    // "" if unknown
+	Things []string `json:"things"` // directories by their paths, other things by description
+	// Alive means that it may be in use and stays; Why says more.
 	Alive bool   `json:"alive"`
 	Why   string `json:"why,omitempty"`
 }
 
-// Sweep removes the directories of a kind whose runs were killed, with the
-// directories that elsewhere names for each, nil for none. It tells of all runs,
-// also of those alive, and of those that removes leaves out. Processes must have
+// Sweep removes the directories of a kind whose runs were killed, and those that elsewhere (or nil) names
+// for each. It returns all runs, also those that are alive or that removes rejects. Processes must have
 // died with the run.
 func Sweep(state, kind string, removes func(run string) bool, elsewhere func(dir string) ([]string, error)) ([]Left, error) {
 	entries, err := os.ReadDir(filepath.Join(state, kind))
@@ -123,7 +119,7 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 		if err != nil {
 			return left, err
 		}
-		left.Things = append(paths, dir) // which names the others, and goes last
+		left.Things = append(paths, dir) // dir names the others, and goes last
 	}
 	for _, path := range left.Things {
 		if !removes(left.Run) {
@@ -136,12 +132,10 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 	return left, nil
 }
 
-// removeBound is how long a removal may take.
 const removeBound = time.Minute
 
-// RemoveBounded removes a directory whose file system may hang. Another process
-// does it, which is left alone after a minute: a thread of this one that waits in
-// the kernel would keep it from ending.
+// RemoveBounded removes a directory whose file system may hang, by another process that it leaves alone
+// after a minute: a thread of this one that waits in the kernel would keep it from ending.
 func RemoveBounded(dir string) error { return removeWithin(dir, removeBound) }
 
 func removeWithin(dir string, bound time.Duration) error {

@@ -12,20 +12,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// eventQueue is how many events may wait to be written. When more are waiting
-// further ones are dropped, as a kubelet drops them.
+// eventQueue bounds the events that wait to be written. Further events are dropped, as a kubelet does.
 const eventQueue = 1 << 16
 
-// eventSink publishes what a kubelet would publish about its containers.
+// eventSink publishes a kubelet's events about its containers.
 type eventSink struct {
 	client  kubernetes.Interface
 	log     *slog.Logger
 	queue   chan podEvent
-	last    atomic.Int64 // stamp that was given
+	last    atomic.Int64 // the last stamp
 	dropped atomic.Uint64
 }
 
-// podEvent is an event before it is written out: small, since many may wait.
+// podEvent is an event before it is written: small, because many may wait.
 type podEvent struct {
 	pod       *corev1.Pod
 	container string // "" if it is about the whole pod
@@ -39,7 +38,7 @@ func newEventSink(client kubernetes.Interface, log *slog.Logger) *eventSink {
 	return &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)}
 }
 
-// reached publishes the events that go with a stage of a pod, as it was before.
+// reached publishes the events of a stage; pod is as before the stage.
 func (s *eventSink) reached(pod *corev1.Pod, reached stage) {
 	now := time.Now()
 	switch reached {
@@ -91,9 +90,8 @@ func (s *eventSink) run(ctx context.Context) {
 	}
 }
 
-// stamp is a time in nanoseconds for the name of an event, of which tools read
-// it as that of a kubelet's. Each is given once: events of one pod may be of the
-// same moment.
+// stamp returns a unique time in nanoseconds for the name of an event, which tools read like a kubelet's:
+// events of one pod may happen at the same moment.
 func (s *eventSink) stamp(at time.Time) int64 {
 	for {
 		last := s.last.Load()
@@ -104,33 +102,19 @@ func (s *eventSink) stamp(at time.Time) int64 {
 	}
 }
 
-// write publishes one event. A failure is only logged: events are best effort
-// everywhere in Kubernetes.
+// write publishes one event. It only logs a failure: events are best effort everywhere in Kubernetes.
 func (s *eventSink) write(ctx context.Context, e podEvent) {
 	at := metav1.NewTime(e.at)
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: e.pod.Namespace,
-			Name:      fmt.Sprintf("%s.%x", e.pod.Name, s.stamp(e.at)),
-		},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.pod.Namespace, Name: fmt.Sprintf("%s.%x", e.pod.Name, s.stamp(e.at))},
 		InvolvedObject: corev1.ObjectReference{
-			APIVersion:      "v1",
-			Kind:            "Pod",
-			Namespace:       e.pod.Namespace,
-			Name:            e.pod.Name,
-			UID:             e.pod.UID,
-			ResourceVersion: e.pod.ResourceVersion,
-			FieldPath:       e.container,
+			APIVersion: "v1", Kind: "Pod", Namespace: e.pod.Namespace, Name: e.pod.Name,
+			UID: e.pod.UID, ResourceVersion: e.pod.ResourceVersion, FieldPath: e.container,
 		},
-		Type:                e.kind,
-		Reason:              e.reason,
-		Message:             e.message,
+		Type: e.kind, Reason: e.reason, Message: e.message,
 		Source:              corev1.EventSource{Component: "kubelet", Host: e.pod.Spec.NodeName},
-		ReportingController: "kubelet",
-		ReportingInstance:   e.pod.Spec.NodeName,
-		FirstTimestamp:      at,
-		LastTimestamp:       at,
-		Count:               1,
+		ReportingController: "kubelet", ReportingInstance: e.pod.Spec.NodeName,
+		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}
 	if _, err := s.client.CoreV1().Events(e.pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
 		s.log.Warn("event was not written", "namespace", e.pod.Namespace, "pod", e.pod.Name, "reason", e.reason, "error", err)

@@ -15,29 +15,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// viewer is told of pods as they change.
+// viewer receives pods as they change.
 type viewer interface {
 	seeOne(*corev1.Pod)
 	seeAll([]corev1.Pod)
 	forget(*corev1.Pod)
 }
 
-// retryPause is how long follow waits after a failure, such as an API server
-// that is being restarted.
-const retryPause = 100 * time.Millisecond
+const retryPause = 100 * time.Millisecond // after a failure, such as a restart of the API server
 
-// follow watches all pods that are bound to a node until ctx ends. It goes on
-// where a broken watch stopped, at once: an API server closes watches that
-// fall behind by a few events, which on a busy machine happens now and then,
-// and the pauses of client-go's reflector (a second and more) would show up as
-// start latency that nobody planted.
+// follow watches all bound pods until ctx ends. It resumes a broken watch at once: an API server closes watches
+// that fall behind by a few events, which happens on a busy machine, and the pauses of client-go's reflector (a
+// second and more) would appear as start latency that nobody planted.
 func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slog.Logger) {
 	bound := metav1.ListOptions{
 		FieldSelector:       fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
 		AllowWatchBookmarks: true,
 	}
-	version := "" // where the next watch starts; empty: list first
-	seen := "0"   // the newest version seen: a list must not be older
+	version := "" // where the next watch starts; "" means list first
+	seen := "0"   // a list must not be older than this version
 	for ctx.Err() == nil {
 		var err error
 		if version == "" {
@@ -63,7 +59,7 @@ func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slo
 	}
 }
 
-// listPods shows all pods and returns the version of the list.
+// listPods passes on all pods and returns the version of the list.
 func listPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, notOlder string, v viewer) (string, error) {
 	bound.AllowWatchBookmarks = false
 	bound.ResourceVersion = notOlder
@@ -75,8 +71,8 @@ func listPods(ctx context.Context, client kubernetes.Interface, bound metav1.Lis
 	return list.ResourceVersion, nil
 }
 
-// watchPods shows changes after a version until the watch breaks and returns
-// the version that it got to. That a watch ends is not an error.
+// watchPods passes on changes after a version until the watch ends, and returns the last version. The end of a
+// watch is not an error.
 func watchPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, version string, v viewer) (string, error) {
 	bound.ResourceVersion = version
 	w, err := client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, bound)

@@ -1,8 +1,7 @@
-// Package simnode plays the part of the kubelets of a lab's simulated
-// nodes: it makes the Node objects, and takes every pod that is bound to one
-// of them through the conditions, events and deletion that a kubelet would.
-// No container runs. What a simulated node does not enforce: its pods' address
-// range, probes (they succeed at once), and the limits of a real machine.
+// Package simnode plays the kubelets of a lab's simulated nodes: it makes the Node objects, and takes every pod
+// that is bound to one of them through the conditions, events and deletion that a kubelet would. No container
+// runs. A simulated node does not enforce its pods' address range, probes (they succeed at once) or the limits
+// of a real machine.
 package simnode
 
 import (
@@ -22,17 +21,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
-// KwokAnnotation and KwokAnnotationValue are how KWOK knows a node as its own.
+// KwokAnnotation with KwokAnnotationValue marks a node for KWOK.
 const (
 	KwokAnnotation      = "kwok.x-k8s.io/node"
 	KwokAnnotationValue = "fake"
 )
 
-// NodeName is the name of the i-th simulated node, counted from 0.
+// NodeName returns the name of the i-th simulated node, from 0.
 func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
-// nodeAddress is the i-th node's address, in the range that is reserved for
-// benchmarks: it never leads to a machine of somebody's.
+// nodeAddress returns an address in the range that is reserved for benchmarks, which leads to no machine.
 func nodeAddress(i int) string {
 	const first = 198<<24 | 18<<16
 	return addressFrom(first + 1 + uint32(i))
@@ -42,8 +40,7 @@ func addressFrom(v uint32) string {
 	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
 }
 
-// newNode is the i-th simulated node, complete: a node that comes with its
-// status is ready in one request.
+// newNode includes the status: a node that is created with it is ready after one request.
 func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 	name := NodeName(i)
 	resources := corev1.ResourceList{
@@ -69,8 +66,7 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 			Allocatable: resources,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeAddress(i)},
-				// The control plane reaches a simulated node on this machine, where
-				// Refuse answers for all of them.
+				// The control plane reaches a simulated node on this machine, where Refuse answers.
 				{Type: corev1.NodeInternalDNS, Address: "localhost"},
 				{Type: corev1.NodeHostName, Address: name},
 			},
@@ -88,14 +84,10 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 	}
 }
 
-// HealthyConditions are the conditions of a simulated node, which is always
-// well.
+// HealthyConditions returns the conditions of a simulated node.
 func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{
-			Type: kind, Status: status, Reason: reason, Message: message,
-			LastHeartbeatTime: now, LastTransitionTime: now,
-		}
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "simulated node has memory left"),
@@ -105,15 +97,12 @@ func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
 	}
 }
 
-// createsInFlight is how many nodes are created at a time: enough to keep an
-// API server on a small machine busy, too few to make it queue.
-const createsInFlight = 16
+const createsInFlight = 16 // keeps an API server on a small machine busy without queues
 
-// CreateNodes makes nodes 0 to n-1, which take so many pods each. The API server
-// reaches them at a port of this machine, 0 for none. Those that exist are left
-// as they are.
+// CreateNodes makes the nodes 0 to n-1, with so many pods each, unless they exist. The API server reaches them
+// at a port of this machine, 0 for none.
 func CreateNodes(ctx context.Context, client kubernetes.Interface, n, maxPods, port int, now metav1.Time) error {
-	group, going := errgroup.WithContext(ctx) // which ends with the first failure
+	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(createsInFlight)
 	for i := 0; i < n && going.Err() == nil; i++ {
 		group.Go(func() error {

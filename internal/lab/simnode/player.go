@@ -21,54 +21,51 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// statusWriters and eventWriters are how many requests of each kind are in
-// flight at most. Events have their own, fewer, so that they never stand in
-// the way of a status, whose moment counts.
+// statusWriters and eventWriters bound the requests in flight. Events have their own, fewer, so that they never
+// delay a status, whose moment counts.
 const (
 	statusWriters = 32
 	eventWriters  = 4
 )
 
-// Player takes pods on simulated nodes from bound to Ready and, when they are
-// deleted, out of the way. It holds on to a pod only while there is something
-// left to do for it.
+// Player takes pods on simulated nodes from bound to Ready and, when they are deleted, to their end. It forgets
+// pods that need nothing more.
 type Player struct {
 	client  kubernetes.Interface
 	latency dist.Dist
 	log     *slog.Logger
 
 	mu    sync.Mutex
-	nodes map[string]string                    // address of each simulated node; "" for a node with a kubelet
-	early map[string]map[types.UID]*corev1.Pod // pods on nodes that were not seen yet
+	nodes map[string]string                    // the address of each simulated node; "" for a node with a kubelet
+	early map[string]map[types.UID]*corev1.Pod // pods on nodes that are not seen yet
 	plays map[types.UID]*play
-	// writers has room for those that write a status; ctx is that of Run, for
-	// what timers start.
-	writers chan struct{}
-	ctx     context.Context
+
+	writers chan struct{}   // has room for those that write a status
+	ctx     context.Context // of Run, for timers
 
 	following chan struct{} // closed after the first list of pods
 	followed  sync.Once
 
-	writes    durations // how long status writes took lately
+	writes    durations // of recent status writes
 	addresses atomic.Uint32
 	events    *eventSink
 }
 
-// play is a pod for which something is left to do.
+// play is a pod that still needs something.
 type play struct {
 	pod     *corev1.Pod // as last seen; never changed in place
 	version uint64      // its resource version
 	bound   time.Time   // when it was first seen bound
 	latency time.Duration
-	bad     string // the annotation that could not be read
+	bad     string // an annotation that is not a latency
 	busy    bool   // a worker has it
 	pause   time.Duration
 	stage   stage
-	timer   *time.Timer // of what comes next, nil if nothing is scheduled
+	timer   *time.Timer // of the next stage, or nil
 }
 
-// NewPlayer makes a Player; latency is the start latency of pods without an
-// annotation of their own. The client must not limit its own rate.
+// NewPlayer makes a Player; latency is the start latency of pods without an annotation. The client must not
+// limit its rate.
 func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger) *Player {
 	return &Player{
 		client:  client,
@@ -94,16 +91,14 @@ func (p *Player) Run(ctx context.Context) {
 	running.Go(func() { follow(ctx, p.client, p, p.log) })
 	running.Wait()
 	for range statusWriters {
-		p.writers <- struct{}{} // once none is under way
+		p.writers <- struct{}{} // wait for those under way
 	}
 }
 
-// Following is closed when the player knows the pods that there are: from then
-// on it misses none.
+// Following is closed when the player knows all existing pods: from then on it misses none.
 func (p *Player) Following() <-chan struct{} { return p.following }
 
-// SetNode tells the player of a node; gone says that it was deleted. Pods are
-// played once their node is known to be simulated.
+// SetNode adds or changes a node, or with gone removes it. Pods are played once their node is known to be simulated.
 func (p *Player) SetNode(node *corev1.Node, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +123,6 @@ func (p *Player) SetNode(node *corev1.Node, gone bool) {
 	delete(p.early, node.Name)
 }
 
-// seeOne takes note of a pod from the watch.
 func (p *Player) seeOne(pod *corev1.Pod) {
 	now := time.Now()
 	p.mu.Lock()
@@ -136,7 +130,7 @@ func (p *Player) seeOne(pod *corev1.Pod) {
 	p.see(pod, now)
 }
 
-// seeAll takes note of a list of all pods, at the start and after a gap.
+// seeAll takes a list of all pods, at the start and after a gap.
 func (p *Player) seeAll(pods []corev1.Pod) {
 	now := time.Now()
 	p.mu.Lock()
@@ -153,7 +147,7 @@ func (p *Player) seeAll(pods []corev1.Pod) {
 	}
 	p.early = map[string]map[types.UID]*corev1.Pod{}
 	for i := range pods {
-		p.see(pods[i].DeepCopy(), now) // a copy, so that one pod does not keep the list
+		p.see(pods[i].DeepCopy(), now) // so that one pod does not keep the whole list
 	}
 	p.followed.Do(func() { close(p.following) })
 }
@@ -172,7 +166,7 @@ func (p *Player) drop(uid types.UID) {
 	}
 }
 
-// see takes note of a pod as it stands and schedules what comes next.
+// see stores a pod and schedules its next stage.
 func (p *Player) see(pod *corev1.Pod, now time.Time) {
 	address, seen := p.nodes[pod.Spec.NodeName]
 	if !seen {
@@ -183,7 +177,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 		return
 	}
 	if address == "" {
-		return // a kubelet looks after it
+		return // a kubelet plays it
 	}
 	version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
 	if err != nil {
@@ -193,7 +187,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 	known := p.plays[pod.UID]
 	switch {
 	case known == nil:
-		// Whatever its latency, a pod that runs already needs nothing.
+		// A pod that already runs needs nothing, whatever its latency.
 		if nextStage(pod, 0) == nothing {
 			return
 		}
@@ -201,7 +195,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 		p.plays[pod.UID] = known
 		p.plan(known, pod)
 	case version <= known.version:
-		return // our own write coming back, or older
+		return // our own write, or older
 	}
 	known.pod, known.version = pod, version
 	if known.bad != "" && pod.Annotations[protocol.StartLatencyAnnotation] != known.bad {
@@ -210,7 +204,6 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 	p.advance(known)
 }
 
-// plan draws a pod's start latency.
 func (p *Player) plan(known *play, pod *corev1.Pod) {
 	annotation := pod.Annotations[protocol.StartLatencyAnnotation]
 	latency, err := protocol.StartLatencyOf(string(pod.UID), annotation, p.latency)
@@ -221,10 +214,10 @@ func (p *Player) plan(known *play, pod *corev1.Pod) {
 	}
 }
 
-// advance schedules a pod's next stage, or lets go of it.
+// advance schedules a pod's next stage, or forgets it.
 func (p *Player) advance(known *play) {
 	if known.busy {
-		return // its worker looks again when it is done
+		return // its worker calls advance when it is done
 	}
 	known.stage = nextStage(known.pod, known.latency)
 	at := time.Now()
@@ -235,18 +228,16 @@ func (p *Player) advance(known *play) {
 	case sandbox, initialized, started:
 		if known.bad != "" {
 			known.unschedule()
-			return // until it is deleted or its annotation corrected
+			return // until it is deleted or its annotation is corrected
 		}
 		after := known.stage.share(known.latency)
-		// A stage is reached when others can see it, so its write begins
-		// earlier by the time that a quick one takes.
+		// Others can see a stage after its write, which begins earlier by the time that a quick write takes.
 		at = known.bound.Add(after - min(p.writes.quick, mostAhead, after/2))
 	}
 	p.schedule(known, at)
 }
 
-// schedule lets a pod's stage be reported at a time, or as soon after it as a
-// writer is free.
+// schedule reports a pod's stage at a time, or as soon after it as a writer is free.
 func (p *Player) schedule(known *play, at time.Time) {
 	known.unschedule()
 	var timer *time.Timer
@@ -277,17 +268,16 @@ func (k *play) unschedule() {
 	}
 }
 
-// Pauses before a request that failed is sent again.
+// Pauses before a failed request is sent again.
 const (
 	shortestPause = 50 * time.Millisecond
 	longestPause  = time.Second
 )
 
-// perform reports one stage of one pod.
 func (p *Player) perform(ctx context.Context, known *play) {
 	p.mu.Lock()
 	pod, stage := known.pod, known.stage
-	// Meanwhile it may have been deleted, which comes before all else.
+	// It may have been deleted meanwhile, which comes first.
 	if now := nextStage(pod, known.latency); now != stage && (now == killed || now == deleted || now == nothing) {
 		stage = now
 	}
@@ -307,7 +297,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 			var fresh *corev1.Pod
 			fresh, err = p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if err == nil && fresh.UID == pod.UID {
-				written = fresh // not ours, but the newest: look at it again
+				written = fresh // not our write, but the newest
 			} else if err == nil {
 				err = apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
 			}
@@ -318,7 +308,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 	defer p.mu.Unlock()
 	known.busy = false
 	if p.plays[pod.UID] != known {
-		return // it vanished meanwhile
+		return // it is gone
 	}
 	switch {
 	case apierrors.IsNotFound(err), stage == deleted && apierrors.IsConflict(err):
@@ -330,7 +320,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 		known.pause = min(max(2*known.pause, shortestPause), longestPause)
 		p.schedule(known, time.Now().Add(known.pause))
 	case stage == deleted:
-		// With finalizers it stays; the watch tells of what becomes of it.
+		// With finalizers it stays, and the watch follows it.
 		p.drop(pod.UID)
 	default:
 		known.pause = 0
@@ -346,7 +336,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 // report writes a pod's status for a stage and returns the pod as written.
 func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where place) (*corev1.Pod, error) {
 	next := pod.DeepCopy()
-	// Left out, the server keeps its own record of who manages which field.
+	// Without this the server keeps its own record of who manages which field.
 	next.ManagedFields = nil
 	where.pod = where.host
 	if !pod.Spec.HostNetwork && pod.Status.PodIP == "" {
@@ -366,24 +356,23 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where pla
 	return written, nil
 }
 
-// mostAhead bounds by how much a write begins before its stage is due: what an
-// idle machine takes for it. On a busy one writes take longer, and how much
-// longer is what a user comes to see.
+// mostAhead bounds how much a write begins before its stage is due: by the time that an idle machine takes. Writes
+// take longer on a busy machine, and a user wants to see how much.
 const mostAhead = 5 * time.Millisecond
 
-// durations keeps the last few durations and what is quick among them.
+// durations keeps the last few durations.
 type durations struct {
 	last  [64]time.Duration
 	count int
-	// quick is their lower quartile, so that of four writes three take longer
-	// and what is planted is seldom undercut. It is 0 until there are enough.
+	// quick is their lower quartile, so that three of four writes take longer and planted latencies are seldom
+	// undercut. It is 0 at first.
 	quick time.Duration
 }
 
 func (d *durations) add(v time.Duration) {
 	d.last[d.count%len(d.last)] = v
 	d.count++
-	const often = 16 // sorting for each would cost more than it gains
+	const often = 16 // sorting each time would cost more than it gains
 	if d.count%often == 0 {
 		sorted := d.last
 		slices.Sort(sorted[:min(d.count, len(sorted))])
@@ -391,8 +380,8 @@ func (d *durations) add(v time.Duration) {
 	}
 }
 
-// Pods' addresses: 10.128.0.0/9, eight million. The end of a node's own range
-// is not enforced; when all have been used they are given out again.
+// Pods' addresses are 10.128.0.0/9, eight million, which are reused when all have been used. A node's own range
+// is not enforced.
 const (
 	firstPodAddress = 10<<24 | 128<<16
 	podAddresses    = 1 << 23
@@ -402,7 +391,7 @@ func (p *Player) nextAddress() string {
 	return addressFrom(firstPodAddress + p.addresses.Add(1)%podAddresses)
 }
 
-// reserve keeps an address that a pod has from being given out soon.
+// reserve keeps a pod's address from being reused soon.
 func (p *Player) reserve(address string) {
 	a, err := netip.ParseAddr(address)
 	if err != nil || !a.Is4() {

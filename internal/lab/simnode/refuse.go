@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Refuse answers the API server in the place of the kubelets of all simulated
-// nodes, at a port of 127.0.0.1, until ctx ends: that there is nothing to read
-// and nothing to run in what is simulated. kubectl shows the answer.
+// Refuse answers the API server for the kubelets of all simulated nodes, at a port of 127.0.0.1, until ctx ends: a
+// simulated node has nothing to read or run. kubectl shows the answer.
 func Refuse(ctx context.Context, port int, certificate, key string) error {
 	server := &http.Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: http.HandlerFunc(answerFor),
@@ -45,6 +44,5 @@ func answerFor(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(http.StatusBadRequest)
-	// The connection tells who reads no more.
 	_, _ = io.WriteString(w, of+" is simulated: "+why+". A lab with --real-node runs containers.")
 }

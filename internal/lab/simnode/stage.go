@@ -9,31 +9,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stage is the next thing that a kubelet would report about a pod. It follows
-// from the pod as it stands in the API, so that nothing needs remembering: a
-// restarted process goes on where the last one stopped.
+// stage is the next thing that a kubelet would report about a pod. It follows from the pod in the API, so that a
+// restarted process continues where the last one stopped.
 type stage int
 
 const (
 	nothing     stage = iota // it runs, has ended, or waits for others
-	sandbox                  // the pod's network is there, its containers are being made
+	sandbox                  // its network is there, its containers are being made
 	initialized              // its init containers have completed, its sidecars run
 	started                  // its containers run and are ready
 	gated                    // others have opened its readiness gates
-	completed                // a job's containers have ended well
+	completed                // a job's containers have succeeded
 	killed                   // its containers have been stopped on deletion
 	deleted                  // it may vanish
 )
 
-// nextStage is what comes next for a pod that is bound to a simulated node.
-// After a latency of 0 there is nothing between bound and started.
+// nextStage returns the next stage of a bound pod. With a latency of 0, started follows bound.
 func nextStage(pod *corev1.Pod, latency time.Duration) stage {
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	if pod.DeletionTimestamp != nil {
 		held := len(pod.Finalizers) > 0
 		switch {
 		case held && !ended:
-			// Whoever holds it, a Job for one, reads how it ended.
+			// A holder, such as a Job, reads how it ended.
 			return killed
 		case held && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0:
 			return nothing // it vanishes with its last finalizer
@@ -62,13 +60,11 @@ func nextStage(pod *corev1.Pod, latency time.Duration) stage {
 	return nothing
 }
 
-// shortestStaged is the start latency below which the steps in between are
-// not reported: each would be overtaken before anyone could tell it apart.
+// shortestStaged is the start latency below which the steps in between are not reported: nobody could tell them apart.
 const shortestStaged = 20 * time.Millisecond
 
-// share is the part of the start latency after which a stage is reached. A
-// pod's network takes about half of a real start; init containers, when there
-// are any, half of the rest.
+// share returns the part of the start latency after which a stage is reached. A pod's network takes about half of
+// a real start; init containers, if there are any, half of the rest.
 func (s stage) share(latency time.Duration) time.Duration {
 	switch s {
 	case sandbox:
@@ -92,7 +88,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// condition is a pod's condition of a kind, nil if there is none.
+// condition returns a pod's condition of a kind, or nil.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	if i < 0 {
@@ -105,14 +101,13 @@ func gatesOpen(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool { return !isTrue(pod, gate.ConditionType) })
 }
 
-// place is where a pod runs, the addresses that its status reports, and since
-// when its node knows of it, zero for now.
+// place holds the addresses that a pod's status reports, and since when its node knows of it; zero is now.
 type place struct {
 	host, pod string
 	since     metav1.Time
 }
 
-// reach changes a pod's status to that of a stage reached now.
+// reach gives a pod the status of a stage reached now.
 func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 	status := &pod.Status
 	status.ObservedGeneration = pod.Generation
@@ -165,7 +160,7 @@ func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 	}
 }
 
-// setPlace gives a pod its start and its addresses, once.
+// setPlace sets a pod's start and addresses, once.
 func setPlace(status *corev1.PodStatus, where place) {
 	if status.StartTime == nil {
 		status.StartTime = &where.since
@@ -186,7 +181,7 @@ func names(containers []corev1.Container) string {
 	return strings.Join(result, " ")
 }
 
-// setCondition sets a condition. Reason and message are for one that is not true.
+// setCondition sets a condition. Reason and message apply if it is not true.
 func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, reason, message string, now metav1.Time) {
 	want := corev1.ConditionFalse
 	if isTrue {
@@ -225,7 +220,7 @@ func endAll(pod *corev1.Pod, exitCode int32, reason, podReason string, now metav
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, pod, ended)
 }
 
-// fill completes a container's status; before is what was reported last, or nil.
+// fill completes a container's status; before is the last reported status, or nil.
 type fill func(c *corev1.Container, before, after *corev1.ContainerStatus)
 
 func statuses(containers []corev1.Container, pod *corev1.Pod, f fill) []corev1.ContainerStatus {
@@ -274,8 +269,7 @@ func running(now metav1.Time) fill {
 	}
 }
 
-// initDone is an init container that has completed, or runs on if it is a
-// sidecar.
+// initDone is for an init container, which has completed, or runs on as a sidecar.
 func initDone(now metav1.Time) fill {
 	return func(c *corev1.Container, before, after *corev1.ContainerStatus) {
 		if before != nil && before.State.Waiting == nil {
