@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Source is where facts were read, or why they are unknown. The zero Source
-// is of facts that are unknown.
+// Source says where facts were read, or why they are unknown. The zero Source is unknown.
 type Source struct {
 	From string
 	Why  string
@@ -20,107 +20,92 @@ type Source struct {
 // Known reports whether the facts are known.
 func (s Source) Known() bool { return s.From != "" }
 
-// Fact is a figure with its source. The zero Fact is unknown.
+// Fact holds a figure with its source. The zero Fact is unknown.
 type Fact struct {
 	Value float64
 	Source
 }
 
-// Amounts are quantities by the name of the resource, as Kubernetes names them:
-// CPU in thousandths of a core, memory in bytes, everything else in pieces.
+// Amounts holds quantities by Kubernetes' names of resources: CPU in thousandths of a core, memory in bytes, everything
+// else in pieces.
 type Amounts map[string]int64
 
-// Names of resources that are told apart here.
+// Names of resources with rules of their own here.
 const (
 	Pods   = "pods"
 	CPU    = "cpu"
 	Memory = "memory"
 )
 
-// Axis is what is raised.
+// Axis describes what is raised.
 type Axis struct {
 	Name string
 	Unit string
-	// Life is how long a pod stays, and Span how long pods are made for, where
-	// the axis is of arrivals per second. Life is 0 on an axis of pods in
-	// place.
+	// On an axis of arrivals per second, Life is how long a pod stays, and Span how long pods are made for. Life is 0 on
+	// an axis of pods in place.
 	Life time.Duration
 	Span time.Duration
-	// Foreign says that it is of neither: then no level follows from a number
-	// of pods.
+	// Foreign means any other axis: no level follows from a number of pods.
 	Foreign bool
 }
 
-// Facts are what was read of a cluster.
+// Facts holds what was read of a cluster.
 type Facts struct {
 	Axis Axis
-	// Load is the workload; nil stands for pods that ask for nothing, one for
-	// each iteration.
+	// Load is the workload; nil stands for one pod per iteration that requests nothing.
 	Load *Load
-	// Nodes are those that the workload can land on, of AllNodes.
+	// Nodes lists those of AllNodes that the workload can land on.
 	Nodes     []Node
 	AllNodes  int
 	NodesRead Source
-	// PodsRead is of everything that was counted from the cluster's pods: what
-	// stands on nodes, Pending ones that could land there, and all of them.
+	// PodsRead is the source of everything that is counted from the cluster's pods.
 	PodsRead   Source
-	Pending    int
+	Pending    int // pods that could land on Nodes
 	Pods       int // in the whole cluster, not ended
-	Addresses  int // of those, with an address of the pod network
+	Addresses  int // of Pods, with an address of the pod network
 	Containers int
-	// OwnAddresses names a network plug-in that gives out addresses in its own
-	// way, whatever ranges the nodes have; "" where none is known.
+	// OwnAddresses names a network plug-in that ignores the nodes' ranges, "" if none is known.
 	OwnAddresses string
-	Namespaces   Fact // how many there are
-	Services     Fact // how many there are
-	// ServiceAddresses are the ranges that services get addresses of, all of
-	// the family that is the default, and how many are taken.
+	Namespaces   Fact // their number
+	Services     Fact // their number
+	// ServiceAddresses lists the ranges of services' addresses, all of the default family.
 	ServiceAddresses Ranges
-	ServicesTaken    int
-	// PodAddresses are the ranges of the pod network.
-	PodAddresses Ranges
-	Quotas       []Quota
-	// QuotasWhy says of which namespace quotas are unknown, and why.
+	ServicesTaken    int    // addresses
+	PodAddresses     Ranges // of the pod network
+	Quotas           []Quota
+	// QuotasWhy says which namespace's quotas are unknown, and why.
 	QuotasWhy string
 	OpenShift bool
 }
 
-// Node is one node that a workload can land on.
+// Node describes a node that a workload can land on.
 type Node struct {
-	Name      string
-	Simulated bool
-	// Allocatable is what the node has for pods, and Requested what the pods
-	// that stand there have asked for.
-	Allocatable Amounts
-	Requested   Amounts
-	Standing    int // pods
-	HostNetwork int // of those, without an address of their own
-	Static      int // of those, made by the kubelet itself
-	Daemons     int // of those, of DaemonSets
-	// Ranges are the node's parts of the pod network, one for each family, and
-	// RangesFrom is where they were read.
+	Name        string
+	Simulated   bool
+	Allocatable Amounts // for pods
+	Requested   Amounts // by the pods on the node
+	Standing    int     // pods on the node
+	HostNetwork int     // of those, without an address of their own
+	Static      int     // of those, made by the kubelet
+	Daemons     int     // of those, of DaemonSets
+	// Ranges lists the node's parts of the pod network, one per family; RangesFrom is their source.
 	Ranges     []Range
 	RangesFrom string
-	// MaxPods is what the node's kubelet is configured to.
-	MaxPods Fact
-	// Bridge says that its pods are known to hang on one Linux bridge.
-	Bridge bool
+	MaxPods    Fact // the kubelet's setting
+	Bridge     bool // one Linux bridge is known to join its pods
 }
 
-// round keeps two digits of a level, so that none is promised that is not
-// there.
+// round cuts a level to two digits, so that it promises no more than there is.
 func round(x float64) float64 { return math.Floor(x*100+1e-6) / 100 }
 
-// unbounded is more iterations than anybody will ask for.
-const unbounded = int64(1) << 40
+const unbounded = int64(1) << 40 // iterations: more than anybody asks for
 
-// most is the largest number of iterations of which count does not exceed
-// limit: count must not fall.
+// most returns the largest number of iterations whose count does not exceed limit. count must not fall.
 func most(limit int64, count func(iterations int64) int64) int64 {
 	if count(unbounded) <= limit {
 		return unbounded
 	}
-	lo, hi := int64(0), unbounded // count(hi) exceeds; lo may, then nothing fits
+	lo, hi := int64(0), unbounded // count(hi) exceeds limit; if count(0) does too, nothing fits
 	for hi-lo > 1 {
 		mid := lo + (hi-lo)/2
 		if count(mid) <= limit {
@@ -132,7 +117,6 @@ func most(limit int64, count func(iterations int64) int64) int64 {
 	return lo
 }
 
-// computation is one table in the making.
 type computation struct {
 	f      Facts
 	load   Load
@@ -171,7 +155,7 @@ func Compute(f Facts) record.CeilingTable {
 	return t
 }
 
-// sorted is the rows by level, with the one that binds first marked.
+// sorted returns the rows by level, and marks the one that binds first.
 func (c *computation) sorted() []record.Ceiling {
 	level := func(r record.Ceiling) float64 {
 		if r.Level == nil {
@@ -182,8 +166,7 @@ func (c *computation) sorted() []record.Ceiling {
 	class := func(r record.Ceiling) int {
 		return slices.Index([]record.CeilingClass{record.CeilingHard, record.CeilingAdvisory, record.CeilingNotEnforced, record.CeilingUnknown, record.CeilingUnbound}, r.Class)
 	}
-	// Of two that bind at one level the scheduler names the one first that
-	// comes first by the alphabet.
+	// Of two resources that bind at one level, the scheduler names the first by alphabet.
 	slices.SortStableFunc(c.rows, func(a, b record.Ceiling) int {
 		return cmp.Or(cmp.Compare(level(a), level(b)), cmp.Compare(class(a), class(b)), strings.Compare(a.Reason, b.Reason))
 	})
@@ -193,9 +176,8 @@ func (c *computation) sorted() []record.Ceiling {
 	return c.rows
 }
 
-// add takes in a row. Allowed is the number of iterations that it allows; made
-// says that it counts what is made over a whole step, and not what stands at
-// one time, where the axis removes pods as they age.
+// add appends a row that allows so many iterations. With made, the row counts what is made in a whole step, and not what
+// is there at one time, if the axis removes pods as they age.
 func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 	if row.Limit != nil && row.Used != nil && row.Left == nil {
 		row.Left = figure(max(0, *row.Limit-*row.Used))
@@ -227,7 +209,7 @@ func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 	c.rows = append(c.rows, row)
 }
 
-// unknown takes in a row of something that could not be read.
+// unknown appends a row of something that could not be read.
 func (c *computation) unknown(row record.Ceiling, why string) {
 	row.Class, row.Note = record.CeilingUnknown, sentences(row.Note, why)
 	c.rows = append(c.rows, row)
@@ -235,12 +217,12 @@ func (c *computation) unknown(row record.Ceiling, why string) {
 
 func figure(x float64) *float64 { return &x }
 
-// sentences puts remarks side by side, leaving out empty ones.
+// sentences joins the remarks that are not empty.
 func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// notes are what the reader of the table must know.
+// notes returns what the reader of the table must know.
 func (c *computation) notes(t record.CeilingTable) []string {
 	var list []string
 	if t.Simulated > 0 {

@@ -2,30 +2,24 @@ package ceiling
 
 import "plimsoll.dev/plimsoll/internal/record"
 
-// CheckSchema names the format of what `plimsoll check -o json` prints.
+// CheckSchema names the format of `plimsoll check -o json`.
 const CheckSchema = "plimsoll/check/v1"
 
-// Check is what was found out about a cluster without loading it: the document
-// of `plimsoll check -o json`.
+// Check is the document of `plimsoll check -o json`: what is known of a cluster without a load.
 type Check struct {
-	Schema  string `json:"schema"`
-	Version string `json:"version"` // of this program
-	// Target is what was looked at: its kind (lab or cluster), its name, the
-	// address of its API server and that server's version, "" when not known.
-	Target CheckTarget `json:"target"`
-	// Severity is the worst of the findings, and ExitCode 1 for an error.
-	Severity record.Severity        `json:"severity"`
-	ExitCode int                    `json:"exitCode"`
+	Schema   string                 `json:"schema"`
+	Version  string                 `json:"version"` // of this program
+	Target   CheckTarget            `json:"target"`
+	Severity record.Severity        `json:"severity"` // of the worst finding
+	ExitCode int                    `json:"exitCode"` // 1 for an error
 	Findings []record.HealthFinding `json:"findings"`
 	Table    record.CeilingTable    `json:"table"`
-	// Kind is that of the objects that the target's ceilings count.
-	Kind record.ObjectKind `json:"-"`
-	// Binding is the name of the ceiling that binds first, null where no hard
-	// one is known.
+	Kind     record.ObjectKind      `json:"-"` // of the objects that the ceilings count
+	// Binding names the ceiling that binds first, null without a hard one.
 	Binding *string `json:"binding"`
 }
 
-// CheckTarget names a cluster.
+// CheckTarget names a lab or cluster, with the address and version of its API server, "" if unknown.
 type CheckTarget struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`

@@ -4,23 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Health are facts about how a cluster is.
+// Health holds facts about the state of a cluster.
 type Health struct {
-	// Checks are the API server's own, by whether they passed; Code is what it
-	// answered in all, 200 when it is ready.
-	Checks     map[string]bool
-	Code       int
+	Checks     map[string]bool // the API server's own, and whether they passed
+	Code       int             // of /readyz: 200 if it is ready
 	ChecksRead Source
 
-	// BrokenAPIs do not answer; Stays is the namespace that a run is made in and leaves
-	// there, "" where it makes and removes its own.
 	BrokenAPIs []BrokenAPI
-	Stays      string
+	Stays      string // the namespace that a run uses and leaves there, "" if it makes its own
 
 	Nodes     int
 	NotReady  []string
@@ -30,33 +27,24 @@ type Health struct {
 
 	Pods       int
 	Unplaced   []string // Pending for longer than a minute
-	Restarting []string // their containers end again and again
-	NoImage    []string // their images cannot be had
+	Restarting []string // their containers end repeatedly
+	NoImage    []string // their images cannot be pulled
 	PodsRead   Source
 
-	// ClockOffset is the server's clock less ours, in seconds; nil is not
-	// known.
-	ClockOffset *float64
-	// Exempt says that priority and fairness does not apply to the user; nil is
-	// not known.
-	Exempt *bool
-	User   string
-	// Reads are how long some reads of one object took, in seconds.
-	Reads []float64
-	// Leftovers are runs that have left something here, and Clean the command
-	// that removes it.
-	Leftovers []Leftover
-	Clean     string
-	// Rights are what the workload's run needs.
-	Rights []Right
-	// Found is what was found about the workload beside that.
-	Found []record.HealthFinding
+	ClockOffset *float64 // the server's clock minus ours, in seconds; nil is unknown
+	Exempt      *bool    // priority and fairness does not apply to the user; nil is unknown
+	User        string
+	Reads       []float64  // seconds that reads of one object took
+	Leftovers   []Leftover // of runs
+	Clean       string     // the command that removes Leftovers
+	Rights      []Right    // that the workload's run needs
+	Found       []record.HealthFinding
 }
 
 // BrokenAPI is an aggregated API that does not answer.
 type BrokenAPI struct {
 	Name string // of its APIService
-	Why  string // "" where that is unknown
+	Why  string // "" if unknown
 }
 
 // Leftover is what a run has left in the cluster.
@@ -66,17 +54,15 @@ type Leftover struct {
 	Alive      bool // it gave a sign of life in the last minute
 }
 
-// Right is one thing that a run must be allowed to do.
+// Right is an action that a run must be allowed.
 type Right struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`            // such as pods, deployments.apps, or a path such as /metrics
 	Where    string `json:"namespace,omitempty"` // "" for anywhere
-	For      string `json:"for"`                 // what it does for the run, as a sentence goes on
-	// Optional says that a run goes on without it, and tells less or takes longer.
-	Optional bool `json:"optional"`
-	Allowed  bool `json:"-"`
-	// Why is why it is unknown whether it is allowed, "" when it is known.
-	Why string `json:"-"`
+	For      string `json:"for"`                 // what it does for the run, as the rest of a sentence
+	Optional bool   `json:"optional"`            // a run works without it, with less information or slower
+	Allowed  bool   `json:"-"`
+	Why      string `json:"-"` // why Allowed is unknown, "" if it is known
 }
 
 func (r Right) String() string {
@@ -88,23 +74,17 @@ func (r Right) String() string {
 }
 
 const (
-	// slowRead is the Kubernetes objective for reading one object.
-	slowRead = 1.0
-	// clockApart is by how much clocks may differ: an HTTP date has whole
-	// seconds, so less than one cannot be told.
-	clockApart = 1.5
-	// named is how many names a finding gives.
-	named = 3
+	slowRead   = 1.0 // seconds: the Kubernetes objective for reading one object
+	clockApart = 1.5 // seconds by which clocks may differ: an HTTP date has whole seconds
+	named      = 3   // names in a finding
 )
 
-// Vital says how the API server, the nodes and the pods are: without them no
-// load makes sense. The worst comes first.
+// Vital judges the API server, the nodes and the pods, which every load needs. The worst finding comes first.
 func Vital(h Health) []record.HealthFinding {
 	return worstFirst(slices.Concat(h.server(), h.apis(), h.nodes(), h.pods()))
 }
 
-// Judge says what all of the facts mean for a load. Everything that was looked
-// at has its finding, the worst first.
+// Judge judges all facts for a load. Everything that was read has its finding, the worst first.
 func Judge(h Health) []record.HealthFinding {
 	list := Vital(h)
 	add := func(s record.Severity, what, hint, format string, args ...any) {
@@ -161,7 +141,6 @@ func worstFirst(list []record.HealthFinding) []record.HealthFinding {
 	return list
 }
 
-// server judges the API server's own checks.
 func (h Health) server() []record.HealthFinding {
 	if !h.ChecksRead.Known() {
 		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is unknown: " + h.ChecksRead.Why}}
@@ -197,8 +176,7 @@ func (h Health) server() []record.HealthFinding {
 	return list
 }
 
-// apis judges the aggregated APIs: while one does not answer, the controller manager
-// removes no namespace at all.
+// apis judges the aggregated APIs: while one does not answer, the controller manager removes no namespace.
 func (h Health) apis() []record.HealthFinding {
 	if len(h.BrokenAPIs) == 0 {
 		return nil
@@ -224,7 +202,6 @@ func (h Health) apis() []record.HealthFinding {
 	return []record.HealthFinding{f}
 }
 
-// nodes judges the nodes' conditions.
 func (h Health) nodes() []record.HealthFinding {
 	if !h.NodesRead.Known() {
 		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is unknown: " + h.NodesRead.Why}}
@@ -251,7 +228,6 @@ func (h Health) nodes() []record.HealthFinding {
 	return list
 }
 
-// pods judges the pods that are there.
 func (h Health) pods() []record.HealthFinding {
 	if !h.PodsRead.Known() {
 		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is unknown: " + h.PodsRead.Why}}
@@ -275,7 +251,6 @@ func (h Health) pods() []record.HealthFinding {
 	return list
 }
 
-// rights judges what the user may do.
 func (h Health) rights() []record.HealthFinding {
 	if len(h.Rights) == 0 {
 		return nil
@@ -311,7 +286,7 @@ func (h Health) rights() []record.HealthFinding {
 	return list
 }
 
-// Worst is the worst severity of findings, OK of none.
+// Worst returns the worst severity of findings, OK without findings.
 func Worst(list []record.HealthFinding) record.Severity {
 	worst := record.SeverityOK
 	for _, f := range list {
@@ -322,7 +297,7 @@ func Worst(list []record.HealthFinding) record.Severity {
 	return worst
 }
 
-// Stopping are the findings that no load should begin with.
+// Stopping returns the findings with which no load should begin.
 func Stopping(list []record.HealthFinding) []record.HealthFinding {
 	return slices.DeleteFunc(slices.Clone(list), func(f record.HealthFinding) bool { return !f.Stops })
 }

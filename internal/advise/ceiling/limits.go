@@ -5,9 +5,8 @@ import (
 	"net/netip"
 )
 
-// Limits that are published as tested, or as defaults: of Kubernetes
-// (scalability thresholds, considerations for large clusters), of OpenShift
-// (tested cluster maximums), and of the source documents (D2, D16, V2).
+// Limits that are published as tested or as defaults: by Kubernetes (scalability thresholds, considerations for large
+// clusters), by OpenShift (tested cluster maximums), and by the source documents (D2, D16, V2).
 const (
 	TestedPods        = 150_000 // of a cluster
 	TestedContainers  = 300_000
@@ -23,14 +22,13 @@ const (
 	OpenShiftMaxPods  = 250
 	TestedMaxPods     = 500  // on OpenShift
 	ShownMaxPods      = 2500 // on 26 nodes
-	// ReservedAddresses of a node's subnet are for the node's own pods: those of
-	// DaemonSets, and the network plug-in's gateway and management port (D3).
+	// ReservedAddresses of a node's subnet are for the node's own pods of DaemonSets, and for the network plug-in's gateway
+	// and management port (D3).
 	ReservedAddresses = 16
 )
 
-// Addresses is how many addresses of a range can be given away: of IPv4 all but
-// the network's own and the one for broadcast, 2^(32-bits) - 2; of IPv6 all but
-// the first.
+// Addresses returns how many addresses of a range can be assigned: 2^(32-bits) - 2 of IPv4, without the network's own
+// and the broadcast address; of IPv6 all but the first.
 func Addresses(p netip.Prefix) float64 {
 	if !p.IsValid() {
 		return 0
@@ -42,8 +40,7 @@ func Addresses(p netip.Prefix) float64 {
 	return max(0, all-1)
 }
 
-// NodeRanges is how many nodes a range can give a part of that prefix length
-// to: 2^(perNode - bits). 0 where none fits.
+// NodeRanges returns how many nodes get a part of a range: 2^(perNode - bits), or 0 if none fits.
 func NodeRanges(r Range) float64 {
 	if r.PerNode < r.Prefix.Bits() || r.PerNode > r.Prefix.Addr().BitLen() {
 		return 0
@@ -51,8 +48,7 @@ func NodeRanges(r Range) float64 {
 	return math.Exp2(float64(r.PerNode - r.Prefix.Bits()))
 }
 
-// HostPrefix is the longest prefix length of a family whose ranges have so many
-// addresses.
+// HostPrefix returns the longest prefix length of a family whose ranges have so many addresses.
 func HostPrefix(family netip.Addr, addresses int64) int {
 	bits := family.BitLen()
 	for bits > 0 && Addresses(netip.PrefixFrom(family, bits)) < float64(addresses) {

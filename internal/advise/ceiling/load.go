@@ -7,52 +7,41 @@ import (
 	"strings"
 )
 
-// Load is what a workload asks for as it is raised, iteration by iteration.
+// Load says what a workload asks for, iteration by iteration.
 type Load struct {
-	Workload string
-	// PerNamespace is how many iterations share a namespace; 0 is all.
-	PerNamespace int64
+	Workload     string
+	PerNamespace int64 // iterations that share a namespace; 0 is all
 	Entries      []Entry
 }
 
-// Entry is what one document of one of the workload's templates asks for.
+// Entry says what one document of one of the workload's templates asks for.
 type Entry struct {
-	// Resource is what it is, as quotas name it: pods, services,
-	// deployments.apps.
-	Resource string
-	// Copies is how many are made at a time; Every in which iterations: those
-	// that it divides, and for 0 once, with the first.
-	Copies int64
-	Every  int64
-	// Namespace is one that the document names, "" for that of its iteration.
-	Namespace string
-	// Pods is how many pods one of them asks for, and Pod what each is like.
-	Pods int64
-	Pod  Pod
-	// ClusterIP says that it is a service with an address.
-	ClusterIP bool
-	// LinkBytes is what a service adds to the environment of each container
-	// that has service links.
+	Resource  string // as quotas name it: pods, services, deployments.apps
+	Copies    int64  // made at a time
+	Every     int64  // in iterations that it divides; 0 is once, with the first
+	Namespace string // that the document names, "" for its iteration's
+	Pods      int64  // of each object
+	Pod       Pod
+	ClusterIP bool // it is a service with an address
+	// LinkBytes is what a service adds to the environment of each container with service links.
 	LinkBytes int64
 }
 
-// Pod is what a pod asks for.
+// Pod says what a pod asks for.
 type Pod struct {
-	Requests    Amounts
-	Limits      Amounts
-	Containers  int64
-	HostNetwork bool
-	// ServiceLinks says that its containers have environment variables for each
-	// service of their namespace.
-	ServiceLinks bool
+	Requests     Amounts
+	Limits       Amounts
+	Containers   int64
+	HostNetwork  bool
+	ServiceLinks bool // its containers have environment variables for each service of their namespace
 }
 
-// barePods is what is looked at where no workload is given.
+// barePods stands for no workload.
 func barePods() Load {
 	return Load{Entries: []Entry{{Resource: Pods, Copies: 1, Every: 1, Pods: 1, Pod: Pod{Containers: 1}}}}
 }
 
-// times is how often the entry's object is made in so many iterations.
+// times returns how many of the entry's objects so many iterations make.
 func (e Entry) times(iterations int64) int64 {
 	if e.Every <= 0 {
 		return e.Copies
@@ -60,7 +49,7 @@ func (e Entry) times(iterations int64) int64 {
 	return (iterations + e.Every - 1) / e.Every * e.Copies
 }
 
-// sum adds up over all entries what each of an entry's objects counts for.
+// sum adds up, over all entries, what each of an entry's objects counts for.
 func (l Load) sum(iterations int64, each func(Entry) int64) (n int64) {
 	for _, e := range l.Entries {
 		if one := each(e); one != 0 {
@@ -70,13 +59,11 @@ func (l Load) sum(iterations int64, each func(Entry) int64) (n int64) {
 	return n
 }
 
-// pods is how many pods so many iterations ask for.
 func (l Load) pods(iterations int64) int64 {
 	return l.sum(iterations, func(e Entry) int64 { return e.Pods })
 }
 
-// namespaces are those that the workload puts anything in: "" for those of the
-// iterations.
+// namespaces lists the namespaces that the workload uses, "" for its iterations' own.
 func (l Load) namespaces() []string {
 	set := make(map[string]bool)
 	for _, e := range l.Entries {
@@ -85,9 +72,8 @@ func (l Load) namespaces() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// within is what each of an entry's objects counts for, summed up over one
-// namespace: the first of those that iterations have, which gets everything
-// that is made once, or one that documents name.
+// within is sum for one namespace: one that documents name, or with "" the iterations' first, which gets everything that is
+// made once.
 func (l Load) within(namespace string, each func(Entry) int64) func(iterations int64) int64 {
 	return func(iterations int64) int64 {
 		if namespace == "" && l.PerNamespace > 0 {
@@ -102,7 +88,7 @@ func (l Load) within(namespace string, each func(Entry) int64) func(iterations i
 	}
 }
 
-// spaces is how many namespaces so many iterations take.
+// spaces returns how many namespaces so many iterations take.
 func (l Load) spaces(iterations int64) int64 {
 	if l.PerNamespace <= 0 {
 		return min(iterations, 1)
@@ -115,7 +101,7 @@ func (l Load) makes(each func(Entry) int64) bool {
 	return slices.ContainsFunc(l.Entries, func(e Entry) bool { return each(e) > 0 })
 }
 
-// requests are the resources that the workload's pods ask for, by name.
+// requests lists the resources that the workload's pods request.
 func (l Load) requests() []string {
 	set := make(map[string]bool)
 	for _, e := range l.Entries {
@@ -128,7 +114,7 @@ func (l Load) requests() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// shapes are the different sizes that the workload's pods have.
+// shapes lists the different sizes of the workload's pods.
 func (l Load) shapes() []Pod {
 	byText := make(map[string]Pod)
 	for _, e := range l.Entries {
@@ -143,7 +129,7 @@ func (l Load) shapes() []Pod {
 	return list
 }
 
-// sizeOf is the same for pods that take up the same.
+// sizeOf returns the same text for pods of the same size.
 func sizeOf(p Pod) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(p.Requests)) {

@@ -4,25 +4,22 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Quota is a ResourceQuota that the workload comes under.
+// Quota describes a ResourceQuota that applies to the workload.
 type Quota struct {
-	Name string
-	// Namespace is the one it is in: "" for those that the workload makes for
-	// its iterations.
-	Namespace string
+	Name      string
+	Namespace string  // "" for those that the workload makes
 	Hard      Amounts // by the quota's own names, such as requests.cpu
 	Used      Amounts
-	// Scoped says that it counts some pods only, by scopes.
-	Scoped bool
-	From   string
+	Scoped    bool // its scopes select pods
+	From      string
 }
 
-// namespaces works out what one namespace holds.
 func (c *computation) namespaces() {
 	c.environment()
 	for _, q := range c.f.Quotas {
@@ -33,8 +30,7 @@ func (c *computation) namespaces() {
 	}
 }
 
-// scarcest is the fewest iterations that a limit on what each namespace holds
-// allows, and the namespace that is full first.
+// scarcest returns the fewest iterations that a limit per namespace allows, and the namespace that is full first.
 func (c *computation) scarcest(limit int64, each func(Entry) int64) (allowed int64, where string) {
 	allowed = unbounded
 	for _, ns := range c.load.namespaces() {
@@ -45,15 +41,13 @@ func (c *computation) scarcest(limit int64, each func(Entry) int64) (allowed int
 	return allowed, where
 }
 
-// maxEnvironment is what arguments and environment of a process may take up
-// where its stack may grow to the usual 8 MiB: a quarter of that (execve(2)).
+// maxEnvironment bounds a process's arguments and environment: a quarter of the usual stack of 8 MiB (execve(2)).
 const maxEnvironment = 2 << 20
 
-// ownEnvironment is set aside for what a container has besides service links.
-const ownEnvironment = 4 << 10
+const ownEnvironment = 4 << 10 // for a container's variables other than service links
 
-// environment works out how many services a namespace may have before the
-// environment of a container with service links is too large to be started.
+// environment is about the services of a namespace that make the environment of a container with service links too
+// large to start.
 func (c *computation) environment() {
 	linked := func(e Entry) bool { return e.Pods > 0 && e.Pod.ServiceLinks }
 	row := record.Ceiling{
@@ -75,8 +69,7 @@ func (c *computation) environment() {
 	c.add(row, n, true)
 }
 
-// quota works out what one quota allows, by each of the resources that it
-// counts.
+// quota adds a row for each resource that a quota counts.
 func (c *computation) quota(q Quota) {
 	for _, name := range slices.Sorted(maps.Keys(q.Hard)) {
 		row := record.Ceiling{
@@ -96,7 +89,7 @@ func (c *computation) quota(q Quota) {
 		}
 		row.Limit, row.Used = figure(float64(q.Hard[name])/unit), figure(float64(q.Used[name])/unit)
 		each, resource, of, known := counted(name)
-		standing := resource != "" || name == Pods || name == "count/pods" // the rest stays when pods go
+		standing := resource != "" || name == Pods || name == "count/pods" // other objects outlive pods
 		switch {
 		case q.Scoped:
 			c.unknown(row, "it counts the pods of its scopes only")
@@ -117,8 +110,8 @@ func (c *computation) quota(q Quota) {
 	}
 }
 
-// counted is what a quota's name counts. Where it is a resource that each
-// container must then say, resource and of tell which.
+// counted returns what a quota's name counts. If each container must then specify a resource, it is the one that resource
+// and of name.
 func counted(name string) (each func(Entry) int64, resource string, of func(Pod) Amounts, known bool) {
 	requests := func(p Pod) Amounts { return p.Requests }
 	limits := func(p Pod) Amounts { return p.Limits }
@@ -152,7 +145,7 @@ func objects(resource string) func(Entry) int64 {
 	}
 }
 
-// Who publishes the limits that were tested.
+// Publishers of tested limits.
 const (
 	byKubernetes = "Kubernetes scalability thresholds"
 	byDocs       = "Kubernetes, considerations for large clusters"
@@ -160,8 +153,7 @@ const (
 	byArticle    = "2500 pods per node on OpenShift 4.13, 26 workers of 56 cores and 512 GB"
 )
 
-// tested works out the limits that are published as tested. None of them is
-// hard: beyond them nobody vouches for anything.
+// tested adds the limits that are published as tested. They are not hard: beyond them nobody vouches for anything.
 func (c *computation) tested() {
 	c.testedPerNode()
 	f := c.f
@@ -217,7 +209,7 @@ func (c *computation) tested() {
 		}, unbounded, false)
 	}
 	if f.Axis.Life > 0 {
-		// The churn up to which Kubernetes' objectives are tested.
+		// Kubernetes tests its objectives up to this churn.
 		c.rows = append(c.rows, record.Ceiling{
 			Name: "testedChurn", What: "pods created per second, as tested", Class: record.CeilingAdvisory, Unit: "pods/s", From: "Kubernetes scalability SLOs",
 			Limit: figure(20), Level: figure(20), Total: figure(float64(c.others) + 20*f.Axis.Life.Seconds()),
@@ -225,7 +217,7 @@ func (c *computation) tested() {
 	}
 }
 
-// testedPerNode works out the published numbers of pods of a node.
+// testedPerNode adds the published numbers of pods per node.
 func (c *computation) testedPerNode() {
 	f := c.f
 	if !f.NodesRead.Known() || len(f.Nodes) == 0 {

@@ -4,33 +4,29 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Range is a range of addresses.
+// Range is a range of addresses. Each node gets a part with the prefix length PerNode; 0 is none.
 type Range struct {
-	Prefix netip.Prefix
-	// PerNode is the prefix length of the part that each node gets, 0 where
-	// nodes get none.
+	Prefix  netip.Prefix
 	PerNode int
 }
 
-// Ranges are ranges with their source.
+// Ranges holds ranges with their source.
 type Ranges struct {
 	List []Range
 	Source
 }
 
-// gateway is the address of a node's range that the node itself takes.
-const gateway = 1
+const gateway = 1 // address of a node's range, which the node itself takes
 
-// simulated reports whether all nodes are simulated.
 func (f *Facts) simulated() bool {
 	return len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, func(n Node) bool { return !n.Simulated })
 }
 
-// addressed counts the pods that need an address.
 func addressed(e Entry) int64 {
 	if e.Pod.HostNetwork {
 		return 0
@@ -38,19 +34,18 @@ func addressed(e Entry) int64 {
 	return e.Pods
 }
 
-// noSandbox is the reason of events about pods that could not be joined to the
-// network.
+// noSandbox is the reason of events about pods that cannot join the network.
 const noSandbox = "FailedCreatePodSandBox"
 
-// noSandbox is how a result tells of it, with the plug-in's own words.
+// noSandbox returns it as a result does, with the plug-in's own words.
 func (f *Facts) noSandbox(why string) string {
 	return fmt.Sprintf("%s (%s)", onNodes(noSandbox, len(f.Nodes), len(f.Nodes)), why)
 }
 
-// PodCIDRs is where most clusters keep the nodes' ranges.
+// PodCIDRs names the field where most clusters keep the nodes' ranges.
 const PodCIDRs = "spec.podCIDRs of the nodes"
 
-// podRanges works out what the nodes' own ranges hold.
+// podRanges is about the nodes' own ranges.
 func (c *computation) podRanges() {
 	row := record.Ceiling{
 		Name: "podAddressesPerNode", What: "pod addresses of the nodes", Class: record.CeilingHard, Unit: "addresses",
@@ -81,7 +76,7 @@ func (c *computation) podRanges() {
 			row.From = c.f.PodAddresses.From
 		}
 		if row.From != PodCIDRs {
-			// Other plug-ins say it in other words.
+			// Each plug-in has its own words.
 			row.Reason, row.Sign = c.f.noSandbox("no address left in the node's range"), noSandbox
 		}
 		if len(ranges) == 0 {
@@ -108,7 +103,7 @@ func (c *computation) podRanges() {
 	c.addresses(row, limit, used, room)
 }
 
-// addresses takes in a row of addresses that the workload's pods need.
+// addresses adds a row of addresses that the workload's pods need.
 func (c *computation) addresses(row record.Ceiling, limit, used, room float64) {
 	row.Limit = figure(limit)
 	if !c.f.PodsRead.Known() {
@@ -128,12 +123,11 @@ func (c *computation) addresses(row record.Ceiling, limit, used, room float64) {
 	c.add(row, allowed, false)
 }
 
-// podNetwork works out what the pod network holds in all, and for how many
-// nodes it has ranges.
+// podNetwork is about all addresses of the pod network, or the nodes that it has ranges for.
 func (c *computation) podNetwork() {
 	row := record.Ceiling{Name: "podAddresses", What: "pod addresses in all", Class: record.CeilingHard, Unit: "addresses", From: c.f.PodAddresses.From}
 	if !c.f.PodAddresses.Known() || len(c.f.PodAddresses.List) == 0 {
-		if !c.f.simulated() { // what they hand out comes from no network
+		if !c.f.simulated() { // whose addresses come from no network
 			c.unknown(row, c.f.PodAddresses.Why)
 		}
 		return
@@ -150,8 +144,7 @@ func (c *computation) podNetwork() {
 		parted = parted || r.PerNode > 0
 	}
 	if parted {
-		// Then a node's range is full before the network is, and what the
-		// network bounds is the number of nodes.
+		// A node's range is full before the network is, which then bounds the number of nodes.
 		first := c.f.PodAddresses.List[0]
 		c.add(record.Ceiling{
 			Name: "nodeRanges", What: "nodes that the pod network has ranges for", Class: record.CeilingUnbound, Unit: "nodes", From: c.f.PodAddresses.From,
@@ -164,11 +157,11 @@ func (c *computation) podNetwork() {
 	c.addresses(row, all, float64(c.f.Addresses), all-float64(c.f.Addresses))
 }
 
-// bridgePorts is how many ports a Linux bridge has: port numbers have ten bits,
-// and 0 is none (BR_PORT_BITS in the kernel's net/bridge/br_private.h).
+// bridgePorts of a Linux bridge: port numbers have ten bits without 0 (BR_PORT_BITS in the kernel's
+// net/bridge/br_private.h).
 const bridgePorts = 1023
 
-// bridges works out what the Linux bridges hold that nodes' pods hang on.
+// bridges is about the Linux bridges of nodes' pods.
 func (c *computation) bridges() {
 	var limit, used, room float64
 	bridges := 0
@@ -197,7 +190,6 @@ func (c *computation) bridges() {
 	}
 }
 
-// clusterIPs counts the services that take an address.
 func clusterIPs(e Entry) int64 {
 	if e.ClusterIP {
 		return 1
@@ -205,7 +197,7 @@ func clusterIPs(e Entry) int64 {
 	return 0
 }
 
-// services works out what the range of service addresses holds.
+// services is about the range of service addresses.
 func (c *computation) services() {
 	row := record.Ceiling{
 		Name: "serviceAddresses", What: "addresses for services", Class: record.CeilingHard, Unit: "addresses", From: c.f.ServiceAddresses.From,

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// nodes works out what the nodes themselves hold.
+// nodes is about the nodes' resources.
 func (c *computation) nodes() {
 	f := c.f
 	if !f.NodesRead.Known() {
@@ -34,8 +35,7 @@ func (c *computation) nodes() {
 	c.maxPods()
 }
 
-// allocatable is the row of one resource of the nodes, and how many of its amounts
-// are one of its units.
+// allocatable returns the row of a resource of the nodes, and how many of its amounts make one of its units.
 func allocatable(name string) (row record.Ceiling, unit float64) {
 	switch name {
 	case Pods:
@@ -48,7 +48,7 @@ func allocatable(name string) (row record.Ceiling, unit float64) {
 	return record.Ceiling{Name: "allocatable:" + name, What: name + " for requests on the nodes", Unit: name}, 1
 }
 
-// resource works out what one resource of the nodes allows.
+// resource adds the row of a resource of the nodes.
 func (c *computation) resource(name string) (allowed int64, ok bool) {
 	f := c.f
 	row, unit := allocatable(name)
@@ -106,14 +106,14 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 	return allowed, true
 }
 
-// fits is how many iterations the nodes hold by a resource of which so much is
-// left, and whether that counts node by node.
+// fits returns how many iterations the nodes hold by a resource of which so much is left, and whether that was counted
+// node by node.
 func (c *computation) fits(name string, left int64, request func(Entry) int64) (iterations int64, whole bool) {
 	size, same := c.load.uniform(name)
 	if !same {
 		return most(left, func(i int64) int64 { return c.load.sum(i, request) }), false
 	}
-	// What is left of a node that is too small for another pod is lost.
+	// The rest of a node that is too small for another pod is lost.
 	var room int64
 	for _, n := range c.f.Nodes {
 		room += max(0, n.Allocatable[name]-n.used(name)) / size
@@ -131,7 +131,6 @@ func (c *computation) fits(name string, left int64, request func(Entry) int64) (
 	}), true
 }
 
-// used is what is taken of a resource of the node.
 func (n Node) used(name string) int64 {
 	if name == Pods {
 		return int64(n.Standing)
@@ -139,7 +138,7 @@ func (n Node) used(name string) int64 {
 	return n.Requested[name]
 }
 
-// uniform is what every pod of the load that asks for a resource asks for.
+// uniform returns what every pod that requests a resource requests of it.
 func (l Load) uniform(name string) (size int64, same bool) {
 	if name == Pods {
 		return 1, true
@@ -156,16 +155,15 @@ func (l Load) uniform(name string) (size int64, same bool) {
 	return size, true
 }
 
-// together looks at all resources of each node at once: where nodes differ, one
-// may be full by one resource and the next by another, so that less fits in all
-// than any of them alone allows. It says who binds where as the scheduler would.
+// together is about all resources of each node: if nodes differ, different resources may fill them, and fewer pods fit
+// than any resource alone allows. It names the resource that binds as the scheduler would.
 func (c *computation) together(allowed map[string]int64) {
 	if len(allowed) < 2 || len(c.load.shapes()) != 1 {
 		return
 	}
 	pod := c.load.shapes()[0]
 	names := slices.Sorted(maps.Keys(allowed))
-	full := make(map[string]int) // nodes, by the resource that they are full by
+	full := make(map[string]int) // nodes by the resource that fills them
 	var room int64
 	for _, n := range c.f.Nodes {
 		fits := int64(-1)
@@ -187,7 +185,7 @@ func (c *computation) together(allowed map[string]int64) {
 	n := most(max(0, room-int64(c.f.Pending)), c.load.pods)
 	for _, alone := range allowed {
 		if n >= alone {
-			return // one of them says it all
+			return // that row suffices
 		}
 	}
 	top := slices.MinFunc(names, func(a, b string) int {
@@ -207,7 +205,7 @@ func (c *computation) together(allowed map[string]int64) {
 	}, n, false)
 }
 
-// refusal is how the scheduler says that a node has no more of a resource.
+// refusal returns the scheduler's words for a node that lacks a resource.
 func refusal(name string) string {
 	if name == Pods {
 		return "Too many pods"
@@ -215,12 +213,12 @@ func refusal(name string) string {
 	return "Insufficient " + name
 }
 
-// onNodes is a reason of the scheduler's as results tell it.
+// onNodes returns a reason of the scheduler as results show it.
 func onNodes(reason string, nodes, of int) string {
 	return fmt.Sprintf("%s on %d of %d nodes", reason, nodes, of)
 }
 
-// standing says what stands on the nodes before any load.
+// standing says which pods are on the nodes before any load.
 func (f *Facts) standing() string {
 	if !f.PodsRead.Known() {
 		return ""
@@ -239,12 +237,12 @@ func (f *Facts) standing() string {
 	return text
 }
 
-// maxPods says what the kubelets are configured to, where one told: their
-// allocatable pods follow from it, and from the pods of a core if that is less.
+// maxPods is about the kubelets' setting, if one was read: their allocatable pods follow from it, or from the pods per core
+// if that is less.
 func (c *computation) maxPods() {
 	row := record.Ceiling{Name: "kubeletMaxPods", What: "maxPods of the kubelets", Unit: Pods}
 	if len(c.f.Nodes) == 0 || c.f.simulated() {
-		return // there are no kubelets
+		return // no kubelets
 	}
 	var known int
 	var sum, beside float64
@@ -260,7 +258,7 @@ func (c *computation) maxPods() {
 		}
 	}
 	if known == 0 && why == "" {
-		return // nobody asked them
+		return // nobody read it
 	}
 	if known == 0 {
 		c.unknown(row, sentences(why, "allocatable pods follow from it"))
@@ -268,7 +266,7 @@ func (c *computation) maxPods() {
 	}
 	row.Class, row.Sign = record.CeilingHard, refusal(Pods)
 	row.Reason = onNodes(row.Sign, len(c.f.Nodes), c.f.AllNodes)
-	// Of nodes of one kind one was asked.
+	// One node of each kind was read.
 	limit := sum / float64(known) * float64(len(c.f.Nodes))
 	row.Limit, row.Used = figure(limit), figure(float64(c.others))
 	if known < len(c.f.Nodes) {
@@ -280,7 +278,7 @@ func (c *computation) maxPods() {
 	c.add(row, most(max(0, int64(limit)-c.others), c.load.pods), false)
 }
 
-// amount is a quantity as people write it.
+// amount returns a quantity as people write it.
 func amount(name string, n int64) string {
 	switch name {
 	case CPU:

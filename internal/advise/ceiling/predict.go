@@ -2,21 +2,18 @@ package ceiling
 
 import (
 	"fmt"
-	"plimsoll.dev/plimsoll/internal/record"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Outcome is what a run has found, as far as a prediction is concerned.
+// Outcome holds what a run has found, for comparison with a prediction.
 type Outcome struct {
-	// Level is the highest that held and LowestFailing the lowest that did not;
-	// nil is none.
+	// Level is the highest that held, LowestFailing the lowest that failed; nil is none.
 	Level, LowestFailing *float64
-	// Binding is what the lowest failing level broke on, "" where nothing
-	// failed, and Message what the cluster said of it in its own words.
-	Binding string
-	Message string
-	// Held is how many of the Made steps at the lowest failing level held all the
-	// same.
+	Binding              string // what the lowest failing level broke on, "" if nothing failed
+	Message              string // the cluster's own words about it
+	// Held of the Made steps at the lowest failing level held nevertheless.
 	Held, Made int
 }
 
@@ -25,33 +22,30 @@ type Agreement string
 
 // The agreements.
 const (
-	AsPredicted  Agreement = "asPredicted"  // the level that was predicted, for the reason that was predicted
-	OtherReason  Agreement = "otherReason"  // the level that was predicted, for another reason
+	AsPredicted  Agreement = "asPredicted"  // the predicted level and reason
+	OtherReason  Agreement = "otherReason"  // the predicted level, another reason
 	Earlier      Agreement = "earlier"      // something else came first
-	Beyond       Agreement = "beyond"       // it held where it was predicted to fail
-	NotReached   Agreement = "notReached"   // the run did not come as far as the prediction
-	NoneHeld     Agreement = "noneHeld"     // a level above the prediction failed and none held: whether it was met is unknown
+	Beyond       Agreement = "beyond"       // it held beyond the predicted level
+	NotReached   Agreement = "notReached"   // the run did not reach the predicted level
+	NoneHeld     Agreement = "noneHeld"     // a level above the prediction failed and none held: the outcome is unknown
 	NotPredicted Agreement = "notPredicted" // no hard ceiling was known
 )
 
-// Prediction is what was expected before any load beside what was found.
+// Prediction compares what was expected before any load with what was found.
 type Prediction struct {
-	Level   *float64 `json:"level"` // null where no hard ceiling is known
+	Level   *float64 `json:"level"` // null without a hard ceiling
 	Ceiling string   `json:"ceiling,omitempty"`
 	What    string   `json:"what,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
-	// Found is the highest level that held, and FoundFailing the lowest that
-	// did not; null is none.
+	// Found is the highest level that held, FoundFailing the lowest that failed; null is none.
 	Found        *float64  `json:"found"`
 	FoundFailing *float64  `json:"foundFailing"`
 	FoundBinding string    `json:"foundBinding,omitempty"`
 	Agreement    Agreement `json:"agreement"`
-	// Text is all of it in a sentence.
-	Text string `json:"text"`
+	Text         string    `json:"text"` // all of this in a sentence
 }
 
-// Predicted puts what a table predicted beside what a run has found. It is nil
-// where the run has found nothing.
+// Predicted compares a table's prediction with a run's outcome. It returns nil if the run has found nothing.
 func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	if o.Level == nil && o.LowestFailing == nil {
 		return nil
@@ -69,7 +63,7 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	if b.Reason != "" {
 		said += fmt.Sprintf(" (%s)", b.Reason)
 	}
-	// A level within a step of the axis' arithmetic is the same one.
+	// Levels this close are the same, up to the axis' arithmetic.
 	const slack = 1e-6
 	same := b.Sign != "" && (strings.Contains(o.Binding, b.Sign) || !ofScheduler(b.Sign) && strings.Contains(o.Message, b.Sign))
 	bound := func(text string) string {
@@ -98,8 +92,8 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	return p
 }
 
-// ofScheduler reports whether a sign is a reason of the scheduler's: its words
-// name all reasons that any node has, and only the first is what binds.
+// ofScheduler reports whether a sign is a reason of the scheduler. Its message names the reasons of all nodes, and only
+// the first one binds.
 func ofScheduler(sign string) bool {
 	return sign == refusal(Pods) || strings.HasPrefix(sign, refusal(""))
 }
@@ -116,5 +110,5 @@ func foundText(o Outcome, unit string) string {
 	return fmt.Sprintf("found %s", number(*o.Level))
 }
 
-// number is a level as people write it.
+// number returns a level as people write it.
 func number(x float64) string { return fmt.Sprintf("%.10g", x) }

@@ -16,15 +16,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Bounds of a saved host: what is read of one takes a few hundred kilobytes.
+// Bounds of a saved host, which takes a few hundred kilobytes.
 const (
 	bundleBytes = 64 << 20
 	bundleFiles = 200_000
 )
 
-// OpenBundle reads a saved host that is one file: a tar archive, as the script
-// writes it, compressed by gzip or not. What is no plain file or directory is
-// left out. An archive that ends in the middle is an error.
+// OpenBundle reads a saved host from a tar archive, as the script writes it, perhaps compressed by gzip. It skips
+// everything but plain files and directories. A truncated archive is an error.
 func OpenBundle(r io.Reader) (fs.FS, error) {
 	buffered := bufio.NewReader(r)
 	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -37,7 +36,7 @@ func OpenBundle(r io.Reader) (fs.FS, error) {
 	if head, _ := buffered.Peek(263); len(head) < 263 || string(head[257:262]) != "ustar" {
 		return nil, errors.New("it is not a tar archive")
 	}
-	// The standard library has a file system of zip archives, and none of tar's.
+	// The standard library has a file system of zip archives, but not of tar archives.
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	end := &tail{r: buffered}
@@ -47,8 +46,7 @@ func OpenBundle(r io.Reader) (fs.FS, error) {
 	for {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			// One that was cut between two files ends there as well, but not with
-			// the two empty blocks of a whole one.
+			// A truncated archive may end here too, but without the two empty blocks at the end.
 			if _, err := io.Copy(io.Discard, end); err != nil || !end.empty() {
 				return nil, errors.New("read the archive: it ends in the middle")
 			}
@@ -85,7 +83,7 @@ func OpenBundle(r io.Reader) (fs.FS, error) {
 	return zip.NewReader(bytes.NewReader(out.Bytes()), int64(out.Len()))
 }
 
-// tail knows the last two blocks of what is read.
+// tail remembers the last two blocks of a reader.
 type tail struct {
 	r    io.Reader
 	last []byte

@@ -1,5 +1,4 @@
-// Package host answers: which settings do a host, its network card and a router on it
-// need? It reads hosts, and computes.
+// Package host computes the settings of a host, its network card and a router on it. It reads hosts.
 package host
 
 import (
@@ -16,45 +15,40 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Host are the parameters of a host's settings.
+// Host holds the parameters of a host's settings.
 type Host struct {
-	// Platform is what the host is a node of, if anything: OpenShift's nodes
-	// have settings of their own, which are not lowered.
+	// Platform says what the host is a node of. The settings of OpenShift's nodes are not lowered.
 	Platform param.In[string] `yaml:"platform" flag:"platform" help:"what the host is a node of, if anything" words:"openshift, kubernetes"`
-	// RTT and Link give socket buffers by latency (V7), Packet by packet size
-	// (V9). Without either no buffers are computed.
+	// RTT and Link give socket buffers by latency (V7), Packet by packet size (V9); else there are none.
 	RTT        param.In[time.Duration] `yaml:"rtt" flag:"rtt" help:"round trip between the hosts, as ping measures it" range:"1ns..1m"`
 	Link       param.In[param.Rate]    `yaml:"link" flag:"link" help:"speed of the link, such as 50Gbit or 2x25GbE"`
 	Packet     param.In[param.Bytes]   `yaml:"packet" flag:"packet" help:"packet size that buffers are to hold 10 of, such as 512Ki" range:"1..1Ti"`
 	Neighbours param.In[int64]         `yaml:"neighbours" flag:"neighbours" help:"addresses on its links that the host talks to" range:"1..10000000"`
 	ARPFlux    param.In[bool]          `yaml:"arpFlux" flag:"arp-flux" help:"several interfaces are on one subnet (default: by the routes of the host that is read)"`
-	// Without those that follow their settings are not computed.
+	// Settings that follow from these are computed only with them.
 	Pods        param.In[int64] `yaml:"pods" flag:"pods" help:"pods on the host" range:"1..100000"`
 	PIDsPerPod  param.In[int64] `yaml:"pidsPerPod" flag:"pids-per-pod" help:"PIDs that a pod may have" range:"1..4194304" default:"4096" why:"OpenShift's podPidsLimit" when:"pods"`
 	Connections param.In[int64] `yaml:"connections" flag:"connections" help:"connections that are tracked at a time" range:"1..1000000000"`
 	Outgoing    param.In[int64] `yaml:"outgoing" flag:"outgoing" help:"outgoing connections to one address and port" range:"1..1000000"`
-	// Formats of files, of HostFormats.
+	// Formats are words of HostFormats.
 	Formats []string         `yaml:"format" flag:"format" takes:"word" help:"kind of files: sysctl, tuned, machineconfig, ansible (default sysctl)"`
 	Pool    param.In[string] `yaml:"pool" flag:"pool" takes:"name" help:"pool of a MachineConfig or Tuned object" default:"worker" why:"the pool of ordinary nodes" object:"true"`
-	// Facts are what was read of the host; nil where nothing was.
+	// Facts were read of the host; nil without a host.
 	Facts *Facts
 }
 
-// HostFormats are the kinds of files that settings can be written as.
+// HostFormats lists the kinds of files that settings can be written as.
 func HostFormats() []string { return []string{"sysctl", "tuned", "machineconfig", "ansible"} }
 
-// setting is one wanted value of a sysctl.
+// setting is a wanted value of a sysctl.
 type setting struct {
 	name string
-	// want has as many numbers as the sysctl.
-	want []int64
-	// atLeast says that more is as good: the larger of what is and what is
-	// wanted is written.
+	want []int64 // as many numbers as the sysctl has
+	// atLeast means that more is as good: the larger of the present and the wanted value is written.
 	atLeast bool
-	// text is wanted in place of numbers.
-	text string
-	// byMemory says that the kernel or systemd sizes it by the host's memory, or
-	// does not bound it: without the host's own value it is not written.
+	text    string // wanted in place of numbers
+	// byMemory means that the kernel or systemd sizes it by the host's memory, or does not bound it: without the
+	// host's own value it is not written.
 	byMemory bool
 	file     string // of /etc/sysctl.d
 	why      string // one line above it in the file
@@ -62,7 +56,7 @@ type setting struct {
 	rows     []string
 }
 
-// The files of /etc/sysctl.d, the first two as the document names them.
+// ArpCacheFile, ArpFile and others are files of /etc/sysctl.d; the document names these two.
 const (
 	ArpCacheFile = "99.7-arpcachesize.conf"
 	ArpFile      = "99.8-arp.conf"
@@ -71,11 +65,10 @@ const (
 	nodeFile     = "99.9-node.conf"
 )
 
-// Cases says when defaults matter.
+// Cases returns the cases in which defaults matter.
 func (p *Host) Cases() map[string]bool { return map[string]bool{"pods": p.Pods.Ok()} }
 
-// TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
-// changed where a host was read.
+// TuneHost computes a host's kernel settings (V3 to V11), and the changes if a host was read.
 func TuneHost(p Host) (*answer.Answer, error) {
 	if p.Facts != nil && !p.Link.Ok() && p.RTT.Ok() {
 		p.Link = fastest(p.Facts)
@@ -109,14 +102,13 @@ func TuneHost(p Host) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// hostTuner makes the answer about a host.
+// hostTuner builds the answer about a host.
 type hostTuner struct {
 	*answer.Builder
 	Host
 }
 
-// openShiftNode says whether the settings are for a node of OpenShift: they are
-// not written below what its own profile has.
+// openShiftNode reports whether the settings are for a node of OpenShift, whose own profile bounds them below.
 func (p *Host) openShiftNode() bool {
 	return p.Platform.Value == param.OpenShift || slices.Contains(p.Formats, "tuned") || slices.Contains(p.Formats, "machineconfig")
 }
@@ -130,7 +122,7 @@ func checkFormats(formats []string) error {
 	return nil
 }
 
-// fastest is the speed of the host's fastest interface, as the driver says.
+// fastest returns the speed of the host's fastest interface, by its driver.
 func fastest(f *Facts) (in param.In[param.Rate]) {
 	for _, i := range f.Interfaces {
 		if i.Up && i.Speed > in.Value {
@@ -140,8 +132,7 @@ func fastest(f *Facts) (in param.In[param.Rate]) {
 	return in
 }
 
-// arp is V3: one answer for each question, where several interfaces could
-// answer.
+// arp is V3: one answer to each question, if several interfaces could answer.
 func (t *hostTuner) arp() []setting {
 	flux := t.ARPFlux
 	if !flux.Ok() && t.Facts != nil && !t.Facts.Routes {
@@ -179,7 +170,7 @@ func (t *hostTuner) arp() []setting {
 	return []setting{
 		one("arp_filter", "answer on the interface that the reply would be routed through (0 by default)", false),
 		one("arp_ignore", "answer for addresses of the incoming interface only (0 by default)", true),
-		// 2 is stricter still, and OpenShift's nodes have it.
+		// 2 is stricter, and OpenShift's nodes have it.
 		announce,
 	}
 }
@@ -194,8 +185,7 @@ func (t *hostTuner) neighbours() []setting {
 	}
 	if t.Neighbours.Ok() {
 		least := first
-		// The cache holds all neighbours without collection, in the document's
-		// proportions of 1 : 4 : 8.
+		// Without collection the cache holds all neighbours, in the document's proportions of 1 : 4 : 8.
 		first = max(first, param.Power(bits.Len64(uint64(t.Neighbours.Value-1))))
 		t.Step(fmt.Sprintf("gc_thresh1 = neighbours, rounded up to a power of two, at least %d", least), fmt.Sprintf("%s -> %d", param.Grouped(t.Neighbours.Value), first), "V4")
 		note = "for " + param.Grouped(t.Neighbours.Value) + " neighbours"
@@ -256,9 +246,9 @@ func (t *hostTuner) windows() []setting {
 	if largest == 0 {
 		return list
 	}
-	// The largest defaults that kernels have had: on no host these are lowered.
+	// The largest defaults of any kernel: no host's values are lowered.
 	const usual, usualMax, usualRead, usualWrite = 212992, 4 << 20, 32 << 20, 4 << 20
-	// The kernel keeps each of them in an int.
+	// The kernel keeps each value in an int.
 	kept := func(bytes float64, least int64) int64 {
 		return int64(min(max(math.Round(bytes), float64(least)), math.MaxInt32))
 	}
@@ -268,8 +258,7 @@ func (t *hostTuner) windows() []setting {
 		rows = append(rows, "V9")
 	}
 	const cost = "a connection fills its buffer and waits for the other side"
-	// TCP sizes its buffers itself, up to the third number of tcp_rmem and
-	// tcp_wmem, and half of a buffer is its own use.
+	// TCP sizes its buffers up to the third number of tcp_rmem and tcp_wmem, and uses half of a buffer itself.
 	tcp := kept(2*largest, 0)
 	t.Step("TCP's own limit = 2 x bytes in flight, since half of a buffer is taken for packets' own memory, at most 2^31 - 1", fmt.Sprintf("2 x %.0f -> %d", largest, tcp), "kernel-ip")
 	t.Figure("tcpBufferBytes", tcp, "B", "third number of tcp_rmem and tcp_wmem, at least")
@@ -277,7 +266,7 @@ func (t *hostTuner) windows() []setting {
 		t.Find(answer.Finding{Grade: answer.Advice, What: "largest buffer of a connection", Now: param.Bytes(tcp).String(), Wanted: param.Bytes(2 * largest).String(), Cost: "one connection cannot fill the link", Remedy: "several connections side by side"})
 	}
 	t.Warn("TCP ignores rmem_max, wmem_max and wmem_default unless a program asks for a buffer of a size: it follows tcp_rmem and tcp_wmem (kernel-ip)")
-	// Each socket may fill it unasked, and a host has thousands.
+	// Every socket may take it, and a host has thousands.
 	const largestDefault = 16 << 20
 	if standard > largestDefault {
 		t.Warn("wmem_default is written as 16 MiB and not as %s: every socket that asks for no size may take it, and a program that needs more asks for it, up to wmem_max", param.Bytes(standard))
@@ -303,8 +292,7 @@ func windowLimit(rtt param.In[time.Duration]) string {
 	return fmt.Sprintf("%s a connection", param.Rate(65536*8/rtt.Value.Seconds()))
 }
 
-// receive is V10 and V11: what each CPU did with received packets between two
-// readings, and the setting that is to be raised.
+// receive is V10 and V11: what each CPU did with received packets between two readings, and the setting to raise.
 func (t *hostTuner) receive() ([]setting, error) {
 	f := t.Facts
 	if f == nil || len(f.Softnet) == 0 {
@@ -374,16 +362,14 @@ func (t *hostTuner) receive() ([]setting, error) {
 	return list, nil
 }
 
-// softnetSetting is one that is raised, with its default and how far the document
-// went.
+// softnetSetting has its default and how far the document went.
 type softnetSetting struct {
 	name    string
 	usual   int64
 	reached string
 }
 
-// softnetOnce is what one reading tells: that something happened since the
-// host was started, not that it goes on.
+// softnetOnce evaluates one reading: it shows what happened since the host was started, not whether it goes on.
 func (t *hostTuner) softnetOnce(reading []SoftnetCPU) {
 	var dropped, squeezed []string
 	for _, c := range reading {
@@ -406,7 +392,7 @@ func (t *hostTuner) softnetOnce(reading []SoftnetCPU) {
 	}
 }
 
-// abridged joins words, and only counts those beyond the first eight.
+// abridged joins words, and counts those beyond the first eight.
 func abridged(list []string) string {
 	if len(list) > 8 {
 		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
@@ -414,8 +400,7 @@ func abridged(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// skew finds one CPU that takes most of the packets: a larger budget helps it
-// less than company.
+// skew finds a CPU that takes most of the packets: spreading them helps it more than a larger budget.
 func (t *hostTuner) skew(grown []SoftnetCPU, packets uint64) {
 	if len(grown) < 4 || packets < 1000 {
 		return
@@ -427,15 +412,14 @@ func (t *hostTuner) skew(grown []SoftnetCPU, packets uint64) {
 	}
 }
 
-// node are settings of hosts that run pods.
+// node returns settings of hosts that run pods.
 func (t *hostTuner) node() []setting {
 	var list []setting
 	node := func(name string, want int64, why, cost, row string) setting {
 		return setting{name: name, want: []int64{want}, atLeast: true, file: nodeFile, why: why, cost: cost, rows: []string{row}}
 	}
 	if t.Connections.Ok() {
-		// At most three quarters full, so that a burst finds room, and not below
-		// what OpenShift's profile and large nodes have.
+		// Three quarters full at most, to leave room for a burst, and not below OpenShift's profile.
 		want := min(max((t.Connections.Value*4+2)/3, 1048576), math.MaxInt32)
 		t.Step("nf_conntrack_max = connections / 0.75, at least 1048576", fmt.Sprintf("%s / 0.75 -> %s", param.Grouped(t.Connections.Value), param.Grouped(want)), "kernel-conntrack")
 		t.Figure("nfConntrackMax", want, "connections", "OpenShift's profile has 1048576")
@@ -470,7 +454,7 @@ func (t *hostTuner) node() []setting {
 	return list
 }
 
-// ports answers for outgoing connections to one address and port.
+// ports is about outgoing connections to one address and port.
 func (t *hostTuner) ports() []setting {
 	if !t.Outgoing.Ok() {
 		return nil
@@ -504,7 +488,7 @@ func (t *hostTuner) ports() []setting {
 	}
 }
 
-// usage finds what is nearly used up on a host that was read.
+// usage finds what is nearly used up on the host.
 func (t *hostTuner) usage() {
 	f := t.Facts
 	if f == nil {
@@ -530,8 +514,7 @@ func (t *hostTuner) usage() {
 	}
 }
 
-// settle holds wanted settings against what is there, and returns them as they
-// are to be written: never lower than what is.
+// settle compares wanted settings with the host's, and returns the settings to write: never lower than the host's.
 func (t *hostTuner) settle(list []setting) []setting {
 	if t.Facts == nil {
 		left := slices.DeleteFunc(list, func(s setting) bool { return s.byMemory })
@@ -551,8 +534,7 @@ func (t *hostTuner) settle(list []setting) []setting {
 	return out
 }
 
-// compare holds a wanted setting against what is there, which it is raised to, and
-// tells whether it is written.
+// compare compares a setting with the host's value, raises it to that, and reports whether to write it.
 func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 	text, exists := t.Facts.Sysctls[s.name]
 	found = answer.Finding{Grade: answer.Change, What: s.name, Now: text, Wanted: s.value(), Cost: s.cost, Remedy: s.file}
@@ -565,8 +547,7 @@ func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 		}
 		return found, true
 	case !exists && t.Facts.Sysctls["kernel.osrelease"] == "":
-		// Every kernel tells its release: a bundle without it was put together
-		// by hand, and what it lacks may well be there.
+		// Every kernel has a release: a bundle without it was made by hand, and the host may have what it lacks.
 		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", "it was not saved: do not lower it, sysctl "+s.name+" tells what it is"
 		return found, !s.byMemory
 	case !exists:
@@ -589,7 +570,7 @@ func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 	return found, true
 }
 
-// whyNoSuch says why a kernel may lack a setting that others have.
+// whyNoSuch says why a kernel may lack a setting.
 func whyNoSuch(name string) string {
 	switch {
 	case strings.HasPrefix(name, "net.netfilter."):
@@ -616,15 +597,10 @@ func wholeNumbers(text string, n int) ([]int64, bool) {
 	return out, true
 }
 
-// value is what is written.
-func (s setting) value() string { return cmp.Or(s.text, numbers(s.want)) }
+// value returns the text to write.
+func (s setting) value() string { return cmp.Or(s.text, strings.Trim(fmt.Sprint(s.want), "[]")) }
 
-func numbers(list []int64) string {
-	return strings.Trim(fmt.Sprint(list), "[]")
-}
-
-// shortName is a sysctl's name as a result's: netdevBudgetUsecs of
-// net.core.netdev_budget_usecs.
+// shortName returns a sysctl's name in a result: netdevBudgetUsecs for net.core.netdev_budget_usecs.
 func shortName(name string) string {
 	parts := strings.Split(name[strings.LastIndexByte(name, '.')+1:], "_")
 	for i := 1; i < len(parts); i++ {

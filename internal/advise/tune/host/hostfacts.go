@@ -17,29 +17,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Facts are what was read of a host.
+// Facts holds what was read of a host.
 type Facts struct {
-	From string // "this host", "bundle DIR"
-	// Sysctls holds the values of those of SysctlNames that exist there, by
-	// their dotted names.
-	Sysctls map[string]string
-	// Softnet holds no, one or two readings of /proc/net/softnet_stat, and
-	// Interval the time between two; 0 is unknown.
-	Softnet  [][]SoftnetCPU
-	Interval time.Duration
-	// Interfaces are those of the host, without loopback.
-	Interfaces []Interface
-	// SharedSubnets are ranges that more than one interface is in. Routes says
-	// that they were looked for: a bundle may lack the table.
+	From    string            // "this host", "bundle DIR"
+	Sysctls map[string]string // existing ones of SysctlNames, by dotted name
+	// Softnet holds up to two readings of /proc/net/softnet_stat, Interval the time between them; 0 is unknown.
+	Softnet    [][]SoftnetCPU
+	Interval   time.Duration
+	Interfaces []Interface // without loopback
+	// SharedSubnets lists ranges that several interfaces are in. It is unknown without Routes: a bundle may lack
+	// the table.
 	SharedSubnets []SharedSubnet
 	Routes        bool
-	// NUMA holds the CPUs of each NUMA node, as the kernel lists them.
-	NUMA map[int]string
-	// Interrupts are lines of /proc/interrupts that belong to interfaces.
-	Interrupts []Interrupt
+	NUMA          map[int]string // the CPUs of each NUMA node, as the kernel lists them
+	Interrupts    []Interrupt    // of interfaces
 }
 
-// Interface is one network interface.
+// Interface describes a network interface.
 type Interface struct {
 	Name     string
 	Up       bool
@@ -47,25 +41,24 @@ type Interface struct {
 	MTU      int64      // 0 is unknown
 	RX       int        // receive queues
 	NUMANode int        // -1 is unknown
-	Physical bool       // it has a device behind it
-	// Features and MaxQueues are what ethtool -k and -l say, where that was
-	// saved; nil and 0 are unknown.
+	Physical bool       // it has a device
+	// Features and MaxQueues come from ethtool -k and -l, if they were saved; nil and 0 are unknown.
 	Features  NICFeatures
 	MaxQueues int
 }
 
-// SharedSubnet is a range with the interfaces that are in it.
+// SharedSubnet lists the interfaces in a range.
 type SharedSubnet struct {
 	Range      netip.Prefix
 	Interfaces []string
 }
 
-// Interrupt is one interrupt of an interface.
+// Interrupt is an interrupt of an interface.
 type Interrupt struct {
 	Number, Interface string
 }
 
-// The files of a host that are read, below its root or a bundle's.
+// Files of a host, below its root or a bundle's.
 const (
 	softnetFile  = "proc/net/softnet_stat"
 	intervalFile = "interval"
@@ -74,7 +67,7 @@ const (
 	ethtoolDir   = "ethtool" // of a bundle: NAME.features and NAME.channels
 )
 
-// SysctlNames are the settings that answers are about.
+// SysctlNames lists the settings that answers use.
 func SysctlNames() []string {
 	return []string{
 		"net.ipv4.conf.all.arp_filter", "net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce",
@@ -88,14 +81,12 @@ func SysctlNames() []string {
 	}
 }
 
-// SysctlPath is the file of a setting, below the root.
+// SysctlPath returns the file of a setting, below the root.
 func SysctlPath(name string) string { return "proc/sys/" + strings.ReplaceAll(name, ".", "/") }
 
-// ReadFacts reads what answers use of a host: from its root, or from a bundle
-// with the same relative paths, where two readings of softnet_stat are
-// softnet_stat.0 and softnet_stat.1 (which may stand at the top as well), with
-// the time between them in the file interval or time at the top, such as "10s"
-// or seconds. What is missing is left out; nothing at all is an error.
+// ReadFacts reads a host from its root, or from a bundle with the same relative paths. In a bundle, two readings of
+// softnet_stat are softnet_stat.0 and softnet_stat.1 (also at the top), and the file interval or time at the top has
+// the time between them, such as "10s" or seconds. Missing files are left out; a bundle without any is an error.
 func ReadFacts(fsys fs.FS, from string) (Facts, error) {
 	f := Facts{From: from, Sysctls: map[string]string{}, NUMA: map[int]string{}}
 	for _, name := range SysctlNames() {
@@ -120,15 +111,14 @@ func ReadFacts(fsys fs.FS, from string) (Facts, error) {
 	return f, nil
 }
 
-// readSoftnet reads one or two readings. A file that exists and cannot be
-// understood is an error: it is what the user saved.
+// readSoftnet reads one or two readings. A file that it cannot parse is an error: the user saved it.
 func (f *Facts) readSoftnet(fsys fs.FS) error {
 	var found []string
 	for _, suffix := range []string{".0", "", ".1"} {
 		name := softnetFile + suffix
 		data, err := fs.ReadFile(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) {
-			// Saved by hand, they may stand at the top.
+			// A user may have saved it at the top.
 			name = path.Base(name)
 			data, err = fs.ReadFile(fsys, name)
 		}
@@ -142,7 +132,7 @@ func (f *Facts) readSoftnet(fsys fs.FS) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		// The plain name is the first reading or the second, or all there is.
+		// The plain name is the first reading, the second, or the only one.
 		if suffix == ".1" && len(found) == 2 {
 			f.Softnet, found = f.Softnet[:1], found[:1]
 		}
@@ -214,8 +204,8 @@ func (f *Facts) readNUMA(fsys fs.FS) {
 	}
 }
 
-// sharedSubnets finds ranges that several interfaces are in, from
-// /proc/net/route: routes without a gateway. That is where ARP flux can be.
+// sharedSubnets finds ranges that several interfaces are in, from the routes without a gateway in /proc/net/route:
+// there ARP flux is possible.
 func sharedSubnets(text string) []SharedSubnet {
 	var list []SharedSubnet
 	for _, line := range strings.Split(text, "\n") {
@@ -228,7 +218,7 @@ func sharedSubnets(text string) []SharedSubnet {
 		if err != nil || err2 != nil || mask == 0 {
 			continue
 		}
-		var raw [4]byte // machines of this kind write addresses with the last byte first
+		var raw [4]byte // little-endian machines write the last byte first
 		binary.LittleEndian.PutUint32(raw[:], uint32(address))
 		rng := netip.PrefixFrom(netip.AddrFrom4(raw), bits.OnesCount64(mask)).Masked()
 		i := slices.IndexFunc(list, func(s SharedSubnet) bool { return s.Range == rng })
@@ -243,8 +233,7 @@ func sharedSubnets(text string) []SharedSubnet {
 	return slices.DeleteFunc(list, func(s SharedSubnet) bool { return len(s.Interfaces) < 2 })
 }
 
-// interruptsOf finds the interrupts that carry an interface's name, such as
-// "eth0-TxRx-3".
+// interruptsOf finds the interrupts named after an interface, such as "eth0-TxRx-3".
 func interruptsOf(text string, interfaces []Interface) []Interrupt {
 	var list []Interrupt
 	for _, line := range strings.Split(text, "\n") {
@@ -267,7 +256,7 @@ func interruptsOf(text string, interfaces []Interface) []Interrupt {
 	return list
 }
 
-// whole is a sysctl's value as a number.
+// whole returns a sysctl's value as a number.
 func (f *Facts) whole(name string) (int64, bool) {
 	if f == nil {
 		return 0, false
@@ -276,10 +265,9 @@ func (f *Facts) whole(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// CollectScript is a shell script that reads a host as ReadFacts does and
-// writes a bundle to its standard output, as a tar archive: for nodes that are
-// reached by a debug pod only. Its first argument is the number of seconds
-// between the two readings, by default 10.
+// CollectScript returns a shell script that reads a host as ReadFacts does and writes a bundle to its standard output, as
+// a tar archive, for nodes that only a debug pod reaches. Its first argument is the number of seconds between the two
+// readings, by default 10.
 func CollectScript() string {
 	var keep strings.Builder
 	for _, name := range SysctlNames() {
@@ -288,13 +276,13 @@ func CollectScript() string {
 	return strings.Replace(collectScript, "# SYSCTLS\n", keep.String(), 1)
 }
 
-// collectScript has a comment in the place of what is kept of proc/sys.
+// collectScript has a comment for the files of proc/sys.
 //
 //go:embed collect.sh
 var collectScript string
 
-// nicCPUs is the fastest physical interface whose NUMA node is known, with the
-// CPUs of that node. A host of one node needs no interface to name it.
+// nicCPUs returns the fastest physical interface whose NUMA node is known, with the CPUs of that node. On a host with
+// one node every interface is at that node.
 func nicCPUs(f *Facts) (*Interface, []int) {
 	var best *Interface
 	for i := range f.Interfaces {
@@ -345,7 +333,7 @@ func cpuList(text string) ([]int, error) {
 	return slices.Compact(list), nil
 }
 
-// compactCPUs writes CPUs as the kernel does.
+// compactCPUs writes CPUs as the kernel lists them.
 func compactCPUs(list []int) string {
 	var parts []string
 	for i := 0; i < len(list); {

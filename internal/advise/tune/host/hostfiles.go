@@ -7,7 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 )
 
-// files writes settings in the forms that were asked for.
+// files writes the settings in the requested formats.
 func (t *hostTuner) files(list []setting) {
 	formats := t.Formats
 	if len(formats) == 0 {
@@ -45,8 +45,8 @@ func (t *hostTuner) files(list []setting) {
 	}
 }
 
-// sysctlFile is the settings of one file; of all of them for "". Comments have
-// lines of their own: behind a value they would be part of it.
+// sysctlFile returns the settings of one file; of all files for "". Comments have lines of their own, because
+// behind a value they would be part of it.
 func sysctlFile(list []setting, name string, equals func(setting) string) string {
 	var b strings.Builder
 	for _, s := range list {
@@ -57,10 +57,10 @@ func sysctlFile(list []setting, name string, equals func(setting) string) string
 	return b.String()
 }
 
-// assign is how sysctl sets a value.
+// assign returns sysctl's assignment.
 func assign(setting) string { return " = " }
 
-// raise is how tuned does: with > a number is only ever raised.
+// raise returns tuned's assignment: "=>" only raises a number.
 func raise(s setting) string {
 	if s.atLeast && len(s.want) == 1 {
 		return "=>"

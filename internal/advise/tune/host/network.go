@@ -14,7 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Network are the parameters of the network between nodes.
+// Network holds the parameters of the network between nodes.
 type Network struct {
 	Platform param.In[string]     `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	Overlay  param.In[string]     `yaml:"overlay" flag:"overlay" help:"how pods' packets go between nodes" words:"geneve, vxlan, ipip, wireguard, none" default:"geneve" why:"OVN-Kubernetes'"`
@@ -23,15 +23,13 @@ type Network struct {
 	MTU      param.In[int64]      `yaml:"mtu" flag:"mtu" help:"MTU of the nodes' link" range:"576..65535" default:"1500" why:"Ethernet's" in:"B"`
 	Link     param.In[param.Rate] `yaml:"link" flag:"link" help:"speed of the nodes' link" default:"10 Gbit/s" why:"10 Gbit/s"`
 	Networks param.In[int64]      `yaml:"networks" flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
-	// Facts are what was read of a node; nil where nothing was.
+	// Facts were read of a node; nil without a node.
 	Facts *Facts
-	// Measured are what paths were found to cost beside a direct one; none where
-	// nothing was measured.
+	// Measured are costs of paths from a record; nil without one.
 	Measured []PathCost
 }
 
-// PathCost is what a record found a path to cost beside the direct one of the same MTU,
-// at a level of its load.
+// PathCost says what a path cost in a record beside the direct path of the same MTU, at a level of its load.
 type PathCost struct {
 	Path     string // an overlay, or another path such as ipsec
 	MTU      int64  // of the link
@@ -39,26 +37,25 @@ type PathCost struct {
 	Figures  []CostFigure
 }
 
-// CostFigure is the change of a figure with its interval, each nil where it is not
-// known, and what was decided of it.
+// CostFigure holds the change of a figure with its interval, each nil if unknown, and the verdict.
 type CostFigure struct {
 	Name           string
 	Change, Lo, Hi *float64
 	Verdict        string
 }
 
-// IsOverlay reports whether a path is one of those that Overlay names.
+// IsOverlay reports whether a path is a value of Overlay.
 func IsOverlay(path string) bool {
 	return slices.Contains([]string{"geneve", "vxlan", "ipip", "wireguard"}, path)
 }
 
-// NICFeatures are the offloads of an interface as ethtool -k lists them.
+// NICFeatures lists the offloads of an interface, as ethtool -k does.
 type NICFeatures map[string]NICFeature
 
-// NICFeature is one offload. Fixed ones cannot be switched.
+// NICFeature is the state of an offload. A fixed one cannot be switched.
 type NICFeature struct{ On, Fixed bool }
 
-// ParseFeatures reads what ethtool -k prints.
+// ParseFeatures reads the output of ethtool -k.
 func ParseFeatures(data []byte) (NICFeatures, error) {
 	f := NICFeatures{}
 	line := regexp.MustCompile(`^\s*([a-z][a-z0-9_-]*): (on|off)( \[fixed\]| \[requested (?:on|off)\])?\s*$`)
@@ -80,8 +77,7 @@ func ParseFeatures(data []byte) (NICFeatures, error) {
 	return f, nil
 }
 
-// ParseChannels reads the largest number of combined queues, or of receive
-// queues, from what ethtool -l prints; 0 is unknown.
+// ParseChannels reads the largest number of combined or receive queues from the output of ethtool -l; 0 is unknown.
 func ParseChannels(data []byte) int {
 	most := 0
 	for _, line := range strings.Split(string(data), "\n") {
@@ -96,7 +92,7 @@ func ParseChannels(data []byte) int {
 	return most
 }
 
-// cost is what the overlay was measured to cost (R13, R17).
+// cost reports the measured cost of the overlay (R13, R17).
 func (t *networkTuner) cost() {
 	known := false
 	for _, c := range t.Measured {
@@ -115,7 +111,7 @@ func (t *networkTuner) cost() {
 			}
 			now = append(now, text+", "+f.Verdict)
 			if !slices.Contains([]string{"better", "equivalent", "notWorse"}, f.Verdict) {
-				grade = answer.Advice // an unknown never counts as a pass
+				grade = answer.Advice // unknown never counts as pass
 			}
 		}
 		known = true
@@ -134,7 +130,7 @@ func (t *networkTuner) cost() {
 	}
 }
 
-// overhead is how many bytes of each packet an overlay takes.
+// overhead returns the bytes of each packet that an overlay takes.
 func overhead(overlay string, ipv6, ipsec bool) (n int64, parts string) {
 	outer, name := int64(20), "IPv4"
 	if ipv6 {
@@ -202,7 +198,7 @@ func TuneNetwork(p Network) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// networkTuner makes the answer about the network between nodes.
+// networkTuner builds the answer about the network between nodes.
 type networkTuner struct {
 	*answer.Builder
 	Network
@@ -216,7 +212,7 @@ func overlayName(p Network) string {
 	return name
 }
 
-// mtu is R12: what pods' packets may be long, and what headers cost.
+// mtu is R12: the length of pods' packets, and the cost of headers.
 func (t *networkTuner) mtu() int64 {
 	n, parts := overhead(t.Overlay.Value, t.IPv6.Value, t.IPsec.Value)
 	pod := t.MTU.Value - n
@@ -245,15 +241,14 @@ func (t *networkTuner) mtu() int64 {
 	return pod
 }
 
-// goodput is the share of a link that TCP's data has, and packets per second,
-// at full speed. TCP and IP take 52 bytes with timestamps; Ethernet takes 38
-// with preamble, checksum and gap.
+// goodput returns the share of a link for TCP's data, and packets per second at full speed. TCP and IP take 52 bytes
+// with timestamps; Ethernet takes 38 with preamble, checksum and gap.
 func goodput(mtu, pod int64, link param.Rate) (share, packets float64) {
 	wire := float64(mtu + 38)
 	return float64(pod-52) / wire, float64(link) / 8 / wire
 }
 
-// separate is R13's other half: how many networks there can be.
+// separate is R13's other half: the number of networks.
 func (t *networkTuner) separate() {
 	if !t.Networks.Ok() {
 		return
@@ -280,7 +275,7 @@ func (t *networkTuner) beyondOneGigabit() {
 	t.Find(answer.Finding{Grade: answer.Advice, What: "an overlay above 1 Gbit/s", Now: overlayName(t.Network), Wanted: "a NIC that offloads it, or native routing, or BGP", Cost: "CPU for checksums and segments of every packet; throughput where a CPU is full, the more the faster the link", Remedy: "measure both paths before deciding; native routing must be known to the routers"})
 }
 
-// wantedFeatures are offloads with what is lost without.
+// wantedFeatures lists offloads with the cost of their absence.
 func wantedFeatures(overlay string) []struct{ name, cost string } {
 	list := []struct{ name, cost string }{
 		{"rx-checksumming", "CPU for the checksum of every packet received"},
@@ -300,7 +295,7 @@ func wantedFeatures(overlay string) []struct{ name, cost string } {
 	return list
 }
 
-// offloads looks at a NIC's features.
+// offloads checks a NIC's features.
 func (t *networkTuner) offloads(nic *Interface) {
 	if len(nic.Features) == 0 {
 		t.Find(answer.Finding{Grade: answer.Unseen, What: "offloads of " + nic.Name, Remedy: "ethtool -k " + nic.Name})
@@ -328,8 +323,7 @@ func (t *networkTuner) offloads(nic *Interface) {
 	}
 }
 
-// queues are as many as CPUs of the NIC's NUMA node, each with an interrupt on
-// one of them.
+// queues wants as many queues as the NIC's NUMA node has CPUs, each with an interrupt on one of them.
 func (t *networkTuner) queues(nic *Interface, cpus []int) {
 	if len(cpus) == 0 {
 		t.Find(answer.Finding{Grade: answer.Unseen, What: "NUMA node of " + nic.Name, Remedy: "/sys/class/net/" + nic.Name + "/device/numa_node"})

@@ -10,20 +10,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// OpenShift3 and HAProxyAlone are further platforms of a router.
+// OpenShift3 and HAProxyAlone name further platforms of a router.
 const (
 	OpenShift3   = "openshift3"
 	HAProxyAlone = "haproxy"
 )
 
-// Router are the parameters of an HAProxy router.
+// Router holds the parameters of an HAProxy router.
 type Router struct {
 	Platform   param.In[string]      `yaml:"platform" flag:"platform" help:"what the router is part of" words:"openshift, openshift3, haproxy" default:"openshift" why:"the documents' platform"`
 	Encryption param.In[string]      `yaml:"encryption" flag:"encryption" help:"of the routes" words:"none, edge, passthrough, reencrypt" default:"none" why:"no encryption"`
 	Page       param.In[param.Bytes] `yaml:"page" flag:"page" help:"size of an answer, such as 4k" range:"1..1Gi" default:"1000 B" why:"R2's smallest page"`
 	Link       param.In[param.Rate]  `yaml:"link" flag:"link" help:"speed of a router's NIC" default:"1 Gbit/s" why:"R3: 1 Gbit/s"`
-	// Measured is what one router was seen to do, in place of the document's
-	// table.
+	// Measured replaces the document's table by the rate of a measured router.
 	Measured    param.In[int64]       `yaml:"measured" flag:"measured" help:"requests per second that one router was measured to do" range:"1..100000000" in:"requests/s"`
 	Metal       param.In[bool]        `yaml:"metal" flag:"metal" help:"bare metal: twice the document's table"`
 	Rate        param.In[int64]       `yaml:"rate" flag:"rate" help:"requests per second, over all routers" range:"1..100000000" in:"requests/s"`
@@ -41,8 +40,8 @@ type Router struct {
 	Facts       *Facts
 }
 
-// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU
-// and 16 GB in a public cloud, 100 routes, keep-alive.
+// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU and 16 GB in a public cloud, with 100
+// routes and keep-alive.
 func routerTable(encryption string) (at1k, at4k float64) {
 	row := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[encryption]
 	return row[0], row[1]
@@ -65,9 +64,8 @@ const (
 	filesPerConnection = 2
 )
 
-// HAProxyFiles is how many open files HAProxy wants for maxconn connections
-// with so many threads and listeners: two for each connection, one for each
-// listener, three for each thread and ten more, as HAProxy 2.6 asks for.
+// HAProxyFiles returns the open files that HAProxy 2.6 asks for: two per connection, one per listener, three per
+// thread and ten more.
 func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
 }
@@ -100,26 +98,26 @@ func TuneRouter(p Router) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// routerTuner makes the answer about routers.
+// routerTuner builds the answer about routers.
 type routerTuner struct {
 	*answer.Builder
 	Router
 	routerFields
-	// What the platform has by default; no connections is not set.
+	// The platform's defaults; 0 connections is no default.
 	usualConns, usualBuffer int64
 }
 
-// routerFields are the settings that are written.
+// routerFields holds the settings to write.
 type routerFields struct {
 	threads, replicas, shards int64
 	maxconn                   int64 // 0 leaves it alone
 	buffer                    int64 // 0 leaves it and rewrite alone
 	rewrite                   int64
 	cpus                      string
-	each                      bool // a CPU for each thread
+	each                      bool // one CPU for each thread
 }
 
-// capacity is R1 to R4 and R6: how many routers a rate needs.
+// capacity is R1 to R4 and R6: the number of routers for a rate.
 func (t *routerTuner) capacity() {
 	fills := float64(t.Link.Value) / 8 / float64(t.Page.Value)
 	t.Step("requests/s that fill the link = speed / 8 / page", fmt.Sprintf("%s / 8 / %d = %s", param.Trim(float64(t.Link.Value)), t.Page.Value, param.Grouped(int64(math.Round(fills)))), "R3")
@@ -141,7 +139,7 @@ func (t *routerTuner) capacity() {
 		t.Cite("R1", "R3")
 		t.Find(answer.Finding{Grade: answer.Advice, What: "a router at pages of 8 kB", Now: "R3 says that it fills 1 Gbit/s, 15,259 requests/s", Wanted: "R2 has 11,947 at 4 kB already", Cost: "the two disagree", Remedy: "measure your router (--measured)"})
 	}
-	// Headers and the network's own come on top of the pages that fill a link.
+	// Headers and the network's own bytes come on top of the pages.
 	const nearlyFull = 0.9
 	filled := t.Measured.Ok() && one >= nearlyFull*fills
 	if t.Measured.Ok() && !filled {
@@ -166,11 +164,9 @@ func (t *routerTuner) capacity() {
 // applications is R5, and the tested number of routes.
 func (t *routerTuner) applications() {
 	for _, x := range []struct {
-		in   param.In[int64]
-		name string
-		of   string
-		few  int64
-		many int64
+		in        param.In[int64]
+		name, of  string
+		few, many int64
 	}{{t.Static, "static", "static files or caching", 5, 10}, {t.Dynamic, "dynamic", "dynamic content", 100, 1000}} {
 		if !x.in.Ok() {
 			continue
@@ -212,7 +208,7 @@ func (t *routerTuner) buffers() {
 	}
 }
 
-// connections is R7, with what each connection costs of files and memory.
+// connections is R7, with the files and memory of each connection.
 func (t *routerTuner) connections() {
 	t.Cite("R7")
 	if t.Platform.Value == param.OpenShift {
@@ -289,8 +285,7 @@ func (t *routerTuner) pinning() {
 	}
 }
 
-// placeByNUMA takes CPUs of the NIC's NUMA node: the first for its interrupts,
-// the next for HAProxy.
+// placeByNUMA takes CPUs of the NIC's NUMA node: the first for its interrupts, the next for HAProxy.
 func (t *routerTuner) placeByNUMA() (in param.In[string]) {
 	nic, cpus := nicCPUs(t.Facts)
 	if nic == nil || int64(len(cpus)) < t.threads+1 {
@@ -361,7 +356,7 @@ func (t *routerTuner) files() {
 	}
 }
 
-// haproxyGlobal is the global section with what was computed.
+// haproxyGlobal returns the global section with the computed settings.
 func haproxyGlobal(r routerFields) string {
 	var b strings.Builder
 	b.WriteString("# HAProxy 2.5 or later, where one process runs all threads.\nglobal\n")

@@ -10,9 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// SoftnetCPU is one row of /proc/net/softnet_stat: what one CPU did with
-// received packets since the host was started, or between two readings. The counters are of 32 bits and
-// begin again when they are full.
+// SoftnetCPU is a row of /proc/net/softnet_stat: what a CPU did with received packets since the host was started, or
+// between two readings. The counters have 32 bits and wrap around.
 type SoftnetCPU struct {
 	CPU       int
 	Processed uint32 // column 1: packets
@@ -20,9 +19,8 @@ type SoftnetCPU struct {
 	Squeezed  uint32 // column 3: polls that ended with work left, without budget or time
 }
 
-// ParseSoftnet reads /proc/net/softnet_stat: hexadecimal columns, of which
-// kernels have had 9 to 17. Column 13 is the CPU since Linux 5.10; before, rows
-// are CPUs in order, those that are offline left out.
+// ParseSoftnet reads /proc/net/softnet_stat: 9 to 17 hexadecimal columns, by kernel. Column 13 is the CPU since Linux
+// 5.10; before, the rows are the CPUs in order, without those that are offline.
 func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 	var list []SoftnetCPU
 	numbered := true
@@ -64,9 +62,8 @@ func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 	return list, nil
 }
 
-// GrowSoftnet is the difference of two readings, by CPU. Counters that went
-// back are an error: the host was started in between, or the readings are the
-// wrong way round.
+// GrowSoftnet returns the difference of two readings, by CPU. It returns an error if counters went back: the host was
+// started in between, or the readings are swapped.
 func GrowSoftnet(before, after []SoftnetCPU) ([]SoftnetCPU, error) {
 	first := map[int]SoftnetCPU{}
 	for _, c := range before {
@@ -76,11 +73,10 @@ func GrowSoftnet(before, after []SoftnetCPU) ([]SoftnetCPU, error) {
 	for _, b := range after {
 		a, ok := first[b.CPU]
 		if !ok {
-			continue // came online in between
+			continue // it came online in between
 		}
 		g := SoftnetCPU{b.CPU, b.Processed - a.Processed, b.Dropped - a.Dropped, b.Squeezed - a.Squeezed}
-		// Half of the counter's range is more than any host does between two
-		// readings: it went back.
+		// No host counts half of the range between two readings: the counter went back.
 		for _, d := range []uint32{g.Processed, g.Dropped, g.Squeezed} {
 			if d >= 1<<31 {
 				return nil, fmt.Errorf("the counters of CPU %d went back: the host was started between the readings, or they are the wrong way round", b.CPU)
@@ -94,7 +90,7 @@ func GrowSoftnet(before, after []SoftnetCPU) ([]SoftnetCPU, error) {
 	return list, nil
 }
 
-// perSecond writes a count with its rate, where the interval is known.
+// perSecond writes a count, with its rate if the interval is known.
 func perSecond(n uint64, interval time.Duration) string {
 	if interval <= 0 {
 		return "+" + param.Grouped(int64(n))
