@@ -1,4 +1,4 @@
-// Package telemetry reads what this machine has and what of it is in use.
+// Package telemetry reads what this machine has and what is in use.
 package telemetry
 
 import (
@@ -17,24 +17,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// CPUs returns for how many seconds each processor has worked, and at what, by its number;
-// none where that cannot be read.
+// CPUs returns the seconds that each processor has worked, by kind of work; nil if they cannot be read.
 func CPUs() map[int64]procfs.CPUStat {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return nil
 	}
-	stat, _ := fs.Stat() // without it there are none
+	stat, _ := fs.Stat()
 	return stat.CPU
 }
 
-// Reading is what is in use of this machine, since it was started where it only
-// grows: its cpus, the seconds that they worked (cpuSeconds), those of them for
-// interrupts, which are nobody's (interruptSeconds), its memory and what of it is
-// in use (memoryBytes, memoryUsedBytes), what its drives read and wrote (ioBytes),
-// and for how long something waited for each of the three (cpuPressureSeconds,
-// memoryPressureSeconds, ioPressureSeconds). What the kernel does not tell is left
-// out; nothing is in it where it tells nothing.
+// Reading returns what is in use of this machine; what only grows counts since its start: its cpus, the
+// seconds that they worked (cpuSeconds), of those the seconds in interrupts (interruptSeconds), its memory
+// and what is in use of it (memoryBytes, memoryUsedBytes), the bytes that its drives read and wrote
+// (ioBytes), and for how long something waited for processors, memory and IO (cpuPressureSeconds,
+// memoryPressureSeconds, ioPressureSeconds). Values that the kernel does not report are missing.
 func Reading() record.Reading { return readingIn(procfs.DefaultMountPoint, "/sys") }
 
 func readingIn(procMount, sysMount string) record.Reading {
@@ -53,7 +50,7 @@ func readingIn(procMount, sysMount string) record.Reading {
 		r.Values["memoryBytes"], r.Values["memoryUsedBytes"] = float64(*m.MemTotalBytes), float64(*m.MemTotalBytes-*m.MemAvailableBytes)
 	}
 	for _, resource := range [...]string{"cpu", "memory", "io"} {
-		// A kernel without it, or with it switched off, has no such file.
+		// A kernel may lack this file, or have it switched off.
 		if p, err := fs.PSIStatsForResource(resource); err == nil && p.Some != nil {
 			r.Values[resource+"PressureSeconds"] = float64(p.Some.Total) / 1e6
 		}
@@ -64,8 +61,8 @@ func readingIn(procMount, sysMount string) record.Reading {
 	return r
 }
 
-// drives is what all drives have read and written, in bytes. What stands on others,
-// such as a loop device, would count twice.
+// drives returns the bytes that all drives have read and written. It skips devices on top of others, such
+// as loop devices, which would count twice.
 func drives(procMount, sysMount string) (moved float64, ok bool) {
 	fs, err := blockdevice.NewFS(procMount, sysMount)
 	if err != nil {
@@ -75,7 +72,7 @@ func drives(procMount, sysMount string) (moved float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	const sector = 512 // of these figures, whatever the drive has
+	const sector = 512 // the unit of these figures, whatever the drive has
 	for _, d := range disks {
 		if _, err := os.Stat(filepath.Join(sysMount, "block", d.DeviceName, "device")); err == nil {
 			moved, ok = moved+sector*float64(d.ReadSectors+d.WriteSectors), true
@@ -84,12 +81,10 @@ func drives(procMount, sysMount string) (moved float64, ok bool) {
 	return moved, ok
 }
 
-// ShedStartup gives back memory that starting took and running does not need:
-// garbage of the heap, and pages of the program's own file. This program holds
-// a whole control plane, and the set-up of packages that a run never calls has
-// touched most of the file; what a run does call is read again from the page
-// cache when it is touched. It is for a process whose memory is measured.
-// Nothing happens where the system cannot do it.
+// ShedStartup gives back memory that starting took and running does not need: garbage of the heap, and
+// pages of the program's own file. This program holds a whole control plane, and the set-up of packages
+// that a run never calls has touched most of the file; the page cache gives back what a run does call. It
+// is for a process whose memory is measured, and does nothing where the system cannot do it.
 func ShedStartup() {
 	debug.FreeOSMemory()
 	proc, err := procfs.Self()
@@ -105,26 +100,21 @@ func ShedStartup() {
 		return
 	}
 	for _, m := range maps {
-		// Only what cannot differ from the file may be dropped: mappings that
-		// cannot be written to.
+		// Only mappings that cannot be written to are sure to equal the file.
 		if m.Pathname == executable && !m.Perms.Write {
-			// The error is of no matter: the pages then stay.
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.StartAddr, m.EndAddr-m.StartAddr, unix.MADV_DONTNEED)
 		}
 	}
 	ResetPeak()
 }
 
-// ResetPeak begins the measuring of this process's peak memory again. Nothing
-// happens where the system cannot do it.
+// ResetPeak measures this process's peak memory from now on, where the system can do it.
 func ResetPeak() {
 	// "5" resets the peak; see proc(5), clear_refs.
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 }
 
-// CgroupVersion is the version of control groups that this system uses: "1",
-// "2", or "hybrid" where version 2 is there for some uses only; "none" without
-// any.
+// CgroupVersion returns "1", "2", "hybrid" (version 2 for some uses only) or "none".
 func CgroupVersion() string {
 	var fs unix.Statfs_t
 	if unix.Statfs("/sys/fs/cgroup", &fs) != nil {
@@ -146,7 +136,7 @@ func Host() record.Host {
 	if unix.Uname(&name) == nil {
 		h.Kernel = unix.ByteSliceToString(name.Release[:])
 	}
-	h.CPUs = runtime.NumCPU() // as it was at the start, before this program kept off some
+	h.CPUs = runtime.NumCPU() // counted at the start, before this program left some to others
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
@@ -155,8 +145,8 @@ func Host() record.Host {
 	return h
 }
 
-// AvailableMemory returns the lesser of the bytes that the machine and our control group leave.
-// Pages of files that were not used lately count as left: the kernel takes them back first.
+// AvailableMemory returns the lesser of what the machine and our cgroup leave, in bytes. Files in a cgroup
+// that were not used lately count as left: the kernel takes them back first.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo
@@ -181,8 +171,7 @@ func AvailableMemory() (int64, error) {
 	return available, nil
 }
 
-// leftIn is what the limit of a control group leaves of its memory; not ok where it
-// has none.
+// leftIn returns what a control group's limit leaves of its memory; false without a limit.
 func leftIn(group, limit, used, stat, files string) (int64, bool) {
 	most, limited := ReadInt(filepath.Join(group, limit))
 	now, ok := ReadInt(filepath.Join(group, used))
@@ -196,8 +185,7 @@ func leftIn(group, limit, used, stat, files string) (int64, bool) {
 	return max(0, most-now), limited && ok
 }
 
-// ReadInt is the number that a file of the system holds; not ok where it holds
-// none.
+// ReadInt reads the number in a file of the system; false if it holds none.
 func ReadInt(path string) (int64, bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
