@@ -99,7 +99,8 @@ func etcdArguments(dir directory, r record) []string {
 }
 
 func apiServerArguments(dir directory, r record) []string {
-	// An endpoint must not be a loopback address, so the kubernetes Service gets none; simulated pods do not call it.
+	// An endpoint must not be a loopback address, so the kubernetes Service gets none; simulated pods do not
+	// call it.
 	reconciler := "none"
 	if r.RealNode != nil {
 		reconciler = "lease"

@@ -6,7 +6,6 @@
 // A named lab outlives the command that made it. A private one dies with the process that made it,
 // even by SIGKILL.
 //
-// With a real node the API server listens on a link between the machine and the node instead of the
-// loopback. Package component holds the programs of the control plane, so that other tests do not
-// link them.
+// With a real node the API server listens on a link between the machine and the node instead of the loopback.
+// Package component holds the programs of the control plane, so that other tests do not link them.
 package lab

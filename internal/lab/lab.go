@@ -81,7 +81,8 @@ type SpecError struct{ What, Why string }
 
 func (e *SpecError) Error() string { return e.What + ": " + e.Why }
 
-// ValidateName returns a *SpecError unless name is a DNS label: it becomes a directory and part of a kubeconfig.
+// ValidateName returns a *SpecError unless name is a DNS label: it becomes a directory and part of a
+// kubeconfig.
 func ValidateName(name string) error {
 	const what = "lab name"
 	switch {

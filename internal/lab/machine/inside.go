@@ -36,8 +36,8 @@ type Bind struct {
 	To   string `json:"to"`
 }
 
-// Run is the first process of a machine that Start started. It writes to out when the machine is set up, and
-// then reaps processes; it returns only when it fails.
+// Run acts as the first process of a machine that Start started. It writes to out when the machine is set up,
+// and then reaps processes; it returns only when it fails.
 func Run(args []string, out io.WriteCloser) error {
 	if os.Getpid() != 1 || len(args) != 1 {
 		return errors.New("this is the first process of a machine within the machine, which other commands start")
@@ -126,7 +126,8 @@ func BindFile(from, to string) error {
 	return nil
 }
 
-// Reap calls ended for every process of the machine that has ended: own children and orphans. It does not return.
+// Reap calls ended for every process of the machine that has ended: own children and orphans. It does not
+// return.
 func Reap(ended func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus

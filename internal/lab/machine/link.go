@@ -90,7 +90,8 @@ func (m *Machine) InNetwork(do func() error) error {
 	return <-done
 }
 
-// EnterNetwork moves the calling thread to the machine's network for good: the goroutine must stay locked to it.
+// EnterNetwork moves the calling thread to the machine's network for good: the goroutine must stay locked to
+// it.
 func (m *Machine) EnterNetwork() error {
 	ns, err := netns.GetFromPid(m.PID())
 	if err == nil {

@@ -77,7 +77,7 @@ func environment() []string {
 // PID returns the pid of the first process.
 func (m *Machine) PID() int { return m.first.PID() }
 
-// Ended is closed once the machine has ended.
+// Ended returns a channel that is closed once the machine has ended.
 func (m *Machine) Ended() <-chan struct{} { return m.first.Done() }
 
 // Path returns the path from outside to a file of the machine.

@@ -168,7 +168,8 @@ func (s Spec) containerdConfig(m Machine) string {
 	return b.String()
 }
 
-// cniConfig joins the pods by one bridge. Only traffic that the node's service proxy translates leaves the node.
+// cniConfig joins the pods by one bridge. Only traffic that the node's service proxy translates leaves the
+// node.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",

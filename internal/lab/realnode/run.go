@@ -19,7 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Run is the node's first process. It sets up the namespaces that it was started in, starts the node's
+// Run acts as the node's first process. It sets up the namespaces that it was started in, starts the node's
 // programs and restarts them; it returns only when it cannot. It runs this program again for the kubelet
 // and kube-proxy.
 func Run(file string, log *slog.Logger) error {

@@ -95,10 +95,11 @@ func (p *Player) Run(ctx context.Context) {
 	}
 }
 
-// Following is closed when the player knows all existing pods: from then on it misses none.
+// Following returns a channel that is closed when the player knows all existing pods.
 func (p *Player) Following() <-chan struct{} { return p.following }
 
-// SetNode adds or changes a node, or with gone removes it. Pods are played once their node is known to be simulated.
+// SetNode adds or changes a node, or with gone removes it. Pods are played once their node is known to be
+// simulated.
 func (p *Player) SetNode(node *corev1.Node, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,8 +357,8 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where pla
 	return written, nil
 }
 
-// mostAhead bounds how much a write begins before its stage is due: by the time that an idle machine takes. Writes
-// take longer on a busy machine, and a user wants to see how much.
+// mostAhead bounds how much a write begins before its stage is due: by the time that an idle machine takes.
+// Writes take longer on a busy machine, and a user wants to see how much.
 const mostAhead = 5 * time.Millisecond
 
 // durations keeps the last few durations.

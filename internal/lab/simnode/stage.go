@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stage is the next thing that a kubelet would report about a pod. It follows from the pod in the API, so that a
-// restarted process continues where the last one stopped.
+// stage is the next thing that a kubelet would report about a pod. It follows from the pod in the API, so
+// that a restarted process continues where the last one stopped.
 type stage int
 
 const (
@@ -60,11 +60,12 @@ func nextStage(pod *corev1.Pod, latency time.Duration) stage {
 	return nothing
 }
 
-// shortestStaged is the start latency below which the steps in between are not reported: nobody could tell them apart.
+// shortestStaged is the start latency below which the steps in between are not reported: nobody could tell
+// them apart.
 const shortestStaged = 20 * time.Millisecond
 
-// share returns the part of the start latency after which a stage is reached. A pod's network takes about half of
-// a real start; init containers, if there are any, half of the rest.
+// share returns the part of the start latency after which a stage is reached. A pod's network takes about
+// half of a real start; init containers, if there are any, half of the rest.
 func (s stage) share(latency time.Duration) time.Duration {
 	switch s {
 	case sandbox:

@@ -160,7 +160,8 @@ func (g *guests) up(a netip.Addr) bool {
 	return ok && !it.paused && !time.Now().Before(it.from)
 }
 
-// greet sends the banner of a guest that has booted. Otherwise it resets the connection, as if nothing listened.
+// greet sends the banner of a guest that has booted. Otherwise it resets the connection, as if nothing
+// listened.
 func (g *guests) greet(connection *net.TCPConn) {
 	local, err := netip.ParseAddrPort(connection.LocalAddr().String())
 	if err != nil || !g.up(local.Addr()) {

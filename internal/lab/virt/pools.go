@@ -163,7 +163,8 @@ func (p *pool) read(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// nodesOf returns the simulated nodes of a pool, in order. A node that several pools select belongs to the newest.
+// nodesOf returns the simulated nodes of a pool, in order. A node that several pools select belongs to the
+// newest.
 func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
 	if err != nil {
