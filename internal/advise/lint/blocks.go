@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// proseText looks at the blocks of a text for people, which stand between fences. What
-// it says besides is for people.
+// proseText looks at the blocks between fences of a text for people, and ignores the rest.
 func proseText(out *report.Report, t *reading.Text) {
 	for _, b := range fenced(t) {
 		b.Snippet = true
@@ -26,15 +25,14 @@ func proseText(out *report.Report, t *reading.Text) {
 			lookAt(out, b)
 		}
 	}
-	// A text without a block that is known has nothing to check, and is none
-	// the worse for it.
+	// A page without a known block has nothing to check.
 	out.Recognised = out.Recognised || reading.IsPage(path.Ext(t.Name))
 }
 
 // fenceLine matches the beginning or end of a block.
 var fenceLine = regexp.MustCompile("^( {0,12})(`{3,}|~{3,}|-{4,}|\\.{4,})[ \t]*([A-Za-z0-9_+-]*)[ \t]*$")
 
-// fenced finds the blocks between fences, of Markdown and of AsciiDoc.
+// fenced finds the blocks between fences, in Markdown and AsciiDoc.
 func fenced(t *reading.Text) (blocks []*reading.Text) {
 	asciidoc := strings.HasPrefix(strings.ToLower(path.Ext(t.Name)), ".a")
 	open, indent, language, start := "", "", "", 0
@@ -57,8 +55,7 @@ func fenced(t *reading.Text) (blocks []*reading.Text) {
 	return blocks
 }
 
-// program reports whether a block is in a language of programs: what looks like
-// a setting in there is none.
+// program reports whether a block is in a programming language: it may look like settings.
 func program(language string) bool {
 	switch language {
 	case "js", "mjs", "cjs", "javascript", "jsx", "ts", "tsx", "typescript", "python", "py", "go", "golang", "c", "h", "cpp", "c++", "cc", "rust", "rs",
@@ -68,23 +65,22 @@ func program(language string) bool {
 	return false
 }
 
-// nameOf is a name that tells a language.
+// nameOf returns a file name from which the format of a language follows.
 func nameOf(language string) string {
 	return cmp.Or(map[string]string{
 		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "haproxy": "haproxy.cfg",
 	}[language], "block")
 }
 
-// lookAtFragment looks at a piece of an object that stands alone, as documents
-// show what is to be added somewhere.
+// lookAtFragment looks at a piece of an object, as documents show additions.
 func lookAtFragment(out *report.Report, root reading.Value) {
-	// What only a kubelet's configuration has.
+	// Fields that only a kubelet's configuration has.
 	kubelets := strings.Fields(`maxPods kubeAPIQPS kubeAPIBurst nodeStatusMaxImages podPidsLimit systemReserved kubeReserved
 		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
 	if root.Doc.Text.Snippet {
 		cloudInits(out, root)
 	}
-	// taken says what a piece was taken for.
+	// taken notes the kind that a piece was taken for.
 	taken := func(what string) {
 		out.Recognised = true
 		if !root.Doc.Text.Snippet {
@@ -117,7 +113,7 @@ func lookAtFragment(out *report.Report, root reading.Value) {
 	}
 }
 
-// cloudInits finds user data in a piece of a machine.
+// cloudInits finds user data in a piece of a virtual machine.
 func cloudInits(out *report.Report, v reading.Value) {
 	v.Walk(func(e reading.Entry) bool {
 		if e.Key() != "cloudInitNoCloud" && e.Key() != "cloudInitConfigDrive" {
@@ -130,7 +126,6 @@ func cloudInits(out *report.Report, v reading.Value) {
 	})
 }
 
-// strategyOf looks at the cloning strategy in a piece of a StorageProfile.
 func strategyOf(out *report.Report, spec reading.Value) {
 	if s := spec.Get("cloneStrategy"); s.Text() != "" {
 		c := &objects.Fit{Out: out, Doc: s.Doc}

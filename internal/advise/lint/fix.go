@@ -11,30 +11,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Fixed is what Fix made of the files.
+// Fixed is the result of Fix.
 type Fixed struct {
-	// Changes are the files that differ now, in the order in which they were
-	// given.
-	Changes []Change
-	// Done are the findings that were fixed.
-	Done []report.Finding
-	// Left is what is found in the files as they are now.
-	Left *Result
+	Changes []Change         // files that differ, in the given order
+	Done    []report.Finding // that were fixed
+	Left    *Result          // for the changed files
 }
 
-// Change is a file before and after.
+// Change holds a file before and after.
 type Change struct {
 	Name          string
 	Before, After []byte
 }
 
-// maxRounds bounds how often what a fix uncovers is fixed in turn.
+// maxRounds bounds the rounds in which fixes uncover further findings.
 const maxRounds = 20
 
-// Fix makes all safe fixes, and looks again until none is left, so
-// that a second Fix changes nothing. It writes nothing: see Write. Whatever is
-// not part of a fix, comments and form included, stays as it is. A file that
-// would be harder to read afterwards than before is left alone.
+// Fix makes all safe fixes repeatedly until none is left, so that a second Fix changes nothing. It changes
+// only what a fix is about, and no file that would be harder to read afterwards. It writes nothing: see
+// Write.
 func Fix(inputs []reading.Input, o Options) *Fixed {
 	files := slices.Clone(inputs)
 	fixed := &Fixed{Left: Lint(files, o)}
@@ -59,7 +54,7 @@ func Fix(inputs []reading.Input, o Options) *Fixed {
 			}
 		}
 		if broken {
-			continue // once more, without those
+			continue // again, without these files
 		}
 		files = next
 		fixed.Left = result
@@ -81,7 +76,7 @@ func problemsOf(r *Result, file string) int {
 	return count(r.Problems, func(p report.Problem) bool { return p.File == file })
 }
 
-// fixesOf makes the edits of as many findings as do not touch each other.
+// fixesOf makes the edits of findings whose edits do not overlap.
 func fixesOf(findings []report.Finding, stubborn map[string]bool) (edited map[string][]byte, fixed []report.Finding) {
 	accepted := make(map[*reading.Text][]reading.Edit)
 	taken := make(spans)
@@ -95,7 +90,7 @@ func fixesOf(findings []report.Finding, stubborn map[string]bool) (edited map[st
 		}
 		fixed = append(fixed, f)
 	}
-	// From the innermost texts outwards.
+	// The innermost texts come first.
 	deepest := 0
 	for t := range accepted {
 		deepest = max(deepest, t.Depth())
@@ -115,17 +110,16 @@ func fixesOf(findings []report.Finding, stubborn map[string]bool) (edited map[st
 	return edited, fixed
 }
 
-// spans are the ranges of texts that edits change, sorted. They do not overlap.
+// spans holds the ranges that edits change in texts, sorted and without overlaps.
 type spans map[*reading.Text][]span
 
-// span is changed itself (inner is nil), or by what is changed inside of it.
+// span is changed itself (inner is nil), or by changes inside of inner.
 type span struct {
 	start, end int
 	inner      *reading.Text
 }
 
-// free reports whether an edit touches nothing that is taken, in its own text
-// and in those around it.
+// free reports whether an edit overlaps no taken span, in its own text and in those around it.
 func (s spans) free(e reading.Edit) bool {
 	want := span{e.Start, e.End, nil}
 	for t := e.Text; t != nil; t = t.Parent {
@@ -153,8 +147,8 @@ func (s spans) take(e reading.Edit) {
 	}
 }
 
-// overlap reports whether two ranges share a byte, or one is inserted into the
-// other's middle. Two insertions at one place do not.
+// overlap reports whether two ranges share a byte, or an insertion is in the other's middle. Two insertions
+// at one place do not overlap.
 func overlap(aStart, aEnd, bStart, bEnd int) bool {
 	if aStart == aEnd || bStart == bEnd {
 		return aStart < bEnd && bStart < aEnd && aStart != bStart

@@ -21,7 +21,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// lookAtFile looks at a file.
 func lookAtFile(out *report.Report, t *reading.Text) {
 	if i := strings.IndexByte(t.Data, 0); i >= 0 || !utf8.ValidString(t.Data) {
 		if t.File.Asked {
@@ -52,7 +51,7 @@ func lookAtFile(out *report.Report, t *reading.Text) {
 // maxDepth bounds texts inside of texts.
 const maxDepth = 6
 
-// readers are what looks at a text of each format.
+// readers returns the function that looks at a text of each format.
 func readers() map[reading.Format]func(*report.Report, *reading.Text) {
 	return map[reading.Format]func(*report.Report, *reading.Text){
 		reading.YAML: yamlText, reading.Sysctl: host.SysctlFile, reading.Tuned: host.TunedProfile,
@@ -60,14 +59,14 @@ func readers() map[reading.Format]func(*report.Report, *reading.Text) {
 	}
 }
 
-// lookAt looks at a text, by what it is.
+// lookAt looks at a text by its format.
 func lookAt(out *report.Report, t *reading.Text) {
 	if read := readers()[reading.FormatOf(t)]; read != nil && t.Depth() <= maxDepth {
 		read(out, t)
 	}
 }
 
-// yamlText reads a text of YAML or JSON documents.
+// yamlText reads YAML or JSON documents.
 func yamlText(out *report.Report, t *reading.Text) {
 	if parts := jsonStream(t); len(parts) > 1 {
 		for _, part := range parts {
@@ -79,7 +78,7 @@ func yamlText(out *report.Report, t *reading.Text) {
 	actions := strings.Contains(data, "{{")
 	templated := false
 	if actions {
-		// As it stands it is YAML when the actions stand in quotes.
+		// With the actions in quotes the text is valid YAML.
 		if _, problems := reading.Documents(t.Name, data); len(problems) > 0 {
 			data, templated = withHoles(data), true
 		}
@@ -106,11 +105,10 @@ func yamlText(out *report.Report, t *reading.Text) {
 	}
 }
 
-// libraryLine matches how the library says where it stopped.
+// libraryLine matches where the library says that it stopped.
 var libraryLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// asKubernetesReads holds a document against the reader that Kubernetes uses,
-// which is stricter in places than the one that keeps places.
+// asKubernetesReads parses a document like Kubernetes, which is sometimes stricter than the parser with places.
 func asKubernetesReads(d strictyaml.Document) []strictyaml.Problem {
 	if json.Valid(d.Text) {
 		return nil
@@ -127,8 +125,7 @@ func asKubernetesReads(d strictyaml.Document) []strictyaml.Problem {
 	return []strictyaml.Problem{{Line: d.Line + line - 1, Message: "not valid YAML to Kubernetes: " + strings.TrimPrefix(text, "yaml: ")}}
 }
 
-// withHoles writes a template's actions as holes, and lines that are nothing
-// else as empty ones.
+// withHoles replaces a template's actions by holes, and empties lines with nothing else.
 func withHoles(data string) string {
 	var b strings.Builder
 	for line := range strings.Lines(data) {
@@ -143,8 +140,8 @@ func withHoles(data string) string {
 	return b.String()
 }
 
-// yamlProblems says why a text cannot be read: of a file it is a problem, of a
-// block in a text for people a finding, if it looks like YAML at all.
+// yamlProblems reports why a text cannot be read: a problem for a file, a finding for a block in a text for
+// people that looks like YAML.
 func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Problem, templated bool) {
 	if len(problems) == 0 {
 		return
@@ -154,7 +151,7 @@ func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Pro
 		out.Recognised = true
 		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "a template that cannot be read before it is rendered: not checked from here on")
 	case t.Snippet || t.Parent != nil:
-		// Of JSON, texts for people show pieces with dots in them.
+		// Texts for people show pieces of JSON with dots in them.
 		inBraces := strings.HasPrefix(strings.TrimSpace(t.Data), "{") || strings.HasPrefix(strings.TrimSpace(t.Data), "[")
 		if t.Snippet && !reading.YAMLObject.MatchString(t.Data) && (inBraces || !reading.LooksLikeYAML(t.Data)) {
 			return
@@ -164,15 +161,14 @@ func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Pro
 			out.Find("yaml-syntax", t.Place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
 	case !t.File.Asked && (!reading.YAMLObject.MatchString(t.Data) || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(t.Name)))):
-		// Found in a directory, and of nothing that is known.
+		// Found in a directory, of an unknown kind.
 		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)
 	default:
 		out.Unreadable(t, problems)
 	}
 }
 
-// jsonStream are the documents of a JSON text that has several, one behind the
-// other, which kubectl reads too; nothing if it is no such text.
+// jsonStream returns the documents of a JSON text that has several in a row, as kubectl reads them, or nil.
 func jsonStream(t *reading.Text) (parts []*reading.Text) {
 	if data := strings.TrimSpace(t.Data); !strings.HasPrefix(data, "{") || json.Valid([]byte(data)) {
 		return nil
@@ -192,10 +188,10 @@ func jsonStream(t *reading.Text) (parts []*reading.Text) {
 	}
 }
 
-// checkDuplicates finds keys that stand twice.
+// checkDuplicates finds keys that occur twice.
 func checkDuplicates(out *report.Report, v reading.Value, seen map[*reading.Node]bool) {
 	if seen[v.Node] {
-		return // an anchor's, seen where it is written
+		return // an anchor: its first use was checked
 	}
 	seen[v.Node] = true
 	for _, item := range v.Items() {
@@ -220,8 +216,7 @@ func checkDuplicates(out *report.Report, v reading.Value, seen map[*reading.Node
 	}
 }
 
-// lookAtDocument looks at a document: an object, or a piece that has another
-// form.
+// lookAtDocument looks at an object, or at a piece of another form.
 func lookAtDocument(out *report.Report, root reading.Value) {
 	if root.Node.Kind != strictyaml.Mapping {
 		return

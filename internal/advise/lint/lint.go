@@ -16,18 +16,16 @@ import (
 // Schema names the format of a Result as JSON.
 const Schema = "plimsoll/lint/v1"
 
-// Rule is one thing that is looked for.
+// Rule describes what lint looks for.
 type Rule struct {
 	ID       string          `json:"id"`
 	Severity report.Severity `json:"severity"`
-	Title    string          `json:"title"` // what is found, in a few words
-	Why      string          `json:"why"`   // what it costs
-	// Source is where that is known from: a row of the seed documents (V17), an
-	// official page, or both.
-	Source string `json:"source"`
+	Title    string          `json:"title"`  // what is found, in a few words
+	Why      string          `json:"why"`    // what it costs
+	Source   string          `json:"source"` // a row of the seed documents (V17), an official page, or both
 }
 
-// Rules are all rules, grouped by what they look at, as docs/tables/rules.md has them.
+// Rules returns all rules, grouped as in docs/rules.md.
 func Rules() (rules []Rule) {
 	for _, row := range docs.Rules() {
 		rules = append(rules, Rule{row[0], report.Severity(row[1]), row[2], row[3], row[4]})
@@ -35,24 +33,21 @@ func Rules() (rules []Rule) {
 	return rules
 }
 
-// Result is what was found in all files together.
+// Result holds the findings in all files.
 type Result struct {
-	Schema   string           `json:"schema"`
-	Findings []report.Finding `json:"findings"` // in the order of files and lines
-	Notes    []report.Note    `json:"notes"`
-	Problems []report.Problem `json:"problems"`
-	// Files is how many were given, Recognised how many of them are of a kind
-	// that is known.
-	Files      int `json:"files"`
-	Recognised int `json:"recognised"`
+	Schema     string           `json:"schema"`
+	Findings   []report.Finding `json:"findings"` // in the order of files and lines
+	Notes      []report.Note    `json:"notes"`
+	Problems   []report.Problem `json:"problems"`
+	Files      int              `json:"files"`
+	Recognised int              `json:"recognised"` // of a known kind
 }
 
-// Count is the number of findings of a severity.
+// Count returns the number of findings of a severity.
 func (r *Result) Count(s report.Severity) int {
 	return count(r.Findings, func(f report.Finding) bool { return f.Severity == s })
 }
 
-// count is how many of a list are meant.
 func count[T any](list []T, meant func(T) bool) (n int) {
 	for _, one := range list {
 		if meant(one) {
@@ -62,13 +57,12 @@ func count[T any](list []T, meant func(T) bool) (n int) {
 	return n
 }
 
-// RuleOwnFile is the rule that a reading.Fault is found by.
+// RuleOwnFile names the rule of a reading.Fault.
 const RuleOwnFile = "own-file"
 
-// Options say what is looked for.
+// Options select rules.
 type Options struct {
-	// Ignore are rules that are left out.
-	Ignore []string
+	Ignore []string // rules that are left out
 }
 
 // Lint looks at all files together.

@@ -8,8 +8,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Text writes a result as compilers do: one line for each finding, and below
-// the first one of each rule why it matters and where that is known from.
+// Text writes a result as compilers do: a line for each finding, and below the first finding of each rule why
+// it matters, with the source.
 func (r *Result) Text(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Problems {
@@ -43,7 +43,7 @@ func (r *Result) Text(w io.Writer) error {
 	return err
 }
 
-// Summary is a result in one line.
+// Summary returns a result in one line.
 func (r *Result) Summary() string {
 	if len(r.Findings) == 0 {
 		return fmt.Sprintf("nothing found in %s", plural(r.Recognised, "checked file"))

@@ -14,7 +14,7 @@ import (
 
 // Diff shows a change as a unified diff.
 func (c Change) Diff() string {
-	// An error comes from the writer alone, and this one has none.
+	// Errors come from the writer alone, and this one returns none.
 	text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(string(c.Before)), B: difflib.SplitLines(string(c.After)),
 		FromFile: c.Name, ToFile: c.Name, Context: 3,
@@ -22,8 +22,7 @@ func (c Change) Diff() string {
 	return text
 }
 
-// Write puts the changes on disk, all or none. A file that is not any more what
-// was looked at is an error.
+// Write writes all changes to disk, or none. A file that has changed since it was read is an error.
 func Write(changes []Change) error {
 	var files []writeall.File
 	for _, c := range changes {

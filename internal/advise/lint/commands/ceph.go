@@ -13,7 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// cephCommand looks at commands that set something of Ceph.
+// cephCommand looks at commands that change settings of Ceph.
 func cephCommand(out *report.Report, c call) {
 	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")
 	values := make([]string, len(words))
@@ -58,9 +58,8 @@ func setPool(out *report.Report, c call, pool, key, value word) {
 	}
 }
 
-// suggest is what to write for a key that is unknown, and the edits if one
-// was meant beyond doubt. The key stands behind a prefix; some are those that
-// are named if none is near.
+// suggest returns the fix for an unknown key behind a prefix, and its edits if one key was clearly meant. If
+// no known key is near, it names some.
 func suggest(c call, key word, prefix string, known []string, some string) (fix string, edits []reading.Edit) {
 	near, ok := nearest.Word(key.value[len(prefix):], known)
 	if !ok {
@@ -69,7 +68,7 @@ func suggest(c call, key word, prefix string, known []string, some string) (fix 
 	return "write " + prefix + near, c.replace(key, len(prefix), len(key.value), near)
 }
 
-// checkPGNum holds a number of placement groups against what is good.
+// checkPGNum checks a number of placement groups.
 func checkPGNum(out *report.Report, c call, w word) {
 	if reading.HasHole(w.value) {
 		return
@@ -115,8 +114,7 @@ func setCephConfig(out *report.Report, c call, key, value word) {
 	}
 }
 
-// AcrossCephPools finds pools whose number of groups the autoscaler changes
-// back.
+// AcrossCephPools finds pools whose pg_num the autoscaler changes back.
 func AcrossCephPools(out *report.Report) {
 	off := make(map[string]bool)
 	for _, p := range out.CephPools {

@@ -14,12 +14,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// command holds a command against the rules for it. broken says that the
-// command before ended where its patch should stand; so does its result of this
-// one.
+// command checks a command by its rules. broken says that the command before ended where its patch belongs;
+// the result says the same of this command.
 func command(out *report.Report, c call, broken bool) (nowBroken bool) {
 	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
-		// The patch of the command before, on a line of its own.
+		// The patch of the command before is on a line of its own.
 		checkPatch(out, c, first)
 	}
 	switch c.name() {
@@ -37,8 +36,8 @@ func command(out *report.Report, c call, broken bool) (nowBroken bool) {
 	return false
 }
 
-// positional are the arguments that are no flags and no values of flags.
-// withValue are the flags that take their value from the next argument.
+// positional returns the arguments that are neither flags nor their values, and the flags. A flag of
+// withValue takes its value from the next argument.
 func positional(args []word, withValue ...string) (words []word, flags map[string]word) {
 	flags = make(map[string]word)
 	for i := 0; i < len(args); i++ {
@@ -74,8 +73,7 @@ func positional(args []word, withValue ...string) (words []word, flags map[strin
 	return words, flags
 }
 
-// resourceKind is the kind that a name on a command line stands for, and
-// whether it has no namespace.
+// resourceKind returns the kind for a name on a command line, and whether it has no namespace.
 func resourceKind(name string) (kind string, cluster bool) {
 	name, _, _ = strings.Cut(strings.ToLower(name), ".")
 	short := map[string]string{
@@ -96,7 +94,6 @@ func resourceKind(name string) (kind string, cluster bool) {
 	return "", false
 }
 
-// kubectlCommand looks at commands of oc and kubectl.
 func kubectlCommand(out *report.Report, c call) (broken bool) {
 	words, flags := positional(c.args[1:], "-n", "--namespace", "--context", "--kubeconfig", "-f", "--filename", "-p", "--patch", "--patch-file", "--type",
 		"-o", "--output", "-l", "--selector", "--replicas", "--as", "--cluster", "--user", "-s", "--server", "--token", "-c", "--container", "--subresource", "--field-selector", "-e", "--env", "--to", "--to-image", "--cpu-percent", "--min", "--max", "--timeout", "--grace-period", "-k", "--kustomize")
@@ -142,15 +139,15 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 	return broken
 }
 
-// labelled splits the arguments of a label command into the names that get the
-// labels and the labels. The name "" stands for all that a flag selects.
+// labelled splits the arguments of a label command into names and labels. The name "" means all objects that
+// a flag selects.
 func labelled(args []word, flags map[string]word) (names []string, labels []word) {
 	for i, w := range args {
 		_, name, slash := strings.Cut(w.value, "/")
 		switch {
 		case strings.Contains(w.value, "="):
 			labels = append(labels, w)
-		case strings.HasSuffix(w.value, "-"): // takes a label away
+		case strings.HasSuffix(w.value, "-"): // removes a label
 		case slash:
 			names = append(names, name)
 		case i > 0:
@@ -165,7 +162,6 @@ func labelled(args []word, flags map[string]word) (names []string, labels []word
 	return names, labels
 }
 
-// labelWord reads KEY=VALUE of a label command.
 func labelWord(out *report.Report, c call, kind, name string, w word) {
 	key, value, ok := strings.Cut(w.value, "=")
 	if !ok || kind == "" || reading.HasHole(w.value) || reading.HasHole(name) {
@@ -177,8 +173,7 @@ func labelWord(out *report.Report, c call, kind, name string, w word) {
 	})
 }
 
-// patchFits holds what a patch writes into a specification against that of its
-// kind, in the version that fits better.
+// patchFits compares a patch with the specification of its kind, in the version that fits better.
 func patchFits(out *report.Report, spec reading.Value, resource string) {
 	name, _, _ := strings.Cut(strings.ToLower(resource), ".")
 	short := map[string]string{"mcp": "machineconfigpool", "mc": "machineconfig", "hco": "hyperconverged", "vm": "virtualmachine", "vmi": "virtualmachineinstance", "kv": "kubevirt", "dv": "datavolume"}
@@ -196,8 +191,7 @@ func patchFits(out *report.Report, spec reading.Value, resource string) {
 	}
 }
 
-// checkPatch reads the patch of a command, and returns what it writes into the
-// specification.
+// checkPatch reads the patch of a command and returns its specification.
 func checkPatch(out *report.Report, c call, w word) (spec reading.Value) {
 	t := c.text.Inner(w.start, w.end, "patch", w.value)
 	if w.inner >= 0 {
@@ -213,7 +207,7 @@ func checkPatch(out *report.Report, c call, w word) (spec reading.Value) {
 	for _, which := range []string{"annotations", "labels"} {
 		for _, e := range root.Get("metadata", which).Entries() {
 			if reading.IsNull(e.Node) {
-				continue // which removes it
+				continue // null removes it
 			}
 			if _, isText := e.Node.Value().(string); !isText {
 				out.Find("annotation-type", e.At(), "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.Key(), e.Node.Describe()))
@@ -225,8 +219,7 @@ func checkPatch(out *report.Report, c call, w word) (spec reading.Value) {
 	return root.Get("spec")
 }
 
-// jsonPatch reads the patch that an annotation of the HyperConverged operator
-// holds.
+// jsonPatch reads the patch in an annotation of the HyperConverged operator.
 func jsonPatch(out *report.Report, e reading.Entry) {
 	at := e.At()
 	list, _ := reading.Single(&reading.Text{Data: e.Text()})
@@ -252,7 +245,6 @@ func jsonPatch(out *report.Report, e reading.Entry) {
 	}
 }
 
-// glusterCommand looks at volume options.
 func glusterCommand(out *report.Report, c call) {
 	words, _ := positional(c.args[1:])
 	if len(words) < 5 || words[0].value != "volume" || words[1].value != "set" {
@@ -263,7 +255,6 @@ func glusterCommand(out *report.Report, c call) {
 	}
 }
 
-// sysctlCommand reads settings of a sysctl command.
 func sysctlCommand(out *report.Report, c call) {
 	words, flags := positional(c.args[1:], "-r", "--pattern")
 	if _, loads := flags["-p"]; loads {
@@ -281,7 +272,7 @@ func sysctlCommand(out *report.Report, c call) {
 	}
 }
 
-// echoCommand reads settings that are written to a sysctl file.
+// echoCommand reads settings that echo writes to a sysctl file.
 func echoCommand(out *report.Report, c call) {
 	if !strings.Contains(c.to, "sysctl") || len(c.args) < 2 {
 		return
@@ -294,16 +285,15 @@ func echoCommand(out *report.Report, c call) {
 	host.CheckSetting(out, report.Setting{Key: strings.TrimSpace(key), Value: strings.TrimSpace(value), AtKey: c.at(w), AtValue: c.at(w), Scope: reading.ScopeOf(c.text)})
 }
 
-// Expressions that compute something.
+// Faulty computations.
 var (
 	// The product of V7: milliseconds / 1000 x Mb/s x 1024^2.
 	mebibits = regexp.MustCompile(`/\s*1000\s*\)?\s*\*\s*[0-9]+\s*\*\s*(1024\s*\^\s*2|1024\s*\*\*\s*2|1024\s*\*\s*1024|1048576)`)
-	// The digit 1 in place of the letter l before a bracket.
+	// The digit 1 instead of the letter l before a bracket.
 	digitForLetter = regexp.MustCompile(`(^|[^0-9A-Za-z_.])1\(`)
 )
 
-// piped holds commands whose output another reads against the rules for it.
-// head is the first of the pipeline.
+// piped checks a command that reads another's output. head is the first of the pipeline.
 func piped(out *report.Report, head, from, into call) {
 	switch into.name() {
 	case "wc":
@@ -337,7 +327,7 @@ func piped(out *report.Report, head, from, into call) {
 	}
 }
 
-// countedLines finds lists whose first line is a header.
+// countedLines finds counts of lists whose first line is a header.
 func countedLines(out *report.Report, c call) {
 	switch c.name() {
 	case "lvs", "pvs", "vgs":

@@ -1,5 +1,4 @@
-// Package commands answers: which commands in scripts and runbooks will not do what
-// their author meant?
+// Package commands finds commands in scripts and runbooks that will not do what their author meant.
 package commands
 
 import (
@@ -17,21 +16,18 @@ import (
 
 // word is an argument of a command.
 type word struct {
-	value string // without quotes; what the shell fills in is written as holes
-	// literal says that nothing is filled in.
-	literal    bool
-	start, end int // in the text, with its quotes
-	// inner is where the value begins in the text if it stands there as it is,
-	// else -1.
-	inner int
+	value   string // without quotes; expansions of the shell are holes
+	literal bool   // without expansions
+	start   int    // in the text, with quotes, as end
+	end     int
+	inner   int // where the value begins in the text, or -1 if it is written otherwise
 }
 
 // call is a simple command with its arguments.
 type call struct {
 	text *reading.Text
 	args []word
-	// to is the file that the output goes to, "" if to none or not known.
-	to string
+	to   string // the file of the output, "" if none or unknown
 }
 
 func (c call) name() string {
@@ -45,7 +41,7 @@ func (c call) at(w word) reading.Place {
 	return c.text.PlaceAt(w.start)
 }
 
-// replace writes another value in place of a part of a word's value.
+// replace writes another value for a part of a word's value.
 func (c call) replace(w word, from, to int, fresh string) []reading.Edit {
 	if w.inner < 0 || strings.ContainsAny(fresh, " \t\n\"'\\$`;|&<>()*?[]#~") {
 		return nil
@@ -53,16 +49,15 @@ func (c call) replace(w word, from, to int, fresh string) []reading.Edit {
 	return []reading.Edit{{Text: c.text, Start: w.inner + from, End: w.inner + to, With: fresh}}
 }
 
-// script is a look at commands of a shell.
+// script reads the commands of a shell.
 type script struct {
 	out    *report.Report
 	text   *reading.Text
 	source string // with the offsets of the text
-	broken bool   // the command before ended where its patch should stand
+	broken bool   // the last command ended where its patch belongs
 }
 
-// ShellText reads a text as commands of a shell. For parts of a text for people
-// whatever cannot be read is left out.
+// ShellText reads a text as commands of a shell. It skips parts of a text for people that it cannot read.
 func ShellText(out *report.Report, t *reading.Text) {
 	s := script{out: out}
 	isScript := strings.HasPrefix(t.Data, "#!") || strings.HasSuffix(t.Name, ".sh") || strings.HasSuffix(t.Name, ".bash")
@@ -71,7 +66,7 @@ func ShellText(out *report.Report, t *reading.Text) {
 		switch problem := s.read(t, t.Data); {
 		case problem == nil:
 		case !t.File.Asked && t.Parent == nil:
-			// Found in a directory: shells have dialects.
+			// A file found in a directory may be in another shell's dialect.
 			out.Note("", t.Place(problem.Line, problem.Column), "not looked at: %s", problem.Message)
 		default:
 			out.Unreadable(t, []strictyaml.Problem{*problem})
@@ -84,7 +79,7 @@ func ShellText(out *report.Report, t *reading.Text) {
 			out.Recognised = true
 			return
 		}
-		// Commands and their output together: line by line, then.
+		// Commands mixed with their output: read line by line.
 		pieces = commandLines(source)
 	}
 	for _, p := range pieces {
@@ -118,7 +113,6 @@ func (s *script) read(t *reading.Text, source string) *strictyaml.Problem {
 	return nil
 }
 
-// statement looks at one command with its redirections.
 func (s *script) statement(n *syntax.Stmt) {
 	c := call{text: s.text}
 	if simple, ok := n.Cmd.(*syntax.CallExpr); ok {
@@ -144,7 +138,7 @@ func (s *script) statement(n *syntax.Stmt) {
 	}
 }
 
-// withoutSudo cuts off what runs a command as somebody else or elsewhere.
+// withoutSudo removes programs that run the command otherwise, such as sudo.
 func withoutSudo(c call) call {
 	for len(c.args) > 1 && (c.name() == "sudo" || c.name() == "nohup" || c.name() == "time") && !strings.HasPrefix(c.args[1].value, "-") {
 		c.args = c.args[1:]
@@ -152,7 +146,7 @@ func withoutSudo(c call) call {
 	return c
 }
 
-// hereDocument looks at a file that is written in the middle of commands.
+// hereDocument looks at a file that a here document writes.
 func hereDocument(out *report.Report, c call, r *syntax.Redirect) {
 	name := c.to
 	switch c.name() {
@@ -168,12 +162,12 @@ func hereDocument(out *report.Report, c call, r *syntax.Redirect) {
 		return
 	}
 	if name == "" {
-		name = "block" // what it is shows in it, if it does
+		name = "block" // its content may show its format
 	}
 	if len(r.Hdoc.Parts) == 0 {
 		return
 	}
-	// The word itself ends behind the mark that ends the document.
+	// The word ends behind the mark that ends the document.
 	start, end := int(r.Hdoc.Pos().Offset()), int(r.Hdoc.Parts[len(r.Hdoc.Parts)-1].End().Offset())
 	if lit, ok := r.Hdoc.Parts[len(r.Hdoc.Parts)-1].(*syntax.Lit); ok {
 		end = int(lit.Pos().Offset()) + len(lit.Value)
@@ -193,10 +187,10 @@ func hereDocument(out *report.Report, c call, r *syntax.Redirect) {
 		}
 	}
 	if !whole {
-		// Offsets in it are no longer those of what is written.
+		// The offsets in it no longer match the text, and columns may not either.
 		t.Encode = nil
 		t.Index()
-		return // and columns may not be either
+		return
 	}
 	if r.Op == syntax.DashHdoc {
 		t.Encode = nil
@@ -206,7 +200,6 @@ func hereDocument(out *report.Report, c call, r *syntax.Redirect) {
 	}
 }
 
-// wordsOf reads arguments.
 func wordsOf(source string, list []*syntax.Word) []word {
 	words := make([]word, len(list))
 	for i, w := range list {
@@ -254,8 +247,7 @@ func (w *word) part(b *strings.Builder, p syntax.WordPart) {
 	}
 }
 
-// unescape takes away the backslashes that the shell takes away; before is what
-// they must stand before, "" for anything.
+// unescape removes the backslashes that the shell removes: those before a character of before, or with "" all.
 func unescape(s, before string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -270,9 +262,9 @@ func unescape(s, before string) string {
 	return b.String()
 }
 
-// pipeline looks at commands whose output another reads.
+// pipeline looks at a command that reads another's output.
 func (s *script) pipeline(p *syntax.BinaryCmd) {
-	// The last simple command of a pipeline; without arguments if there is none.
+	// Returns the last simple command of a pipeline, or an empty call.
 	last := func(n *syntax.Stmt) (c call) {
 		pipe, ok := n.Cmd.(*syntax.BinaryCmd)
 		for ; ok && (pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll); pipe, ok = n.Cmd.(*syntax.BinaryCmd) {
@@ -287,7 +279,7 @@ func (s *script) pipeline(p *syntax.BinaryCmd) {
 	if len(from.args) == 0 || len(into.args) == 0 {
 		return
 	}
-	// The first of all, for what is computed from it.
+	// The first command of all, whose output may be computed with.
 	first := p.X
 	for b, ok := first.Cmd.(*syntax.BinaryCmd); ok; b, ok = first.Cmd.(*syntax.BinaryCmd) {
 		first = b.X
@@ -295,12 +287,10 @@ func (s *script) pipeline(p *syntax.BinaryCmd) {
 	piped(s.out, last(first), from, into)
 }
 
-// prompt matches what stands before a command that is shown as typed.
+// prompt matches the prompt before a typed command.
 var prompt = regexp.MustCompile(`^\s*(\[[^\]]*\])?[$#>]\s+`)
 
-// typed finds what was typed where commands are shown with prompts: the pieces
-// of the source, which has the text's offsets and blanks for the prompts.
-// Without prompts there is no piece.
+// typed finds the commands behind prompts: pieces of the source, which is the text with blanks for the prompts.
 func typed(t *reading.Text) (source string, pieces [][2]int) {
 	var b strings.Builder
 	start := -1
@@ -311,7 +301,7 @@ func typed(t *reading.Text) (source string, pieces [][2]int) {
 		start = -1
 	}
 	quoted, continued := false, false
-	document := "" // a here document goes on until its end
+	document := "" // the end mark of an open here document
 	for n := 1; n <= len(t.Lines); n++ {
 		raw := t.Data[t.Lines[n-1]:t.LineEnd(n)]
 		line := t.Line(n)
@@ -324,7 +314,7 @@ func typed(t *reading.Text) (source string, pieces [][2]int) {
 		}
 		mark := prompt.FindString(line)
 		if strings.Contains(mark, "#") && !isCommand(line[len(mark):]) || quoted || continued {
-			mark = "" // a comment, or the middle of a command
+			mark = "" // the middle of a command, or a comment
 		}
 		if mark != "" {
 			flush()
@@ -333,7 +323,7 @@ func typed(t *reading.Text) (source string, pieces [][2]int) {
 			b.WriteString(raw[len(mark):])
 		} else {
 			if !quoted && !continued {
-				flush() // what follows is output
+				flush() // output follows
 			}
 			b.WriteString(raw)
 		}
@@ -349,14 +339,13 @@ func typed(t *reading.Text) (source string, pieces [][2]int) {
 	return b.String(), pieces
 }
 
-// isCommand reports whether a line begins with a command that is looked at.
+// isCommand reports whether a line begins with a command that has rules.
 func isCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return slices.Contains(strings.Fields("oc kubectl ceph sysctl lvs pvs vgs heketi-cli gluster fio ping bc echo cat tee export virtctl sudo"), first)
 }
 
-// commandLines are those lines of a source that begin with a command that is
-// looked at, with the lines that continue them.
+// commandLines returns the lines of a source with a command that has rules, and their continuations.
 func commandLines(source string) (pieces [][2]int) {
 	start := -1
 	at := 0

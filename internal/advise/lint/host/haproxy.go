@@ -9,14 +9,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Lines of HAProxy's configuration: one that puts a process on a single CPU, and
-// the one that says how many threads there are.
+// Lines of HAProxy's configuration: one pins a process to a single CPU, the other sets the number of threads.
 var (
 	cpuMapLine  = regexp.MustCompile(`(?m)^\s*cpu-map\s+((?:auto:)?[0-9]+)\s+([0-9]+)\s*(?:#.*)?$`)
 	threadsLine = regexp.MustCompile(`(?m)^\s*nbthread\s+([0-9]+)`)
 )
 
-// HAProxyFile finds threads that are all put on one CPU, which haproxy -c takes.
+// HAProxyFile finds threads that all run on one CPU, which haproxy -c accepts.
 func HAProxyFile(out *report.Report, t *reading.Text) {
 	out.Recognised = true
 	fix, has := "write cpu-map auto:1/1-N 0-(N-1) for N threads, or nbthread 1", "a thread for each CPU by default"

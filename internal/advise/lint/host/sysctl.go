@@ -1,5 +1,5 @@
-// Package host answers: which settings of a machine are wrong? It looks at sysctl
-// files, profiles of tuned and HAProxy's configuration.
+// Package host finds wrong settings of a machine in sysctl files, profiles of tuned and HAProxy's
+// configuration.
 package host
 
 import (
@@ -14,7 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// SysctlFile reads a file of the form of sysctl.conf.
+// SysctlFile reads a file in the format of sysctl.conf.
 func SysctlFile(out *report.Report, t *reading.Text) {
 	out.Recognised = true
 	for n := 1; n <= len(t.Lines); n++ {
@@ -33,7 +33,7 @@ func SysctlFile(out *report.Report, t *reading.Text) {
 		}
 		lead, valueAt := t.Lines[n-1], s.AtValue.Column-1
 		if start, _ := t.Offset(n, 1); start == lead {
-			// The line is written as it was read: no byte order mark is before it.
+			// Without a byte order mark the line is written as it was read.
 			end := lead + valueAt + len(s.Value)
 			if i := commentIn(s.Value); i >= 0 {
 				bare := strings.TrimRight(s.Value[:i], " \t")
@@ -62,7 +62,7 @@ func assignment(t *reading.Text, n int) (s report.Setting, ok bool) {
 	}, ok
 }
 
-// commentIn is where a comment begins that stands behind a value, or -1.
+// commentIn returns where a comment behind a value begins, or -1.
 func commentIn(value string) int {
 	for i := 1; i < len(value); i++ {
 		if (value[i] == '#' || value[i] == ';') && (value[i-1] == ' ' || value[i-1] == '\t') {
@@ -72,7 +72,6 @@ func commentIn(value string) int {
 	return -1
 }
 
-// dotted writes a key with dots.
 func dotted(key string) string {
 	if i := strings.IndexAny(key, "./"); i >= 0 && key[i] == '/' {
 		// With slashes the names of interfaces may have dots.
@@ -81,7 +80,7 @@ func dotted(key string) string {
 	return key
 }
 
-// normalKey writes a key with dots, and the name of an interface as *.
+// normalKey writes a key with dots, and * for the name of an interface.
 func normalKey(key string) string {
 	key = dotted(key)
 	parts := strings.Split(key, ".")
@@ -91,8 +90,7 @@ func normalKey(key string) string {
 	return strings.Join(parts, ".")
 }
 
-// CheckSetting holds one setting against what the kernel takes, and keeps it to be
-// held against others.
+// CheckSetting checks a setting against the kernel's bounds, and keeps it for comparison with others.
 func CheckSetting(out *report.Report, s report.Setting) {
 	if reading.HasHole(s.Key) || strings.ContainsAny(s.Key, "*?$") {
 		return // a pattern, or a variable
@@ -139,7 +137,6 @@ func CheckSetting(out *report.Report, s report.Setting) {
 	}
 }
 
-// counted is a number of things in words.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "one " + what
@@ -147,7 +144,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// unknownSysctl says of a key that the kernel does not have what was meant.
+// unknownSysctl suggests a key for one that the kernel does not have.
 func unknownSysctl(out *report.Report, s report.Setting, key string) {
 	family, _, ok := strings.Cut(key, ".")
 	kernel := out.Kernel
@@ -158,8 +155,8 @@ func unknownSysctl(out *report.Report, s report.Setting, key string) {
 		}
 		return
 	}
-	// A key of a module that was not thought of is not a mistake: only what is
-	// almost a known one is, or is known elsewhere.
+	// The key may belong to a module that the table lacks: only a key that is almost a known one, or known in
+	// another place, is a mistake.
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	prefix := key[:len(key)-len(name)]
 	var close []string
@@ -193,27 +190,26 @@ func isNear(a, b string) bool {
 	return ok && !(strings.HasPrefix(b, a) && len(b)-len(a) > 2)
 }
 
-// scope is what settings of one machine come to: the last one of each key.
+// scope holds the last setting of each key on one machine.
 type scope map[string]latest
 
-// latest is a setting and its numbers; none when it is not of numbers alone.
+// latest is a setting with its numbers; nil unless it has numbers only.
 type latest struct {
 	report.Setting
 	numbers []int64
 }
 
-// get is a setting of numbers.
 func (s scope) get(key string) (latest, bool) {
 	v, ok := s[key]
 	return v, ok && len(v.numbers) > 0
 }
 
-// AcrossSettings holds settings against each other that meet on one machine.
+// AcrossSettings compares settings that meet on one machine.
 func AcrossSettings(out *report.Report) {
 	scopes := make(map[string]scope)
 	var order []string
 	for _, s := range out.Settings {
-		// As written, for settings of one interface are not those of another.
+		// As written: settings of one interface are not those of another.
 		key := dotted(s.Key)
 		if scopes[s.Scope] == nil {
 			scopes[s.Scope] = make(scope)
@@ -236,7 +232,7 @@ func AcrossSettings(out *report.Report) {
 	}
 	for _, name := range order {
 		all := scopes[name]
-		// What stands beside each other and must rise.
+		// Numbers that must rise.
 		for _, key := range []string{"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.ip_local_port_range"} {
 			if v, ok := all.get(key); ok && !slices.IsSorted(v.numbers) {
 				out.Find("sysctl-order", v.AtValue, "write the smallest first", fmt.Sprintf("%s is %s", key, v.Value))
@@ -252,7 +248,7 @@ func AcrossSettings(out *report.Report) {
 				out.Find("sysctl-order", low.AtValue, fmt.Sprintf("write at most %d, or raise %s", high.numbers[0], pair[1]), fmt.Sprintf("%s is %d, above %s, which is %d", pair[0], low.numbers[0], pair[1], high.numbers[0]))
 			}
 		}
-		// Buffers of sockets that TCP does not use.
+		// Limits of sockets that TCP does not use.
 		for _, b := range [][2]string{{"net.core.rmem_max", "net.ipv4.tcp_rmem"}, {"net.core.wmem_max", "net.ipv4.tcp_wmem"}} {
 			outer, ok := all.get(b[0])
 			if !ok {
@@ -271,8 +267,8 @@ func AcrossSettings(out *report.Report) {
 	}
 }
 
-// checkThresholds holds those of the neighbour table against each other, with
-// the kernel's defaults for what is not set.
+// checkThresholds compares the neighbour table's thresholds, with the kernel's defaults for those that are
+// not set.
 func checkThresholds(out *report.Report, all scope, family string) {
 	values := [3]int64{128, 512, 1024}
 	var given [3]bool

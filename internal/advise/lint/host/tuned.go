@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// TunedProfile looks at a profile of tuned: sections of [name] and key=value, of
-// which those for the plug-in sysctl are looked into.
+// TunedProfile reads a profile of tuned, with sections of [name] and key=value, and checks those of the
+// plug-in sysctl.
 func TunedProfile(out *report.Report, t *reading.Text) {
 	out.Recognised = true
 	plugin := ""
@@ -41,7 +41,7 @@ func TunedProfile(out *report.Report, t *reading.Text) {
 			if i := commentIn(s.Value); i >= 0 {
 				s.Value = strings.TrimSpace(s.Value[:i]) // tuned cuts comments off
 			}
-			// ">" sets a value only if it is larger than the one there is.
+			// ">" only raises the present value.
 			s.Value = strings.Trim(strings.TrimLeft(s.Value, "><= "), `"'`)
 			if ok {
 				settings = append(settings, s)
@@ -51,7 +51,7 @@ func TunedProfile(out *report.Report, t *reading.Text) {
 	end("")
 }
 
-// CheckTuned looks at the profiles of the node tuning operator.
+// CheckTuned reads the profiles of the node tuning operator.
 func CheckTuned(out *report.Report, spec reading.Value) {
 	var names []string
 	for _, p := range spec.Get("profile").Items() {

@@ -22,9 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Row holds a text that a rule finds, and a text close to it that the rule must
-// spare. A text is one file of the table's own name, or several in the form of
-// txtar. A further text to spare is a row without Fires.
+// Row holds a text that a rule finds, and a text close to it that the rule must spare. A text is one file
+// with the table's name, or several as txtar. A row without Fires has a further text to spare.
 type Row struct {
 	Why   string // what the fault costs
 	Fires string
@@ -66,8 +65,8 @@ func (l Looks) Check(t *testing.T, tab Table) {
 	}
 }
 
-// found returns the findings and notes of a text in the order in which the
-// rules make them. It adds the lines of the package that made them to places.
+// found returns the findings and notes of a text in the order in which the rules make them. It adds the
+// source lines that made them to places.
 func (l Looks) found(tab Table, known *report.Tables, text string, places map[string]bool) (lines []string) {
 	out := &report.Report{Tables: known, Look: func(*report.Report, *reading.Text) {}}
 	archive := txtar.Parse([]byte(text))
@@ -94,9 +93,9 @@ func (l Looks) found(tab Table, known *report.Tables, text string, places map[st
 	return lines
 }
 
-// traced is a file that adds the line of the rule's source to places when a
-// finding or a note is made in it. Each asks its text for its place in the file:
-// above the functions of package report on the stack is the rule.
+// traced returns a file that adds the line of the rule's source to places when a finding or a note is made in
+// it. Each asks its text for its place in the file: above the functions of package report on the stack is the
+// rule.
 func traced(name, data string, places map[string]bool) *reading.Text {
 	t := reading.NewText(reading.Input{Name: name, Data: []byte(data), Asked: true}).Part(0, len(data), name)
 	t.Role = path.Dir(name) // settings of one directory meet on one machine
@@ -118,8 +117,8 @@ func traced(name, data string, places map[string]bool) *reading.Text {
 	return t
 }
 
-// EveryLineFires fails the test for each line of the package under test that makes a
-// finding or a note and that no row of its tables reaches.
+// EveryLineFires fails the test for each line of the package that makes a finding or note which no row of its
+// tables reaches.
 func (l Looks) EveryLineFires(t *testing.T, tables []Table) {
 	t.Helper()
 	fired, known := make(map[string]bool), report.NewTables()

@@ -27,25 +27,24 @@ type frame struct {
 	key string // under which the way goes on
 }
 
-// Fit is one look whether a document fits its shape.
+// Fit compares a document with its type.
 type Fit struct {
 	Out  *report.Report
 	Doc  *reading.Doc
 	What string // the kind, for messages: "a VirtualMachine"
-	// unknown is asked about a key that the type does not have, before anything
-	// is said of it; it reports whether it has said so itself.
+	// unknown handles a key that the type does not have, if it can, and reports whether it did.
 	unknown func(f frame, e reading.Entry) bool
-	whole   bool // nothing that is required may be missing
+	whole   bool // required fields may not be missing
 	frames  []frame
 }
 
-// Fits holds a value against a type; what names the kind in messages.
+// Fits compares a value with a type; what names the kind in messages.
 func Fits(out *report.Report, v reading.Value, what string, t reflect.Type) {
 	c := &Fit{Out: out, Doc: v.Doc, What: what}
 	c.Check(v, t)
 }
 
-// Check holds a value against a type.
+// Check compares a value with a type.
 func (c *Fit) Check(v reading.Value, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -53,7 +52,7 @@ func (c *Fit) Check(v reading.Value, t reflect.Type) {
 	l := schema.LeafOf(t)
 	switch k := t.Kind(); {
 	case reading.IsNull(v.Node), v.Node.Kind == strictyaml.Scalar && reading.HasHole(v.Node.Text):
-		// A key without a value says nothing.
+		// Without a value there is nothing to check.
 	case l != schema.NoLeaf:
 		c.leaf(v, l)
 	case k == reflect.Struct && v.Node.Kind == strictyaml.Mapping:
@@ -102,7 +101,7 @@ func (c *Fit) wants(v reading.Value, wanted string) {
 	c.Out.Find("wrong-type", v.At(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.Path), wanted, found), edits...)
 }
 
-// readsAs reports whether a text without its quotes is what is wanted.
+// readsAs reports whether a text without its quotes is of the wanted type.
 func readsAs(unquoted, wanted string) bool {
 	root, _ := reading.Single(&reading.Text{Data: unquoted})
 	if root.Node == nil {
@@ -155,7 +154,7 @@ func (c *Fit) leaf(v reading.Value, l schema.Leaf) {
 	}
 }
 
-// quantityHint guesses what was meant by a quantity that is none.
+// quantityHint guesses which quantity was meant.
 func quantityHint(text string) string {
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.TrimSpace(text[len(number):])
@@ -167,7 +166,6 @@ func quantityHint(text string) string {
 	return "write a number with a unit of Kubernetes: m, k, M, G, T, Ki, Mi, Gi, Ti"
 }
 
-// holds reports whether a type of scalars can hold a value.
 func holds(t reflect.Type, v any) (ok bool) {
 	zero := reflect.Zero(t)
 	switch t.Kind() {
@@ -202,7 +200,7 @@ func holds(t reflect.Type, v any) (ok bool) {
 	return false
 }
 
-// OneOf holds a text against the values that there are.
+// OneOf checks a text against the allowed values.
 func (c *Fit) OneOf(v reading.Value, allowed []string) {
 	text := v.Node.Text
 	if slices.Contains(allowed, text) || text == "" || reading.HasHole(text) {
@@ -227,7 +225,7 @@ func (c *Fit) OneOf(v reading.Value, allowed []string) {
 	c.Out.Find("bad-value", v.At(), fix, fmt.Sprintf("%s cannot be %q", lastOf(v.Path), text), edits...)
 }
 
-// within holds a number against bounds: pairs of the least and the most.
+// within checks a number against bounds: pairs of the least and the most.
 func (c *Fit) within(v reading.Value, n int64, bounds string) {
 	var words []string
 	for pair := range slices.Chunk(strings.Fields(bounds), 2) {
@@ -247,7 +245,6 @@ func (c *Fit) within(v reading.Value, n int64, bounds string) {
 	c.Out.Find("bad-value", v.At(), "write "+strings.Join(words, ", or "), fmt.Sprintf("%s cannot be %d", lastOf(v.Path), n))
 }
 
-// scalarWord names what a scalar of this type can be.
 func scalarWord(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -262,7 +259,7 @@ func scalarWord(t reflect.Type) string {
 	return "a whole number"
 }
 
-// lastOf is the last key of a path, for messages.
+// lastOf returns the last key of a path, for messages.
 func lastOf(path string) string {
 	if i := strings.LastIndexByte(path, '.'); i >= 0 && !strings.HasSuffix(path, `"]`) {
 		return path[i+1:]
@@ -270,7 +267,7 @@ func lastOf(path string) string {
 	return path
 }
 
-// structure holds a mapping against a struct.
+// structure compares a mapping with a struct.
 func (c *Fit) structure(v reading.Value, t reflect.Type) {
 	set := c.Out.Of(t)
 	c.frames = append(c.frames, frame{Value: v, typ: t})
@@ -285,7 +282,7 @@ func (c *Fit) structure(v reading.Value, t reflect.Type) {
 			continue
 		}
 		whole := c.whole
-		c.whole = whole && f.Name != "status" // which the server writes
+		c.whole = whole && f.Name != "status" // the server writes it
 		c.Check(e.Value, f.Type)
 		c.whole = whole
 		if f.Values != nil {
@@ -297,14 +294,14 @@ func (c *Fit) structure(v reading.Value, t reflect.Type) {
 	}
 	c.frames = c.frames[:top]
 	for _, f := range set {
-		// A name has a rule of its own.
+		// A missing name has a rule of its own.
 		if c.whole && f.Required && f.Name != "name" && v.Get(f.Name).Node == nil {
 			c.Out.Find("missing-field", v.At(), "write it; a patch of an object needs it not", fmt.Sprintf("%s has no %s, which is required", cmp.Or(v.Path, c.What), f.Name))
 		}
 	}
 }
 
-// unknownKey says of a key that its type does not have what was meant by it.
+// unknownKey suggests what was meant by a key that its type does not have.
 func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	if c.unknown != nil && c.unknown(f, e) || c.cloudInitLevel(f, e) {
 		return
@@ -314,7 +311,7 @@ func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	if where == "" {
 		where = "the top of " + c.What
 	}
-	// Written in other letters.
+	// In other letters.
 	for _, name := range names {
 		if name != e.Key() && strings.EqualFold(name, e.Key()) {
 			var edits []reading.Edit
@@ -325,7 +322,7 @@ func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 			return
 		}
 	}
-	// At the wrong level: a mapping on the way here, or one of theirs, has it.
+	// At the wrong level.
 	if c.misplaced(f, e, where) {
 		return
 	}
@@ -341,16 +338,16 @@ func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	c.Out.Find("unknown-field", e.KeyAt(), fix, fmt.Sprintf("%s has no field %q", where, e.Key()))
 }
 
-// spot is a mapping that a misplaced key belongs into.
+// spot is a mapping where a misplaced key belongs.
 type spot struct {
 	up   frame    // the mapping on the way to the key from which the spot is reached
-	keys []string // the way down from there; none when it is that mapping itself
+	keys []string // the way down from there; nil if it is that mapping itself
 	path string
 	typ  reflect.Type // of the key there
 }
 
-// misplaced finds where a key belongs that stands at the wrong level: in one of
-// the mappings around it or in one of theirs, whichever is nearest.
+// misplaced finds where a key at the wrong level belongs: in the nearest mapping around it, or in one of
+// theirs.
 func (c *Fit) misplaced(f frame, e reading.Entry, where string) bool {
 	spots := c.spots(e)
 	const most = 3
@@ -386,8 +383,7 @@ func (c *Fit) misplaced(f frame, e reading.Entry, where string) bool {
 			}
 		}
 	}
-	// What stands in it is looked at as if it stood there; a value that is
-	// wrong is not moved along.
+	// Check the value as if it were there. A wrong value is not moved.
 	before := len(c.Out.Findings)
 	if len(spots) == 1 {
 		c.Check(e.Value, spots[0].typ)
@@ -399,8 +395,7 @@ func (c *Fit) misplaced(f frame, e reading.Entry, where string) bool {
 	return true
 }
 
-// spots finds the nearest mappings that have a key: each level up or down
-// counts the same.
+// spots finds the nearest mappings that have a key, counting levels up and down alike.
 func (c *Fit) spots(e reading.Entry) (nearest []spot) {
 	least := 0
 	seen := make(map[string]bool)
@@ -430,9 +425,8 @@ func (c *Fit) spots(e reading.Entry) (nearest []spot) {
 	return nearest
 }
 
-// below finds the mappings nearest to another that have the key, itself or below
-// it, without going through lists and maps: into which item it should go is not
-// known.
+// below finds the mappings that have the key nearest to another: itself or below it. It does not enter lists
+// and maps, because the right item is unknown.
 func (c *Fit) below(up frame, e reading.Entry) []spot {
 	const deepest = 4
 	type step struct {

@@ -22,8 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// IgnitionConfig looks at an Ignition configuration, and at the files that it
-// carries. role is that of its MachineConfig, or "".
+// IgnitionConfig looks at an Ignition configuration and the files in it. role is its MachineConfig's, or "".
 func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	if root.Node.Kind != strictyaml.Mapping {
 		return
@@ -31,7 +30,7 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	version := root.Get("ignition", "version")
 	v := version.Text()
 	if v == "" {
-		// A fragment that the page broke may have it at its top.
+		// A fragment that a page broke may have it at the top.
 		v = root.Get("version").Text()
 	}
 	switch {
@@ -58,10 +57,9 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	}
 }
 
-// checkModes finds modes of files whose octal digits stand there as a decimal
-// number.
+// checkModes finds modes of files that have their octal digits as a decimal number.
 func checkModes(out *report.Report, v reading.Value) {
-	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
+	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777")
 	v.Walk(func(e reading.Entry) bool {
 		if e.Key() != "mode" || e.Node.Kind != strictyaml.Scalar || !e.Node.Plain || !slices.Contains(octal, e.Text()) {
 			return true
@@ -78,7 +76,7 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 	c := &Fit{Out: out, Doc: root.Doc, What: "the Ignition configuration"}
 	c.unknown = func(f frame, e reading.Entry) bool {
 		if f.Node == root.Node && (e.Key() == "version" || e.Key() == "osImageURL") {
-			return true // of a fragment that stands a level too high
+			return true // a fragment one level too high
 		}
 		if since := laterIgnition()[e.Key()]; since != "" && strings.Contains(f.Path, "luks") && version >= since {
 			return true
@@ -108,7 +106,7 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 	if version == newestIgnition {
 		return
 	}
-	// What a later version knows is no slip.
+	// A field of a later version is not a mistake.
 	newest := report.Report{Tables: out.Tables}
 	Fits(&newest, root, c.What, ignitionTypes()[newestIgnition])
 	for i := range out.Findings[first:] {
@@ -119,7 +117,7 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 	}
 }
 
-// embeddedFile looks into a file that Ignition writes.
+// embeddedFile looks at a file that Ignition writes.
 func embeddedFile(out *report.Report, f reading.Value, role string) {
 	source := f.Get("contents", "source")
 	name := f.Get("path").Text()
@@ -171,8 +169,7 @@ func gunzip(data string) (string, error) {
 	return string(content), err
 }
 
-// decodeDataURL reads a URL of the scheme data (RFC 2397), and says how
-// another content is written in the same form.
+// decodeDataURL reads a URL of the scheme data (RFC 2397). encode writes other data in the same form.
 func decodeDataURL(source string) (data string, encode func(string) string, err error) {
 	header, body, ok := strings.Cut(source, ",")
 	if !ok {
@@ -194,8 +191,7 @@ func decodeDataURL(source string) (data string, encode func(string) string, err 
 	return string(raw), func(s string) string { return header + "," + base64.StdEncoding.EncodeToString([]byte(s)) }, nil
 }
 
-// ignitionTypes are what Ignition's configuration of each version of version 3
-// can hold. What came after 3.3.0 is in laterIgnition.
+// ignitionTypes returns the types of each version of version 3. Fields after 3.3.0 are in laterIgnition.
 func ignitionTypes() map[string]reflect.Type {
 	newest := reflect.TypeFor[ignition33.Config]()
 	return map[string]reflect.Type{
@@ -206,8 +202,7 @@ func ignitionTypes() map[string]reflect.Type {
 
 const newestIgnition = "3.5.0"
 
-// laterIgnition are the keys of storage.luks that came after 3.3.0, with the
-// version that brought each.
+// laterIgnition returns the keys of storage.luks after 3.3.0, with the version that added them.
 func laterIgnition() map[string]string {
 	return map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
 }

@@ -1,6 +1,5 @@
-// Package objects answers: which objects of a cluster will not do what their author
-// meant? It holds them against their schemas, against the rules of their kinds, and
-// against each other.
+// Package objects finds objects of a cluster that will not do what their author meant. It compares them with
+// their schemas, with the rules of their kinds, and with each other.
 package objects
 
 import (
@@ -49,7 +48,6 @@ func LookAtObject(out *report.Report, v reading.Value) {
 	checkKind(out, o)
 }
 
-// checkKind holds an object against the rules of its kind.
 func checkKind(out *report.Report, o *report.Object) {
 	spec := o.Get("spec")
 	switch o.Kind {
@@ -99,7 +97,7 @@ func checkKind(out *report.Report, o *report.Object) {
 	}
 }
 
-// checkPods looks at what no API server knows of pods: the kernel's settings.
+// checkPods looks at the kernel's settings in pods, which no API server knows.
 func checkPods(out *report.Report, spec reading.Value) {
 	spec.Walk(func(e reading.Entry) bool {
 		if e.Key() != "sysctls" {

@@ -15,8 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// checkVirtualMachine looks at a machine with its run strategy and the volumes
-// that it makes.
+// checkVirtualMachine looks at a machine with its run strategy and its volumes.
 func checkVirtualMachine(out *report.Report, o *report.Object) {
 	spec := o.Get("spec")
 	if e, ok := spec.Entry("running"); ok {
@@ -41,13 +40,11 @@ func checkVirtualMachine(out *report.Report, o *report.Object) {
 	checkMachine(out, o, spec.Get("template", "spec"))
 }
 
-// checkMachine looks at the machine itself.
 func checkMachine(out *report.Report, o *report.Object, spec reading.Value) {
 	if spec.Node == nil {
 		return
 	}
-	// Lists that stand at the wrong level are told of elsewhere; here they
-	// count as if they stood where they belong.
+	// Lists at the wrong level, which Fits reports, count as if they were at the right one.
 	list := func(key string) reading.Value {
 		v := spec.Get(key)
 		for _, keys := range [][]string{{key}, {"domain", key}, {"domain", "devices", key}} {
@@ -57,7 +54,7 @@ func checkMachine(out *report.Report, o *report.Object, spec reading.Value) {
 		}
 		return v
 	}
-	// Disks and filesystems are counted as one list.
+	// Disks and filesystems share their names.
 	mounts := append(spec.Get("domain", "devices", "disks").Items(), spec.Get("domain", "devices", "filesystems").Items()...)
 	checkPairs(out, "disk", "volume", mounts, list("volumes").Items())
 	checkPairs(out, "interface", "network", spec.Get("domain", "devices", "interfaces").Items(), list("networks").Items())
@@ -72,8 +69,7 @@ func checkMachine(out *report.Report, o *report.Object, spec reading.Value) {
 	checkMigratable(out, o, spec)
 }
 
-// checkDevices finds a network that masquerades without being the pods', and two
-// devices that are to boot in one place.
+// checkDevices finds masquerading on a network other than the pods', and two devices with one bootOrder.
 func checkDevices(out *report.Report, spec reading.Value) {
 	other := make(map[string]bool)
 	for _, n := range spec.Get("networks").Items() {
@@ -96,8 +92,7 @@ func checkDevices(out *report.Report, spec reading.Value) {
 	}
 }
 
-// checkPairs holds two lists of named things against each other: every disk has
-// its volume, every volume its disk.
+// checkPairs compares two lists by names: every disk needs its volume, every volume its disk.
 func checkPairs(out *report.Report, what, other string, list, others []reading.Value) {
 	check := func(what, other string, items, partners []reading.Value) {
 		names, complete := namesOf(partners, "name")
@@ -105,7 +100,7 @@ func checkPairs(out *report.Report, what, other string, list, others []reading.V
 			name := item.Get("name")
 			switch {
 			case name.Text() == "" && name.Node == nil && item.Node.Get("disk", "name") != nil:
-				// A name that stands a level too deep is told of elsewhere.
+				// Fits reports a name that is a level too deep.
 			case name.Text() == "":
 				out.Find("missing-name", item.EntryOrSelf("name"), "write the name of the "+other, fmt.Sprintf("the %s has no name", what))
 			case !reading.HasHole(name.Text()) && !slices.Contains(names, name.Text()) && complete:
@@ -118,7 +113,7 @@ func checkPairs(out *report.Report, what, other string, list, others []reading.V
 	check(other, what, others, list)
 }
 
-// namesOf are the texts that keys of a list lead to, and whether all are known.
+// namesOf returns the texts that keys of a list lead to, and whether all are known.
 func namesOf(list []reading.Value, keys ...string) (names []string, complete bool) {
 	for _, v := range list {
 		names = append(names, v.Get(keys...).Text())
@@ -126,8 +121,8 @@ func namesOf(list []reading.Value, keys ...string) (names []string, complete boo
 	return names, !slices.ContainsFunc(names, func(name string) bool { return name == "" || reading.HasHole(name) })
 }
 
-// checkDataVolumeTemplates holds the DataVolumes that a machine makes against
-// the volumes that it mounts. elsewhere are the names of all that is made.
+// checkDataVolumeTemplates compares a machine's DataVolumes with the volumes that it mounts. elsewhere has
+// everything that is made, by name.
 func checkDataVolumeTemplates(out *report.Report, o *report.Object, elsewhere map[string][]*report.Object) {
 	templates := o.Get("spec", "dataVolumeTemplates").Items()
 	if len(templates) == 0 {
@@ -176,7 +171,7 @@ func checkDataVolumeTemplates(out *report.Report, o *report.Object, elsewhere ma
 	}
 }
 
-// checkMigratable finds why a machine that is to migrate live cannot.
+// checkMigratable finds why a machine with the strategy LiveMigrate cannot migrate.
 func checkMigratable(out *report.Report, o *report.Object, spec reading.Value) {
 	strategy := spec.Get("evictionStrategy")
 	if strategy.Text() != "LiveMigrate" {
@@ -214,14 +209,14 @@ func checkMigratable(out *report.Report, o *report.Object, spec reading.Value) {
 	}
 }
 
-// CheckCloneStrategy finds the cloning strategy that the document warns of.
+// CheckCloneStrategy finds the cloning strategy of which the document warns.
 func CheckCloneStrategy(out *report.Report, spec reading.Value) {
 	if s := spec.Get("cloneStrategy"); s.Text() == "csi-clone" {
 		out.Find("csi-clone", s.At(), "write copy for large numbers of clones; snapshot and csi-clone are faster for few", "cloneStrategy is csi-clone")
 	}
 }
 
-// storageRequest is what a claim or a DataVolume asks for.
+// storageRequest returns the size that a claim or a DataVolume requests.
 func storageRequest(spec reading.Value) (v reading.Value, size resource.Quantity, ok bool) {
 	for _, path := range [][]string{{"storage"}, {"pvc"}, {}} {
 		v = spec.Get(path...).Get("resources", "requests", "storage")
@@ -232,7 +227,7 @@ func storageRequest(spec reading.Value) (v reading.Value, size resource.Quantity
 	return v, size, false
 }
 
-// AcrossClones holds what is cloned against what is made, over all files.
+// AcrossClones compares clones with what is made, over all files.
 func AcrossClones(out *report.Report) {
 	var sources []source
 	add := func(o *report.Object, spec reading.Value) {
@@ -286,13 +281,13 @@ type source struct {
 	Spec            reading.Value // of the clone
 }
 
-// cloned is what clones are held against.
+// cloned is the context of all clones.
 type cloned struct {
 	made    map[string][]*report.Object // by name
-	names   []string                    // of what can be cloned
+	names   []string                    // that can be cloned
 	as      map[string]bool             // names that are cloned
-	within  map[string][]string         // of names, what is made in a namespace, or may be
-	guesses map[[2]string]string        // what was meant by a namespace and a name
+	within  map[string][]string         // names that are, or may be, in a namespace
+	guesses map[[2]string]string        // the name meant by a namespace and a name
 }
 
 func (c *cloned) in(namespace string) []string {
@@ -306,7 +301,6 @@ func (c *cloned) in(namespace string) []string {
 	return list
 }
 
-// check holds a clone against what is made.
 func (c *cloned) check(out *report.Report, s source) {
 	makers, near := c.made[s.Name], c.in(s.Namespace)
 	switch {
@@ -321,7 +315,7 @@ func (c *cloned) check(out *report.Report, s source) {
 			c.guesses[[2]string{s.Namespace, s.Name}] = guess
 		}
 		fix := "make a DataVolume of that name, or clone one of: " + strings.Join(report.Few(near), ", ")
-		severity := report.Warning // it may be in the cluster already
+		severity := report.Warning // the cluster may have it
 		if guess != "" {
 			fix = fmt.Sprintf("clone %s, which is made %s", guess, reading.Seen(s.At, c.made[guess][0].Closest("metadata", "name")))
 			severity = report.Error
@@ -341,13 +335,12 @@ func (c *cloned) check(out *report.Report, s source) {
 	}
 }
 
-// sameNamespace reports whether two objects may be in one namespace.
 func sameNamespace(a, b string) bool {
 	return a == "" || b == "" || a == b || reading.HasHole(a) || reading.HasHole(b)
 }
 
-// nearestName is the name that was meant: one that is written almost like it,
-// or the one that has all of its parts between dashes (rhel-dv, rhel-clone-dv).
+// nearestName returns the name that was meant: one that is spelled almost alike, or the only one that has all
+// parts between dashes (rhel-dv, rhel-clone-dv).
 func nearestName(name string, among []string) string {
 	split := func(name string) []string {
 		return strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })
@@ -369,8 +362,7 @@ func nearestName(name string, among []string) string {
 	return word
 }
 
-// cloudInitLevel finds keys of cloud-init that stand beside the user data
-// instead of in it.
+// cloudInitLevel finds keys of cloud-init beside the user data instead of in it.
 func (c *Fit) cloudInitLevel(f frame, e reading.Entry) bool {
 	if !strings.HasSuffix(f.Path, "cloudInitNoCloud") && !strings.HasSuffix(f.Path, "cloudInitConfigDrive") {
 		return false
@@ -388,7 +380,7 @@ func (c *Fit) cloudInitLevel(f frame, e reading.Entry) bool {
 	return false
 }
 
-// CheckCloudInit looks into user data.
+// CheckCloudInit reads the user data of a volume.
 func CheckCloudInit(out *report.Report, source reading.Value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.Get(key)

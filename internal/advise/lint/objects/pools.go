@@ -18,7 +18,7 @@ const (
 	poolLabel    = "pools.operator.machineconfiguration.openshift.io/"
 )
 
-// checkPool looks whether a pool selects what is its own.
+// checkPool checks that a pool selects what belongs to it.
 func checkPool(out *report.Report, o *report.Object) {
 	if o.Name == "" || reading.HasHole(o.Name) {
 		return
@@ -40,7 +40,6 @@ func checkPool(out *report.Report, o *report.Object) {
 			out.Find("pool-without-worker", wrong.At(), "add worker to the values: the pool then gets both", fmt.Sprintf("the pool %s selects the configuration of %s only", o.Name, all))
 		}
 	}
-	// Nodes by their role.
 	for _, e := range o.Get("spec", "nodeSelector", "matchLabels").Entries() {
 		role, ok := strings.CutPrefix(e.Key(), nodeRoleName)
 		if !ok || role == o.Name || role == "worker" || role == "" || reading.HasHole(role) {
@@ -50,8 +49,7 @@ func checkPool(out *report.Report, o *report.Object) {
 	}
 }
 
-// rolesOf are the roles whose configuration a pool selects, and which of them
-// is wrong, if any is.
+// rolesOf returns the roles whose configuration a pool selects, and the value that is wrong, if any.
 func rolesOf(o *report.Object) (roles []string, wrong reading.Value) {
 	selector := o.Get("spec", "machineConfigSelector")
 	if role := selector.Get("matchLabels", roleLabel); role.Node != nil {
@@ -73,7 +71,6 @@ func rolesOf(o *report.Object) (roles []string, wrong reading.Value) {
 	return nil, reading.Value{Doc: o.Doc}
 }
 
-// checkKubeletConfig looks at what a KubeletConfig sets.
 func checkKubeletConfig(out *report.Report, o *report.Object) {
 	spec := o.Get("spec")
 	config := spec.Get("kubeletConfig")
@@ -100,7 +97,7 @@ func checkKubeletConfig(out *report.Report, o *report.Object) {
 	}
 }
 
-// CheckKubelet holds settings of a kubelet against their ranges.
+// CheckKubelet checks the ranges of a kubelet's settings.
 func CheckKubelet(out *report.Report, config reading.Value) {
 	for _, r := range []struct {
 		key       string
@@ -145,7 +142,7 @@ func CheckKubelet(out *report.Report, config reading.Value) {
 	}
 }
 
-// AcrossPools holds selectors against pools, over all files.
+// AcrossPools compares selectors with pools, over all files.
 func AcrossPools(out *report.Report) {
 	pools := make(map[string]map[string]string) // labels, by the pool's name
 	var names []string
@@ -175,8 +172,7 @@ func AcrossPools(out *report.Report) {
 		}
 	}
 	given := len(names) > 0
-	// Every cluster has these two. The operator gives them this label again
-	// when a manifest lacks it.
+	// Every cluster has these two. The operator restores this label if a manifest lacks it.
 	for _, name := range []string{"master", "worker"} {
 		ensure(name)["machineconfiguration.openshift.io/mco-built-in"] = ""
 	}
@@ -205,7 +201,7 @@ func AcrossPools(out *report.Report) {
 	nodesWithoutPool(out)
 }
 
-// shadowedConfigs finds KubeletConfigs that another is for the same pool as.
+// shadowedConfigs finds KubeletConfigs for a pool that another KubeletConfig is for.
 func shadowedConfigs(out *report.Report, configs []*report.Object, names []string, pools map[string]map[string]string) {
 	first := make(map[string]*report.Object) // of a pool, or of a selector
 	for _, o := range configs {
@@ -213,7 +209,7 @@ func shadowedConfigs(out *report.Report, configs []*report.Object, names []strin
 		if len(want) == 0 || o.Get("spec", "machineConfigPoolSelector", "matchExpressions").Node != nil {
 			continue
 		}
-		said := false // once for each
+		said := false
 		meets := func(key, which string) {
 			if first[key] == nil {
 				first[key] = o
@@ -227,20 +223,20 @@ func shadowedConfigs(out *report.Report, configs []*report.Object, names []strin
 				meets("pool "+name, "the pool "+name)
 			}
 		}
-		// Two with the same selector meet on any pool, whether it is given or not.
-		meets(fmt.Sprintf("%q", want), "every pool that its selector matches") // maps are printed in the order of their keys
+		// Two with the same selector meet on any pool, given or not. Maps are printed in the order of their
+		// keys.
+		meets(fmt.Sprintf("%q", want), "every pool that its selector matches")
 	}
 }
 
-// wantedLabels are those that a KubeletConfig's selector wants of its pool, and
-// whether all of them are known.
+// wantedLabels returns the labels that a KubeletConfig's selector wants, and whether all are known.
 func wantedLabels(o *report.Object) (want map[string]string, known bool) {
 	want = reading.StringMap(o.Get("spec", "machineConfigPoolSelector", "matchLabels"))
 	return want, !slices.ContainsFunc(slices.Collect(maps.Values(want)), reading.HasHole)
 }
 
-// nodesWithoutPool holds the nodes that pools select against the roles that
-// commands give to nodes: one that is almost right is a slip.
+// nodesWithoutPool compares the roles of nodes that pools select with those that commands set: an almost
+// equal role is a mistake.
 func nodesWithoutPool(out *report.Report) {
 	var roles []string
 	for _, label := range out.Labels {
@@ -265,7 +261,7 @@ func nodesWithoutPool(out *report.Report) {
 	}
 }
 
-// shadow says of a KubeletConfig that another is for the same pool.
+// shadow reports a KubeletConfig for a pool that has another.
 func shadow(out *report.Report, o, first *report.Object, which string) {
 	var lost []string
 	for _, e := range first.Get("spec", "kubeletConfig").Entries() {
@@ -274,7 +270,7 @@ func shadow(out *report.Report, o, first *report.Object, which string) {
 		}
 	}
 	if first.Name == o.Name && first.Name != "" {
-		return // the same one, in two states
+		return // the same object in two states
 	}
 	at := o.Closest("metadata", "name")
 	found := fmt.Sprintf("%s is for %s, and so is %s %s", o, which, first, reading.Seen(at, first.Closest("metadata", "name")))
@@ -294,7 +290,7 @@ func matchesAll(want, have map[string]string) bool {
 	return true
 }
 
-// unmatched says of a KubeletConfig that no pool has its labels.
+// unmatched reports a KubeletConfig whose labels no pool has.
 func unmatched(out *report.Report, o *report.Object, want map[string]string, at reading.Place, given bool, wanted map[string][]string) {
 	if !given {
 		out.Note("kubeletconfig-selector", at, "no MachineConfigPool and no command that labels one is among the files: whether the selector of %s matches was not checked", o)

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// addressRange is a range of addresses that a configuration names.
+// addressRange is a range of addresses in a configuration.
 type addressRange struct {
 	what   string // clusterNetwork, serviceNetwork ...
 	prefix netip.Prefix
@@ -73,7 +73,7 @@ func checkClusterNetworks(out *report.Report, networking reading.Value) {
 			most := prefix.Addr().BitLen() - 2
 			switch {
 			case !isInt:
-				continue // its type is told of elsewhere
+				continue // Fits reports the type
 			case n < int64(prefix.Bits()):
 				out.Find("subnet", host.At(), fmt.Sprintf("write a number from %d to %d", prefix.Bits(), most),
 					fmt.Sprintf("a node's subnet of /%d is larger than the whole cluster network %s", n, prefix))
@@ -94,7 +94,7 @@ func checkClusterNetworks(out *report.Report, networking reading.Value) {
 	checkOverlaps(out, ranges)
 }
 
-// readPrefix reads a range of addresses that is written in CIDR notation.
+// readPrefix reads a range of addresses in CIDR notation.
 func readPrefix(out *report.Report, at reading.Place, text, what string, replace func(string) []reading.Edit) (netip.Prefix, bool) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -108,10 +108,10 @@ func readPrefix(out *report.Report, at reading.Place, text, what string, replace
 	return prefix.Masked(), true
 }
 
-// checkOverlaps holds the ranges of one configuration against each other.
+// checkOverlaps compares the ranges of one configuration.
 func checkOverlaps(out *report.Report, ranges []addressRange) {
-	// Two ranges of CIDR notation are apart, or one holds the other: in this
-	// order those that hold a range are on the stack.
+	// CIDR ranges are apart, or one contains the other. In this order the stack has the ranges that contain
+	// the current one.
 	sorted := slices.Clone(ranges)
 	slices.SortStableFunc(sorted, func(a, b addressRange) int {
 		return cmp.Or(a.prefix.Addr().Compare(b.prefix.Addr()), a.prefix.Bits()-b.prefix.Bits())
@@ -132,11 +132,10 @@ func checkOverlaps(out *report.Report, ranges []addressRange) {
 	}
 }
 
-// AcrossSubnets holds the pods that nodes are to take against the
-// addresses that they have.
+// AcrossSubnets compares the pods that nodes are to take with their addresses.
 func AcrossSubnets(out *report.Report) {
 	if len(out.Clusters) == 0 {
-		// The default of a /23 is enough for what most ask for.
+		// The default, a /23, suffices for most.
 		standard := report.ClusterNetwork{Prefix: netip.MustParsePrefix("10.128.0.0/14"), HostPrefix: 23}.Addresses()
 		for _, p := range out.MaxPods {
 			if p.MaxPods > standard-ceiling.ReservedAddresses {

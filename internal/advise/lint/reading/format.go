@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Format is what a text is read as.
+// Format names what a text is read as.
 type Format int
 
-// The formats.
+// The formats of texts.
 const (
 	Unknown Format = iota
 	YAML
@@ -24,7 +24,7 @@ const (
 	Prose
 )
 
-// Patterns that tell what a text is.
+// Patterns by which a format is recognised.
 var (
 	YAMLObject     = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
 	yamlKey        = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
@@ -40,8 +40,8 @@ var (
 	ownFile        = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/|^jobs:(?s:.*)\b(objectTemplate|jobIterations|jobType):`)
 )
 
-// configuration reports whether files of this ending may be configurations. The
-// sources of programs have pieces of them in quotes.
+// configuration reports whether files with this extension may be configurations: source code quotes pieces of
+// them.
 func configuration(ext string) bool {
 	switch ext {
 	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
@@ -51,13 +51,13 @@ func configuration(ext string) bool {
 	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
 }
 
-// FormatOf tells what a text is, by its name and by what stands in it.
+// FormatOf returns a text's format, by its name and contents.
 func FormatOf(t *Text) Format {
 	base := strings.ToLower(path.Base(t.Name))
 	ext := path.Ext(base)
 	data := t.Data
 	if len(data) > 64<<10 {
-		data = data[:64<<10] // enough to tell
+		data = data[:64<<10]
 	}
 	directory := path.Base(path.Dir(t.Name))
 	switch {
@@ -95,7 +95,7 @@ func FormatOf(t *Text) Format {
 		return HAProxy
 	case bareCommand.MatchString(data) && (t.Snippet || ext == "" || ext == ".txt"):
 		return Shell
-	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '[' && !sectionLine.MatchString(data)): // [section] is no list
+	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '[' && !sectionLine.MatchString(data)): // not [section]
 		return YAML
 	case t.Snippet && (yamlKey.MatchString(data) || LooksLikeYAML(data)):
 		return YAML
@@ -105,11 +105,10 @@ func FormatOf(t *Text) Format {
 	return Unknown
 }
 
-// shebang matches the first line of a script that a shell of POSIX's kind runs.
+// shebang matches the first line of a script for a POSIX shell.
 var shebang = regexp.MustCompile(`^#![^\n]*[/ ](sh|bash|dash|ash|ksh|zsh)\b`)
 
-// beginsWithCommand reports whether the first line that says something is a
-// command.
+// beginsWithCommand reports whether the first line that is not empty is a command.
 func beginsWithCommand(data string) bool {
 	for line := range strings.Lines(data) {
 		if strings.TrimSpace(line) == "" {
@@ -120,8 +119,7 @@ func beginsWithCommand(data string) bool {
 	return false
 }
 
-// isProse reports whether a text is mostly for people: lines of many words that
-// set nothing.
+// isProse reports whether a text is mostly for people: lines of many words without assignments.
 func isProse(data string) bool {
 	lines, sentences := 0, 0
 	for line := range strings.Lines(data) {
@@ -149,7 +147,7 @@ func WouldRecognise(t *Text) bool {
 	return true
 }
 
-// IsPage reports whether files of an ending are for people.
+// IsPage reports whether files with this extension are for people.
 func IsPage(ext string) bool {
 	return slices.Contains([]string{".md", ".markdown", ".adoc", ".asciidoc", ".rst"}, strings.ToLower(ext))
 }
@@ -163,8 +161,8 @@ func LooksLikeYAML(data string) bool {
 			continue
 		}
 		lines++
-		// A colon ends a key before a space or the end of its line only: messages
-		// of programs have others (file:line: what).
+		// A colon ends a key only before a space or the end of its line: messages of programs have others
+		// (file:line: text).
 		first, rest, found := strings.Cut(strings.TrimPrefix(line, "- "), ":")
 		if found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(strings.Trim(first, `"'`), " (){}/\\") || strings.HasPrefix(line, "- ") {
 			keys++
@@ -173,8 +171,8 @@ func LooksLikeYAML(data string) bool {
 	return lines >= 4 && keys*5 >= lines*4
 }
 
-// ScopeOf names the machine that settings of a text meet on: files of one
-// directory do, blocks of a text for people need not.
+// ScopeOf names the machine on which settings of a text meet: settings in files of one directory do, those in
+// blocks of a text for people need not.
 func ScopeOf(t *Text) string {
 	if t.Parent == nil {
 		return "directory " + path.Dir(t.File.Name)
@@ -192,5 +190,5 @@ func ScopeOf(t *Text) string {
 	return "inside " + t.File.Name + " " + t.Name
 }
 
-// Holes writes as many holes as a text has characters.
+// Holes writes a hole for each character of a text.
 func Holes(s string) string { return strings.Repeat(Hole, utf8.RuneCountInString(s)) }

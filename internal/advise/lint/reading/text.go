@@ -1,6 +1,5 @@
-// Package reading answers: what does a file say, where does that stand, and how is
-// it changed there? It tells the forms of texts apart, finds texts inside of texts,
-// and reads YAML with its places.
+// Package reading says what a file contains and where, and changes it there. It recognises the formats of
+// texts, finds texts inside of texts, and reads YAML with its places.
 package reading
 
 import (
@@ -10,44 +9,34 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a piece of writing that is looked at: a file, or what is written
-// inside of one, such as a file in a MachineConfig or a block in a runbook.
+// Text is a file, or a text inside of one, such as a file in a MachineConfig or a block in a runbook.
 type Text struct {
-	File *Input
-	// name is what it is called where it is used, so that it is known what to
-	// read it as: the file's own name, or "/etc/sysctl.d/99.conf" inside of a
-	// MachineConfig.
-	Name  string
+	File  *Input
+	Name  string // where it is used: the file's own name, or "/etc/sysctl.d/99.conf" inside of a MachineConfig
 	Data  string
 	Lines []int // offsets at which lines begin
-	// snippet says that it is a part of a text for people: a piece of a
-	// document may stand alone there, and what does not parse may be prose.
+	// Snippet marks a part of a text for people: a piece of a document may stand alone, and what does not
+	// parse may be prose.
 	Snippet bool
 
 	Parent     *Text
-	Start, End int // where it stands in its parent
-	// encode writes a changed text as it stands in the parent; nil if it
-	// cannot be changed there.
+	Start, End int // in the parent
+	// Encode writes a changed text as in the parent; nil if it cannot be changed there.
 	Encode func(string) string
-	// outer is where a place of this text is in the parent; nil if only the
-	// beginning has one.
-	Outer func(line, column int) (int, int)
-	// role is that of the MachineConfig it stands in, if any.
-	Role string
-	// inside shows in messages what the parent calls it; "" if positions say
-	// enough.
-	Inside string
+	// Outer returns a place's place in the parent; nil if only the beginning has one.
+	Outer  func(line, column int) (int, int)
+	Role   string // of the MachineConfig around it, or ""
+	Inside string // its name in messages, "" if positions suffice
 }
 
-// NewText is a whole file.
+// NewText returns a whole file.
 func NewText(in Input) *Text {
 	t := &Text{File: &in, Name: in.Name, Data: string(in.Data)}
 	t.Index()
 	return t
 }
 
-// Inner is a text that stands in a range of this one in another form. It cannot
-// be changed there.
+// Inner returns a text that a range of this one holds in another form. It cannot be changed there.
 func (t *Text) Inner(start, end int, name, data string) *Text {
 	p := &Text{File: t.File, Name: name, Data: data, Parent: t, Start: start, End: end, Snippet: t.Snippet, Role: t.Role}
 	p.Index()
@@ -70,7 +59,7 @@ func (t *Text) Index() {
 	}
 }
 
-// Line is a line without its end, from 1; "" past the last.
+// Line returns a line without its end, from 1; "" past the last.
 func (t *Text) Line(n int) string {
 	if n < 1 || n > len(t.Lines) {
 		return ""
@@ -78,7 +67,7 @@ func (t *Text) Line(n int) string {
 	return strings.TrimRight(t.Data[t.Lines[n-1]:t.LineEnd(n)], "\r\n")
 }
 
-// LineEnd is the offset behind a line and its end.
+// LineEnd returns the offset behind a line and its end.
 func (t *Text) LineEnd(n int) int {
 	if n < len(t.Lines) {
 		return t.Lines[n]
@@ -86,8 +75,7 @@ func (t *Text) LineEnd(n int) int {
 	return len(t.Data)
 }
 
-// Offset is the byte offset of a place; ok is false when there is no such
-// place.
+// Offset returns the byte offset of a place; ok is false without such a place.
 func (t *Text) Offset(line, column int) (offset int, ok bool) {
 	if line < 1 || line > len(t.Lines) || column < 1 {
 		return 0, false
@@ -107,7 +95,7 @@ func (t *Text) Offset(line, column int) (offset int, ok bool) {
 	return i, true
 }
 
-// At is the place of a byte offset.
+// At returns the place of a byte offset.
 func (t *Text) At(offset int) (line, column int) {
 	i, found := slices.BinarySearch(t.Lines, offset)
 	if !found {
@@ -120,15 +108,15 @@ func (t *Text) At(offset int) (line, column int) {
 	return i + 1, utf8.RuneCountInString(t.Data[start:offset]) + 1
 }
 
-// Place is a place of this text.
+// Place returns a place of this text.
 func (t *Text) Place(line, column int) Place {
 	return Place{Text: t, Line: line, Column: column}
 }
 
-// PlaceAt is the place of a byte offset.
+// PlaceAt returns the place of a byte offset.
 func (t *Text) PlaceAt(offset int) Place { return t.Place(t.At(offset)) }
 
-// Position is where a place stands in the file, and inside of what.
+// Position returns where a place is in the file, and the files around it.
 func (t *Text) Position(line, column int) (file string, fileLine, fileColumn int, inside string) {
 	if t.Parent == nil {
 		return t.File.Name, line, column, ""
@@ -160,7 +148,7 @@ func (t *Text) Editable() bool {
 	return true
 }
 
-// Depth is how many texts this one stands inside of.
+// Depth counts the texts around this one.
 func (t *Text) Depth() (n int) {
 	for ; t.Parent != nil; t = t.Parent {
 		n++
@@ -168,7 +156,7 @@ func (t *Text) Depth() (n int) {
 	return n
 }
 
-// Part is a range of this text as a text of its own, written as it stands.
+// Part returns a range of this text as a text of its own.
 func (t *Text) Part(start, end int, name string) *Text {
 	p := t.Inner(start, end, name, t.Data[start:end])
 	p.Encode = func(s string) string { return s }
@@ -182,8 +170,8 @@ func (t *Text) Part(start, end int, name string) *Text {
 	return p
 }
 
-// Indented is a block of whole lines of this text that all begin with the same
-// indentation, as a text of its own without it. Empty lines may lack it.
+// Indented returns whole lines of this text as a text of its own, without their common indentation. Empty
+// lines may lack it.
 func (t *Text) Indented(start, end int, indent, name string) *Text {
 	var b strings.Builder
 	for line := range strings.Lines(t.Data[start:end]) {
@@ -215,15 +203,15 @@ func (t *Text) Indented(start, end int, indent, name string) *Text {
 	return p
 }
 
-// Ignores reports whether a comment on the line, or on the one before, turns a
-// rule off: "plimsoll-ignore: RULE, RULE".
+// Ignores reports whether a comment on the line, or on the one before, turns a rule off: "plimsoll-ignore:
+// RULE, RULE".
 func (t *Text) Ignores(line int, rule string) bool {
 	for n := line - 1; n <= line; n++ {
 		const mark = "plimsoll-ignore:"
 		text := t.Line(n)
 		i := strings.Index(text, mark)
 		if i < 0 || n < line && !strings.HasPrefix(strings.TrimLeft(text, " \t#;/-"), mark) {
-			continue // on the line before it must be all that the line says
+			continue // the line before may say nothing else
 		}
 		if slices.Contains(strings.FieldsFunc(text[i+len(mark):], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' }), rule) {
 			return true
@@ -239,21 +227,20 @@ type Edit struct {
 	With       string
 }
 
-// Place is where a finding stands.
+// Place locates a finding.
 type Place struct {
 	Text         *Text
 	Line, Column int
 	Path         string
 }
 
-// FileLine is the line of a place in its file.
+// FileLine returns the line of a place in its file.
 func FileLine(at Place) int {
 	_, line, _, _ := at.Text.Position(at.Line, at.Column)
 	return line
 }
 
-// Seen is a place as it is named at another one: by its line, and by its file
-// if that is another.
+// Seen names a place at another one: by its line, and by its file if that differs.
 func Seen(from, at Place) string {
 	if at.Text == nil {
 		return ""

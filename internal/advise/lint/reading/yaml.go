@@ -15,12 +15,11 @@ type Node = strictyaml.Node
 // Doc is a document of a YAML or JSON text.
 type Doc struct {
 	Text *Text
-	// templated says that the text has actions of a template in it, or
-	// parameters: what has them is not judged.
+	// Templated means that the text has parameters or actions of a template. Values with them are not judged.
 	Templated bool
 }
 
-// Documents reads a text, and tells all problems of its documents.
+// Documents reads a text, and returns the problems of all its documents.
 func Documents(name, data string) ([]strictyaml.Document, []strictyaml.Problem) {
 	docs, problems := strictyaml.Documents(name, []byte(data))
 	for _, d := range docs {
@@ -29,7 +28,7 @@ func Documents(name, data string) ([]strictyaml.Document, []strictyaml.Problem) 
 	return docs, problems
 }
 
-// Single reads a text of one document; its node is nil when it is no such text.
+// Single reads a text of one document; the root's node is nil for any other text.
 func Single(t *Text) (root Value, problems []strictyaml.Problem) {
 	docs, problems := Documents(t.Name, t.Data)
 	root.Doc = &Doc{Text: t}
@@ -39,8 +38,7 @@ func Single(t *Text) (root Value, problems []strictyaml.Problem) {
 	return root, problems
 }
 
-// Value is a value of a document, and the path on which it was reached. Its
-// node is nil where nothing stands.
+// Value is a value of a document with its path. Its node is nil if there is no such value.
 type Value struct {
 	Doc  *Doc
 	Node *Node
@@ -55,7 +53,7 @@ func (v Value) Get(keys ...string) Value {
 	return v
 }
 
-// Items are those of a list; nothing when it is none.
+// Items returns the items of a list, nil for any other value.
 func (v Value) Items() (all []Value) {
 	if v.Node != nil {
 		for i, item := range v.Node.Items {
@@ -65,7 +63,7 @@ func (v Value) Items() (all []Value) {
 	return all
 }
 
-// Entries are the keys of a mapping; nothing when it is none.
+// Entries returns the keys of a mapping, nil for any other value.
 func (v Value) Entries() (all []Entry) {
 	if v.Node != nil {
 		for _, e := range v.Node.Entries {
@@ -75,20 +73,18 @@ func (v Value) Entries() (all []Entry) {
 	return all
 }
 
-// Child is a key of this mapping.
+// Child returns a key of this mapping.
 func (v Value) Child(e strictyaml.Entry) Entry {
 	return Entry{Value{v.Doc, e.Value, strictyaml.Key(v.Path, e.Key)}, e}
 }
 
-// Entry is a key of a mapping; ok is false when there is none, or it has no
-// value.
+// Entry returns a key of a mapping; ok is false if it does not exist or has no value.
 func (v Value) Entry(key string) (e Entry, ok bool) {
 	raw, ok := v.Node.Entry(key)
 	return v.Child(raw), ok && !IsNull(raw.Value)
 }
 
-// Walk goes through all keys of a value, at any depth. visit reports whether to
-// go on below one.
+// Walk visits all keys of a value, at any depth. visit reports whether to go on below a key.
 func (v Value) Walk(visit func(Entry) bool) {
 	for _, item := range v.Items() {
 		item.Walk(visit)
@@ -100,7 +96,7 @@ func (v Value) Walk(visit func(Entry) bool) {
 	}
 }
 
-// Text is a scalar's; "" when it is none, or null.
+// Text returns the text of a scalar, "" for null and other values.
 func (v Value) Text() string {
 	if IsNull(v.Node) || v.Node.Kind != strictyaml.Scalar {
 		return ""
@@ -108,7 +104,7 @@ func (v Value) Text() string {
 	return v.Node.Text
 }
 
-// Integer is a whole number; ok is false when it is none.
+// Integer returns a whole number; ok is false for other values.
 func (v Value) Integer() (n int64, ok bool) {
 	if v.Node != nil {
 		n, ok = v.Node.Value().(int64)
@@ -116,7 +112,7 @@ func (v Value) Integer() (n int64, ok bool) {
 	return n, ok
 }
 
-// At is where the value stands.
+// At returns the place of the value.
 func (v Value) At() Place {
 	if v.Node == nil {
 		return Place{Text: v.Doc.Text, Line: 1, Column: 1, Path: v.Path}
@@ -124,8 +120,7 @@ func (v Value) At() Place {
 	return Place{Text: v.Doc.Text, Line: v.Node.Line, Column: max(1, v.Node.Column), Path: v.Path}
 }
 
-// EntryOrSelf is the place of a mapping's key, or that of the mapping when it
-// has no such key.
+// EntryOrSelf returns the place of a mapping's key, or of the mapping without that key.
 func (v Value) EntryOrSelf(key string) Place {
 	if raw, ok := v.Node.Entry(key); ok {
 		return v.Child(raw).KeyAt()
@@ -139,10 +134,10 @@ type Entry struct {
 	Raw strictyaml.Entry
 }
 
-// Key is what the value stands behind.
+// Key returns the key's name.
 func (e Entry) Key() string { return e.Raw.Key }
 
-// KeyAt is where the key stands.
+// KeyAt returns the place of the key.
 func (e Entry) KeyAt() Place {
 	return Place{Text: e.Doc.Text, Line: e.Raw.Line, Column: max(1, e.Raw.Column), Path: e.Path}
 }
@@ -152,16 +147,14 @@ func IsNull(n *Node) bool {
 	return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil
 }
 
-// Hole stands for each character of a template's action, so that what is around
-// it keeps its place. No file has this character of the private use area.
+// Hole replaces each character of a template's action, so that the rest keeps its place. No file has this
+// character of the private use area.
 const Hole = "\ue0ff"
 
-// placeholder matches what people write for what is filled in later by hand or
-// by a script of their own: $NAME and __NAME__.
+// placeholder matches what people or their scripts fill in later: $NAME and __NAME__.
 var placeholder = regexp.MustCompile(`\$[A-Za-z_(]|__[A-Z][A-Z_]*__`)
 
-// HasHole reports whether a scalar holds something that is filled in later: a
-// template's action or a parameter.
+// HasHole reports whether a scalar has parts that are filled in later: a template's action or a parameter.
 func HasHole(text string) bool {
 	return strings.Contains(text, "${") || strings.Contains(text, "{{") || strings.Contains(text, Hole) || placeholder.MatchString(text)
 }
@@ -177,11 +170,10 @@ func StringMap(v Value) map[string]string {
 	return m
 }
 
-// Edits of YAML. They are made of the text itself, so that form and comments
-// stay; ok is false wherever the text is not of the plain form that is needed
-// to be sure.
+// Edits of YAML change the text itself, so that form and comments stay. They are nil unless the text has the
+// plain form that makes them safe.
 
-// ScalarRange is where a scalar stands, with its quotes.
+// ScalarRange returns the range of a scalar, with its quotes.
 func (v Value) ScalarRange() (start, end int, ok bool) {
 	d, n := v.Doc, v.Node
 	if n == nil || n.Kind != strictyaml.Scalar || n.Aliased || n.Tag != "" || n.Literal {
@@ -196,7 +188,7 @@ func (v Value) ScalarRange() (start, end int, ok bool) {
 		return start, start + len(n.Text), n.Text != "" && strings.HasPrefix(rest, n.Text)
 	}
 	for _, quote := range []string{`"`, `'`} {
-		// What needs escapes is left to a person.
+		// A person must change what needs escapes.
 		if strings.HasPrefix(rest, quote+n.Text+quote) && !strings.ContainsAny(n.Text, `\"'`) {
 			return start, start + len(n.Text) + 2, true
 		}
@@ -204,7 +196,7 @@ func (v Value) ScalarRange() (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// Replace writes another value in place of a scalar, in its quotes.
+// Replace writes another value for a scalar, in its quotes.
 func (v Value) Replace(with string) []Edit {
 	start, end, ok := v.ScalarRange()
 	if !ok {
@@ -216,7 +208,7 @@ func (v Value) Replace(with string) []Edit {
 	return []Edit{{v.Doc.Text, start, end, with}}
 }
 
-// Rename writes another key in place of one.
+// Rename writes another key.
 func (e Entry) Rename(with string) []Edit {
 	t := e.Doc.Text
 	start, ok := t.Offset(e.Raw.Line, e.Raw.Column)
@@ -233,23 +225,21 @@ func (e Entry) Rename(with string) []Edit {
 	return []Edit{{t, start, start + len(e.Key()), with}}
 }
 
-// block is whole lines that hold one key of a mapping and its value.
+// block is the whole lines of a key of a mapping with its value.
 type block struct {
 	First, Last int // lines
 	indent      int // of the key
 }
 
-// BlockOf finds the lines of a key in block style that stands alone at the
-// beginning of its line.
+// BlockOf finds the lines of a key in block style that is alone at the beginning of its line.
 func (d *Doc) BlockOf(e strictyaml.Entry) (b block, ok bool) {
 	b, ok = d.extentOf(e)
 	line := d.Text.Line(e.Line)
-	// Otherwise it stands behind a dash.
+	// Otherwise the key is behind a dash.
 	return b, ok && strings.TrimLeft(line[:min(b.indent, len(line))], " ") == ""
 }
 
-// extentOf finds the lines of a key in block style, with what stands before
-// the key on its first line: space, and the dashes of items.
+// extentOf finds the lines of a key in block style. Only space and the dashes of items may be before the key.
 func (d *Doc) extentOf(e strictyaml.Entry) (b block, ok bool) {
 	t := d.Text
 	indent := e.Column - 1
@@ -278,8 +268,7 @@ func (d *Doc) extentOf(e strictyaml.Entry) (b block, ok bool) {
 	return b, lastLine(e.Value) <= b.Last
 }
 
-// itemFollows reports whether the next line that is no comment is an item of a
-// list at this indentation.
+// itemFollows reports whether the next line that is not a comment is an item of a list at this indentation.
 func itemFollows(t *Text, n, indent int) bool {
 	for n++; n <= len(t.Lines); n++ {
 		trimmed := strings.TrimLeft(t.Line(n), " ")
@@ -291,7 +280,7 @@ func itemFollows(t *Text, n, indent int) bool {
 	return false
 }
 
-// lastLine is the last line on which some part of a value begins.
+// lastLine returns the last line on which a part of a value begins.
 func lastLine(n *Node) int {
 	last := n.Line
 	for _, item := range n.Items {
@@ -305,7 +294,7 @@ func lastLine(n *Node) int {
 	return last
 }
 
-// Remove takes a key out of a mapping.
+// Remove removes a key from a mapping.
 func (v Value) Remove(key string) []Edit {
 	d, mapping := v.Doc, v.Node
 	entries := mapping.Entries
@@ -319,11 +308,11 @@ func (v Value) Remove(key string) []Edit {
 	}
 	if b, ok := d.BlockOf(e); ok {
 		if len(entries) == 1 {
-			return nil // an empty mapping would be left, which means something else
+			return nil // the empty mapping would mean something else
 		}
 		return []Edit{{d.Text, d.Text.Lines[b.First-1], d.Text.LineEnd(b.Last), ""}}
 	}
-	// The first key behind the dash of an item: the next one takes its place.
+	// The first key behind the dash of an item: the next key takes its place.
 	if i+1 < len(entries) && !entries[i+1].Merged && entries[i+1].Column == e.Column && i == 0 {
 		start, ok := d.Text.Offset(e.Line, e.Column)
 		end, ok2 := d.Text.Offset(entries[i+1].Line, entries[i+1].Column)
@@ -335,7 +324,7 @@ func (v Value) Remove(key string) []Edit {
 	return nil
 }
 
-// removeFromFlow takes a key out of braces.
+// removeFromFlow removes a key within braces.
 func (d *Doc) removeFromFlow(entries []strictyaml.Entry, i int) []Edit {
 	offset := func(e strictyaml.Entry) (int, bool) {
 		if e.Merged {
@@ -357,7 +346,7 @@ func (d *Doc) removeFromFlow(entries []strictyaml.Entry, i int) []Edit {
 	if i == 0 {
 		return nil
 	}
-	// The last one goes with the comma before it.
+	// The last key goes with the comma before it.
 	end, closed := flowEnd(d.Text.Data, start)
 	comma := strings.LastIndexByte(d.Text.Data[:start], ',')
 	if !closed || comma < 0 || strings.TrimSpace(d.Text.Data[comma+1:start]) != "" {
@@ -366,8 +355,8 @@ func (d *Doc) removeFromFlow(entries []strictyaml.Entry, i int) []Edit {
 	return []Edit{{d.Text, comma, end, ""}}
 }
 
-// flowEnd is where a key and its value end inside of braces: before the comma
-// or the brace that follows, and the space before that.
+// flowEnd returns where a key and its value end within braces: before the next comma or brace and the space
+// before that.
 func flowEnd(data string, at int) (end int, ok bool) {
 	depth := 0
 	var quote byte
@@ -398,9 +387,8 @@ func flowEnd(data string, at int) (end int, ok bool) {
 	return 0, false
 }
 
-// MoveEntry takes a key out of one mapping and puts it at the end of another.
-// child is the key of the target on whose way the key stands, or "" when the
-// target is elsewhere: it then goes behind the target's last key.
+// MoveEntry moves a key to the end of another mapping. If that mapping is around the key, child is the
+// target's key on the way to it, and the key moves behind that; else child is "".
 func (v Value) MoveEntry(key string, to *Node, child string) []Edit {
 	d, from := v.Doc, v.Node
 	e, ok := from.Entry(key)
@@ -458,7 +446,7 @@ func (v Value) MoveEntry(key string, to *Node, child string) []Edit {
 	return append(removed, Edit{d.Text, at, at, b.String()})
 }
 
-// Decoded is what a value holds in base64, as a text of its own.
+// Decoded returns the text that a value holds in base64.
 func (v Value) Decoded(name string) (t *Text, ok bool) {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v.Text()), ""))
 	if err != nil || v.Node == nil {
@@ -467,7 +455,7 @@ func (v Value) Decoded(name string) (t *Text, ok bool) {
 	return v.Holding(name, string(data)), true
 }
 
-// Holding is a text that a value holds in another form.
+// Holding returns a text that a value holds in another form.
 func (v Value) Holding(name, data string) *Text {
 	start, _ := v.Doc.Text.Offset(v.Node.Line, max(1, v.Node.Column))
 	t := v.Doc.Text.Inner(start, start, name, data)
@@ -475,8 +463,7 @@ func (v Value) Holding(name, data string) *Text {
 	return t
 }
 
-// Literal is the text of a scalar that is written as a block of lines; ok is
-// false for all others.
+// Literal returns the text of a block scalar; ok is false for other values.
 func (v Value) Literal(name string) (t *Text, ok bool) {
 	d, n := v.Doc, v.Node
 	if n == nil || !n.Literal || n.Aliased {

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// facts are what files say, to be held against each other.
+// facts holds what files say, for comparison with each other.
 type facts struct {
 	Objects   []*Object
 	Labels    []Labelled
@@ -29,8 +29,7 @@ type Object struct {
 	Namespace, Name         string
 }
 
-// Closest is the place of a value below the object, or of the nearest mapping
-// that is there.
+// Closest returns the place of a value below the object, or of the nearest existing mapping.
 func (o *Object) Closest(keys ...string) reading.Place {
 	v := o.Value
 	at := v.At()
@@ -55,7 +54,7 @@ func (o *Object) String() string {
 	return o.Kind + " " + o.Name
 }
 
-// Article is a kind with its article.
+// Article returns a kind with its article.
 func Article(kind string) string {
 	if strings.ContainsAny(kind[:1], "AEIO") {
 		return "an " + kind
@@ -63,7 +62,7 @@ func Article(kind string) string {
 	return "a " + kind
 }
 
-// Labelled is a label that a command gives to something.
+// Labelled is a label that a command sets.
 type Labelled struct {
 	Kind       string // MachineConfigPool or Node
 	Name       string // "" for all of its kind that the command selects
@@ -72,44 +71,44 @@ type Labelled struct {
 	Replace    func(value string) []reading.Edit
 }
 
-// Setting is a sysctl key and what it is set to.
+// Setting is a sysctl key with its value.
 type Setting struct {
 	Key, Value     string
 	AtKey, AtValue reading.Place
-	ReplaceValue   func(string) []reading.Edit // nil if it cannot be
+	ReplaceValue   func(string) []reading.Edit // nil if it cannot be replaced
 	Scope          string                      // settings of one scope meet on one machine
 }
 
-// PodLimit is how many pods a node takes.
+// PodLimit is the number of pods that a node takes.
 type PodLimit struct {
 	MaxPods int64
 	At      reading.Place
 }
 
-// ClusterNetwork is what nodes get their pods' subnets from.
+// ClusterNetwork is a range from which nodes get their pods' subnets.
 type ClusterNetwork struct {
 	Prefix     netip.Prefix
 	HostPrefix int
 	At         reading.Place
 }
 
-// Addresses is how many addresses the subnet of a node has for pods.
+// Addresses returns the number of addresses for pods in a node's subnet.
 func (c ClusterNetwork) Addresses() int64 {
 	return int64(min(1<<62, ceiling.Addresses(netip.PrefixFrom(c.Prefix.Addr(), c.HostPrefix))))
 }
 
-// Nodes is how many nodes get a subnet.
+// Nodes returns the number of nodes that get a subnet.
 func (c ClusterNetwork) Nodes() int64 {
 	return int64(min(1<<62, ceiling.NodeRanges(ceiling.Range{Prefix: c.Prefix, PerNode: c.HostPrefix})))
 }
 
-// CephPool is what a script sets of a pool.
+// CephPool is a script's setting of a pool.
 type CephPool struct {
 	Pool, Key, Value string
 	At               reading.Place
 }
 
-// Few cuts a list that is too long for a message.
+// Few shortens a list that is too long for a message.
 func Few(names []string) []string {
 	const most = 8
 	if len(names) > most {
@@ -118,7 +117,7 @@ func Few(names []string) []string {
 	return names
 }
 
-// Near is the hint for a misspelling, or "".
+// Near returns a hint for a misspelling, or otherwise.
 func Near(word string, known []string, otherwise string) string {
 	if w, ok := nearest.Word(word, known); ok {
 		return "did you mean " + w + "?"

@@ -7,39 +7,32 @@ import (
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities.
+// The severities of findings.
 const (
-	// Error: it is refused, or it does not do what it says.
-	Error Severity = "error"
-	// Warning: it works, but costs something or will stop to work.
-	Warning Severity = "warning"
+	Error   Severity = "error"   // it is refused, or does not do what it says
+	Warning Severity = "warning" // it works, but costs something or will stop to work
 )
 
-// Finding is one thing that is wrong.
+// Finding is one fault.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
-	Line     int      `json:"line"`   // from 1
-	Column   int      `json:"column"` // from 1, in characters; 0 is unknown
-	// Path is where in its document it stands, such as spec.template.spec; "".
-	Path string `json:"path,omitempty"`
-	// Inside names a file that is written inside of this one, with the line in
-	// there: "/etc/sysctl.d/99.conf:3". "" for what stands in the file itself.
-	Inside string `json:"inside,omitempty"`
-	Found  string `json:"found"` // what was found
-	Why    string `json:"why"`   // what it costs
-	Fix    string `json:"fix"`   // what to do about it
-	Source string `json:"source"`
-	// Fixable says that Fix makes the fix.
-	Fixable bool `json:"fixable"`
+	Line     int      `json:"line"`           // from 1
+	Column   int      `json:"column"`         // from 1, in characters; 0 is unknown
+	Path     string   `json:"path,omitempty"` // in its document, such as spec.template.spec, or ""
+	// Inside names a file within this one, with its line, such as "/etc/sysctl.d/99.conf:3", or "".
+	Inside  string `json:"inside,omitempty"`
+	Found   string `json:"found"` // what is wrong
+	Why     string `json:"why"`   // what it costs
+	Fix     string `json:"fix"`   // what to do about it
+	Source  string `json:"source"`
+	Fixable bool   `json:"fixable"` // by Edits, made all or none
 
-	// Edits are the fix, made all or none.
 	Edits []reading.Edit `json:"-"`
 }
 
-// Note is something that the reader must know and that is no fault: what could
-// not be checked, or was not looked at.
+// Note tells the reader what was not checked, which is not a fault.
 type Note struct {
 	Rule   string `json:"rule,omitempty"`
 	File   string `json:"file"`
@@ -48,7 +41,7 @@ type Note struct {
 	Text   string `json:"text"`
 }
 
-// Problem is why a file, or a part of it, could not be read.
+// Problem says why a file, or a part of it, could not be read.
 type Problem struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`

@@ -1,5 +1,4 @@
-// Package report answers: what was found in files, and what do they say that other
-// things are held against?
+// Package report collects what was found in files, and what they say that other files are compared with.
 package report
 
 import (
@@ -11,12 +10,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Report is what a look at files comes to: what is wrong with them, and what
-// they say that other things are held against. Each check is a method that adds
-// what it finds.
+// Report collects findings and facts of files.
 type Report struct {
-	Recognised bool // the file, or the part looked at, is of a kind that is known
-	// look looks at a text inside of another, by what it is.
+	Recognised bool // the file, or the current part, is of a known kind
+	// Look looks at a text inside of another by its format.
 	Look func(*Report, *reading.Text)
 	*Tables
 	Findings []Finding
@@ -25,7 +22,7 @@ type Report struct {
 	facts
 }
 
-// Tables are what is known beforehand.
+// Tables holds what is known beforehand.
 type Tables struct {
 	*schema.Schemas
 	Kernel *schema.Kernel
@@ -34,13 +31,12 @@ type Tables struct {
 // NewTables reads the tables.
 func NewTables() *Tables { return &Tables{schema.New(), schema.NewKernel()} }
 
-// Find makes a finding. The edits, if any, are its fix; they are made all or
-// none.
+// Find adds a finding. The edits, if any, are its fix, made all or none.
 func (r *Report) Find(rule string, at reading.Place, fix, found string, edits ...reading.Edit) {
 	r.FindAs("", rule, at, fix, found, edits...)
 }
 
-// FindAs is find with a severity other than the rule's own.
+// FindAs adds a finding with a severity other than the rule's own.
 func (r *Report) FindAs(s Severity, rule string, at reading.Place, fix, found string, edits ...reading.Edit) {
 	if at.Text.Ignores(at.Line, rule) {
 		return
@@ -55,7 +51,7 @@ func (r *Report) FindAs(s Severity, rule string, at reading.Place, fix, found st
 	})
 }
 
-// Note says what the reader must know besides.
+// Note tells the reader something that is not a fault.
 func (r *Report) Note(rule string, at reading.Place, format string, args ...any) {
 	file, line, column, _ := at.Text.Position(at.Line, at.Column)
 	r.Notes = append(r.Notes, Note{Rule: rule, File: file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
