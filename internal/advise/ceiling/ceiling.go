@@ -26,8 +26,8 @@ type Fact struct {
 	Source
 }
 
-// Amounts holds quantities by Kubernetes' names of resources: CPU in thousandths of a core, memory in bytes, everything
-// else in pieces.
+// Amounts holds quantities by Kubernetes' names of resources: CPU in thousandths of a core, memory in bytes,
+// everything else in pieces.
 type Amounts map[string]int64
 
 // Names of resources with rules of their own here.
@@ -41,8 +41,8 @@ const (
 type Axis struct {
 	Name string
 	Unit string
-	// On an axis of arrivals per second, Life is how long a pod stays, and Span how long pods are made for. Life is 0 on
-	// an axis of pods in place.
+	// On an axis of arrivals per second, Life is how long a pod stays, and Span how long pods are made for.
+	// Life is 0 on an axis of pods in place.
 	Life time.Duration
 	Span time.Duration
 	// Foreign means any other axis: no level follows from a number of pods.
@@ -176,8 +176,8 @@ func (c *computation) sorted() []record.Ceiling {
 	return c.rows
 }
 
-// add appends a row that allows so many iterations. With made, the row counts what is made in a whole step, and not what
-// is there at one time, if the axis removes pods as they age.
+// add appends a row that allows so many iterations. With made, the row counts what is made in a whole step,
+// and not what is there at one time, if the axis removes pods as they age.
 func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 	if row.Limit != nil && row.Used != nil && row.Left == nil {
 		row.Left = figure(max(0, *row.Limit-*row.Used))

@@ -47,7 +47,7 @@ type BrokenAPI struct {
 	Why  string // "" if unknown
 }
 
-// Leftover is what a run has left in the cluster.
+// Leftover counts the namespaces that a run left in the cluster.
 type Leftover struct {
 	Run        string
 	Namespaces int

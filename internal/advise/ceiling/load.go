@@ -23,7 +23,7 @@ type Entry struct {
 	Pods      int64  // of each object
 	Pod       Pod
 	ClusterIP bool // it is a service with an address
-	// LinkBytes is what a service adds to the environment of each container with service links.
+	// LinkBytes are added to the environment of each container with service links, for each service.
 	LinkBytes int64
 }
 
@@ -72,8 +72,8 @@ func (l Load) namespaces() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// within is sum for one namespace: one that documents name, or with "" the iterations' first, which gets everything that is
-// made once.
+// within is sum for one namespace: one that documents name, or with "" the iterations' first, which gets
+// everything that is made once.
 func (l Load) within(namespace string, each func(Entry) int64) func(iterations int64) int64 {
 	return func(iterations int64) int64 {
 		if namespace == "" && l.PerNamespace > 0 {

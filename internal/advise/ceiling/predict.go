@@ -92,8 +92,8 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	return p
 }
 
-// ofScheduler reports whether a sign is a reason of the scheduler. Its message names the reasons of all nodes, and only
-// the first one binds.
+// ofScheduler reports whether a sign is a reason of the scheduler. Its message names the reasons of all
+// nodes, and only the first one binds.
 func ofScheduler(sign string) bool {
 	return sign == refusal(Pods) || strings.HasPrefix(sign, refusal(""))
 }

@@ -8,9 +8,8 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Definition is what an object of a kind can hold, as the definition of a
-// resource tells an API server: the fields, values and bounds that documents are
-// checked against. It is nil for a kind that is unknown.
+// Definition returns the schema of a kind as a resource definition has it: the fields, values and bounds that
+// documents are checked against. It returns nil for an unknown kind.
 func Definition(apiVersion, kind string) *apiextensions.JSONSchemaProps {
 	s := New()
 	t := s.Kind(apiVersion, kind)
@@ -18,7 +17,7 @@ func Definition(apiVersion, kind string) *apiextensions.JSONSchemaProps {
 		return nil
 	}
 	d := s.definition(t)
-	d.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"} // the server knows it itself
+	d.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"} // the server knows its fields
 	return &d
 }
 

@@ -9,18 +9,18 @@ import (
 //go:embed sysctl-keys.txt
 var sysctlKeys string
 
-// Range is what the kernel takes for a key.
+// Range says what the kernel accepts for a key.
 type Range struct {
 	Numbers   int // how many; 0 is unknown
 	Low, High int64
 }
 
-// Kernel is what is known of the kernel's settings.
+// Kernel holds the known settings of the kernel.
 type Kernel struct {
 	Known    map[string]Range    // with * for the names of interfaces
 	Families map[string][]string // keys by what they begin with, such as net
-	Roots    []string            // those beginnings
-	Removed  map[string]string   // and what to do instead
+	Roots    []string            // the keys of Families
+	Removed  map[string]string   // keys that are gone, with what to do instead
 }
 
 // NewKernel reads the table.
@@ -38,7 +38,7 @@ func NewKernel() *Kernel {
 		var r Range
 		line, bounds, _ := strings.Cut(line, " ")
 		if bounds != "" {
-			_, _ = fmt.Sscan(bounds, &r.Numbers, &r.Low, &r.High) // a file of ours, that a test reads
+			_, _ = fmt.Sscan(bounds, &r.Numbers, &r.Low, &r.High) // a test reads this file of ours
 		}
 		f.Known[line] = r
 		family, _, _ := strings.Cut(line, ".")

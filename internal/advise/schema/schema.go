@@ -1,8 +1,7 @@
-// Package schema answers: what can an object of a kind hold? It reads the
-// published types of KubeVirt and its neighbours by reflection. What OpenShift's
-// and its operators' objects can hold stands in a table, objects.txt, of which it
-// makes types of the same form: JSON tags name the keys, "values" lists the texts
-// that a field can be, "range" the bounds of numbers.
+// Package schema says what an object of a kind can hold. It reads the published types of KubeVirt and its
+// neighbours by reflection. For objects of OpenShift and its operators it makes types of the same form from a
+// table, objects.txt: JSON tags name the keys, "values" lists the allowed texts of a field, "range" the
+// bounds of numbers.
 package schema
 
 import (
@@ -27,8 +26,8 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// published are the kinds of each group whose types are published. Kubernetes'
-// own kinds are left to its API server and to kubeconform.
+// published lists the published types of each group. Kubernetes' own kinds are left to its API server and to
+// kubeconform.
 func published() map[string][]any {
 	return map[string][]any{
 		"kubevirt.io": {
@@ -50,18 +49,17 @@ func published() map[string][]any {
 
 // Field is a key that an object can hold.
 type Field struct {
-	Name   string
-	Type   reflect.Type
-	Values []string // the texts that it can be, if not any
-	Bounds string   // of a number, in pairs; "" for none
-	// Required is that an object without it is refused.
-	Required bool
+	Name     string
+	Type     reflect.Type
+	Values   []string // the allowed texts, if not any
+	Bounds   string   // of a number, in pairs; "" for none
+	Required bool     // an object without it is refused
 }
 
-// Fields are the keys of a struct, in its order.
+// Fields lists the keys of a struct, in its order.
 type Fields []Field
 
-// Get is the field of a name.
+// Get returns the field with a name.
 func (f Fields) Get(name string) (field Field, ok bool) {
 	if i := f.index(name); i >= 0 {
 		return f[i], true
@@ -73,7 +71,7 @@ func (f Fields) index(name string) int {
 	return slices.IndexFunc(f, func(one Field) bool { return one.Name == name })
 }
 
-// Names are those of all fields.
+// Names returns the names of all fields.
 func (f Fields) Names() []string {
 	names := make([]string, len(f))
 	for i, field := range f {
@@ -82,7 +80,7 @@ func (f Fields) Names() []string {
 	return names
 }
 
-// with has a field in the place of one of its name, or behind the others.
+// with replaces the field with the same name, or adds one.
 func (f Fields) with(one Field) Fields {
 	if i := f.index(one.Name); i >= 0 {
 		f[i] = one
@@ -91,8 +89,7 @@ func (f Fields) with(one Field) Fields {
 	return append(f, one)
 }
 
-// Schemas are all that is known. It remembers what types hold, so it is not to be
-// used from several goroutines.
+// Schemas holds all known types. It caches their fields, so that only one goroutine may use it.
 type Schemas struct {
 	fields map[reflect.Type]Fields
 	kinds  map[string]map[string]reflect.Type // by group, or group and version, and name
@@ -118,8 +115,8 @@ func (s *Schemas) add(group, kind string, t reflect.Type) {
 	s.kinds[group][kind] = t
 }
 
-// Kind is the type that says what an object of a kind can hold, whatever its
-// version where that makes no difference; nil if the kind is unknown.
+// Kind returns the type of a kind's objects, whatever its version if that makes no difference; nil if the
+// kind is unknown.
 func (s *Schemas) Kind(apiVersion, kind string) reflect.Type {
 	if t := s.kinds[apiVersion][kind]; t != nil {
 		return t
@@ -134,7 +131,7 @@ type Spec struct {
 	Type reflect.Type
 }
 
-// Specs are those of all kinds of a name in small letters, by group.
+// Specs returns the specifications of all kinds with a name in lower case, by group.
 func (s *Schemas) Specs(name string) (list []Spec) {
 	for _, group := range slices.Sorted(maps.Keys(s.kinds)) {
 		for kind, t := range s.kinds[group] {
@@ -146,7 +143,7 @@ func (s *Schemas) Specs(name string) (list []Spec) {
 	return list
 }
 
-// Values are the texts that a named type of text can be; none is any.
+// Values returns the allowed texts of a named type; nil is any.
 func (s *Schemas) Values(t reflect.Type) []string { return s.values[t.PkgPath()+"."+t.Name()] }
 
 // Of lists the keys of a struct in the order of its fields.
@@ -182,9 +179,8 @@ func (s *Schemas) Of(t reflect.Type) (set Fields) {
 	return set
 }
 
-// requires reports whether a published type requires a key: those that it leaves
-// out where they are empty are optional. A test holds it against the published
-// definitions.
+// requires reports whether a published type requires a key: not if it leaves out empty values. A test
+// compares it with the published definitions.
 func requires(t reflect.Type, key, options string) bool {
 	switch {
 	case strings.Contains(options, "omit") || slices.Contains([]string{"status", "apiGroup", "mediatedDeviceTypes"}, key):
@@ -195,11 +191,10 @@ func requires(t reflect.Type, key, options string) bool {
 	return t == reflect.TypeFor[metav1.LabelSelectorRequirement]() || strings.HasPrefix(t.PkgPath(), "kubevirt.io/") || strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
 }
 
-// Leaf is how a type that is no plain struct, list or map is read: what it
-// wants, in words.
+// Leaf names in words the value of a type that is not a plain struct, list or map.
 type Leaf string
 
-// The leaves.
+// The kinds of leaves.
 const (
 	NoLeaf      Leaf = ""
 	Anything    Leaf = "anything"
@@ -210,7 +205,7 @@ const (
 	Bytes64     Leaf = "text in base64"
 )
 
-// LeafOf is how a type is read.
+// LeafOf returns how a type is read.
 func LeafOf(t reflect.Type) Leaf {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
@@ -231,8 +226,7 @@ func LeafOf(t reflect.Type) Leaf {
 		return Anything
 	}
 	if t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		// It reads itself, and its fields do not say how. Those of KubeVirt do:
-		// they only set what is missing.
+		// It decodes itself in an unknown way. KubeVirt's types only set defaults.
 		if f, ok := t.FieldByName("Quantity"); ok && f.Anonymous {
 			return Quantity
 		}

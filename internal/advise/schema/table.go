@@ -19,7 +19,7 @@ import (
 //go:embed objects.txt
 var objects string
 
-// block is a line of the table with those that stand deeper below it.
+// block is a line of the table with the deeper lines below it.
 type block struct {
 	words []string
 	inner []*block
@@ -39,7 +39,7 @@ func blocksOf(text string) []*block {
 	return open[0].inner
 }
 
-// readTable adds what the table says.
+// readTable adds the types of the table.
 func (s *Schemas) readTable() {
 	t := table{make(map[string]*block), make(map[string]reflect.Type)}
 	for name, value := range map[string]any{
@@ -99,7 +99,7 @@ func (t table) fields(b *block) (list []reflect.StructField) {
 	return list
 }
 
-// typeOf is the type that a word stands for, or else one of what stands below.
+// typeOf returns the type for a word, or else one made of the lines below.
 func (t table) typeOf(word string, b *block) reflect.Type {
 	if item, ok := strings.CutPrefix(word, "[]"); ok {
 		return reflect.SliceOf(t.typeOf(item, b))
@@ -112,7 +112,7 @@ func (t table) typeOf(word string, b *block) reflect.Type {
 	}
 	if word != "" {
 		if b = t.blocks[word]; b == nil {
-			panic("schema: objects.txt has no type " + word) // a mistake that any test finds
+			panic("schema: objects.txt has no type " + word) // any test finds this
 		}
 	}
 	return reflect.StructOf(t.fields(b))
@@ -121,8 +121,7 @@ func (t table) typeOf(word string, b *block) reflect.Type {
 //go:embed words.txt
 var words string
 
-// Words are the names that a program knows: "cloud-init", "ceph-pool",
-// "ceph-exporter".
+// Words returns the names that a program knows: of "cloud-init", "ceph-pool" or "ceph-exporter".
 func Words(of string) (list []string) {
 	for _, line := range wordsOf(of) {
 		list = append(list, line.words...)
@@ -130,8 +129,8 @@ func Words(of string) (list []string) {
 	return list
 }
 
-// Hints are what is said of words: of "ignition-2", its keys that are no more; of
-// "values", FIELD=VALUE that there is not.
+// Hints returns advice about words: with "ignition-2" its removed keys, with "values" invalid FIELD=VALUE
+// pairs.
 func Hints(of string) map[string]string {
 	hints := make(map[string]string)
 	for _, line := range wordsOf(of) {

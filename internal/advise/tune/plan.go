@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 )
 
-// Plan are the parameters of a whole cluster that is to be.
+// Plan holds the parameters of a whole cluster.
 type Plan struct {
 	Platform    param.In[string]      `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	Nodes       param.In[int64]       `yaml:"nodes" flag:"nodes" help:"nodes that take pods" range:"1..100000" needed:"--nodes 26"`
@@ -57,8 +57,7 @@ const (
 	stageRaise
 )
 
-// number is a stage's place in the order of this plan, from 1: without storage
-// or machines those stages are left out.
+// number returns a stage's place in this plan, from 1. The stages of storage and machines may be missing.
 func (b *planner) number(stage int) int {
 	n := stage
 	if stage > stageStorage && !b.OSDs.Ok() {
@@ -70,13 +69,13 @@ func (b *planner) number(stage int) int {
 	return n
 }
 
-// dir is where the files of a stage are written.
+// dir returns the directory for the files of a stage.
 func (b *planner) dir(stage int) string {
 	name := []string{"installation", "storage", "nodes", "virtualization", "load", "raise"}[stage-1]
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
 }
 
-// Cases takes the load of the document beside machines: idle pods.
+// Cases sets the document's load beside machines: idle pods.
 func (p *Plan) Cases() map[string]bool {
 	if p.VMs.Ok() {
 		p.PodsPerIteration = p.PodsPerIteration.Or(1, "idle pods beside the machines, as in the document (V2)")
@@ -85,8 +84,7 @@ func (p *Plan) Cases() map[string]bool {
 	return nil
 }
 
-// TunePlan makes one plan for a target: ceilings, settings, their order and
-// their files.
+// TunePlan makes a plan for a target: ceilings, settings, their order and their files.
 func TunePlan(p Plan) (*answer.Answer, error) {
 	if len(p.Classes) > 0 {
 		total := int64(0)
@@ -151,19 +149,19 @@ func TunePlan(p Plan) (*answer.Answer, error) {
 	return &b.Answer, nil
 }
 
-// planner gathers what the calculators say.
+// planner collects the answers of the calculators.
 type planner struct {
 	*answer.Builder
 	Plan
 	maxPods       param.In[int64]
 	perNode       int64
-	iterationPods int64 // that the load brings, over all nodes
+	iterationPods int64 // of the load, over all nodes
 	hostPrefix    int64
 	services      int64 // addresses for services
 }
 
-// take takes over another calculator's answer into a stage: its files below the
-// stage's directory, its commands unless a script among its files holds them.
+// take adds another calculator's answer to a stage: its files below the stage's directory, its commands
+// unless a script among its files has them.
 func (b *planner) take(stage int, c *answer.Answer) {
 	dir := b.dir(stage) + "/"
 	for _, f := range c.Findings {
@@ -211,7 +209,7 @@ func (b *planner) ceiling(name, what string, limit, asked, usual int64, set stri
 	}
 }
 
-// install is what can only be chosen at installation: address ranges and MTU.
+// install plans what can only be chosen at installation: address ranges and MTU.
 func (b *planner) install() error {
 	asked := cluster.Subnet{
 		Platform: b.Platform, Nodes: param.Given(b.Nodes.Value+b.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: param.Given(b.maxPods.Value, "maxPods"),
@@ -264,7 +262,7 @@ func (b *planner) install() error {
 	return nil
 }
 
-// storage is Ceph and its hosts.
+// storage plans Ceph and its hosts.
 func (b *planner) storage() error {
 	if !b.OSDs.Ok() {
 		if b.VMs.Ok() {
@@ -300,7 +298,7 @@ func (b *planner) storage() error {
 	return nil
 }
 
-// bufferLink is the link where a round trip is known, since buffers need both.
+// bufferLink returns the link if the round trip is known, because buffers need both.
 func (b *planner) bufferLink() (in param.In[param.Rate]) {
 	if b.RTT.Ok() {
 		in = b.Link
@@ -308,7 +306,7 @@ func (b *planner) bufferLink() (in param.In[param.Rate]) {
 	return in
 }
 
-// nodes are the kubelets and their hosts.
+// nodes plans the kubelets and their hosts.
 func (b *planner) nodes() error {
 	unavailable := b.MaxUnavailable
 	if !unavailable.Ok() && b.Nodes.Value >= 100 {
@@ -369,14 +367,14 @@ func (b *planner) nodes() error {
 	} else {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
 	}
-	if !b.VMs.Ok() { // with machines, virt says it
+	if !b.VMs.Ok() { // with machines, virt does it
 		virt.SplitClusters(b.Builder, b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
 	}
 	b.stage("nodes, while they are empty", false, do...)
 	return nil
 }
 
-// virt is what machines need of KubeVirt.
+// virt plans KubeVirt's settings.
 func (b *planner) virt() error {
 	if !b.VMs.Ok() {
 		return nil
@@ -410,7 +408,7 @@ func (b *planner) virt() error {
 	return nil
 }
 
-// load is what the load itself must mind: namespaces and services.
+// load plans the load's namespaces and services.
 func (b *planner) load() error {
 	b.Cite("D4", "D16")
 	iterations := max(0, b.iterationPods/b.PodsPerIteration.Value)
@@ -442,7 +440,7 @@ func (b *planner) load() error {
 	return nil
 }
 
-// raise is how the target is approached: D5, D15, D18.
+// raise plans the way to the target: D5, D15, D18.
 func (b *planner) raise() error {
 	b.Cite("D5", "D15", "D18", "D8", "D14")
 	top := b.perNode
@@ -466,12 +464,12 @@ func (b *planner) raise() error {
 	return nil
 }
 
-// planPage has an Answer in the form of a page.
+// planPage shows an Answer as a page.
 //
 //go:embed plan.md.tmpl
 var planPage string
 
-// write adds the plan itself as a file.
+// write adds the plan as a file.
 func (b *planner) write() error {
 	page, err := template.New("PLAN.md").Funcs(template.FuncMap{"grouped": param.Grouped[int64], "inc": func(i int) int { return i + 1 }}).Parse(planPage)
 	var t strings.Builder

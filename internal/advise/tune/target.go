@@ -10,8 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// ParseTarget reads what a plan is for, as people say it, such as "3000 VMs and 21,400 pods on 100 nodes" or
-// "2500 pods per node on 26 nodes".
+// ParseTarget reads the target of a plan in words, such as "3000 VMs and 21,400 pods on 100 nodes" or "2500
+// pods per node on 26 nodes".
 func ParseTarget(text string) (t Plan, err error) {
 	const allowed = "want numbers of VMs, pods, pods per node, nodes and OSDs, such as \"3000 VMs and 21,400 pods on 100 nodes\""
 	from := fmt.Sprintf("the target %q", text)
@@ -74,5 +74,5 @@ func ParseTarget(text string) (t Plan, err error) {
 	return t, nil
 }
 
-// targetWord is a number, a word, or what stands between them.
+// targetWord matches a number, a word, or a separator.
 var targetWord = regexp.MustCompile(`[0-9][0-9.,]*[0-9]|[0-9]|[^\s,/+]+|[,/+]`)

@@ -1,6 +1,5 @@
-// Package answer is what a calculator answers: its inputs, its formula with the
-// numbers put in, its sources, what those print wrongly, and the files to apply. It
-// puts answers together and shows them.
+// Package answer holds and shows the answers of calculators: the inputs, the formula with numbers, the
+// sources and their errors, and the files to apply.
 package answer
 
 import (
@@ -10,23 +9,18 @@ import (
 // Schema names the form of an Answer as JSON and YAML.
 const Schema = "plimsoll/tune/v1"
 
-// Answer is what a calculator found out. All lists are in the order in which
-// they are to be read; none is nil.
+// Answer holds the result of a calculator. All lists are in the order for the reader; none is nil.
 type Answer struct {
-	Schema string `json:"schema"`
-	Tool   string `json:"tool"`  // the calculator's name, such as "ceph"
-	Title  string `json:"title"` // one line
-	// Inputs are what the answer follows from, defaults included.
-	Inputs  []Input  `json:"inputs"`
-	Results []Result `json:"results"`
-	Steps   []Step   `json:"steps"`
-	// Findings compare what is with what is wanted.
-	Findings []Finding `json:"findings"`
-	// Corrections say where a source is wrong.
+	Schema      string       `json:"schema"`
+	Tool        string       `json:"tool"`   // the calculator's name, such as "ceph"
+	Title       string       `json:"title"`  // one line
+	Inputs      []Input      `json:"inputs"` // with defaults
+	Results     []Result     `json:"results"`
+	Steps       []Step       `json:"steps"`
+	Findings    []Finding    `json:"findings"`
 	Corrections []Correction `json:"corrections"`
 	Warnings    []string     `json:"warnings"`
-	// Ceilings, Settings and Stages are a plan's: what bounds it, what must be
-	// changed, and in which order. Empty elsewhere.
+	// Ceilings, Settings and Stages belong to a plan: its bounds, the changes, and their order.
 	Ceilings []Ceiling `json:"ceilings,omitempty"`
 	Settings []Setting `json:"settings,omitempty"`
 	Stages   []Stage   `json:"stages,omitempty"`
@@ -35,17 +29,15 @@ type Answer struct {
 	Sources  []Source  `json:"sources"`
 }
 
-// Input is one parameter as it was used.
+// Input is a parameter as it was used.
 type Input struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"` // a number or a text
 	Unit  string `json:"unit,omitempty"`
-	// From says where the value came from: "flag --osds", "default: ...",
-	// "read from ...".
-	From string `json:"from"`
+	From  string `json:"from"` // "flag --osds", "default: ...", "read from ..."
 }
 
-// Result is one figure of an answer. Name stays the same for ever.
+// Result is a figure of an answer. Its name never changes.
 type Result struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"` // a number or a text
@@ -53,95 +45,88 @@ type Result struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// Step is one line of the calculation.
+// Step is a line of the calculation.
 type Step struct {
-	// Formula is in words, Numbers the same with the values put in and the
-	// result behind the equals sign.
-	Formula string   `json:"formula"`
-	Numbers string   `json:"numbers"`
+	Formula string   `json:"formula"`           // in words
+	Numbers string   `json:"numbers"`           // the formula with numbers and its result
 	Sources []string `json:"sources,omitempty"` // ids of Answer.Sources
 }
 
-// Grade says what a finding is worth.
+// Grade says what a finding means.
 type Grade string
 
 // The grades of findings.
 const (
 	OK     Grade = "ok"     // as it should be
-	Change Grade = "change" // differs from what is wanted
-	Advice Grade = "advice" // not a fault, and worth knowing
-	Cannot Grade = "cannot" // what was asked for cannot be had
+	Change Grade = "change" // not as wanted
+	Advice Grade = "advice" // not a fault, but worth knowing
+	Cannot Grade = "cannot" // impossible
 	NoSuch Grade = "noSuch" // the setting does not exist here
-	Unseen Grade = "unseen" // could not be read
+	Unseen Grade = "unseen" // it could not be read
 )
 
-// Finding is one comparison of what is with what is wanted.
+// Finding compares what is with what is wanted.
 type Finding struct {
 	Grade  Grade  `json:"grade"`
 	What   string `json:"what"`
 	Now    string `json:"now,omitempty"`
 	Wanted string `json:"wanted,omitempty"`
-	// Cost is what the difference costs, Remedy what to do about it.
-	Cost   string `json:"cost,omitempty"`
-	Remedy string `json:"remedy,omitempty"`
+	Cost   string `json:"cost,omitempty"`   // of the difference
+	Remedy string `json:"remedy,omitempty"` // what to do about it
 }
 
-// Correction is one place where a source is wrong.
+// Correction says where a source is wrong.
 type Correction struct {
 	Row    string `json:"row"`
 	Says   string `json:"says"`
 	Right  string `json:"right"`
-	Effect string `json:"effect,omitempty"` // what following the source gives
+	Effect string `json:"effect,omitempty"` // of following the source
 }
 
-// Ceiling is one bound of a plan.
+// Ceiling is a bound of a plan.
 type Ceiling struct {
-	Name  string `json:"name"` // stays the same for ever, such as addressesPerNode
+	Name  string `json:"name"` // never changes, such as addressesPerNode
 	What  string `json:"what"`
 	Limit int64  `json:"limit"` // with the settings of the plan
 	Asked int64  `json:"asked"`
-	// Usual is what it is without the plan; 0 is unknown.
-	Usual int64 `json:"usual,omitempty"`
-	// Set says what moves it: "installation", which cannot be done again,
-	// "setting", or "tested", beyond which is untested ground.
+	Usual int64  `json:"usual,omitempty"` // without the plan; 0 is unknown
+	// Set says what moves it: "installation", which cannot be repeated, "setting", or "tested", which means
+	// that higher values are untested.
 	Set   string `json:"set"`
 	Holds bool   `json:"holds"`
 }
 
-// Setting is one change that a plan asks for.
+// Setting is a change that a plan needs.
 type Setting struct {
 	Name  string `json:"name"`
 	From  string `json:"from"`
 	To    string `json:"to"`
-	Stage int    `json:"stage"` // from 1
-	// Fixed says that it can only be chosen at installation.
-	Fixed bool   `json:"fixed,omitempty"`
+	Stage int    `json:"stage"`           // from 1
+	Fixed bool   `json:"fixed,omitempty"` // at installation
 	File  string `json:"file,omitempty"`
 }
 
-// Stage is one step of a plan.
+// Stage is a step of a plan.
 type Stage struct {
-	When string   `json:"when"`
-	Do   []string `json:"do"`
-	// Fixed says that what is chosen here cannot be changed later.
-	Fixed bool `json:"fixed,omitempty"`
+	When  string   `json:"when"`
+	Do    []string `json:"do"`
+	Fixed bool     `json:"fixed,omitempty"` // it cannot be changed later
 }
 
-// File is one file to apply.
+// File is a file to apply.
 type File struct {
 	Path    string `json:"path"` // relative, with slashes
 	Content string `json:"content"`
-	// For says what reads the file and how it is applied.
-	For string `json:"for"`
+	For     string `json:"for"` // the program that reads it, and how
 }
 
-// Command is one command to run, as a shell reads it.
+// Command is a command to run, as a shell reads it.
 type Command struct {
 	Line string `json:"line"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Result returns the figure of this name, or nil.
+// Result returns the figure with a name, or nil.
 func (a *Answer) Result(name string) any {
 	for _, r := range a.Results {
 		if r.Name == name {
@@ -151,7 +136,7 @@ func (a *Answer) Result(name string) any {
 	return nil
 }
 
-// Impossible reports whether something that was asked for cannot be had.
+// Impossible reports whether a finding says that something is impossible.
 func (a *Answer) Impossible() bool {
 	return slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Grade == Cannot })
 }

@@ -23,14 +23,13 @@ func NewBuilder(tool string) *Builder {
 	}}
 }
 
-// Put puts a parameter, an In, on record.
+// Put records a parameter, an In.
 func (b *Builder) Put(name string, in param.Said, unit string) {
 	value, _, from := in.Recorded()
 	b.input(name, value, unit, from)
 }
 
-// input puts a parameter on record, unless it was neither given nor has a
-// default. It takes the place of one of the same name.
+// input records a parameter that was given or has a default, in the place of an earlier one with that name.
 func (b *Builder) input(name string, value any, unit, from string) {
 	if from == "" {
 		return
@@ -53,7 +52,7 @@ func (b *Builder) Step(formula, numbers string, sources ...string) {
 // Find adds a finding.
 func (b *Builder) Find(f Finding) { b.Findings = append(b.Findings, f) }
 
-// Check finds that something is as it should be, or else what f says.
+// Check adds a finding that is OK, or else f.
 func (b *Builder) Check(ok bool, f Finding) {
 	if ok {
 		f = Finding{Grade: OK, What: f.What, Now: f.Now, Wanted: f.Wanted}
@@ -68,7 +67,7 @@ func (b *Builder) Warn(format string, args ...any) {
 	}
 }
 
-// Correct says once where a source is wrong.
+// Correct records once where a source is wrong.
 func (b *Builder) Correct(row, says, right, effect string) {
 	b.Cite(row)
 	if !slices.ContainsFunc(b.Corrections, func(c Correction) bool { return c.Row == row && c.Says == says }) {
@@ -86,7 +85,7 @@ func (b *Builder) Command(line, why string) {
 	b.Commands = append(b.Commands, Command{line, why})
 }
 
-// Cite puts sources on record once each, in the order of their first use.
+// Cite records sources once each, in the order of their first use.
 func (b *Builder) Cite(ids ...string) {
 	for _, id := range ids {
 		if !slices.ContainsFunc(b.Sources, func(s Source) bool { return s.ID == id }) {
@@ -95,8 +94,8 @@ func (b *Builder) Cite(ids ...string) {
 	}
 }
 
-// Begin settles the parameters of a calculator, which the struct that params points
-// to has, and begins its answer with them. problems are what is wrong besides.
+// Begin applies defaults to a calculator's parameters, a pointer to a struct, and checks them, also by
+// problems. It begins the answer with them.
 func Begin(tool string, params any, problems ...func() error) (*Builder, error) {
 	var errs []error
 	settings.Default(params, func(string) bool { return false })

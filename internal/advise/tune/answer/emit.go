@@ -8,11 +8,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Mapping is a YAML mapping: keys and values, which keep their order. What is
-// empty is left out, but for truth values.
+// Mapping is a YAML mapping that keeps the order of its keys, and leaves out empty values except booleans.
 type Mapping [][2]any
 
-// Compact leaves out what is empty; nil is nothing left.
+// Compact leaves out empty values; nil means that none is left.
 func (m Mapping) Compact() (out Mapping) {
 	for _, e := range m {
 		if v := reflect.ValueOf(e[1]); v.Kind() == reflect.Bool || !v.IsZero() {
@@ -31,17 +30,16 @@ func (m Mapping) MarshalYAML() (any, error) {
 	return out, nil
 }
 
-// Object is a Kubernetes object.
+// Object returns a Kubernetes object.
 func Object(apiVersion, kind string, metadata, spec Mapping) Mapping {
 	return Mapping{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata", metadata}, {"spec", spec}}
 }
 
-// Manifest writes an object, or a list of them, as YAML below a line of comment,
-// if there is one.
+// Manifest writes an object, or a list of objects, as YAML below a comment, if there is one.
 func Manifest(object any, comment string) string {
 	data, err := yaml.MarshalWithOptions(object, yaml.IndentSequence(false), yaml.UseLiteralStyleIfMultiline(true))
 	if err != nil {
-		panic(err) // a mistake in this package, which its tests find
+		panic(err) // tests of this package find it
 	}
 	if comment != "" {
 		comment = "# " + printable(comment) + "\n"
@@ -62,8 +60,8 @@ func Script(what string, list []Command) string {
 	return b.String()
 }
 
-// PoolOf is a MachineConfigPool as the operator makes it, with a further
-// label. MachineConfigs of other pools than worker build on worker's.
+// PoolOf returns a MachineConfigPool as the operator makes it, with more labels. Other pools than worker also
+// get worker's MachineConfigs.
 func PoolOf(name string, labels map[string]string, maxUnavailable int64) Mapping {
 	const role = "machineconfiguration.openshift.io/role"
 	selector := Mapping{{"matchExpressions", []Mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
@@ -75,26 +73,26 @@ func PoolOf(name string, labels map[string]string, maxUnavailable int64) Mapping
 	})
 }
 
-// MatchLabels is a selector of one label.
+// MatchLabels returns a selector of one label.
 func MatchLabels(key, value string) Mapping {
 	return Mapping{{"matchLabels", map[string]string{key: value}}}
 }
 
-// BuiltInLabel is what the machine config operator labels its own pools with.
+// BuiltInLabel begins the label that the machine config operator gives its own pools.
 const BuiltInLabel = "pools.operator.machineconfiguration.openshift.io/"
 
-// ignitionRelease is the version of Ignition's configuration that OpenShift
-// takes since 4.7. Version 2's fields filesystem and networkd are not in it.
+// ignitionRelease is the version of Ignition's configuration that OpenShift accepts since 4.7. It lacks
+// version 2's fields filesystem and networkd.
 const ignitionRelease = "3.2.0"
 
-// MachineConfigOf makes a MachineConfig that puts files on the nodes of a pool.
+// MachineConfigOf returns a MachineConfig that writes files to the nodes of a pool.
 func MachineConfigOf(name, role string, files []Mapping) Mapping {
 	return Object("machineconfiguration.openshift.io/v1", "MachineConfig", Mapping{{"name", name}, {"labels", map[string]string{"machineconfiguration.openshift.io/role": role}}}, Mapping{
 		{"config", Mapping{{"ignition", Mapping{{"version", ignitionRelease}}}, {"storage", Mapping{{"files", files}}}}},
 	})
 }
 
-// Ignite is a file as Ignition writes it, readable by all.
+// Ignite returns a file for Ignition, readable by all.
 func Ignite(path, content string) Mapping {
 	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(content))
 	return Mapping{{"path", path}, {"mode", 0o644}, {"overwrite", true}, {"contents", Mapping{{"source", source}}}}

@@ -14,11 +14,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Formats are the forms in which an answer can be shown.
+// Formats lists the forms in which Render shows an answer.
 func Formats() []string { return []string{"table", "json", "yaml"} }
 
-// Render shows an answer in one of the Formats. A table has no more than width
-// columns where words can be parted; 0 is unbounded.
+// Render shows an answer in one of the Formats. A table breaks lines at width columns; 0 is unbounded.
 func Render(a *Answer, format string, width int) ([]byte, error) {
 	switch format {
 	case "json", "yaml":
@@ -29,7 +28,7 @@ func Render(a *Answer, format string, width int) ([]byte, error) {
 		err := e.Encode(a)
 		out := data.Bytes()
 		if err == nil && format == "yaml" {
-			out, err = yaml.JSONToYAML(out) // by way of JSON, so that both have the same names
+			out, err = yaml.JSONToYAML(out) // so that both forms have the same names
 		}
 		if err != nil {
 			return nil, fmt.Errorf("write the answer as %s: %w", format, err)
@@ -41,7 +40,6 @@ func Render(a *Answer, format string, width int) ([]byte, error) {
 	return nil, fmt.Errorf("no form %q", format)
 }
 
-// page collects the lines of a table.
 type page struct {
 	b     strings.Builder
 	width int
@@ -99,15 +97,14 @@ func table(a *Answer, width int) string {
 	section(p, "Warnings", a.Warnings, func(_ int, w string) { p.text("  - ", "    ", w) })
 	section(p, "Commands", a.Commands, func(_ int, c Command) {
 		p.optional("  # ", "  # ", c.Why)
-		p.b.WriteString("  " + printable(c.Line) + "\n") // never parted: it is to be copied
+		p.b.WriteString("  " + printable(c.Line) + "\n") // never broken: a user copies it
 	})
 	section(p, "Files (--write DIR writes them)", a.Files, func(_ int, f File) { p.text("  "+f.Path+"  ", "    ", f.For) })
 	p.sources(a.Sources)
 	return p.b.String()
 }
 
-// section writes a heading and what show writes of each of a list, unless the
-// list is empty.
+// section writes a heading and each item of a list, unless the list is empty.
 func section[T any](p *page, title string, list []T, show func(i int, of T)) {
 	for i, of := range list {
 		if i == 0 {
@@ -117,8 +114,7 @@ func section[T any](p *page, title string, list []T, show func(i int, of T)) {
 	}
 }
 
-// columns writes a row of three cells for each of a list, the last of which may
-// go over several lines.
+// columns writes a row of three cells for each item of a list. The last cell may take several lines.
 func columns[T any](p *page, title string, list []T, row func(T) (first, second, rest string)) {
 	first, second := 0, 0
 	for _, of := range list {
@@ -147,8 +143,7 @@ func (p *page) finding(f Finding) {
 	p.optional("          do: ", "          ", f.Remedy)
 }
 
-// sources writes the rows of each document below its title, and then the
-// official pages.
+// sources writes the rows of each document below its title, and then the official pages.
 func (p *page) sources(list []Source) {
 	width := 0
 	section(p, "Sources", list, func(_ int, s Source) { width = max(width, len(s.ID)) })
@@ -181,14 +176,13 @@ func (p *page) sources(list []Source) {
 	}
 }
 
-// optional is text, unless there is none.
 func (p *page) optional(lead, indent, text string) {
 	if text != "" {
 		p.text(lead, indent, text)
 	}
 }
 
-// text writes words, parted at spaces so that lines stay within the width.
+// text writes words, and breaks lines at spaces to keep within the width.
 func (p *page) text(lead, indent, text string) {
 	line, space := lead, ""
 	for _, word := range strings.Fields(printable(text)) {
@@ -202,8 +196,7 @@ func (p *page) text(lead, indent, text string) {
 	p.b.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-// printable replaces what would move a terminal's cursor: names come from
-// clusters and hosts.
+// printable replaces characters that move a terminal's cursor: clusters and hosts choose names.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -216,12 +209,12 @@ func printable(s string) string {
 	}, s)
 }
 
-// shown writes a figure with its unit. Whole numbers stay as they are, so that
-// they can be copied into a configuration.
+// shown writes a figure with its unit. A user copies whole numbers into configurations, so they stay as they
+// are.
 func shown(v any, unit string) string {
 	s := fmt.Sprint(v)
 	if f, ok := v.(float64); ok {
-		if unit == "bit/s" && f >= 1000 { // nobody copies it
+		if unit == "bit/s" && f >= 1000 {
 			unit := math.Pow(10, math.Floor(math.Log10(f))-3) // four figures
 			return param.Rate(math.Round(f/unit) * unit).String()
 		}

@@ -2,18 +2,15 @@ package answer
 
 import "plimsoll.dev/plimsoll/docs"
 
-// Source is where a rule stands.
+// Source names the document or page of a rule.
 type Source struct {
-	// ID is the row of a source document, such as V12, or the short name of an
-	// official page, such as ceph-pgcalc.
-	ID      string `json:"id"`
+	ID      string `json:"id"`                // a row of a source document, such as V12, or the short name of an official page
 	Title   string `json:"title"`             // the document or page
 	Address string `json:"address,omitempty"` // of an official page
 	Says    string `json:"says,omitempty"`    // the rule in short
 }
 
-// sourceOf finds a source by its id on the page that explains them. A source
-// that is not there is a mistake of this package, which a test finds.
+// sourceOf finds a source by its id on the page that explains them. A test finds unknown ids.
 func sourceOf(id string) Source {
 	switch row := docs.Source(id); len(row) {
 	case 1:

@@ -6,9 +6,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
-// Write writes files below a directory, all or none, and returns their paths.
-// What exists is left alone, with an error that is fs.ErrExist, unless force
-// says otherwise.
+// Write writes files below a directory, all or none, and returns their paths. Without force, existing files
+// stay, with an error that is fs.ErrExist.
 func Write(dir string, files []File, force bool) (paths []string, err error) {
 	var list []writeall.File
 	for _, f := range files {

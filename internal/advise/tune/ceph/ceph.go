@@ -1,5 +1,5 @@
-// Package ceph answers: how many placement groups do the pools of a Ceph cluster
-// need, and how many clones of an image does it carry?
+// Package ceph computes the placement groups of a Ceph cluster's pools, and the clones of an image that it
+// carries.
 package ceph
 
 import (
@@ -13,13 +13,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Ceph are the parameters of a Ceph cluster.
+// Ceph holds the parameters of a Ceph cluster.
 type Ceph struct {
 	OSDs     param.In[int64]       `yaml:"osds" flag:"osds" help:"number of OSDs" range:"1..1000000" needed:"--osds 141"`
 	Replicas param.In[int64]       `yaml:"replicas" flag:"replicas" help:"copies of each object, or k+m of an erasure-coded pool" range:"1..100" default:"3" why:"Ceph's own pool size"`
 	Target   param.In[int64]       `yaml:"target" flag:"target" help:"placement groups wanted on each OSD" range:"1..10000" default:"100" why:"V12, and Ceph's mon_target_pg_per_osd" in:"placement groups/OSD"`
 	Fill     param.In[param.Share] `yaml:"fill" flag:"fill" help:"largest share of the cluster that is used" range:"0.01..1" default:"85%" why:"V12: the share at which Ceph warns that an OSD is nearly full"`
-	// Pool names the only pool of the document's formula, where Pools is empty.
+	// Pool names the only pool of the document's formula, if Pools is empty.
 	Pool         param.In[string] `yaml:"poolName" flag:"pool-name" takes:"name" help:"name of the only pool" default:"POOL" why:"a placeholder"`
 	Pools        []CephPool       `yaml:"pool" flag:"pool" takes:"name=share[,copies]" help:"one of several pools with its share of the data" example:"vms=80%"`
 	Clones       param.In[int64]  `yaml:"clones" flag:"clones" help:"clones of one image" range:"0..10000000"`
@@ -41,7 +41,7 @@ func (p *CephPool) UnmarshalText(text []byte) error {
 	return err
 }
 
-// noPool stands for the name of a pool that was not given: the default of Pool.
+// noPool is the default of Pool, in place of a name.
 const noPool = "POOL"
 
 // Limits of ceph-csi, from the source of its command line.
@@ -51,12 +51,11 @@ const (
 	clonePurge     = 100 // above it, CSI clones may not be purged (V25)
 )
 
-// Cases says when defaults matter.
+// Cases returns the cases in which defaults matter.
 func (p *Ceph) Cases() map[string]bool { return map[string]bool{"clones": p.Clones.Value > 0} }
 
-// Tune computes placement groups: by the document's formula (V12) and by
-// the official calculator, which also knows several pools, a floor and a rule
-// about rounding down.
+// Tune computes placement groups by the document's formula (V12), and by the official calculator, which also
+// knows several pools, a floor and a rule about rounding down.
 func Tune(p Ceph) (*answer.Answer, error) {
 	b, err := answer.Begin("ceph", &p, func() error {
 		for _, pool := range append([]CephPool{{Size: p.Replicas.Value}}, p.Pools...) {
@@ -110,7 +109,7 @@ func Tune(p Ceph) (*answer.Answer, error) {
 	t.clones()
 	text, usage := answer.Script("Ceph: placement groups and monitoring of the pools.", t.Commands), "sh ceph-tuning.sh"
 	if len(p.Pools) == 0 && p.Pool.Value == noPool {
-		// The name is the script's argument, so that none is made up.
+		// The script takes the name as its argument.
 		usage += " NAME-OF-THE-POOL"
 		text = strings.Replace(strings.ReplaceAll(text, " "+noPool, ` "$pool"`), "set -eu\n", "set -eu\npool=${1:?usage: "+usage+"}\n", 1)
 	}
@@ -118,14 +117,14 @@ func Tune(p Ceph) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// cephTuner makes the answer about a Ceph cluster.
+// cephTuner builds the answer about a Ceph cluster.
 type cephTuner struct {
 	*answer.Builder
 	Ceph
 	pools []CephPool // with the only one of the document's formula
 }
 
-// resultName names the result of a pool's placement groups.
+// resultName names the result with a pool's placement groups.
 func (t *cephTuner) resultName(pool string) string {
 	if len(t.pools) == 1 {
 		return "pgNum"
@@ -133,8 +132,8 @@ func (t *cephTuner) resultName(pool string) string {
 	return "pgNum." + pool
 }
 
-// placementGroups answers for one pool and returns how many copies of groups
-// it puts on the OSDs.
+// placementGroups computes a pool's placement groups, and returns the copies of groups that it puts on the
+// OSDs.
 func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	size := cmp.Or(pool.Size, t.Replicas.Value)
 	ideal := float64(t.Target.Value) * float64(t.OSDs.Value) * pool.Share / float64(size)
@@ -152,8 +151,7 @@ func (t *cephTuner) placementGroups(pool CephPool) float64 {
 		how += fmt.Sprintf(" (here the floor, %s)", param.Trim(math.Round(float64(t.OSDs.Value)/float64(size)*100)/100))
 	}
 	t.Step(how, fmt.Sprint(official), "ceph-pgcalc")
-	// The document's formula answers for one pool; with several the
-	// calculator's floor and rounding count.
+	// The document's formula is for one pool; with several the calculator's floor and rounding count.
 	use, other, by, otherBy := document, official, "the document's formula", "the official calculator"
 	if len(t.Pools) > 0 {
 		use, other, by, otherBy = official, document, otherBy, by
@@ -170,9 +168,8 @@ func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	return float64(use) * float64(size)
 }
 
-// calculatorPGs is the official calculator: the ideal number is raised to a
-// floor, and rounded to the nearest power of two, or to the next where that is
-// more than 25 % below.
+// calculatorPGs is the official calculator: it raises the ideal number to a floor, and rounds it to the
+// nearest power of two, or to the next one if that is more than 25 % below.
 func calculatorPGs(ideal, floor float64) (groups int64, floored bool) {
 	if ideal < floor {
 		ideal, floored = floor, true
@@ -215,7 +212,7 @@ func shares(pools []CephPool) (total float64) {
 	return total
 }
 
-// prometheus is V14, and what the module's own page adds.
+// prometheus is V14, with the module's own page.
 func (t *cephTuner) prometheus() {
 	var names []string
 	for _, p := range t.pools {
@@ -229,7 +226,7 @@ func (t *cephTuner) prometheus() {
 	t.Command("ceph mgr module enable prometheus", "")
 }
 
-// clones answers for V23 to V25: how many clones of one image Ceph carries.
+// clones is about V23 to V25: the clones of one image that Ceph carries.
 func (t *cephTuner) clones() {
 	n := t.Clones.Value
 	if n == 0 {
@@ -253,7 +250,7 @@ func (t *cephTuner) clones() {
 	t.File("storageprofile.yaml", answer.Manifest(answer.Object("cdi.kubevirt.io/v1beta1", "StorageProfile", answer.Mapping{{"name", t.StorageClass.Value}}, answer.Mapping{{"cloneStrategy", "copy"}}), "Copies instead of CSI clones (V25)."), "the cluster: oc apply --server-side -f, it merges with what the operator keeps there")
 }
 
-// writes is V29: what copies cost a write.
+// writes is V29: the cost of copies for a write.
 func (t *cephTuner) writes() {
 	n := t.Replicas.Value
 	if n < 2 || n > 3 {

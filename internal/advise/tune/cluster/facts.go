@@ -1,5 +1,4 @@
-// Package cluster answers: which ranges of addresses and which settings of its
-// kubelets does a cluster need?
+// Package cluster computes a cluster's ranges of addresses and the settings of its kubelets.
 package cluster
 
 import (
@@ -11,25 +10,22 @@ import (
 
 // Facts holds what was read of a cluster; the zero value knows nothing.
 type Facts struct {
-	// From says where they were read, such as "cluster https://10.0.0.1:6443".
-	From  string
-	Nodes []NodeFacts
-	// Network is OpenShift's own description of its ranges, where there is one.
-	Network *NetworkFacts
+	From    string // such as "cluster https://10.0.0.1:6443"
+	Nodes   []NodeFacts
+	Network *NetworkFacts // of OpenShift, or nil
 }
 
-// NodeFacts are one node's.
+// NodeFacts describes a node.
 type NodeFacts struct {
-	Name string
-	// Worker is false of nodes that take control-plane work only.
-	Worker   bool
+	Name     string
+	Worker   bool // it takes a user's pods
 	PodCIDRs []netip.Prefix
 	MaxPods  int64 // allocatable pods
 	Cores    float64
 	Memory   param.Bytes
 }
 
-// NetworkFacts are the ranges of an OpenShift cluster.
+// NetworkFacts holds the ranges of an OpenShift cluster.
 type NetworkFacts struct {
 	Type     string
 	Cluster  []netip.Prefix
@@ -37,7 +33,7 @@ type NetworkFacts struct {
 	Service  []netip.Prefix
 }
 
-// Platform is what the cluster was seen to be.
+// Platform returns the platform that the cluster was found to be.
 func (f Facts) Platform() (in param.In[string]) {
 	switch {
 	case f.From == "":
@@ -57,15 +53,15 @@ func (f Facts) networkType() (in param.In[string]) {
 
 func (f Facts) nodes() param.In[int64] { return param.ReadFrom(int64(len(f.Nodes)), f.From) }
 
-// workers are the nodes that take a user's pods.
+// workers returns the nodes that take a user's pods.
 func (f Facts) workers() []NodeFacts {
 	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n NodeFacts) bool { return !n.Worker })
 }
 
-// WorkerCount is how many nodes take a user's pods.
+// WorkerCount returns the number of nodes that take a user's pods.
 func (f Facts) WorkerCount() param.In[int64] { return param.ReadFrom(int64(len(f.workers())), f.From) }
 
-// hostPrefix is the prefix length of the nodes' subnets of a family.
+// hostPrefix returns the prefix length of the nodes' subnets of a family.
 func (f Facts) hostPrefix(four bool) (in param.In[int64]) {
 	if f.Network != nil {
 		for i, c := range f.Network.Cluster {
@@ -84,7 +80,7 @@ func (f Facts) hostPrefix(four bool) (in param.In[int64]) {
 	return in
 }
 
-// smallest is the worker with the least memory: what holds for it holds for all.
+// smallest returns the worker with the least memory, whose limits hold for all.
 func (f Facts) smallest() (least NodeFacts) {
 	for _, n := range f.workers() {
 		if n.Memory > 0 && (least.Memory == 0 || n.Memory < least.Memory) {
@@ -94,20 +90,19 @@ func (f Facts) smallest() (least NodeFacts) {
 	return least
 }
 
-// Memory is that of the smallest worker.
+// Memory returns the memory of the smallest worker.
 func (f Facts) Memory() param.In[param.Bytes] {
 	n := f.smallest()
 	return param.ReadFrom(n.Memory, "node "+n.Name)
 }
 
-// Cores are those of the worker with the least memory.
+// Cores returns the cores of the worker with the least memory.
 func (f Facts) Cores() param.In[float64] {
 	n := f.smallest()
 	return param.ReadFrom(n.Cores, "node "+n.Name)
 }
 
-// LeastMaxPods is the least that a worker takes, mostMaxPods the most that any
-// node does.
+// LeastMaxPods returns the least maxPods of a worker; mostMaxPods returns the most of any node.
 func (f Facts) LeastMaxPods() (in param.In[int64]) {
 	for _, n := range f.workers() {
 		if n.MaxPods > 0 && (!in.Ok() || n.MaxPods < in.Value) {
@@ -126,7 +121,7 @@ func (f Facts) mostMaxPods() (in param.In[int64]) {
 	return in
 }
 
-// ranges are some of OpenShift's own; there are none elsewhere.
+// ranges returns some of OpenShift's own ranges, nil elsewhere.
 func (f Facts) ranges(of func(*NetworkFacts) []netip.Prefix) (out []param.In[netip.Prefix]) {
 	if f.Network != nil {
 		for _, c := range of(f.Network) {

@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Kubelet are the parameters of the kubelets of a pool of nodes.
+// Kubelet holds the parameters of the kubelets of a pool of nodes.
 type Kubelet struct {
 	Platform   param.In[string] `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	MaxPods    param.In[int64]  `yaml:"maxPods" flag:"max-pods" help:"pods that a node takes" range:"1..100000" needed:"--max-pods 500"`
@@ -23,8 +23,7 @@ type Kubelet struct {
 	Burst      param.In[int64]  `yaml:"burst" flag:"burst" help:"requests in a burst (default twice --qps)" range:"1..100000"`
 	EvenSpread param.In[bool]   `yaml:"evenSpread" flag:"even-spread" help:"report all images of a node, so that pods spread evenly"`
 	HostPrefix param.In[int64]  `yaml:"hostPrefix" flag:"host-prefix" help:"prefix length of each node's subnet" range:"4..30"`
-	// Cores and Memory of a node give what is to be reserved by the platform's
-	// own rule, Costs by what components were measured to use.
+	// Cores and Memory of a node give the reservation by the platform's own rule, Costs by measured components.
 	Cores          param.In[float64]       `yaml:"cores" flag:"cores" help:"CPU of a node" range:"0.1..100000"`
 	Memory         param.In[param.Bytes]   `yaml:"memory" flag:"memory" help:"memory of a node" range:"256Mi..1024Pi"`
 	Costs          []ComponentCost         `yaml:"measured" flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
@@ -38,7 +37,7 @@ type Kubelet struct {
 	Cluster        Facts
 }
 
-// ComponentCost is what one component of a node used with so many pods on it.
+// ComponentCost says what a component of a node used with so many pods on it.
 type ComponentCost struct {
 	Name   string
 	Pods   float64
@@ -55,18 +54,18 @@ func (c *ComponentCost) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Defaults of the kubelet, from its configuration API, and of OpenShift.
+// Defaults of the kubelet, from its configuration API, of OpenShift, and of the document (V15).
 const (
 	DefaultQPS    = 50
 	defaultBurst  = 100
-	documentQPS   = 100 // V15
+	documentQPS   = 100
 	documentBurst = 200
 	OpenShiftPIDs = 4096
-	// pidsForTheNode are left to what is no pod.
+	// pidsForTheNode are left for processes outside of pods.
 	pidsForTheNode = 32768
 )
 
-// Cases fills in what was read of the cluster, and says when defaults matter.
+// Cases fills in what was read of the cluster, and returns the cases in which defaults matter.
 func (p *Kubelet) Cases() map[string]bool {
 	p.Platform.Read(p.Cluster.Platform())
 	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
@@ -76,8 +75,7 @@ func (p *Kubelet) Cases() map[string]bool {
 	return map[string]bool{"measured": len(p.Costs) > 0, "rebooted": p.Platform.Value != param.Kubernetes && p.Nodes.Ok()}
 }
 
-// TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17,
-// D3, D14).
+// TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17, D3, D14).
 func TuneKubelet(p Kubelet) (*answer.Answer, error) {
 	b, err := answer.Begin("kubelet", &p, func() error {
 		if p.Label.Ok() && !param.LabelPair.MatchString(p.Label.Value) {
@@ -101,13 +99,11 @@ func TuneKubelet(p Kubelet) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// kubeletTuner makes the answer for a pool's kubelets.
+// kubeletTuner builds the answer for a pool's kubelets.
 type kubeletTuner struct {
 	*answer.Builder
 	Kubelet
-	// fields are the settings that are written, as the kubelet's configuration
-	// names and orders them.
-	fields answer.Mapping
+	fields answer.Mapping // the settings to write, as the kubelet's configuration names and orders them
 }
 
 func checkCosts(costs []ComponentCost) error {
@@ -119,7 +115,7 @@ func checkCosts(costs []ComponentCost) error {
 	return nil
 }
 
-// density says how far the number of pods is from what is usual and tested.
+// density compares the number of pods with what is usual and tested.
 func (t *kubeletTuner) density() {
 	n := t.MaxPods.Value
 	usual := int64(ceiling.OpenShiftMaxPods)
@@ -157,7 +153,7 @@ func (t *kubeletTuner) density() {
 	}
 }
 
-// rates are the kubelet's own bounds on its requests.
+// rates is about the kubelet's own bounds on its requests.
 func (t *kubeletTuner) rates() {
 	qps, burst, from := int64(DefaultQPS), int64(defaultBurst), "the kubelet's default"
 	if t.MaxPods.Value > ceiling.OpenShiftMaxPods {
@@ -225,7 +221,7 @@ func (t *kubeletTuner) pids() {
 	t.Figure("podPidsLimit", limit, "PIDs/pod", note)
 }
 
-// reserve is what is kept from pods for the node's own components.
+// reserve keeps CPU and memory from pods for the node's own components.
 func (t *kubeletTuner) reserve() {
 	var kube, system reservation
 	switch {
@@ -244,7 +240,7 @@ func (t *kubeletTuner) reserve() {
 		system, kube = system.plus(kube), reservation{}
 	}
 	total := system.plus(kube)
-	at := len(t.fields) // the file has the kubelet's first
+	at := len(t.fields) // where kubeReserved goes before systemReserved
 	for _, r := range []struct {
 		name string
 		reservation
@@ -271,7 +267,7 @@ func (t *kubeletTuner) reserve() {
 	}
 }
 
-// reservation is CPU in cores and memory.
+// reservation holds CPU in cores, and memory.
 type reservation struct {
 	cores  float64
 	memory param.Bytes
@@ -286,8 +282,7 @@ func (r reservation) text() (cpu, memory string) {
 	return fmt.Sprintf("%dm", int64(math.Ceil(r.cores*100-1e-9))*10), fmt.Sprintf("%dMi", (int64(r.memory)+1<<20-1)>>20)
 }
 
-// formula is OpenShift's own rule (autoSizingReserved), by the node's size
-// alone.
+// formula is OpenShift's own rule (autoSizingReserved), by the node's size alone.
 func (t *kubeletTuner) formula() reservation {
 	gib := float64(t.Memory.Value) / (1 << 30)
 	memory, rest := 0.0, gib
@@ -303,8 +298,7 @@ func (t *kubeletTuner) formula() reservation {
 	return reservation{cores, param.Bytes(memory * (1 << 30))}
 }
 
-// measured fits a line through what each component used by number of pods, and
-// takes it at maxPods, with headroom.
+// measured fits a line through each component's use by number of pods, and reads it at maxPods, with headroom.
 func (t *kubeletTuner) measured() (kube, system reservation) {
 	var names []string
 	for _, c := range t.Costs {
@@ -338,9 +332,9 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 	return kube, system
 }
 
-// extrapolate is what a component needs at a number of pods: on the line
-// through readings at two numbers or more, by least squares, and not below what
-// was seen; in proportion to the pods from one, which is an upper bound.
+// extrapolate returns a component's need at a number of pods. With readings at several numbers it is on the
+// line through them by least squares, and not below what was seen; with one it is proportional to the pods,
+// which is an upper bound.
 func extrapolate(pods, values []float64, at float64) (need float64, how string) {
 	most := slices.Max(values)
 	if slices.Max(pods) == slices.Min(pods) {
@@ -351,14 +345,14 @@ func extrapolate(pods, values []float64, at float64) (need float64, how string) 
 		base, slope = stat.Mean(values, nil), 0
 	}
 	need = base + slope*at
-	// At fewer pods than were seen less is needed than was seen.
+	// At fewer pods than were seen, the need may be less than was seen.
 	if at >= slices.Max(pods) {
 		need = max(need, most)
 	}
 	return max(need, 0), fmt.Sprintf("on the line through %d readings", len(pods))
 }
 
-// reboots is the other half of V16: what applying it costs.
+// reboots is the other half of V16: the cost of applying it.
 func (t *kubeletTuner) reboots() {
 	if t.Platform.Value != param.OpenShift {
 		t.Warn("kubelets read their configuration when they start: restart them one after the other")
@@ -399,7 +393,7 @@ func (t *kubeletTuner) files() {
 	own := pool == "worker" || pool == "master"
 	unavailable := t.MaxUnavailable.Value
 	if strings.HasPrefix(t.MaxUnavailable.From, "default:") {
-		unavailable = 0 // as the pool has it
+		unavailable = 0 // the pool's own
 	}
 	if !own || t.Label.Ok() || unavailable > 0 {
 		t.File(file, answer.Manifest(answer.PoolOf(pool, map[string]string{answer.BuiltInLabel + pool: "", key: value}, unavailable), "The pool with the label that the KubeletConfig selects."),
@@ -407,7 +401,7 @@ func (t *kubeletTuner) files() {
 		t.Command("oc apply --server-side -f "+file, "the pool with the label that the KubeletConfig selects, first")
 	}
 	t.Command("oc apply -f "+config, "this reboots the pool's nodes")
-	// Half as long again as the reboots are expected to take.
+	// Half as long again as the reboots should take.
 	hours := int64(24)
 	if t.Nodes.Ok() {
 		expected := time.Duration(param.CeilDiv(t.Nodes.Value, t.MaxUnavailable.Value)) * t.Reboot.Value

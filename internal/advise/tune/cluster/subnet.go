@@ -12,9 +12,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Subnet are the parameters of a cluster's address ranges. What is given
-// decides the direction: ranges give sizes, sizes give ranges, both are held
-// against each other.
+// Subnet holds the parameters of a cluster's address ranges. Ranges give sizes, and sizes give ranges; if
+// both are given they are compared.
 type Subnet struct {
 	Platform     param.In[string]         `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	Network      param.In[string]         `yaml:"network" flag:"network" help:"OpenShift's network plug-in" words:"OVNKubernetes, OpenShiftSDN" default:"OVNKubernetes" why:"OpenShift's since 4.12"`
@@ -33,7 +32,7 @@ type Subnet struct {
 	Cluster      Facts
 }
 
-// family is IPv4 or IPv6, with what is customary there.
+// family holds the customs of IPv4 or IPv6.
 type family struct {
 	name           string
 	suffix         string // of names of results
@@ -66,11 +65,11 @@ func families(platform string) (four, six family) {
 	return four, six
 }
 
-// named is a range with what it is for.
+// named is a range with its purpose.
 type named struct {
 	what string
 	rng  netip.Prefix
-	ours bool // chosen or asked for here
+	ours bool // this cluster's
 }
 
 // Cases fills in what was read of the cluster.
@@ -91,13 +90,13 @@ func TuneSubnet(p Subnet) (*answer.Answer, error) {
 	if len(p.ServiceCIDRs) == 0 {
 		p.ServiceCIDRs = p.Cluster.ranges(func(n *NetworkFacts) []netip.Prefix { return n.Service })
 	}
-	// A cluster of IPv6 has one host prefix.
+	// An IPv6 cluster has one host prefix.
 	if p.HostPrefix.Ok() && !p.HostPrefix6.Ok() && len(p.ClusterCIDRs) > 0 && !slices.ContainsFunc(p.ClusterCIDRs, func(in param.In[netip.Prefix]) bool { return in.Value.Addr().Is4() }) {
 		p.HostPrefix, p.HostPrefix6 = param.In[int64]{}, p.HostPrefix
 	}
 	b, err := answer.Begin("subnet", &p, func() error { return usable("cluster-cidr", p.ClusterCIDRs) }, func() error { return usable("service-cidr", p.ServiceCIDRs) }, func() error {
 		if p.Platform.Value == param.OpenShift {
-			return nil // it takes several
+			return nil // it takes several ranges
 		}
 		return oneOfEach("cluster-cidr", p.ClusterCIDRs)
 	}, func() error { return oneOfEach("service-cidr", p.ServiceCIDRs) })
@@ -141,13 +140,11 @@ func TuneSubnet(p Subnet) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// subnetTuner makes the answer about address ranges.
+// subnetTuner builds the answer about address ranges.
 type subnetTuner struct {
 	*answer.Builder
 	Subnet
-	// inUse are the ranges that are taken, those that were chosen included.
-	inUse []named
-	// clusterNetwork and serviceNetwork are those of all families.
+	inUse          []named // with the chosen ranges
 	clusterNetwork []podRange
 	serviceNetwork []string
 }
@@ -180,7 +177,7 @@ func oneOfEach(name string, list []param.In[netip.Prefix]) error {
 	return nil
 }
 
-// byFamily is the first range of each family.
+// byFamily returns the first range of each family.
 func byFamily(list []param.In[netip.Prefix]) (four, six param.In[netip.Prefix]) {
 	for _, in := range slices.Backward(list) {
 		if in.Value.Addr().Is4() {
@@ -192,7 +189,7 @@ func byFamily(list []param.In[netip.Prefix]) (four, six param.In[netip.Prefix]) 
 	return four, six
 }
 
-// taken are the ranges that the cluster's own must stay clear of.
+// taken lists the ranges that the cluster's own must avoid.
 func (p *Subnet) taken(useSix bool) []named {
 	var list []named
 	for _, in := range p.MachineCIDRs {
@@ -219,7 +216,7 @@ func (p *Subnet) taken(useSix bool) []named {
 func (t *subnetTuner) ranges(f family, cluster, service param.In[netip.Prefix], hostPrefix param.In[int64]) (title string, err error) {
 	hostPrefix = t.hostPrefix(f, cluster, hostPrefix)
 	taken := slices.Clip(t.inUse)
-	// A range that was given for the services is to be kept clear as well.
+	// The cluster's range must avoid a given range of services too.
 	if service.Ok() {
 		taken = append(taken, named{what: "service network", rng: service.Value})
 	}
@@ -269,8 +266,8 @@ func (t *subnetTuner) ranges(f family, cluster, service param.In[netip.Prefix], 
 	return fmt.Sprintf("%s with a /%d for each node: %s nodes x %s pod addresses", cluster.Value, hostPrefix.Value, textPower(nodes, wide), textPower(usable, narrow)), nil
 }
 
-// further adds the other ranges of pods of a family: they are taken, and give
-// subnets to as many nodes more.
+// further adds the other ranges of pods of a family to taken, and returns how many more nodes they give
+// subnets.
 func (t *subnetTuner) further(cluster netip.Prefix, hostPrefix int64, taken []named) (also []named, nodes int64) {
 	for _, in := range t.ClusterCIDRs {
 		if in.Value != cluster && in.Value.Addr().Is4() == cluster.Addr().Is4() {
@@ -281,8 +278,7 @@ func (t *subnetTuner) further(cluster netip.Prefix, hostPrefix int64, taken []na
 	return taken, nodes
 }
 
-// hostPrefix is the size of each node's subnet: as given, or the smallest that
-// holds the pods.
+// hostPrefix returns the size of each node's subnet: as given, or the smallest that holds the pods.
 func (t *subnetTuner) hostPrefix(f family, cluster param.In[netip.Prefix], given param.In[int64]) param.In[int64] {
 	if given.Ok() || !t.PodsPerNode.Ok() || f.bits == 128 {
 		return given.Or(f.hostPrefix, "as "+platformName(t.Platform.Value)+" has it")
@@ -298,12 +294,12 @@ func (t *subnetTuner) hostPrefix(f family, cluster param.In[netip.Prefix], given
 	return param.Given(prefix, "from podsPerNode")
 }
 
-// clusterRange is the cluster's range: as given, or one that holds the nodes.
+// clusterRange returns the cluster's range: as given, or one that holds the nodes.
 func (t *subnetTuner) clusterRange(f family, given param.In[netip.Prefix], hostPrefix param.In[int64], taken []named) (param.In[netip.Prefix], error) {
 	if given.Ok() {
 		return given, nil
 	}
-	// Without a number of nodes the customary range serves, as far as it can.
+	// Without a number of nodes the customary range is used.
 	if !t.Nodes.Ok() {
 		return param.Given(netip.MustParsePrefix(f.cluster), "default: as is customary on "+platformName(t.Platform.Value)), nil
 	}
@@ -312,7 +308,7 @@ func (t *subnetTuner) clusterRange(f family, given param.In[netip.Prefix], hostP
 	t.Step("prefix of the cluster's range = hostPrefix - log2(nodes with headroom, rounded up to a power of two)",
 		fmt.Sprintf("%d - log2(%s) = %d", hostPrefix.Value, param.Grouped(param.Power(bits.Len64(uint64(want-1)))), length), "D3")
 	if f.bits == 128 {
-		// Short of what is customary there is nothing to save.
+		// A range smaller than the customary one saves nothing.
 		if custom := netip.MustParsePrefix(f.cluster); length >= custom.Bits() {
 			return param.Given(custom, "default: as is customary"), nil
 		}
@@ -325,9 +321,8 @@ func (t *subnetTuner) clusterRange(f family, given param.In[netip.Prefix], hostP
 	return param.Given(rng, "from nodes and hostPrefix"), nil
 }
 
-// UsualRange is the platform's customary range, where it holds all that the
-// range of an answer does and is free: a plan changes what it must, and a
-// narrower range only takes room for later away.
+// UsualRange returns the platform's customary range if it holds an answer's range and is free: a plan changes
+// only what it must, and a narrower range leaves less room.
 func (p *Subnet) UsualRange(answer *answer.Answer) (in param.In[netip.Prefix], ok bool) {
 	four, _ := families(p.Platform.Value)
 	text, _ := answer.Result("clusterCIDR").(string)
@@ -342,8 +337,7 @@ func (p *Subnet) UsualRange(answer *answer.Answer) (in param.In[netip.Prefix], o
 	return param.Given(usual, "default: as is customary on "+platformName(p.Platform.Value)+", and enough"), rng.Bits() > usual.Bits()
 }
 
-// freeRange is the first range of a length in the pools that overlaps nothing
-// that is taken.
+// freeRange returns the first range of a length in the pools that overlaps no taken one.
 func freeRange(pools []string, length int, taken []named) (netip.Prefix, bool) {
 	for _, text := range pools {
 		pool := netip.MustParsePrefix(text)
@@ -357,8 +351,7 @@ func freeRange(pools []string, length int, taken []named) (netip.Prefix, bool) {
 			if i < 0 {
 				return rng, true
 			}
-			// The next of its kind behind the larger of the two: no loop visits
-			// what is taken twice.
+			// Continue behind the larger of the two, so that no taken range is visited twice.
 			larger := rng
 			if taken[i].rng.Bits() < rng.Bits() {
 				larger = taken[i].rng
@@ -372,7 +365,6 @@ func freeRange(pools []string, length int, taken []named) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// last is a range's last address.
 func last(p netip.Prefix) netip.Addr {
 	raw := p.Masked().Addr().AsSlice()
 	for i := range raw {
@@ -386,7 +378,7 @@ func last(p netip.Prefix) netip.Addr {
 	return addr
 }
 
-// sizes holds what was asked for against what the ranges give.
+// sizes compares the wanted sizes with those of the ranges.
 func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, hostPrefix int64) {
 	if t.Nodes.Ok() {
 		want := grown(t.Nodes.Value, t.Growth.Value)
@@ -408,7 +400,7 @@ func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, ho
 	}
 }
 
-// serviceRange is the services' range.
+// serviceRange returns the services' range: as given, the customary one, or a free one.
 func (t *subnetTuner) serviceRange(f family, given param.In[netip.Prefix], taken []named) (param.In[netip.Prefix], error) {
 	if !given.Ok() {
 		custom := netip.MustParsePrefix(f.service)
@@ -424,8 +416,7 @@ func (t *subnetTuner) serviceRange(f family, given param.In[netip.Prefix], taken
 			if f.bits == 128 {
 				pools = f.pools
 			}
-			// As large as is customary, but for the /12 of kubeadm, which few
-			// private ranges have room for.
+			// As large as is customary, except for kubeadm's /12, for which few private ranges have room.
 			rng, ok := freeRange(pools, min(need, max(custom.Bits(), f.bits-16)), taken)
 			if !ok {
 				return given, param.Bad("services", "", "%s services need a /%d, and no private range has one free", param.Grouped(t.Services.Value), need)
@@ -449,7 +440,7 @@ func (t *subnetTuner) serviceRange(f family, given param.In[netip.Prefix], taken
 	return given, nil
 }
 
-// conflicts finds ranges that overlap, where at least one is the cluster's.
+// conflicts finds ranges that overlap, if at least one is the cluster's.
 func (t *subnetTuner) conflicts() {
 	found := false
 	for i, x := range t.inUse {
@@ -489,8 +480,7 @@ func (t *subnetTuner) fixedForEver() {
 	t.Warn("choose before installing: the size of the nodes' subnets cannot be changed while nodes have theirs; since Kubernetes 1.33 more ranges for services can be added (ServiceCIDR)")
 }
 
-// readMaxPods holds the kubelets' limit, as read from a cluster, against the
-// subnets.
+// readMaxPods compares the kubelets' limit, as read from a cluster, with the subnets.
 func (t *subnetTuner) readMaxPods() {
 	own, known := t.Result("podsPerNode").(int64)
 	maxPods := t.Cluster.mostMaxPods()
@@ -501,17 +491,16 @@ func (t *subnetTuner) readMaxPods() {
 	t.Check(maxPods.Value <= own, answer.Finding{Grade: answer.Change, What: "maxPods of the nodes against their addresses", Now: param.Grouped(maxPods.Value), Wanted: "at most " + param.Grouped(own), Cost: "pods beyond the addresses stay in ContainerCreating", Remedy: "a lower maxPods, or new nodes with larger subnets"})
 }
 
-// grown is a number with headroom.
+// grown adds headroom to a number.
 func grown(n int64, share param.Share) int64 {
 	g := int64(float64(n)*float64(1+share) + 0.999999)
 	return max(g, n)
 }
 
-// addresses is how many a range can give away, or the largest number.
+// addresses returns the number of addresses that a range can assign, at most 2^62.
 func addresses(p netip.Prefix) int64 { return int64(min(ceiling.Addresses(p), 1<<62)) }
 
-// shownPower is a number, or a power of two in words where it is too large for
-// one.
+// shownPower returns a number, or "2^exponent" if it is too large.
 func shownPower(n int64, exponent int) any {
 	if n >= 1<<53 {
 		return fmt.Sprintf("2^%d", exponent)
@@ -533,7 +522,6 @@ func platformName(platform string) string {
 	return "Kubernetes"
 }
 
-// files emits the files of a platform.
 func (t *subnetTuner) files() {
 	if t.Platform.Value == param.Kubernetes {
 		var pods []string
@@ -567,7 +555,7 @@ func (t *subnetTuner) files() {
 	t.File("install-config-networking.yaml", answer.Manifest(answer.Mapping{{"networking", answer.Mapping{
 		{"networkType", t.Network.Value}, {"clusterNetwork", pods}, {"serviceNetwork", t.serviceNetwork}, {"machineNetwork", machines},
 	}}}, "Part of install-config.yaml: before the cluster is made."), "openshift-install: merge it into install-config.yaml")
-	// The old installer knew IPv4 only.
+	// The old installer supports IPv4 only.
 	if first := t.clusterNetwork[0]; len(t.clusterNetwork) == 1 && !strings.Contains(first.cidr, ":") {
 		t.Correct("R16", "the section [OSE3:vars] of the inventory", "the group of the installer's playbooks is OSEv3: [OSEv3:vars]", "the variable belongs to a group that no host is in, and the default stays")
 		t.File("inventory-openshift3.ini", fmt.Sprintf("# OpenShift 3: before the cluster is made.\n[OSEv3:vars]\nosm_cluster_network_cidr=%s\nosm_host_subnet_length=%d\nopenshift_portal_net=%s\n",

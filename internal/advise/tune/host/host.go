@@ -47,8 +47,8 @@ type setting struct {
 	// atLeast means that more is as good: the larger of the present and the wanted value is written.
 	atLeast bool
 	text    string // wanted in place of numbers
-	// byMemory means that the kernel or systemd sizes it by the host's memory, or does not bound it: without the
-	// host's own value it is not written.
+	// byMemory means that the kernel or systemd sizes it by the host's memory, or does not bound it: without
+	// the host's own value it is not written.
 	byMemory bool
 	file     string // of /etc/sysctl.d
 	why      string // one line above it in the file
@@ -292,7 +292,8 @@ func windowLimit(rtt param.In[time.Duration]) string {
 	return fmt.Sprintf("%s a connection", param.Rate(65536*8/rtt.Value.Seconds()))
 }
 
-// receive is V10 and V11: what each CPU did with received packets between two readings, and the setting to raise.
+// receive is V10 and V11: what each CPU did with received packets between two readings, and the setting to
+// raise.
 func (t *hostTuner) receive() ([]setting, error) {
 	f := t.Facts
 	if f == nil || len(f.Softnet) == 0 {
@@ -514,7 +515,8 @@ func (t *hostTuner) usage() {
 	}
 }
 
-// settle compares wanted settings with the host's, and returns the settings to write: never lower than the host's.
+// settle compares wanted settings with the host's, and returns the settings to write: never lower than the
+// host's.
 func (t *hostTuner) settle(list []setting) []setting {
 	if t.Facts == nil {
 		left := slices.DeleteFunc(list, func(s setting) bool { return s.byMemory })
@@ -547,7 +549,8 @@ func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 		}
 		return found, true
 	case !exists && t.Facts.Sysctls["kernel.osrelease"] == "":
-		// Every kernel has a release: a bundle without it was made by hand, and the host may have what it lacks.
+		// Every kernel has a release: a bundle without it was made by hand, and the host may have what it
+		// lacks.
 		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", "it was not saved: do not lower it, sysctl "+s.name+" tells what it is"
 		return found, !s.byMemory
 	case !exists:

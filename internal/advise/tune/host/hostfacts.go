@@ -25,8 +25,8 @@ type Facts struct {
 	Softnet    [][]SoftnetCPU
 	Interval   time.Duration
 	Interfaces []Interface // without loopback
-	// SharedSubnets lists ranges that several interfaces are in. It is unknown without Routes: a bundle may lack
-	// the table.
+	// SharedSubnets lists ranges that several interfaces are in. It is unknown without Routes: a bundle may
+	// lack the table.
 	SharedSubnets []SharedSubnet
 	Routes        bool
 	NUMA          map[int]string // the CPUs of each NUMA node, as the kernel lists them
@@ -84,9 +84,10 @@ func SysctlNames() []string {
 // SysctlPath returns the file of a setting, below the root.
 func SysctlPath(name string) string { return "proc/sys/" + strings.ReplaceAll(name, ".", "/") }
 
-// ReadFacts reads a host from its root, or from a bundle with the same relative paths. In a bundle, two readings of
-// softnet_stat are softnet_stat.0 and softnet_stat.1 (also at the top), and the file interval or time at the top has
-// the time between them, such as "10s" or seconds. Missing files are left out; a bundle without any is an error.
+// ReadFacts reads a host from its root, or from a bundle with the same relative paths. In a bundle, two
+// readings of softnet_stat are softnet_stat.0 and softnet_stat.1 (also at the top), and the file interval or
+// time at the top has the time between them, such as "10s" or seconds. Missing files are left out; a bundle
+// without any is an error.
 func ReadFacts(fsys fs.FS, from string) (Facts, error) {
 	f := Facts{From: from, Sysctls: map[string]string{}, NUMA: map[int]string{}}
 	for _, name := range SysctlNames() {
@@ -204,8 +205,8 @@ func (f *Facts) readNUMA(fsys fs.FS) {
 	}
 }
 
-// sharedSubnets finds ranges that several interfaces are in, from the routes without a gateway in /proc/net/route:
-// there ARP flux is possible.
+// sharedSubnets finds ranges that several interfaces are in, from the routes without a gateway in
+// /proc/net/route: there ARP flux is possible.
 func sharedSubnets(text string) []SharedSubnet {
 	var list []SharedSubnet
 	for _, line := range strings.Split(text, "\n") {
@@ -265,9 +266,9 @@ func (f *Facts) whole(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// CollectScript returns a shell script that reads a host as ReadFacts does and writes a bundle to its standard output, as
-// a tar archive, for nodes that only a debug pod reaches. Its first argument is the number of seconds between the two
-// readings, by default 10.
+// CollectScript returns a shell script that reads a host as ReadFacts does and writes a bundle to its
+// standard output, as a tar archive, for nodes that only a debug pod reaches. Its first argument is the
+// number of seconds between the two readings, by default 10.
 func CollectScript() string {
 	var keep strings.Builder
 	for _, name := range SysctlNames() {
@@ -281,8 +282,8 @@ func CollectScript() string {
 //go:embed collect.sh
 var collectScript string
 
-// nicCPUs returns the fastest physical interface whose NUMA node is known, with the CPUs of that node. On a host with
-// one node every interface is at that node.
+// nicCPUs returns the fastest physical interface whose NUMA node is known, with the CPUs of that node. On a
+// host with one node every interface is at that node.
 func nicCPUs(f *Facts) (*Interface, []int) {
 	var best *Interface
 	for i := range f.Interfaces {

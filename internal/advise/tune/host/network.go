@@ -77,7 +77,8 @@ func ParseFeatures(data []byte) (NICFeatures, error) {
 	return f, nil
 }
 
-// ParseChannels reads the largest number of combined or receive queues from the output of ethtool -l; 0 is unknown.
+// ParseChannels reads the largest number of combined or receive queues from the output of ethtool -l; 0 is
+// unknown.
 func ParseChannels(data []byte) int {
 	most := 0
 	for _, line := range strings.Split(string(data), "\n") {
@@ -241,8 +242,8 @@ func (t *networkTuner) mtu() int64 {
 	return pod
 }
 
-// goodput returns the share of a link for TCP's data, and packets per second at full speed. TCP and IP take 52 bytes
-// with timestamps; Ethernet takes 38 with preamble, checksum and gap.
+// goodput returns the share of a link for TCP's data, and packets per second at full speed. TCP and IP take
+// 52 bytes with timestamps; Ethernet takes 38 with preamble, checksum and gap.
 func goodput(mtu, pod int64, link param.Rate) (share, packets float64) {
 	wire := float64(mtu + 38)
 	return float64(pod-52) / wire, float64(link) / 8 / wire

@@ -40,8 +40,8 @@ type Router struct {
 	Facts       *Facts
 }
 
-// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU and 16 GB in a public cloud, with 100
-// routes and keep-alive.
+// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU and 16 GB in a public cloud,
+// with 100 routes and keep-alive.
 func routerTable(encryption string) (at1k, at4k float64) {
 	row := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[encryption]
 	return row[0], row[1]
@@ -64,8 +64,8 @@ const (
 	filesPerConnection = 2
 )
 
-// HAProxyFiles returns the open files that HAProxy 2.6 asks for: two per connection, one per listener, three per
-// thread and ten more.
+// HAProxyFiles returns the open files that HAProxy 2.6 asks for: two per connection, one per listener, three
+// per thread and ten more.
 func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
 }

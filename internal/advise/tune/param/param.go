@@ -1,6 +1,5 @@
-// Package param answers: what was a calculator asked, in which units? The
-// parameters of a calculator are a struct as package settings tells, whose fields
-// are In, or lists.
+// Package param holds a calculator's parameters with their units: a struct as package settings describes,
+// with fields that are In or lists.
 package param
 
 import (
@@ -15,22 +14,22 @@ import (
 	"unicode"
 )
 
-// In is a parameter with where it came from. The zero In was not given.
+// In is a parameter with its origin. The zero In was not given.
 type In[T any] struct {
 	Value T
 	From  string
 }
 
-// Given makes an In of a value that came from somewhere.
+// Given returns an In with a value and its origin.
 func Given[T any](value T, from string) In[T] { return In[T]{value, from} }
 
 // Ok reports whether the parameter was given.
 func (in In[T]) Ok() bool { return in.From != "" }
 
-// Or is the parameter, or a default with its reason.
+// Or returns the parameter, or a default with its reason.
 func (in In[T]) Or(value T, why string) In[T] { return in.OrThat(In[T]{value, "default: " + why}) }
 
-// OrThat is the parameter, or another.
+// OrThat returns the parameter, or another.
 func (in In[T]) OrThat(other In[T]) In[T] {
 	if in.Ok() {
 		return in
@@ -41,24 +40,22 @@ func (in In[T]) OrThat(other In[T]) In[T] {
 // Read takes what was read elsewhere, unless the parameter was given.
 func (in *In[T]) Read(other In[T]) { *in = in.OrThat(other) }
 
-// Recorded is the parameter as an answer shows it: its value, its usual unit, and
-// where it came from.
+// Recorded returns the parameter for an answer: its value, its usual unit and its origin.
 func (in In[T]) Recorded() (value any, unit, from string) {
 	_, unit = kindOf(in.Value)
 	return Plain(in.Value), unit, in.From
 }
 
-// Type names what the parameter takes, in the help of its flag.
+// Type names the parameter's values in the help of its flag.
 func (in In[T]) Type() string {
 	word, _ := kindOf(in.Value)
 	return word
 }
 
-// UnmarshalText reads what was given.
+// UnmarshalText reads a given value.
 func (in *In[T]) UnmarshalText(text []byte) error { return read(string(text), &in.Value) }
 
-// Judge says what is wrong with a name, by the tags of its field: objects of
-// Kubernetes are given those with the tag object.
+// Judge refuses an invalid name: with the tag object, one that an object of Kubernetes cannot have.
 func (in In[T]) Judge(tag reflect.StructTag) error {
 	text, _ := any(in.Value).(string)
 	switch {
@@ -70,13 +67,13 @@ func (in In[T]) Judge(tag reflect.StructTag) error {
 	return nil
 }
 
-// Said is an In of any value.
+// Said is an In of any type.
 type Said interface {
-	// Recorded is what stands in an answer of it.
+	// Recorded returns the parameter for an answer.
 	Recorded() (value any, unit, from string)
 }
 
-// ReadFrom is a value that was read; nothing where it is zero.
+// ReadFrom returns a value that was read, or the zero In for a zero value.
 func ReadFrom[T comparable](value T, from string) (in In[T]) {
 	if value != in.Value {
 		in = Given(value, "read from "+from)
@@ -84,7 +81,7 @@ func ReadFrom[T comparable](value T, from string) (in In[T]) {
 	return in
 }
 
-// kindOf is what a value is called as a parameter, and its usual unit.
+// kindOf returns the name of a value's kind, and its usual unit.
 func kindOf(value any) (word, unit string) {
 	switch value.(type) {
 	case int64:
@@ -107,7 +104,7 @@ func kindOf(value any) (word, unit string) {
 	return "word", ""
 }
 
-// read reads a text by the type of a value that this points to.
+// read reads a text by the type of the value that into points to.
 func read(text string, into any) (err error) {
 	switch to := into.(type) {
 	case *string:
@@ -138,8 +135,8 @@ func read(text string, into any) (err error) {
 	return err
 }
 
-// ReadParts reads the parts of a text into values, in the order of a form such as
-// name=count,memory[,time]; what is in brackets can be left out.
+// ReadParts reads the parts of a text into values, by a form such as name=count,memory[,time]; parts in
+// brackets are optional.
 func ReadParts(text, form string, into ...any) error {
 	needed, optional, _ := strings.Cut(form, "[")
 	between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)
@@ -163,14 +160,13 @@ func ReadParts(text, form string, into ...any) error {
 	return nil
 }
 
-// What an API server takes as the name of an object (RFC 1123), and as a label.
+// Names and labels that an API server accepts (RFC 1123).
 var (
 	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	LabelPair  = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*[a-z0-9]/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$`)
 )
 
-// Error is a parameter that makes no sense. Name is the parameter's, such
-// as "osds".
+// Error reports an invalid parameter by its name, such as "osds".
 type Error struct {
 	Name    string
 	Message string
@@ -179,12 +175,12 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Name + ": " + e.Message }
 
-// Bad is the error of a parameter that makes no sense.
+// Bad returns the error of an invalid parameter.
 func Bad(name, hint, format string, args ...any) error {
 	return &Error{Name: name, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// Needs is the error of a parameter that is missing.
+// Needs returns the error of a missing parameter.
 func Needs(name, what, example string) error {
 	return Bad(name, "for example "+example, "is needed: %s", what)
 }

@@ -19,8 +19,7 @@ type Share float64
 // Rate is a link's speed in bits per second.
 type Rate float64
 
-// String writes the speed with the largest decimal unit that leaves a number
-// of at least 1.
+// String writes the speed with the largest decimal unit that leaves a number of at least 1.
 func (r Rate) String() string {
 	size, prefix := largest(float64(r), 1000, "kMGT")
 	return Trim(float64(r)/size) + " " + prefix + "bit/s"
@@ -29,8 +28,8 @@ func (r Rate) String() string {
 // Bytes is an amount of memory or data.
 type Bytes int64
 
-// String writes the amount with the largest binary unit that divides it
-// without more than two decimals.
+// String writes the amount with the largest binary unit that leaves a number of at least 1, with up to two
+// decimals.
 func (b Bytes) String() string {
 	size, prefix := largest(math.Abs(float64(b)), 1024, "KMGTP")
 	if prefix == "" {
@@ -39,8 +38,8 @@ func (b Bytes) String() string {
 	return Trim(math.Round(float64(b)/size*100)/100) + " " + prefix + "iB"
 }
 
-// largest is the largest unit with one of the prefixes, each base times the one
-// before, of which there is at least 1; without any it is 1 and no prefix.
+// largest returns the largest unit that leaves an amount of at least 1, and its prefix. Each prefix stands
+// for base times the one before.
 func largest(amount, base float64, prefixes string) (size float64, prefix string) {
 	size = 1
 	for _, p := range prefixes {
@@ -62,9 +61,9 @@ func Number(s string) (value float64, rest string, ok bool) {
 	return value, rest, err == nil && !math.IsInf(value, 0)
 }
 
-// ParseRate reads a link's speed: 50Gbit, 50Gb/s, 50Gbps, 10GbE, 50000Mbit,
-// 6.25GB/s, and a bond of equal links as 2x25GbE. A small b is bits, a large B
-// without an E behind it is bytes. A bare number is refused.
+// ParseRate reads a link's speed: 50Gbit, 50Gb/s, 50Gbps, 10GbE, 50000Mbit, 6.25GB/s, and a bond of equal
+// links as 2x25GbE. A small b is bits, a large B without an E behind it is bytes. A number without a unit is
+// an error.
 func ParseRate(text string) (Rate, error) {
 	const allowed = "want a speed with a unit, such as 50Gbit, 10GbE, 2x25GbE or 6.25GB/s"
 	s := strings.TrimSpace(text)
@@ -104,8 +103,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate(speed), nil
 }
 
-// prefix splits off a unit's multiplier: k M G T P decimal, Ki Mi Gi Ti Pi
-// binary.
+// prefix splits off a unit's multiplier: k M G T P decimal, Ki Mi Gi Ti Pi binary.
 func prefix(unit string) (scale float64, rest string) {
 	power := strings.Index("kmgtp", strings.ToLower(unit[:1])) + 1
 	if power == 0 {
@@ -137,8 +135,7 @@ func ParseCores(text string) (float64, error) {
 	return value, nil
 }
 
-// ParseDelay reads a time with a unit, such as 0.208ms, 15s or 2m. It is above
-// zero.
+// ParseDelay reads a time above zero with a unit, such as 0.208ms, 15s or 2m.
 func ParseDelay(text string) (time.Duration, error) {
 	s := strings.ReplaceAll(strings.TrimSpace(text), " ", "")
 	d, err := time.ParseDuration(s)
@@ -154,8 +151,7 @@ func ParseDelay(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseCount reads a whole number of at least zero; commas may part its
-// thousands.
+// ParseCount reads a whole number of at least zero, perhaps with commas between thousands.
 func ParseCount(text string) (int64, error) {
 	s := strings.TrimSpace(text)
 	if grouping.MatchString(s) {
@@ -172,7 +168,6 @@ func ParseCount(text string) (int64, error) {
 	return n, nil
 }
 
-// grouping matches a number whose thousands are parted by commas.
 var grouping = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+$`)
 
 // ParsePercent reads a share such as 85% or 0.85, as 0.85.
@@ -189,8 +184,7 @@ func ParsePercent(text string) (Share, error) {
 	return Share(value), nil
 }
 
-// ParsePrefix reads a range of addresses in CIDR form. Its address must be the
-// range's first.
+// ParsePrefix reads a range of addresses in CIDR form, which must begin with the range's first address.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	s := strings.TrimSpace(text)
 	p, err := netip.ParsePrefix(s)
@@ -209,7 +203,7 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// Plain makes numbers and texts of what the parameters hold.
+// Plain converts a parameter's value to a number or text.
 func Plain(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -226,7 +220,7 @@ func Plain(v any) any {
 	return fmt.Sprint(v)
 }
 
-// IsWord reports whether a text means itself to every shell.
+// IsWord reports whether a text needs no quotes in any shell.
 func IsWord(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.,:/=@%+-", r))
@@ -250,13 +244,13 @@ func Grouped[T int | int64](n T) string {
 	return text
 }
 
-// CeilDiv is a / b, rounded up.
+// CeilDiv returns a / b, rounded up.
 func CeilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// RoundUp is the multiple of a step that n needs.
+// RoundUp returns the lowest multiple of step that is at least n.
 func RoundUp(n, step int64) int64 { return CeilDiv(n, step) * step }
 
-// Power is 2^n, or the largest number where it is larger.
+// Power returns 2^n, but at most 2^62.
 func Power(n int) int64 {
 	if n >= 62 {
 		return 1 << 62

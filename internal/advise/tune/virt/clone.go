@@ -16,26 +16,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// CloneModel says how clones of one golden image go through the provisioner
-// and the lock on the image (V23, V24). Times are in seconds.
+// CloneModel models how clones of one golden image go through the provisioner and the lock on the image (V23,
+// V24). Times are in seconds.
 type CloneModel struct {
 	Workers int     // calls at a time (10 in the document)
-	Lock    float64 // a clone holds the image for so long: clones are serial there
-	Work    float64 // and then needs so long, beside others
-	// Penalty is by how much, as a share, each clone that waits beyond the
-	// workers makes the one that holds the image slower: the document's penalty
-	// above 10 in parallel.
+	Lock    float64 // that a clone holds the image, one after the other
+	Work    float64 // that a clone needs after that, beside others
+	// Penalty is the share by which each clone that waits beyond the workers slows the clone that holds the
+	// image: the document's penalty above 10 in parallel.
 	Penalty float64
-	// Of the clones beyond FlattenAfter each holds the image for Flatten longer.
-	// FlattenAfter 0 is never.
+	// Each clone beyond FlattenAfter holds the image for Flatten longer. FlattenAfter 0 is never.
 	FlattenAfter int
 	Flatten      float64
-	// Bulk is what each bulk costs besides: making the machines, and noticing
-	// that the last one is done.
+	// Bulk is the further cost of each bulk: making the machines, and noticing that the last one is done.
 	Bulk float64
 }
 
-// CloneReading is how long a bulk took.
+// CloneReading is the measured time of a bulk.
 type CloneReading struct {
 	Bulk    int
 	Seconds float64
@@ -50,13 +47,13 @@ func (r *CloneReading) UnmarshalText(text []byte) error {
 	return err
 }
 
-// BulkTime is how long a bulk of clones takes, from the first request until the
-// last clone is done, after so many clones that the image has already.
+// BulkTime returns how long a bulk of clones takes, from the first request to the last clone, if the image
+// has so many clones before.
 func (m CloneModel) BulkTime(bulk, before int) float64 {
 	workers := make([]float64, max(1, m.Workers)) // when each is free
 	lockFree, done := 0.0, 0.0
 	for i := range bulk {
-		// Calls begin in turn, so the worker that is free first is the next.
+		// Calls begin in turn, so the worker that is free first comes next.
 		w := &workers[i%len(workers)]
 		hold := m.Lock * (1 + m.Penalty*float64(max(0, bulk-i-len(workers))))
 		if m.FlattenAfter > 0 && before+i >= m.FlattenAfter {
@@ -69,8 +66,7 @@ func (m CloneModel) BulkTime(bulk, before int) float64 {
 	return done + m.Bulk
 }
 
-// Total is how long clones take in bulks, each begun when the one before is
-// done.
+// Total returns how long clones take in bulks, one after the other.
 func (m CloneModel) Total(clones, bulk int) float64 {
 	total := 0.0
 	for before := 0; before < clones; before += bulk {
@@ -79,12 +75,10 @@ func (m CloneModel) Total(clones, bulk int) float64 {
 	return total
 }
 
-// Calibrate finds the parameters with which the model comes closest to
-// readings, by the squares of their relative errors: the time that a clone
-// holds the image; with readings of two sizes of bulk or more what each bulk
-// costs besides, too; with three or more the penalty as well. Where the time of a
-// flattening is not given, bulks that reach beyond where it begins tell it, if
-// there are smaller ones too. worst is the largest error that is left, as a share.
+// Calibrate fits the model to readings by the squares of their relative errors. It fits the time that a clone
+// holds the image; with two sizes of bulk also the cost of a bulk, and with three the penalty. If the time of
+// a flattening is not given, it follows from bulks that reach the flattening and others that do not. worst is
+// the largest remaining error, as a share.
 func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitted CloneModel, worst float64) {
 	small, large := map[int]bool{}, map[int]bool{}
 	lock, longest := math.Inf(1), 0.0
@@ -96,11 +90,11 @@ func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitte
 		sizes[r.Bulk] = true
 		lock, longest = min(lock, r.Seconds/float64(r.Bulk)), max(longest, r.Seconds)
 	}
-	if len(small) == 0 || len(large) == 0 { // nothing tells the two apart
+	if len(small) == 0 || len(large) == 0 { // no comparison shows the cost of flattening
 		maps.Copy(small, large)
 		large = nil
 	}
-	// The squares keep what cannot be negative from it.
+	// The squares keep the parameters from becoming negative.
 	free, start := []func(*CloneModel, float64){func(c *CloneModel, x float64) { c.Lock = x * x }}, []float64{math.Sqrt(lock)}
 	if len(small) >= 2 {
 		free, start = append(free, func(c *CloneModel, x float64) { c.Bulk = x * x }), append(start, 1)
@@ -126,8 +120,7 @@ func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitte
 		}
 		return sum
 	}
-	// From where it ends the search begins again, since its simplex may have
-	// become flat on the way.
+	// The search restarts from its end, because its simplex may have become flat.
 	for range 8 {
 		found, err := optimize.Minimize(optimize.Problem{Func: misses}, start, nil, &optimize.NelderMead{})
 		if err != nil && found == nil {
@@ -142,13 +135,13 @@ func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitte
 	return fitted, worst
 }
 
-// bulkSizes are those that are compared.
+// bulkSizes lists the sizes that are compared.
 func bulkSizes(clones int) []int {
 	list := []int{1, 5, 10, 20, 50, 100, 150, 200, 250, 300, 400, 500, 800, 1000, 2000, 5000}
 	return append(slices.DeleteFunc(list, func(b int) bool { return b >= clones }), clones)
 }
 
-// cloneBulks answers for the best size of a bulk (V23, V24).
+// cloneBulks finds the best size of a bulk (V23, V24).
 func (t *virtTuner) cloneBulks() {
 	if !t.Clones.Ok() {
 		return
@@ -196,14 +189,13 @@ func (t *virtTuner) cloneBulks() {
 	}
 	byTime := func(x, y choice) int { return cmp.Compare(x.total, y.total) }
 	fastest := slices.MinFunc(choices, byTime)
-	// Smaller bulks disturb others less: no larger one for one percent.
+	// Smaller bulks disturb others less: one percent does not justify a larger one.
 	best := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.01 })]
 	t.Step(fmt.Sprintf("time of %s clones by size of bulk, from a model of %d workers and a lock on the image", param.Grouped(t.Clones.Value), m.Workers), strings.Join(texts, ", "), "V23", "V24")
 	if near := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.1 })]; near.bulk < best.bulk {
 		t.Find(answer.Finding{Grade: answer.Advice, What: fmt.Sprintf("a bulk of %d is slower than one of %d by less than a tenth", near.bulk, best.bulk), Remedy: "take the smaller where others use the storage too"})
 	}
-	// What cannot be had away by any bulk: the image is held for one clone after
-	// the other.
+	// No size of bulk saves this: the image is held for one clone after the other.
 	held := float64(t.Clones.Value) * m.Lock
 	flattened := float64(max(0, t.Clones.Value-ceph.CloneSoftLimit)) * m.Flatten
 	t.Step("of that the image is held: clones x lock, and for flattening", fmt.Sprintf("%s and %s", seconds(held), seconds(flattened)), "V23", "V24")

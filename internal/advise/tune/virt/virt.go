@@ -1,5 +1,4 @@
-// Package virt answers: what do virtual machines need of a cluster, and how long do
-// their migrations and clones take?
+// Package virt computes what virtual machines need of a cluster, and the times of their migrations and clones.
 package virt
 
 import (
@@ -18,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Virt are the parameters of virtual machines on a cluster.
+// Virt holds the parameters of virtual machines on a cluster.
 type Virt struct {
 	Platform param.In[string]      `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	VMs      param.In[int64]       `yaml:"vms" flag:"vms" help:"virtual machines" range:"1..10000000"`
@@ -54,19 +53,19 @@ type Virt struct {
 	ClonePenalty  param.In[param.Share]   `yaml:"clonePenalty" flag:"clone-penalty" help:"by which each clone that waits beyond the workers slows the others, such as 0.2%" range:"0..1000%"`
 	Flatten       param.In[time.Duration] `yaml:"flatten" flag:"flatten" help:"time that flattening one image takes (default: from measured bulks above 250)"`
 	CloneReadings []CloneReading          `yaml:"cloneMeasured" flag:"clone-measured" takes:"bulk=time" help:"how long a bulk of clones took" example:"100=5m"`
-	// Dataset is what each machine keeps, held against Disk.
+	// Dataset is the data set of each machine, which Disk must hold.
 	Dataset param.In[DatasetShape] `yaml:"dataset" flag:"dataset" takes:"DxFxsize" help:"directories x files x size of each machine's data set"`
 	Disk    param.In[param.Bytes]  `yaml:"disk" flag:"disk" help:"size of the data set's disk"`
 	Cluster cluster.Facts
 }
 
-// VMClass are machines of one kind.
+// VMClass describes machines of one kind.
 type VMClass struct {
 	Name      string
 	Count     int64
 	Cores     float64
 	Memory    param.Bytes
-	Migration time.Duration // of one; 0 is unknown
+	Migration time.Duration // of one machine; 0 is unknown
 }
 
 // UnmarshalText reads a class as a parameter.
@@ -80,7 +79,7 @@ type DatasetShape struct {
 	Size               param.Bytes // of each file
 }
 
-// Bytes is the size of all files.
+// Bytes returns the size of all files.
 func (d DatasetShape) Bytes() param.Bytes {
 	return param.Bytes(d.Directories * d.Files * int64(d.Size))
 }
@@ -128,7 +127,7 @@ const (
 	documentNodes    = 100           // V2
 )
 
-// migrationDefaults are KubeVirt's own, which changed with its versions.
+// migrationDefaults are KubeVirt's own, which depend on its version.
 type migrationDefaults struct {
 	perGiB    int64
 	scalesAPI bool // virt-api's replicas follow the number of nodes
@@ -157,7 +156,7 @@ func parseVersion(text string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("%q is not a version: want one such as 1.4", text)
 }
 
-// Cases fills in what was read of the cluster, and says when defaults matter.
+// Cases fills in what was read of the cluster, and returns the cases in which defaults matter.
 func (p *Virt) Cases() map[string]bool {
 	p.Platform.Read(p.Cluster.Platform())
 	p.Nodes.Read(p.Cluster.WorkerCount())
@@ -171,8 +170,8 @@ func (p *Virt) Cases() map[string]bool {
 	}
 }
 
-// Tune computes for virtual machines: density, virt-api's replicas, live
-// migration, clones (V2, V23 to V27, V30 to V38, V41).
+// Tune computes for virtual machines: density, virt-api's replicas, live migration and clones (V2, V23 to
+// V27, V30 to V38, V41).
 func Tune(p Virt) (*answer.Answer, error) {
 	total := int64(0)
 	for i, c := range p.Classes {
@@ -233,22 +232,20 @@ func Tune(p Virt) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// virtTuner makes the answer about virtual machines.
+// virtTuner builds the answer about virtual machines.
 type virtTuner struct {
 	*answer.Builder
 	Virt
-	defaults migrationDefaults
-	// What is written: virt-api's replicas, where 0 leaves them alone, and the
-	// configuration of migrations.
-	replicas   int64
-	migrations answer.Mapping
+	defaults   migrationDefaults
+	replicas   int64          // of virt-api, to write; 0 leaves them alone
+	migrations answer.Mapping // the configuration to write
 }
 
 // apiReplicas is V35.
 func (t *virtTuner) apiReplicas() {
 	want := param.CeilDiv(t.VMs.Value, t.PerAPI.Value)
 	t.Step("virt-api pods = machines / 750, rounded up", fmt.Sprintf("%s / %d = %d", param.Grouped(t.VMs.Value), t.PerAPI.Value, want), "V35")
-	// With fewer than two the API is gone while its node is.
+	// With one replica the API is gone while its node is.
 	use := max(want, 2)
 	note := ""
 	if use != want {
@@ -279,7 +276,7 @@ func (t *virtTuner) apiReplicas() {
 	t.replicas = use
 }
 
-// density is V2: machines and pods of each node. A machine is a pod as well.
+// density is V2: machines and pods of each node. A machine is a pod too.
 func (t *virtTuner) density() {
 	if !t.Nodes.Ok() {
 		return
@@ -302,7 +299,7 @@ func (t *virtTuner) density() {
 	t.resources()
 }
 
-// resources holds what the classes ask for against what nodes have.
+// resources compares the classes with the nodes.
 func (t *virtTuner) resources() {
 	if len(t.Classes) == 0 {
 		return
@@ -333,8 +330,7 @@ func (t *virtTuner) hold(what string, want, have float64, unit string) {
 	t.Check(want <= have, answer.Finding{Grade: answer.Cannot, What: what, Now: fmt.Sprintf("%.1f %s", want, unit), Wanted: fmt.Sprintf("at most %.1f %s", have, unit), Cost: "machines are not scheduled", Remedy: "more nodes, or smaller machines"})
 }
 
-// bootStorm is V26: near linear, from 1.02 s for each of 100 machines to 1.065 s
-// for each of 1000.
+// bootStorm is V26: near linear, from 1.02 s per machine of 100 to 1.065 s per machine of 1000.
 func (t *virtTuner) bootStorm() {
 	t.Cite("V26")
 	n := float64(t.VMs.Value)
@@ -347,7 +343,7 @@ func (t *virtTuner) bootStorm() {
 	}
 }
 
-// SplitClusters is V41: how many clusters take so many pods, nodes and machines.
+// SplitClusters answers V41: how many clusters so many pods, nodes and machines need.
 func SplitClusters(t *answer.Builder, pods, nodes, vms int64) {
 	t.Cite("V41", "openshift-500")
 	clusters := max(param.CeilDiv(pods, ceiling.TestedPods), param.CeilDiv(max(nodes, 1), ceiling.OpenShiftNodes))
@@ -395,7 +391,7 @@ func (t *virtTuner) migrationLimits() {
 	}
 }
 
-// migration is V31 and V38: how long it takes to drain and reboot nodes.
+// migration is V31 and V38: the time to drain and reboot nodes.
 func (t *virtTuner) migration() {
 	if !t.Migrate.Ok() {
 		return
@@ -429,7 +425,7 @@ func (t *virtTuner) migration() {
 	t.Figure("drainAndRebootTime", math.Round((moving + waiting).Seconds()), "s", "with the reboots")
 	t.Cite("V36")
 	t.Correct("V36", "the time of a migration is that of a machine's phases Scheduling, Scheduled and Running", "those are the phases of its start; a migration's are in status.migrationState (startTimestamp, endTimestamp) and in its VirtualMachineInstanceMigration (phaseTransitionTimestamps)", "restarts are measured in place of migrations")
-	// What a machine took up of a slot on the document's cluster, or here.
+	// A machine's time in a slot on the document's cluster, or here.
 	slot := float64(documentMinutes*60*documentParallel) / documentMigrated
 	of := "the document's: 118 min x 20 / 1000 machines"
 	if t.Observed.Ok() {
@@ -460,18 +456,18 @@ func averageMigration(classes []VMClass) (in param.In[time.Duration]) {
 	return param.Given(time.Duration(sum/n*float64(time.Second)).Round(10*time.Millisecond), "average of the classes")
 }
 
-// drainPlan is machines that leave nodes, some nodes at a time.
+// drainPlan describes machines that leave nodes, some nodes at a time.
 type drainPlan struct {
 	machines, nodes, unavailable, cluster, node int64
 }
 
-// parallel is how many migrate at a time while so many nodes are drained.
+// parallel returns how many machines migrate at a time while so many nodes are drained.
 func (d drainPlan) parallel(nodes int64) int64 {
 	return max(1, min(d.cluster, min(nodes, d.nodes)*d.node))
 }
 
-// waves counts waves of migrations of equal length over all rounds: in each
-// round the machines of the nodes drained leave, spread evenly over them.
+// waves counts waves of migrations of equal length over all rounds: in each round, the machines of the
+// drained nodes leave, spread evenly over them.
 func (d drainPlan) waves() (waves, rounds int64) {
 	left, nodes := d.machines, d.nodes
 	for nodes > 0 {
@@ -506,7 +502,7 @@ type componentPatch struct {
 	Patch        string `yaml:"patch" json:"patch"`
 }
 
-// jsonPatch is a patch of one operation, as JSON.
+// jsonPatch returns a patch of one operation.
 func jsonPatch(op, path string, value any) string {
 	text, _ := json.Marshal([]struct {
 		Op    string `json:"op"`
@@ -525,7 +521,7 @@ func (t *virtTuner) files() {
 	}
 	var patches []componentPatch
 	if t.replicas > 0 {
-		// A patch in the JSON of which another patch is a text.
+		// This patch becomes a text in the JSON of another patch.
 		patches = []componentPatch{{"Deployment", "virt-api", "json", jsonPatch("replace", "/spec/replicas", t.replicas)}}
 	}
 	const comment = "Live migration, and virt-api's replicas where they are named."
@@ -535,7 +531,7 @@ func (t *virtTuner) files() {
 		}), comment), "virt-operator: kubectl apply --server-side -f")
 		return
 	}
-	// The hyperconverged operator patches KubeVirt's object by an annotation.
+	// An annotation lets the hyperconverged operator patch KubeVirt's object.
 	var annotations map[string]string
 	if t.replicas > 0 {
 		annotations = map[string]string{"kubevirt.kubevirt.io/jsonpatch": jsonPatch("add", "/spec/customizeComponents/patches", patches)}
@@ -544,7 +540,7 @@ func (t *virtTuner) files() {
 		answer.Mapping{{"liveMigrationConfig", t.migrations}}), comment), "the hyperconverged operator: oc apply --server-side -f")
 }
 
-// zones is V31 to V33: pools by zone, and what makes one drain and reboot.
+// zones is V31 to V33: pools by zone, and a way to drain and reboot one.
 func (t *virtTuner) zones() {
 	t.Cite("V31", "V32", "V33", "openshift-machineconfig")
 	unavailable := t.MaxUnavailable
