@@ -69,8 +69,8 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab logs", nil, []string{"which component?", "lab logs --help"}, "no component"},
 		{"lab logs kube-apisever", nil, []string{`no component "kube-apisever"`, `did you mean "kube-apiserver"?`}, "a component"},
 		{"lab logs kubelet", nil, []string{`no component "kubelet"`, "simulated-nodes"}, "a component of another kind of cluster: all are named"},
-		{"lab logs etcd --lab bigg", nil, []string{`no lab "bigg"`, `did you mean "big"?`}, "another lab's log"},
-		{"lab logs etcd big", nil, []string{`unexpected argument "big"`}, "the lab is a flag here"},
+		{"lab logs bigg etcd", nil, []string{`no lab "bigg"`, `did you mean "big"?`}, "another lab's log"},
+		{"lab logs default etcd big", nil, []string{`unexpected argument "big"`}, "more than a lab and a component"},
 		{"lab restart shceduler", nil, []string{`no component "shceduler"`}, "a component to restart"},
 		{"lab restart", nil, []string{"which component?"}, "no component to restart"},
 		{"lab status -o yaml", nil, []string{`-o "yaml"`, "text or json"}, "an output format"},
@@ -133,10 +133,10 @@ func TestLabFailuresAreNoMistakes(t *testing.T) {
 	}
 	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
 	env := map[string]string{"XDG_STATE_HOME": state}
-	if got := e2e.Command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "read the log of etcd") {
+	if got := e2e.Command(t, env, "lab", "logs", "a", "etcd"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "read the log of etcd") {
 		t.Errorf("a log that is lost: %d\n%s", got.Code, got.Stderr)
 	}
-	if got := e2e.Command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "lab.json") {
+	if got := e2e.Command(t, env, "lab", "restart", "torn", "etcd"); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "lab.json") {
 		t.Errorf("a restart in a damaged lab: %d\n%s", got.Code, got.Stderr)
 	}
 	got = e2e.Command(t, env, "lab", "status", "torn")

@@ -135,9 +135,11 @@ func newRootCommand(p *process.Process, stop *process.Interrupts) *cobra.Command
 	root := process.Group(&cobra.Command{
 		Use:           "plimsoll",
 		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
+		Version:       process.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, verbs...)
+	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { stop.AtOnce.Store(cmd.Annotations[process.HoldsNothing] != "") }
 	complete(p, root)
@@ -171,7 +173,12 @@ func newVersionCommand(p *process.Process) *cobra.Command {
 	}, func(*cobra.Command, []string) (map[string]string, error) {
 		return map[string]string{"version": process.Version, "kubernetes": kubernetesVersion}, nil
 	}, func(w io.Writer, _ map[string]string) error {
-		fmt.Fprintf(w, "plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
-		return nil
+		_, err := io.WriteString(w, versionText())
+		return err
 	})
+}
+
+// versionText names the versions of the program and of its control plane.
+func versionText() string {
+	return fmt.Sprintf("plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
@@ -43,6 +44,12 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
 		return cluster.TuneKubelet(params)
 	})
 	addRuns(cmd, &runs)
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "pods-per-node" { // as the other calculators call it
+			name = "max-pods"
+		}
+		return pflag.NormalizedName(name)
+	})
 	return cmd
 }
 

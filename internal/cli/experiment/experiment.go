@@ -214,6 +214,9 @@ unless --allow does, too.`,
 			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
 			// A copy that a run has left is run again, not continued.
 			x.plan.AsRun = nil
+			if err := f.addBudget(x.plan); err != nil {
+				return err
+			}
 			x.targetFromFlags()
 			w, err := trustedWorkload(loaded, file, f.word())
 			if err != nil {
@@ -232,6 +235,7 @@ unless --allow does, too.`,
 	}
 	f.addDryRun(cmd)
 	f.addOwn(cmd, func(settings.Field) bool { return true }, ofConsent()...)
+	f.addPlan(cmd.Flags(), "budget")
 	f.prometheus.add(cmd)
 	f.addSignatures(cmd)
 	f.addUserData(cmd)
@@ -339,6 +343,16 @@ func (x *experimentCommand) goals() {
 		}
 		x.plan.Goals = append(x.plan.Goals, strictyaml.Item[[]string]{Key: g.Name, Value: g.Texts()})
 	}
+}
+
+// addBudget lets --budget replace the budget of a plan from a file.
+func (f *experimentFlags) addBudget(to *plan.Plan) error {
+	var given plan.Plan
+	if err := given.ReadFlags(f.given.Over(strictyaml.Raw{})); err != nil {
+		return process.Usagef("", "%w", err)
+	}
+	to.Budget = cmp.Or(given.Budget, to.Budget)
+	return nil
 }
 
 // targetFromFlags lets flags that name a target come before the plan's own.

@@ -149,6 +149,9 @@ func runnerOfPlan(p *process.Process, f *experimentFlags, loaded *plan.Plan, dir
 			w.Measure(c)
 		}
 	}
+	if err := f.addBudget(loaded); err != nil {
+		return nil, err
+	}
 	loaded.Default(w)
 	if err := loaded.Validate(w); err != nil {
 		return nil, process.Usagef("", "%w", err)

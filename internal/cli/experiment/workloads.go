@@ -48,20 +48,39 @@ func newWorkloadsListCommand(p *process.Process) *cobra.Command {
 }
 
 func newWorkloadsShowCommand(p *process.Process) *cobra.Command {
-	return process.Shows(p, &cobra.Command{
+	var f experimentFlags
+	cmd := process.Shows(p, &cobra.Command{
 		Use:   "show WORKLOAD",
 		Short: "Show a workload's axes, parameters and goals",
-		Args:  process.ExactlyOne("workload"),
-	}, func(_ *cobra.Command, args []string) (workloadView, error) {
-		w, err := process.LoadWorkload(args[0])
+		Long: `Show a workload's axes, parameters and goals. The goals of a kube-burner configuration
+are its thresholds, with the variables of --set, --user-data and the environment.`,
+		Args: process.ExactlyOne("workload"),
+	}, func(cmd *cobra.Command, args []string) (workloadView, error) {
+		x := f.experiment(cmd, args[0])
+		if x.err != nil {
+			return workloadView{}, x.err
+		}
+		w, err := x.loadWorkload()
 		if err != nil {
 			return workloadView{}, err
+		}
+		if name, given := process.FirstChanged(cmd, "set", "user-data"); given && !w.AsItIs {
+			return workloadView{}, process.Usagef("leave it out", "--%s is for kube-burner configurations, and %s is a workload", name, w.Name)
+		}
+		if err := x.variables(p, w); err != nil {
+			p.Logf("note: the thresholds are unknown: %v\n", err)
+		}
+		if len(x.plan.Goals) > 0 {
+			w.Goals = x.plan.Goals
 		}
 		return viewOf(w), nil
 	}, func(w io.Writer, v workloadView) error {
 		v.show(w)
 		return nil
 	})
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "variable of a kube-burner configuration as `k=v`; may be repeated")
+	f.addUserData(cmd)
+	return cmd
 }
 
 // workloadView is the document of 'workloads show'.

@@ -287,12 +287,12 @@ func newLabKubeconfigCommand(p *process.Process) *cobra.Command {
 
 func newLabLogsCommand(p *process.Process) *cobra.Command {
 	return onComponent(p, &cobra.Command{
-		Use:   "logs COMPONENT",
+		Use:   "logs [NAME] COMPONENT",
 		Short: "Print the log of a component of a lab",
 		Long: "Print the log of a component of a lab: " + strings.Join(lab.ComponentNames(), ", ") + `;
 with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + protocol.Virt + ".",
 		Example: `  plimsoll lab logs kube-apiserver
-  plimsoll lab logs etcd --lab big`,
+  plimsoll lab logs big etcd`,
 	}, func(_ context.Context, l *lab.Lab, component string) error {
 		path, err := l.Logs(component)
 		if err != nil {
@@ -311,22 +311,24 @@ with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\
 // onComponent completes a command that does something with a component of a
 // lab.
 func onComponent(p *process.Process, cmd *cobra.Command, do func(ctx context.Context, l *lab.Lab, component string) error) *cobra.Command {
-	name := cmd.Flags().String("lab", defaultLab, "name of the lab")
-	cmd.Args = process.ExactlyOne("component")
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		return process.ExactlyOne("component")(cmd, args[min(max(len(args)-1, 0), 1):])
+	}
 	cmd.ValidArgs = append(lab.ComponentNames(), lab.RealNodeComponentNames()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		l, err := kubernetes.OpenLab(cmd.Context(), p.Host(), *name)
+		component := len(args) - 1 // behind the name of a lab
+		l, err := kubernetes.OpenLab(cmd.Context(), p.Host(), nameIn(args[:component]))
 		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), l, args[0])
+		return do(cmd.Context(), l, args[component])
 	}
 	return cmd
 }
 
 func newLabRestartCommand(p *process.Process) *cobra.Command {
 	return onComponent(p, &cobra.Command{
-		Use:   "restart COMPONENT",
+		Use:   "restart [NAME] COMPONENT",
 		Short: "Kill a component of a lab and start it again",
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
 what happens to a load that is running. The components are

@@ -29,7 +29,10 @@ func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 func OpenDir(path string) (record.Dir, error) {
 	dir, err := record.OpenDir(path)
 	if _, ok := errors.AsType[*record.NotRunDirError](err); ok {
-		return "", process.Usagef(nearest.File(path), "%w", err)
+		return "", process.Usagef(nearest.Directory(path, func(name string) bool {
+			_, err := record.OpenDir(name)
+			return err == nil || record.IsGrid(name)
+		}), "%w", err)
 	}
 	return dir, err
 }

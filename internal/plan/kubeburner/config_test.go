@@ -158,7 +158,7 @@ func TestLoadErrors(t *testing.T) {
 		{"missing template data", "jobs:\n- name: {{ .UUIDD }}\n",
 			[]string{`c.yml:2:12: the template needs "UUIDD", which is not set (did you mean "UUID"?)`}},
 		{"missing template data, nothing near", "jobs:\n- name: {{ .Fnord }}\n",
-			[]string{`c.yml:2:12: the template needs "Fnord", which is not set (give it as an input variable, in the user data or in the environment)`}},
+			[]string{`c.yml:2:12: the template needs "Fnord", which is not set (give it a value: --set Fnord=VALUE, --user-data FILE or the environment; in an object template, inputVars)`}},
 		{"an unknown function", "jobs:\n- name: {{ truncate 3 .UUID }}\n",
 			[]string{`c.yml:2: the template calls "truncate", which is not a function here`}},
 		{"a misspelt function", "jobs:\n- name: {{ tunc 3 .UUID }}\n",

@@ -77,7 +77,7 @@ func templateProblem(file string, err error, funcs calls, data map[string]any) e
 	case missingKey.MatchString(message):
 		name := missingKey.FindStringSubmatch(message)[1]
 		p.Message = fmt.Sprintf("the template needs %q, which is not set", name)
-		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(data)), "give it as an input variable, in the user data or in the environment")
+		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(data)), fmt.Sprintf("give it a value: --set %s=VALUE, --user-data FILE or the environment; in an object template, inputVars", name))
 	case missingFunction.MatchString(message):
 		name := missingFunction.FindStringSubmatch(message)[1]
 		p.Message = fmt.Sprintf("the template calls %q, which is not a function here", name)

@@ -163,6 +163,8 @@ func parseServer(text string) (s server, err error) {
 	switch {
 	case text == "":
 		return s, system.ParamMistake("server", hint, "no server is named")
+	case !strings.Contains(text, "://"):
+		return s, system.ParamMistake("server", "write --set server=http://"+text+", or https://", "%q has no scheme", text)
 	case err != nil:
 		return s, system.ParamMistake("server", hint, "%q is not an address: %w", text, errors.Unwrap(err))
 	case u.User != nil:

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
@@ -52,7 +53,8 @@ func TestServersThatAreNamed(t *testing.T) {
 		{"https://[2001:db8::1]:443", "https://[2001:db8::1]", "443", ""},
 		{"http://[2001:db8::1]:81", "http://[2001:db8::1]:81", "81", ""},
 		{"", "", "", "no server is named"},
-		{"www.example.com", "", "", "not http or https"},
+		{"www.example.com", "", "", "no scheme"},
+		{"127.0.0.1:18777", "", "", "no scheme"},
 		{"ftp://www.example.com", "", "", "not http or https"},
 		{"http://www.example.com/path", "", "", "not http or https"},
 		{"http://me:secret@www.example.com", "", "", "on record"},
@@ -80,5 +82,23 @@ func TestADigestOfAList(t *testing.T) {
 	}
 	if other := digest(list(load.Request{Method: "HEAD", Path: "/"})); other == one {
 		t.Errorf("a method does not change the digest")
+	}
+}
+
+// The hint for a request that failed before the load is about its failure.
+func TestRemediesNameTheFailure(t *testing.T) {
+	for _, tt := range []struct{ failed, want, why string }{
+		{"status 404", "status: 404", "another status than the list wants"},
+		{"status 429", "sheds load", "a server that is loaded already"},
+		{"status 503", "sheds load", "likewise"},
+		{load.FailedRefused, "running", "a dead server"},
+		{record.FailedTimeout, "running", "a silent server"},
+		{load.FailedTLS, "ca=FILE", "a certificate that is not trusted"},
+		{load.FailedClosed, "HTTP server", "an answer that was cut"},
+		{load.FailedAnswer, "HTTP server", "another protocol"},
+	} {
+		if got := remedy(tt.failed); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q (%s)", tt.failed, got, tt.want, tt.why)
+		}
 	}
 }

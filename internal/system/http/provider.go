@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -233,11 +234,26 @@ func (s *session) Survey(_ context.Context, _ bool) (system.Survey, error) {
 	s.probe(s.arms[""].plan, func(request, failed string) bool {
 		found.Findings = append(found.Findings, record.HealthFinding{
 			Severity: record.SeverityError, What: request, Text: "the request failed before any load: " + failed, Stops: true,
-			Hint: "say in the list of urls which status the answer has",
+			Hint: remedy(failed),
 		})
 		return true
 	})
 	return found, nil
+}
+
+// remedy returns the hint for a request that failed before the load.
+func remedy(failed string) string {
+	switch status, isStatus := strings.CutPrefix(failed, load.FailedStatus); {
+	case status == "429" || status == "503":
+		return "the server sheds load already: wait, or ask its owner"
+	case isStatus:
+		return "if that is right, say so in the list of urls: status: " + status
+	case failed == load.FailedTLS:
+		return "give its certificate authority with --set ca=FILE, or trust any with --set verify=false"
+	case failed == load.FailedRefused || failed == record.FailedTimeout:
+		return "is the server running, and can this machine reach it?"
+	}
+	return "is this an HTTP server? Look at the answer with: curl -i"
 }
 
 // probe tries the first requests of a plan that change nothing, one after the other. It

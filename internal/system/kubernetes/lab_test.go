@@ -508,7 +508,7 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 	restarted := make(chan error, 1)
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{40}, pace: 75, hold: 500 * time.Millisecond,
 		onStatus: whenRaising(40, func() {
-			go func() { restarted <- l.Command("lab", "restart", "kube-apiserver", "--lab", l.Lab).Run() }()
+			go func() { restarted <- l.Command("lab", "restart", l.Lab, "kube-apiserver").Run() }()
 		})}.do(t)
 	if err != nil {
 		t.Fatal(err)

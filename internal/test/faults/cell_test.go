@@ -629,7 +629,7 @@ func killed(component string) func(c *cell) func() {
 }
 
 func (c *cell) restart(component string) {
-	if out, err := c.lab.p.Command("lab", "restart", component, "--lab", c.lab.p.Lab).CombinedOutput(); err != nil {
+	if out, err := c.lab.p.Command("lab", "restart", c.lab.p.Lab, component).CombinedOutput(); err != nil {
 		c.problem("restart %s: %v\n%s", component, err, out)
 	}
 }

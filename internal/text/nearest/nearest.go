@@ -111,9 +111,12 @@ func OneOf(word string, known []string) string {
 	return Hint(word, known, "there is: "+strings.Join(known, ", "))
 }
 
-// File returns the hint for a file that does not exist, "" where none beside it has
-// a name like it.
-func File(file string) string {
+// File returns the hint for a missing file: the file beside it with the nearest name, or "".
+func File(file string) string { return Directory(file, func(string) bool { return true }) }
+
+// Directory returns the hint for a missing directory: the one beside it with the nearest name
+// that fits accepts, or "".
+func Directory(file string, fits func(path string) bool) string {
 	entries, err := os.ReadDir(filepath.Dir(file))
 	if err != nil {
 		return ""
@@ -123,7 +126,9 @@ func File(file string) string {
 		if e.Name() == filepath.Base(file) {
 			return "" // it is there: its name is not what is wrong
 		}
-		names = append(names, e.Name())
+		if fits(filepath.Join(filepath.Dir(file), e.Name())) {
+			names = append(names, e.Name())
+		}
 	}
 	return Hint(filepath.Base(file), names, "")
 }

@@ -2,6 +2,8 @@ package nearest
 
 import (
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -74,5 +76,22 @@ func TestDistanceEqualsItsSlowTwin(t *testing.T) {
 		if got := distance(a, b, limit); got != want {
 			t.Fatalf("distance(%q, %q, %d) = %d, want %d", string(a), string(b), limit, got, want)
 		}
+	}
+}
+
+// A directory is suggested only if it fits.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"first-run", "first-ran"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fits := func(path string) bool { return filepath.Base(path) == "first-ran" }
+	if got := Directory(filepath.Join(dir, "first-rum"), fits); got != `did you mean "first-ran"?` {
+		t.Errorf("the hint is %q", got)
+	}
+	if got := Directory(filepath.Join(dir, "first-rum"), func(string) bool { return false }); got != "" {
+		t.Errorf("the hint is %q, and nothing fits", got)
 	}
 }

@@ -130,6 +130,15 @@ func (m *Maker) problem(doc int, path, message, hint string) strictyaml.Problem 
 	return p
 }
 
+// makers returns, by API group, what a cluster without the group lacks.
+func makers() map[string]string {
+	const virt = "the cluster has no KubeVirt or CDI: install them, or use a lab: 'plimsoll lab up NAME --virt'"
+	return map[string]string{
+		"kubevirt.io": virt, "cdi.kubevirt.io": virt, "snapshot.kubevirt.io": virt, "clone.kubevirt.io": virt,
+		"machineconfiguration.openshift.io": "the cluster is not OpenShift; 'plimsoll lab up NAME --virt' has its machine configuration",
+	}
+}
+
 // unknownKind says that the cluster has no such kind, and where it has it.
 func (m *Maker) unknownKind(doc int, u *unstructured.Unstructured) error {
 	gvk := u.GroupVersionKind()
@@ -144,6 +153,8 @@ func (m *Maker) unknownKind(doc int, u *unstructured.Unstructured) error {
 		if len(versions) > 0 {
 			hint = fmt.Sprintf("it knows %s in %s", gvk.Kind, strings.Join(versions, ", "))
 		}
+	} else if maker := makers()[gvk.Group]; maker != "" {
+		hint = maker
 	}
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, "apiVersion", fmt.Sprintf("the cluster knows no kind %s in %s", gvk.Kind, gvk.GroupVersion()), hint)})
 }

@@ -223,7 +223,7 @@ func TestASchedulersLimit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(limited), 0o600); err != nil || limited == string(text) {
 		t.Fatal(err, limited)
 	}
-	if got := p.Run(t, "lab", "restart", "kube-scheduler", "--lab", "slow"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "restart", "slow", "kube-scheduler"); got.Code != process.ExitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	p.RunTo(t, "paced", "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")

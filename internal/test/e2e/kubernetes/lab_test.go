@@ -80,11 +80,11 @@ func TestLabVerbs(t *testing.T) {
 	if text := must("lab", "list").Stdout; !strings.Contains(text, "running") || strings.Count(text, "\n") != 2 {
 		t.Errorf("list:\n%s", text)
 	}
-	if log := must("lab", "logs", "kube-apiserver", "--lab", "a").Stdout; !strings.Contains(log, "v1.36.3") {
+	if log := must("lab", "logs", "a", "kube-apiserver").Stdout; !strings.Contains(log, "v1.36.3") {
 		t.Errorf("the API server's log of %d bytes does not name its version", len(log))
 	}
 	before := slices.Clone(status.Components)
-	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.Stderr, "kube-scheduler is running again after") || got.Stdout != "" {
+	if got := must("lab", "restart", "a", "kube-scheduler"); !strings.Contains(got.Stderr, "kube-scheduler is running again after") || got.Stdout != "" {
 		t.Errorf("restart: %+v", got)
 	}
 	decode(must("lab", "status", "a", "-o", "json").Stdout, &status)

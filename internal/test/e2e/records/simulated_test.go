@@ -146,6 +146,18 @@ func TestASimulatedRunIsResumed(t *testing.T) {
 	})
 }
 
+// --budget replaces the budget of the plan, of a run that goes on too.
+func TestAResumedRunTakesABudget(t *testing.T) {
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "run")
+		e2e.Command(t, nil, "limit", "simulated", "--set", "limit=57", "--budget", "2s", "--hold", "1s", "--seed", "1", "--out", dir)
+		got := e2e.Command(t, nil, "run", "--resume", dir, "--budget", "1h")
+		if line, fails := e2e.LineIn(t, dir); got.Code != 0 || line != 57 || fails != 58 {
+			t.Errorf("exit code %d, line %g, %g fails:\n%s%s", got.Code, line, fails, got.Stdout, got.Stderr)
+		}
+	})
+}
+
 // A stream is recorded, resumed, judged again, reported and compared as objects
 // are.
 func TestASimulatedStreamIsWhole(t *testing.T) {
