@@ -17,27 +17,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/virt"
 )
 
-// Account is a service account that may do what runs of a workload ask for, and
-// nothing else.
+// Account holds a service account that has the rights that runs of a workload need, and no others.
 type Account struct {
 	Schema   string `json:"schema"`
 	Workload string `json:"workload"`
-	// Keeps is the namespace that the runs keep to, "" where they make their own.
-	Keeps string `json:"keepsTo,omitempty"`
-	// Name and Namespace are the account's.
+	// Keeps names the existing namespace that the runs use, "" where they make their own.
+	Keeps     string `json:"keepsTo,omitempty"`
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-	// Rights are those that a run cannot do without first, then the optional ones.
+	// Rights begin with those that a run cannot do without; the optional ones follow.
 	Rights []ceiling.Right `json:"rights"`
 }
 
-// accountSchema names the format of an Account.
 const accountSchema = "plimsoll/rbac/v1"
 
-// Account is the service account for runs of a request's workload, in a namespace
-// that exists or, with "", in those that they make. No cluster is asked: kinds that
-// are not of Kubernetes itself have the names that they have by convention. The error
-// is a mistake in the workload.
+// Account returns the service account for runs of a request's workload, in an existing
+// namespace or, with "", in namespaces that the runs make. It asks no cluster: custom kinds
+// get their conventional resource names. The error is a mistake in the workload.
 func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	if err := CheckNamespace(namespace); err != nil {
 		return Account{}, system.Mistakef("for example --namespace team-a", "%w", err)
@@ -57,8 +53,8 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	return a, mistakes(err)
 }
 
-// scrapeRights are those to read what a run scrapes. That of nodes lets its holder run
-// commands in containers, too: it is given to nobody who did not ask for nodes.
+// scrapeRights returns the rights to scrape metrics. nodes/proxy also lets its holder run commands
+// in containers, so only plans that ask for nodes get it.
 func scrapeRights(p *plan.Plan) []ceiling.Right {
 	if p.Scrape.Every == 0 {
 		return nil
@@ -70,8 +66,8 @@ func scrapeRights(p *plan.Plan) []ceiling.Right {
 	return list
 }
 
-// Manifest is the account with its roles and their bindings as YAML, as kubectl
-// applies it. A comment says what each rule is for.
+// Manifest returns the account, its roles and bindings as YAML for kubectl apply. A comment says what
+// each rule is for.
 func (a Account) Manifest() string {
 	var b strings.Builder
 	plain := a.Name
@@ -94,7 +90,7 @@ func (a Account) Manifest() string {
 		if where != "" {
 			kind, meta = "Role", ", namespace: "+where
 		} else if a.Keeps != "" {
-			name = scalar(plain + "-" + a.Keeps) // whoever keeps to another has a cluster role too
+			name = scalar(plain + "-" + a.Keeps) // one for each namespace that runs keep to
 		}
 		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s%s}\nrules:\n", kind, name, meta)
 		a.rules(&b, where)
@@ -104,8 +100,8 @@ func (a Account) Manifest() string {
 	return b.String()
 }
 
-// plainScalar is what stands in YAML as it is. The names of a workload and its kinds come
-// from its author, and what is printed is applied by its user.
+// plainScalar matches texts that need no quotes in YAML. Names come from the workload's author, and the
+// user applies the manifest.
 var plainScalar = regexp.MustCompile(`^/?[A-Za-z0-9][A-Za-z0-9./*-]*$`)
 
 func scalar(text string) string {
@@ -115,10 +111,10 @@ func scalar(text string) string {
 	return strconv.Quote(text)
 }
 
-// rules writes those of one role by what they are for: a rule for each resource.
+// rules writes the rules of one role, grouped by purpose: one for each resource.
 func (a Account) rules(b *strings.Builder, where string) {
 	var whats []string
-	verbs := make(map[string][]string) // of "what" + "resource"
+	verbs := make(map[string][]string) // by purpose + resource
 	resources := make(map[string][]string)
 	for _, r := range a.Rights {
 		what := r.For

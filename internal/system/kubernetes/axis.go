@@ -8,32 +8,27 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// axis says how a load is raised along one of the axes of a cluster.
 type axis struct {
-	// plan plans the load of a level.
 	plan func(r *raising) (create.Raising, error)
-	// reached returns the level that the load reaches, once it is among the population.
+	// reached returns the level that the load reaches once the population includes it.
 	reached func(r *raising) float64
-	// due says whether a request may be made now; nil lets all go.
-	due func(r *raising) func(i int) bool
-	// atOnce says that everything of a level is asked for at once, and not one more and
-	// one more.
-	atOnce bool
+	// due says whether request i may be made now; nil allows all at once.
+	due    func(r *raising) func(i int) bool
+	atOnce bool // atOnce says that all objects of a level are requested at once
 }
 
-// raising is the load of a level on its way.
 type raising struct {
 	*Target
 	level  system.Level
-	nodes  int // that the level is an average over
-	others int // pods on them that are not ours
+	nodes  int // the level is an average over them
+	others int // other pods on these nodes
 	load   create.Raising
 }
 
-// whole is the level as a number of things.
+// whole returns the level as a whole number, rounded down.
 func (r *raising) whole() int { return int(math.Floor(r.level.Value + 1e-9)) }
 
-// axes are those that a cluster can be raised along; see observe.Declare.
+// axes returns the load axes of a cluster by name; see observe.Declare.
 func axes() map[string]axis {
 	asked := func(r *raising) float64 { return r.level.Value }
 	inPlace := axis{
@@ -68,8 +63,8 @@ func axes() map[string]axis {
 	}
 }
 
-// inBulks lets requests go in bulks of the level's size, each once all of the bulks before
-// it are there.
+// inBulks lets requests go in bulks of the level's size: a bulk begins when all earlier ones are ready or
+// failed.
 func (r *raising) inBulks() func(i int) bool {
 	size := int(r.level.Value)
 	return func(i int) bool { return r.settled() >= i/size*size }

@@ -9,7 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
 )
 
-// settingChanges are what renderings would change, as a dry run lists it.
+// settingChanges lists the changes of settings for a dry run.
 func settingChanges(variants []armVariant) (list []system.Change) {
 	for _, a := range variants {
 		for _, v := range a.Settings {
@@ -29,7 +29,7 @@ func settingChanges(variants []armVariant) (list []system.Change) {
 	return list
 }
 
-// settingTexts say what would be changed in the cluster, for whoever must agree.
+// settingTexts says what the run would change in the cluster, for the user's consent.
 func (s *session) settingTexts(ctx context.Context) (list []string, err error) {
 	if s.ToRead {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Package kubernetes is the Kubernetes target: it applies a workload's objects
+// Package kubernetes implements the Kubernetes target: it applies a workload's objects
 // at a bounded rate, watches them, and removes everything that it made.
 package kubernetes
 
@@ -18,23 +18,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 )
 
-// Cluster is one Kubernetes cluster, by a kubeconfig's context.
+// Cluster connects to one Kubernetes cluster, the one in a kubeconfig's context.
 type Cluster struct {
-	client *api.Client
-	// Context is the name of the kubeconfig's context.
+	client  *api.Client
 	Context string
-	// Server is the API server's address.
-	Server string
-	// Config is the kubeconfig that the cluster was named by.
-	Config *clientcmdapi.Config
-	// Naming is how the target is named in records.
-	Naming record.TargetNaming
-	host   system.Host
+	Server  string
+	Config  *clientcmdapi.Config // Config is the kubeconfig that names the cluster
+	Naming  record.TargetNaming  // Naming is the target's name in records
+	host    system.Host
 }
 
-// Connect reads a kubeconfig and makes a client for one of its contexts, the
-// current one if context is "". It does not talk to the cluster. The error is a
-// *system.MistakeError.
+// Connect makes a client for one context of a kubeconfig, the current one if context is "".
+// It sends no request. The error is a *system.MistakeError.
 func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 	chosen, err := readKubeconfig(kubeconfig, context)
 	if err != nil {
@@ -54,7 +49,7 @@ func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 	}, nil
 }
 
-// summary is what a user is shown before the cluster is loaded.
+// summary describes the cluster to the user before it is loaded.
 func (c *Cluster) summary(ctx context.Context) (string, error) {
 	version, err := c.client.Typed.Discovery().ServerVersion()
 	if err != nil {
@@ -76,7 +71,7 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// version is that of the server, and its clock less ours; see api.ClockOffset.
+// version returns the server's version, and its clock less ours; see api.ClockOffset.
 func (c *Cluster) version(ctx context.Context) (version string, offset *float64, err error) {
 	before := c.host.Now()
 	r, err := c.client.Call(ctx, http.MethodGet, "/version", nil)
@@ -91,8 +86,8 @@ func (c *Cluster) version(ctx context.Context) (version string, offset *float64,
 	return info.GitVersion, offset, nil
 }
 
-// haveNamespace refuses a namespace that is not there. One that the user may not look
-// at is taken for granted: what is made in it says more.
+// haveNamespace refuses a namespace that does not exist. Where the user may not read it, requests to make
+// objects in it show the reason.
 func (c *Cluster) haveNamespace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -107,23 +102,23 @@ func (c *Cluster) haveNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// Survey looks at the cluster, see survey.Of.
+// Survey surveys the cluster; see survey.Of.
 func (c *Cluster) Survey(ctx context.Context) (*survey.Survey, error) {
 	return survey.Of(ctx, c.client, c.host)
 }
 
-// Leftovers are what runs have left in the cluster, see sweep.Leftovers.
+// Leftovers lists the objects that runs left in the cluster; see sweep.Leftovers.
 func (c *Cluster) Leftovers(ctx context.Context, quick bool, namespace string) ([]sweep.Leftover, error) {
 	return sweep.Leftovers(ctx, c.client, c.host, quick, namespace)
 }
 
-// Clean removes what a run has left, see sweep.Clean.
+// Clean removes the leftovers of one run; see sweep.Clean.
 func (c *Cluster) Clean(ctx context.Context, l sweep.Leftover) error {
 	return sweep.Clean(ctx, c.client, c.host, l)
 }
 
-// Typed is a client of the API's own types, for what happens once in a run.
+// Typed returns the client of the API's own types, for rare requests.
 func (c *Cluster) Typed() kubernetes.Interface { return c.client.Typed }
 
-// Close lets go of the cluster's connections.
+// Close closes the cluster's connections.
 func (c *Cluster) Close() { c.client.Close() }

@@ -15,13 +15,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// declaredFacts are the facts that a cluster or a lab can have.
+// declaredFacts lists all facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
 	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
 	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
 }
 
-// placesOf describes nodes.
 func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: nodeFacts(inLab)}
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {
@@ -35,7 +34,7 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 	return places
 }
 
-// labFacts returns what a lab was made with and its cluster does not show.
+// labFacts returns the lab's properties that its cluster does not show.
 func labFacts(s lab.Spec) []record.Fact {
 	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(s.StartLatency.String(), "none"), Bearing: record.Refuses}}
 	if s.HasVirt() {
@@ -62,8 +61,8 @@ func labFacts(s lab.Spec) []record.Fact {
 	return list
 }
 
-// clusterFacts returns what is known of a cluster. clockOffset is the server's clock
-// less ours in seconds, nil where it is unknown.
+// clusterFacts returns a cluster's facts. clockOffset is the server's clock less ours in seconds, nil
+// where unknown.
 func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []record.Fact {
 	clock := ""
 	if clockOffset != nil {
@@ -78,13 +77,13 @@ func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []rec
 	}
 }
 
-// nodeFacts declares what is known of each node. The kernel of a lab's node is this
-// machine's, which is a fact of the machine.
+// nodeFacts declares the facts of each node. A lab's nodes have this machine's kernel, which is a fact of
+// the machine.
 func nodeFacts(inLab bool) []record.Fact {
 	list := []record.Fact{
 		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},
 		{Name: "node-shape:cpus", What: "allocatable processors", Unit: "CPUs", Bearing: record.Refuses},
-		// What firmware and kernel keep of it varies.
+		// Firmware and kernel reserve a varying part.
 		{Name: "node-shape:memory", What: "allocatable memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
 		{Name: "kubelet", What: "version of the kubelet", Bearing: record.Refuses},
 		{Name: "runtime", What: "container runtime", Bearing: record.Refuses},

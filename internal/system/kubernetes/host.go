@@ -10,11 +10,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// Needs implements system.Provider: those of labs, a cluster needs none.
+// Needs implements system.Provider: only labs run programs of this machine.
 func (Provider) Needs() []proc.Program { return lab.Needs() }
 
-// SweepHost implements system.Sweeper: labs of commands that are gone, and control
-// groups of labs that are.
+// SweepHost implements system.Sweeper: it removes labs whose command has ended, and control groups of
+// removed labs.
 func (p Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
 	dir, err := h.StateDir()
 	if err != nil {

@@ -18,9 +18,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// chosen is what one context of a kubeconfig names. Its relative paths lead from the
-// directory of the file, as kubectl has it: whoever asks what is used or run is told
-// the same path that is used or run.
+// chosen holds one context of a kubeconfig. Relative paths start at the file's directory, as in
+// kubectl, so the path that a user is shown is the one that is used or run.
 type chosen struct {
 	config  *clientcmdapi.Config
 	context string
@@ -42,7 +41,7 @@ func readKubeconfig(path, context string) (*chosen, error) {
 		return nil, system.Mistakef("", "read kubeconfig %s: %w", path, err)
 	}
 	if err != nil {
-		// The parser's own words quote the types that it was given, and may quote the file.
+		// The parser's own message names Go types and may quote the file.
 		_, where, _ := strings.Cut(err.Error(), "yaml: ")
 		what, _, _ := strings.Cut(where, ":")
 		return nil, system.Mistakef("'kubectl config view --kubeconfig FILE' shows whether a file is one", "%s is not a kubeconfig, which is a YAML document of kind Config%s", path, strings.TrimSuffix(": "+what, ": "))
@@ -69,7 +68,7 @@ func readKubeconfig(path, context string) (*chosen, error) {
 		c.user = new(clientcmdapi.AuthInfo)
 	}
 	if c.user.Exec != nil {
-		// What is found by PATH is found once: the program that was shown is run.
+		// PATH is searched once: the program that is shown is the one that runs.
 		if found, err := exec.LookPath(c.user.Exec.Command); err == nil {
 			c.user.Exec.Command = found
 		}
@@ -77,7 +76,6 @@ func readKubeconfig(path, context string) (*chosen, error) {
 	return c, nil
 }
 
-// thereIs lists the names that a kubeconfig has, as a hint.
 func thereIs[T any](named map[string]T) string {
 	if len(named) == 0 {
 		return "the file has none"
@@ -85,8 +83,8 @@ func thereIs[T any](named map[string]T) string {
 	return "there is: " + strings.Join(slices.Sorted(maps.Keys(named)), ", ")
 }
 
-// rest makes the configuration of a client. It reads the files that the context names,
-// and neither runs the login program nor asks the cluster.
+// rest makes the configuration of a client. It reads the files that the context names, but neither
+// runs the login program nor sends a request.
 func (c *chosen) rest(path string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveClientConfig(*c.config, c.context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).ClientConfig()
 	if err != nil {
@@ -101,8 +99,8 @@ func (c *chosen) rest(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// brings are the program that the context has run to log in, and the files that it has
-// sent or trusted, each with the directory where it may lie: the kubeconfig's own.
+// brings lists the login program of the context, and the files whose contents are sent or trusted, each
+// with the directory where it may lie: the kubeconfig's own.
 func (c *chosen) brings(path string) (programs []string, files map[string]string) {
 	if c.user.Exec != nil {
 		programs = append(programs, c.user.Exec.Command)

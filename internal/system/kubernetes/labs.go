@@ -17,8 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// LabStore is where this user's labs are. What dead commands left there is
-// removed first.
+// LabStore returns the store of this user's labs, after it has removed the labs of commands that have
+// ended.
 func LabStore(ctx context.Context, host system.Host) (lab.Store, error) {
 	dir, err := host.StateDir()
 	if err != nil {
@@ -37,7 +37,7 @@ func LabStore(ctx context.Context, host system.Host) (lab.Store, error) {
 	return store, nil
 }
 
-// OpenLab finds a lab by its name.
+// OpenLab returns the lab with this name. Its error has passed LabError.
 func OpenLab(ctx context.Context, host system.Host, name string) (*lab.Lab, error) {
 	store, err := LabStore(ctx, host)
 	if err != nil {
@@ -72,10 +72,9 @@ func LabError(err error) error {
 	return err
 }
 
-// LabOf finds the lab that a cluster is. It is one if the kubeconfig and the
-// cluster itself say so with one voice. One that is a lab of another machine or
-// user is named so, and is a cluster like any other beside that: then the lab
-// is nil.
+// LabOf returns the lab of this cluster, if the kubeconfig and the cluster both say that it is one. A lab
+// of another machine or user gets its name in Naming, but is loaded as any cluster: the returned lab is
+// nil.
 func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error) {
 	marker, ok := lab.MarkerOf(c.Config, c.Context)
 	if !ok {

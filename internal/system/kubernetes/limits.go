@@ -17,7 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// readLimits reads what a cluster's own limits are.
+// readLimits reads the cluster's own limits of concurrent objects, where the workload says where they
+// are.
 func readLimits(ctx context.Context, c *api.Client, from *described.Limits, to *record.Concurrent) error {
 	if from == nil {
 		return nil
@@ -48,7 +49,7 @@ func readLimits(ctx context.Context, c *api.Client, from *described.Limits, to *
 	return err
 }
 
-// changed is a limit as the run sets it, 0 where arms differ in it.
+// changed returns a limit as the run sets it, 0 where arms differ in it.
 func changed(arms []armVariant, limit int, l described.Limit) int {
 	of := func(v prepared.Variant) int {
 		for _, setting := range v.Settings {
@@ -68,7 +69,6 @@ func changed(arms []armVariant, limit int, l described.Limit) int {
 	return of(arms[0].Variant)
 }
 
-// limitIn is the limit that an object tells.
 func limitIn(object []byte, l described.Limit) int {
 	if v := gjson.GetBytes(object, l.Path); l.Path != "" && v.Exists() {
 		return int(v.Int())

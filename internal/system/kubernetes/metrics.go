@@ -22,8 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// Endpoints implements system.Publisher: all parts of a lab, and of any other cluster
-// its API server and some nodes.
+// Endpoints implements system.Publisher: all parts of a lab; of any other cluster the API server and some
+// nodes.
 func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	s.usage.Lock()
 	defer s.usage.Unlock()
@@ -39,7 +39,6 @@ func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	return s.usage.endpoints, err
 }
 
-// clusterEndpoints are those of a cluster that is not a lab of this machine.
 func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	transport, err := rest.TransportFor(s.cluster.client.Config)
 	if err != nil {
@@ -61,8 +60,8 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 	return list, err
 }
 
-// Prometheus implements system.Monitored: the querier of OpenShift's monitoring, by its
-// route, which a user with the role cluster-monitoring-view may ask by his token.
+// Prometheus implements system.Monitored: the querier of OpenShift's monitoring behind its
+// route, which accepts the token of a user with the role cluster-monitoring-view.
 func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string, metrics.Access, error) {
 	get := func(path string, into any) error {
 		text, err := s.cluster.client.Typed.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
@@ -90,7 +89,7 @@ func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string
 		}
 	}
 	if len(access.CA) == 0 && !access.Insecure {
-		// Who signs the certificates of routes: any user may read that.
+		// Any user may read the certificate authority of the routes.
 		var ca struct{ Data map[string]string }
 		if err := get("/api/v1/namespaces/openshift-config-managed/configmaps/default-ingress-cert", &ca); err == nil {
 			access.CA = []byte(ca.Data["ca-bundle.crt"])
@@ -99,7 +98,7 @@ func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string
 	return "https://" + route.Spec.Host, access, nil
 }
 
-// drawNodes draws as many of the nodes that have a kubelet, by the plan's seed.
+// drawNodes draws at most so many nodes with a kubelet, by the plan's seed.
 func (s *session) drawNodes(ctx context.Context, most int) ([]string, error) {
 	if most == 0 {
 		return nil, nil
@@ -118,7 +117,7 @@ func (s *session) drawNodes(ctx context.Context, most int) ([]string, error) {
 	if len(names) <= most {
 		return names, nil
 	}
-	const stream = 0x6d657472696373 // of random numbers, this one's own
+	const stream = 0x6d657472696373 // keeps these draws independent of others by the seed
 	rand.New(rand.NewPCG(s.Plan.Seed, stream)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	drawn := slices.Sorted(slices.Values(names[:most]))
 	s.Log("note: metrics are read of %d of %d nodes: %s", most, len(names), strings.Join(drawn, ", "))

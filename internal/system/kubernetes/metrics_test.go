@@ -63,7 +63,7 @@ func TestThePrometheusOfOpenShift(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{opened: opened{cluster: &Cluster{client: client}}}
+			s := &session{cluster: &Cluster{client: client}}
 			address, access, err := s.Prometheus(t.Context(), c.given)
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {

@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Settings are what a plan has under target: where it loads a cluster: a private
-// lab unless it names another.
+// Settings holds the target section of a plan: which cluster it loads, a private lab by default.
 type Settings struct {
 	Lab        *lab.Shape `yaml:"lab" flag:"lab-"`
 	LabName    string     `yaml:"labName" flag:"lab" takes:"name" help:"the lab with this name; see 'plimsoll lab'"`
@@ -29,15 +28,14 @@ type Settings struct {
 	Scrape     *Scraped   `yaml:"scrape" flag:"scrape-"`
 }
 
-// Scraped says which nodes' metrics are read of a cluster that is not a lab.
+// Scraped holds the number of nodes whose metrics are read, for clusters that are not labs.
 type Scraped struct {
 	Nodes int `yaml:"nodes" flag:"nodes" unit:"number of nodes" range:"0..1000" help:"read the metrics of so many nodes, drawn by the seed; of a lab those of its real node are read (default 10)"`
 }
 
-// defaultScraped is of how many nodes metrics are read where nobody says it.
+// defaultScraped is the number of nodes whose metrics are read by default.
 const defaultScraped = 10
 
-// scraped is of how many nodes metrics are read.
 func (t *Settings) scraped() int {
 	if t.Scrape == nil {
 		return defaultScraped
@@ -45,10 +43,9 @@ func (t *Settings) scraped() int {
 	return t.Scrape.Nodes
 }
 
-// settingsOf are those of a plan that is valid.
 func settingsOf(p *plan.Plan) *Settings { return p.Own.(*Settings) }
 
-// Complete makes a plan that names nothing one of a private lab.
+// Complete makes a private lab the target of a plan that names none.
 func (t *Settings) Complete(func(string) bool) {
 	if t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == "" {
 		t.Lab = new(lab.Shape)
@@ -79,8 +76,8 @@ func (t *Settings) Check(c *own.Check) {
 	}
 }
 
-// CheckNamespace refuses what no namespace can be called: it would lead elsewhere in the
-// API, or into another object of a manifest. "" is none.
+// CheckNamespace refuses a name that no namespace can have, since it could change an API path or a
+// manifest. "" is accepted.
 func CheckNamespace(name string) error {
 	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%q is not the name of a namespace: that has lower case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters", name)
@@ -88,8 +85,8 @@ func CheckNamespace(name string) error {
 	return nil
 }
 
-// fill are the parameters that a plan gives a workload, with the program's own images
-// from the registry where they are to be taken from.
+// fill returns the parameters for a workload, with the program's own images taken from the plan's
+// registry.
 func (t *Settings) fill(w *workload.Workload, given map[string]string) map[string]string {
 	filled := map[string]string{}
 	maps.Copy(filled, given)
@@ -101,13 +98,12 @@ func (t *Settings) fill(w *workload.Workload, given map[string]string) map[strin
 	return filled
 }
 
-// imagesFrom is where the program's own images come from, "" for a plan that says
-// nothing: the nodes then have them.
+// imagesFrom returns the fact of the registry of the program's own images.
 func imagesFrom(registry string) record.Fact {
 	return record.Fact{Name: "images", What: "where the program's own images come from", Value: registry, Bearing: record.MayExplain}
 }
 
-// fact is that for a workload that runs some of them; nil for any other.
+// fact returns the images' registry for a workload that runs the program's own images, else nil.
 func (t *Settings) fact(w *workload.Workload) []record.Fact {
 	if !slices.ContainsFunc(w.Params, func(p workload.Param) bool { return strings.HasPrefix(p.Default, image.Local) }) {
 		return nil
@@ -115,21 +111,20 @@ func (t *Settings) fact(w *workload.Workload) []record.Fact {
 	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
-// Brings are the program that the kubeconfig has run to log in, and the files that it
-// has sent or trusted, each with the directory where it may lie. A kubeconfig that
-// cannot be read brings nothing.
+// Brings lists the kubeconfig's login program, and the files whose contents are sent or trusted, each
+// with the directory where it may lie. A kubeconfig that cannot be read brings nothing.
 func (t *Settings) Brings() (programs []string, files map[string]string) {
 	if t.Kubeconfig == "" {
 		return nil, nil
 	}
 	chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
 	if err != nil {
-		return nil, nil // the run says why it cannot be read
+		return nil, nil // the run reports the error
 	}
 	return chosen.brings(t.Kubeconfig)
 }
 
-// Unsaid says which flags name a cluster, or say which lab is brought up.
+// Unsaid returns the hint for a command that must name its cluster and does not.
 func (*Settings) Unsaid() string {
 	return "give --kubeconfig FILE or --lab NAME; --lab-nodes N checks a lab of so many nodes, made for it"
 }

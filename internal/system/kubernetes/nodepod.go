@@ -16,26 +16,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// NodeScript is a shell script that is run on a node, in its root directory, by
-// a pod of ours. It is the node's own shell that runs it.
+// NodeScript holds a shell script to run on a node: a pod of ours starts the node's own shell in the
+// node's root directory.
 type NodeScript struct {
 	Node      string
 	Namespace string // of the pod
-	// Image is what the pod is made of. Nothing in it is used: any that the node
-	// has or can pull will do.
-	Image  string
-	Script string
-	Args   []string
-	// Timeout bounds the wait for the pod to begin, and Runs how long it may run
-	// then.
+	Image     string // Image may be any image that the node has or can pull: nothing in it is used.
+	Script    string
+	Args      []string
+	// Timeout bounds the wait for the pod to begin, Runs the time that it may run then.
 	Timeout, Runs time.Duration
 }
 
-// NodeScriptError is why a node could not run a script.
+// NodeScriptError says why a node could not run a script.
 type NodeScriptError struct {
 	Node, Reason, Message string
-	// Log is the end of what the pod printed.
-	Log string
+	Log                   string // Log is the end of the pod's output
 }
 
 func (e *NodeScriptError) Error() string {
@@ -48,14 +44,12 @@ func (e *NodeScriptError) Error() string {
 	return s
 }
 
-// nodeLogBytes bounds what a script may print: logs of containers are turned
-// over at 10 MiB by default.
+// nodeLogBytes bounds a script's output: by default the kubelet rotates container logs at 10 MiB.
 const nodeLogBytes = 16 << 20
 
-// RunOnNode runs a script on a node and returns what it printed. The pod is
-// privileged, has the node's files and its network, and is removed
-// at the end, also when ctx ends. The error is a *NodeScriptError when the node
-// is the cause.
+// RunOnNode runs a script on a node and returns its output. The pod is privileged, has the
+// node's files and network, and is removed at the end, also when ctx ends. The error is a
+// *NodeScriptError when the node is the cause.
 func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err error) {
 	node, err := c.client.Typed.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -91,15 +85,13 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 			wait = s.Timeout + s.Runs
 		}
 		reason, message := waitingFor(pod)
-		// A second try at pulling would find the same.
+		// Pulling again would fail the same way.
 		hopeless := strings.HasSuffix(reason, "ImagePullBackOff") || strings.HasSuffix(reason, "InvalidImageName")
 		if hopeless || c.host.Now().Sub(began) > wait {
 			return nil, &NodeScriptError{Node: s.Node, Reason: reason, Message: message}
 		}
-		select {
-		case <-ctx.Done():
+		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return nil, context.Cause(ctx)
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 	out, err = pods.GetLogs(pod.Name, &corev1.PodLogOptions{LimitBytes: new(int64(nodeLogBytes))}).DoRaw(ctx)
@@ -114,7 +106,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 	return out, nil
 }
 
-// waitingFor says what a pod of one container waits for, or why it ended.
+// waitingFor says what a pod with one container waits for, or why it ended.
 func waitingFor(pod *corev1.Pod) (reason, message string) {
 	for _, s := range pod.Status.ContainerStatuses {
 		switch {
@@ -132,10 +124,9 @@ func waitingFor(pod *corev1.Pod) (reason, message string) {
 	return "its pod does not start", "the kubelet says nothing of it"
 }
 
-// nodePod runs a script with the node's root directory as its own. The way in
-// is the node's chroot, begun by the node's loader, so that nothing need be in
-// the image. Links of some distributions lead from /usr to /lib, and are
-// absolute: both are mounted where they are on the node.
+// nodePod returns a pod that runs a script in the node's root directory. The node's loader starts
+// the node's chroot, so the image needs no content. Some distributions have absolute links from
+// /usr to /lib: both are mounted at the node's paths.
 func nodePod(node *corev1.Node, s NodeScript) *corev1.Pod {
 	yes, no, grace := true, false, int64(0)
 	deadline := int64((s.Timeout + s.Runs).Seconds()) + 30
@@ -153,7 +144,7 @@ func nodePod(node *corev1.Node, s NodeScript) *corev1.Pod {
 	container := corev1.Container{
 		Name: "read", Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: append([]string{loader, "--library-path", libraries, "/usr/sbin/chroot", root, "/bin/sh", "-c", s.Script, "plimsoll"}, s.Args...),
-		// Reading all of /proc and leaving the root directory take rights.
+		// Reading all of /proc and changing the root directory need privileges.
 		SecurityContext: &corev1.SecurityContext{Privileged: &yes},
 	}
 	var volumes []corev1.Volume

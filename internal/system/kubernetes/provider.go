@@ -31,11 +31,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Provider opens Kubernetes clusters: labs of this machine, private ones that
-// live as long as a session, and clusters by their kubeconfig.
+// Provider opens Kubernetes clusters: labs on this machine, private labs for one session, and clusters of
+// a kubeconfig.
 type Provider struct {
-	// Machines says that virtual machines are loaded: the target is KubeVirt.
-	Machines bool
+	Machines bool // Machines says that the load is virtual machines: the target is KubeVirt.
 }
 
 // Declare implements system.Provider.
@@ -49,38 +48,29 @@ func (p Provider) Declare() workload.Target {
 	return declared
 }
 
-// session is one opened cluster.
 type session struct {
 	system.Request
 
 	renderings
-	opened
+	cluster  *Cluster
+	lab      *lab.Lab // nil for other clusters
+	private  bool
 	machines *virt.Machines
 
-	// namespace is one that exists and that all is made in, "" for the run's own.
-	namespace string
+	namespace string // namespace is an existing one for all objects, "" for the run's own
 
-	real    bool        // some node that takes the load has a kubelet
-	usage   usageReader // of what the lab's parts use
-	release func()      // of the processors that this program is kept to, or nil
-	beside  []string    // what is told of other runs that may load the cluster
-	// held ends what says that this run is alive, nil before it is said.
-	held  func(clean bool)
-	clean bool // nothing is left of it
-	// instance is what is loaded, nil before it is open.
-	instance atomic.Pointer[Target]
-}
-
-// opened is a cluster, and the lab that it is.
-type opened struct {
-	cluster *Cluster
-	lab     *lab.Lab // nil for a cluster that is none
-	private bool
+	real     bool // a node that takes the load has a kubelet
+	usage    usageReader
+	release  func()                 // frees the CPUs that this program is kept to, or nil
+	beside   []string               // notes on other runs that may load the cluster
+	held     func(clean bool)       // held ends the sign that this run is alive; nil before that
+	clean    bool                   // nothing is left of the run
+	instance atomic.Pointer[Target] // instance is nil before Target
 }
 
 // Open implements system.Provider.
 func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
-	// What is wrong with the workload is found before a lab comes up.
+	// Mistakes in the workload are reported before a lab is brought up.
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
@@ -105,17 +95,15 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	return s.cluster.haveNamespace(ctx, t.Namespace)
 }
 
-// find connects to what is loaded.
-func (s *session) find(ctx context.Context, t *Settings, show func(string)) error {
+func (s *session) find(ctx context.Context, t *Settings, show func(string)) (err error) {
 	switch {
 	case t.LabName != "":
-		return s.openNamedLab(ctx, s.Host, t.LabName)
+		return s.openNamedLab(ctx, t.LabName)
 	case t.Kubeconfig != "":
-		if err := s.connect(t.Kubeconfig, t.Context, s.Host); err != nil {
+		if s.cluster, err = Connect(t.Kubeconfig, t.Context, s.Host); err != nil {
 			return err
 		}
-		l, err := s.cluster.LabOf(ctx, s.Host)
-		s.lab = l
+		s.lab, err = s.cluster.LabOf(ctx, s.Host)
 		return err
 	}
 	store, err := LabStore(ctx, s.Host)
@@ -133,23 +121,22 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) erro
 		return fmt.Errorf("bring up a private lab: %w", LabError(err))
 	}
 	s.private = true
-	if err := s.connect(s.lab.Kubeconfig(), "", s.Host); err != nil {
+	if s.cluster, err = Connect(s.lab.Kubeconfig(), "", s.Host); err != nil {
 		return err
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
 }
 
-// privateLab is the lab that a plan brings up.
 func privateLab(p *plan.Plan, t *Settings, machines *virt.Machines) lab.Spec {
 	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(p, t.Lab.Nodes)}
 	machines.Lab(&spec)
 	return spec
 }
 
-// checked refuses a target that a run would refuse before it asks a cluster anything: a
-// kubeconfig that cannot be used, a lab that does not exist, one that this machine has no
-// room for, or objectives that it cannot be judged by.
+// checked refuses targets that a run would refuse before its first request: a kubeconfig that cannot be
+// used, a lab that does not exist or that this machine has no room for, or objectives that it cannot
+// measure.
 func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	switch {
 	case t.LabName != "":
@@ -175,9 +162,8 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	return nil
 }
 
-// whole reports whether a run makes as many iterations of a job as the configuration asks
-// for: all jobs of one that runs as it stands, and else those before the last one that
-// are not made along with it.
+// whole reports whether a run makes all iterations of a job in the configuration: all jobs of a workload
+// that runs as it stands, and else the jobs before the last one that run once.
 func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	if w.AsItIs || job == len(jobs)-1 {
 		return w.AsItIs
@@ -186,8 +172,8 @@ func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	return of == nil || slices.ContainsFunc(of.SetUp, func(s described.SetUp) bool { return s.Once && s.Job == jobs[job].Name })
 }
 
-// podsAsked is how many pods the plan will have in its lab of so many nodes at
-// once by what it says itself, 0 where it does not say it.
+// podsAsked returns how many pods the plan will certainly have at once in its lab of so many nodes, 0 if
+// the plan does not say.
 func podsAsked(p *plan.Plan, nodes int) int {
 	if p.Axis.Name != observe.AxisPodsPerNode {
 		return 0
@@ -195,8 +181,8 @@ func podsAsked(p *plan.Plan, nodes int) int {
 	return int(math.Ceil(p.Certain() * float64(nodes)))
 }
 
-func (o *opened) openNamedLab(ctx context.Context, host system.Host, name string) error {
-	l, err := OpenLab(ctx, host, name)
+func (s *session) openNamedLab(ctx context.Context, name string) error {
+	l, err := OpenLab(ctx, s.Host, name)
 	if err != nil {
 		return err
 	}
@@ -207,22 +193,15 @@ func (o *opened) openNamedLab(ctx context.Context, host system.Host, name string
 	if status.State != lab.Running {
 		return fmt.Errorf("lab %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
 	}
-	o.lab = l
-	if err := o.connect(l.Kubeconfig(), "", host); err != nil {
+	s.lab = l
+	if s.cluster, err = Connect(l.Kubeconfig(), "", s.Host); err != nil {
 		return err
 	}
-	o.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
+	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
 	return nil
 }
 
-func (o *opened) connect(kubeconfig, contextName string, host system.Host) error {
-	c, err := Connect(kubeconfig, contextName, host)
-	o.cluster = c
-	return err
-}
-
-// Consent implements system.Session: a lab of ours may be loaded, any other
-// cluster when its user says so.
+// Consent implements system.Session: labs of ours need none, other clusters need the user's.
 func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	if s.lab != nil {
 		return nil, nil
@@ -243,9 +222,8 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	return consent, s.machines.Agree(ctx, s.cluster.client, consent)
 }
 
-// Sweep implements system.Session. Of a run that goes on everything goes,
-// wherever it is and however lately it gave a sign of life: that it is dead is
-// sure, since its record is not being written.
+// Sweep implements system.Session. The leftovers of a run that is resumed go wherever they are and
+// however recent its last sign of life is: nobody writes its record, so it is dead.
 func (s *session) Sweep(ctx context.Context) error {
 	if s.private {
 		return nil
@@ -279,8 +257,8 @@ func (s *session) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// besideText tells of a run that is, or may be, loading the cluster too; clean is
-// the command that removes what it left.
+// besideText describes another run that may load the cluster; clean is the command that removes its
+// leftovers.
 func besideText(l sweep.Leftover, clean string) string {
 	if l.Here {
 		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
@@ -289,10 +267,9 @@ func besideText(l sweep.Leftover, clean string) string {
 		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), clean, l.Run)
 }
 
-// clockTime is a time of day as a user reads it.
 func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
 
-// awaitOthers waits until no other run is going on, and is what is left then.
+// awaitOthers waits until no other run is alive, and returns the leftovers then.
 func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) ([]sweep.Leftover, error) {
 	show, end := s.Progress()
 	defer end()
@@ -317,14 +294,11 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) (
 	}
 }
 
-// othersInterval is how often it is looked whether other runs go on.
 const othersInterval = time.Second
 
-// Bounds implements system.Session. A lab is ours to load as fast as it goes;
-// any other cluster is treated with care. A node that is not ready is a breach of
-// both: the load may be why. On an axis of arrivals the bound of
-// requests is there for the program's own sake: they must not pile up without
-// end.
+// Bounds implements system.Session. A lab may be loaded as fast as it goes, other clusters
+// with care. A node that is not ready is a breach of both: the load may be the cause. On an
+// axis of arrivals the bound on requests protects this program, where they would pile up.
 func (s *session) Bounds() system.Bounds {
 	b := system.Bounds{Pace: plan.Pace{PerSecond: clusterPace}, MaxInFlight: 16, MaxInFlightOpen: 64, Guards: make(plan.Guards)}
 	if s.lab != nil {
@@ -345,16 +319,16 @@ const (
 	clusterCanary = time.Second
 )
 
-// Renew implements system.Session: what a control plane keeps of earlier
-// objects (its memory, its database) goes with it.
+// Renew implements system.Session: a new lab's control plane has neither memory nor database of earlier
+// objects.
 func (s *session) Renew(ctx context.Context) error {
-	// Nobody reads what components use that are no more.
+	// The usage of the removed components must not be read.
 	defer s.usage.forget()()
 	if err := s.Close(); err != nil {
 		return err
 	}
 	s.lab = nil
-	err := s.open(ctx, func(string) {}) // the run shows a progress of its own
+	err := s.open(ctx, func(string) {}) // the run shows its own progress
 	if err != nil && context.Cause(ctx) != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
@@ -387,8 +361,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// mistakes turns what is wrong with a workload's templates into a
-// *system.MistakeError.
+// mistakes turns problems of a workload's templates into a *system.MistakeError.
 func mistakes(err error) error {
 	if _, told := errors.AsType[*system.MistakeError](err); !told && len(strictyaml.Problems(err)) > 0 {
 		return system.Mistakef("", "%w", err)
@@ -396,21 +369,21 @@ func mistakes(err error) error {
 	return err
 }
 
-// renderings are a workload's: by the plan's parameters, and with those of each
-// arm. Without a workload all are empty.
+// renderings holds the variants of a workload: with the plan's parameters, and with each arm's. Without a
+// workload all are empty.
 type renderings struct {
 	variant prepared.Variant
 	arms    []armVariant // in the order of the plan
 }
 
-// armVariant is the rendering of an arm, of the workload itself for "".
+// armVariant is the variant of an arm, or of the workload itself for "".
 type armVariant struct {
 	arm string
 	prepared.Variant
 }
 
-// renderingsOf renders the workload of a request, and each arm of it, with what was
-// filled in besides, whatever the plan says, which stays out of the plan.
+// renderingsOf renders the workload of a request and each of its arms. The filled parameters override the
+// plan's and are not written to it.
 func renderingsOf(r system.Request, filled map[string]string) (all renderings, err error) {
 	if all.variant, err = variantOf(r, r.Plan.Params, filled); err != nil {
 		return all, err
@@ -428,8 +401,7 @@ func renderingsOf(r system.Request, filled map[string]string) (all renderings, e
 	return all, nil
 }
 
-// toLoad are the renderings that are to be loaded: those of the arms, or else
-// that of the workload itself.
+// toLoad returns the variants of the arms, or else that of the workload itself.
 func (all renderings) toLoad() []armVariant {
 	if len(all.arms) > 0 {
 		return all.arms
@@ -437,8 +409,7 @@ func (all renderings) toLoad() []armVariant {
 	return []armVariant{{"", all.variant}}
 }
 
-// variantOf renders the workload of a request with these parameters, and those that
-// were filled in.
+// variantOf renders the workload of a request with the given and the filled parameters.
 func variantOf(r system.Request, given, filled map[string]string) (v prepared.Variant, err error) {
 	if r.Workload == nil {
 		return v, nil
@@ -479,8 +450,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	return v, nil
 }
 
-// What a workload's parameters are called that a real node needs other values
-// of.
+// Workload parameters that Prepare sets for a real node.
 const (
 	paramImage        = "image"
 	paramGracePeriod  = "gracePeriod"
@@ -489,11 +459,10 @@ const (
 	paramDatabase     = "databaseImage"
 )
 
-// Prepare implements system.Session. On a lab's real node those parameters that
-// were left open are set to what suits it: an image that it has, since it can
-// get none; addresses of services, since nobody there knows their names; and
-// time for pods to stop in, since a level that begins from empty begins when
-// the node has stopped them, not only the API has forgotten them.
+// Prepare implements system.Session. On a lab's real node it sets the parameters that the plan
+// leaves open: an image that the node has, since it has no registry; the addresses of services,
+// since it has no DNS; and a short grace period, because a level that begins from empty waits
+// until the node has stopped the old pods.
 func (s *session) Prepare(context.Context) error {
 	filled, err := s.machines.Fill()
 	if err != nil {
@@ -525,8 +494,8 @@ func (s *session) Prepare(context.Context) error {
 	return err
 }
 
-// lacksDatabase refuses a lab whose real node has no image of the database that the
-// workload runs: it has no registry to get one from.
+// lacksDatabase refuses a lab whose real node lacks the workload's database image: it has no registry to
+// pull it from.
 func (s *session) lacksDatabase() error {
 	if !s.onRealNode(s.Plan.Params) || !needsDatabase(s.Request) || s.lab.HasImage(lab.ImagePostgreSQL) {
 		return nil
@@ -535,23 +504,20 @@ func (s *session) lacksDatabase() error {
 		"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 }
 
-// onRealNode reports whether the load goes to a lab's real node.
-func (o *opened) onRealNode(params map[string]string) bool {
-	if o.lab == nil || !o.lab.Spec().RealNode {
+func (s *session) onRealNode(params map[string]string) bool {
+	if s.lab == nil || !s.lab.Spec().RealNode {
 		return false
 	}
-	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], protocol.RealSelector)
+	return s.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], protocol.RealSelector)
 }
 
-// needsDatabase reports whether the workload runs the database's image as this
-// program makes it.
+// needsDatabase reports whether the workload runs the database image that this program builds.
 func needsDatabase(r system.Request) bool {
 	named, given := r.Plan.Params[paramDatabase]
 	return hasParam(r, paramDatabase) && (!given || named == image.PostgresReference)
 }
 
-// needImages makes the images that a private lab's real node needs for the
-// workload and that have not been made before.
+// needImages builds missing images that the workload needs on a private lab's real node.
 func needImages(ctx context.Context, r system.Request, store lab.Store) error {
 	if !needsDatabase(r) {
 		return nil
@@ -567,7 +533,7 @@ func needImages(ctx context.Context, r system.Request, store lab.Store) error {
 	return err
 }
 
-// imageRemedy is what to do about an image that no registry has, where nodes lack it.
+// imageRemedy says what to do about an image that is in no registry, where nodes lack it.
 func imageRemedy(r system.Request, name string) string {
 	for _, p := range r.Workload.Params {
 		if _, given := r.Plan.Params[p.Name]; !given && p.Default == name && len(r.Before) == 0 {

@@ -14,12 +14,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// requestFamily is the API server's own histogram of the requests that it
-// answered.
+// requestFamily is the API server's histogram of answered requests.
 const requestFamily = "apiserver_request_duration_seconds"
 
-// requests are all the requests that the API server has answered since its
-// start, by verb and resource, whoever made them.
+// requests returns the API server's histograms of all requests since its start, by verb and resource,
+// from any client.
 func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram, error) {
 	metrics, err := c.Typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -28,10 +27,10 @@ func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram,
 	return requestsIn(metrics)
 }
 
-// requestsIn reads them from its metrics. Watches are left out, since they last,
-// and leases, which are nobody's load.
+// requestsIn reads the histograms from metrics text. It leaves out watches, which last, and leases, which
+// are not load.
 func requestsIn(metrics []byte) ([]*record.ComponentHistogram, error) {
-	var own []byte // of megabytes of others
+	var own []byte // the few lines of interest among megabytes
 	for line := range bytes.Lines(metrics) {
 		if bytes.HasPrefix(bytes.TrimPrefix(line, []byte("# TYPE ")), []byte(requestFamily)) {
 			own = append(own, line...)
@@ -67,7 +66,7 @@ func requestsIn(metrics []byte) ([]*record.ComponentHistogram, error) {
 	return list, nil
 }
 
-// addTo adds a published histogram to one of the same buckets.
+// addTo adds a published histogram to one with the same buckets.
 func addTo(h *record.ComponentHistogram, more *dto.Histogram) {
 	h.Count, h.Sum = h.Count+more.GetSampleCount(), h.Sum+more.GetSampleSum()
 	at := 0

@@ -51,7 +51,6 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 	return t, nil
 }
 
-// load is the workload as the cluster takes it.
 func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
 		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
@@ -84,8 +83,7 @@ func (s *session) load() prepared.Workload {
 	return l
 }
 
-// axisOf is what is raised along an axis of a workload, by the name that the target
-// knows.
+// axisOf returns the target's name for an axis of a workload.
 func axisOf(w *workload.Workload, name string) string {
 	axis, err := w.Axis(name)
 	if err != nil {
@@ -94,9 +92,8 @@ func axisOf(w *workload.Workload, name string) string {
 	return axis.Means
 }
 
-// keepApart keeps this program off the processors of a real node that has some
-// of its own, as far as others are left, until it is released; nil where it is
-// not kept off them.
+// keepApart keeps this program off the processors of a real node, as far as others are left,
+// until release is called. release is nil where the program is not kept off them.
 func keepApart(l *lab.Lab) (release func()) {
 	if l == nil {
 		return nil
@@ -112,7 +109,7 @@ func keepApart(l *lab.Lab) (release func()) {
 	return release
 }
 
-// refuse is why the lab cannot take a level, nil if it can.
+// refuse says why the lab cannot take a level, nil if it can.
 func (t *Target) refuse(level system.Level) error {
 	if t.session.lab == nil {
 		return nil
@@ -128,10 +125,8 @@ func (t *Target) refuse(level system.Level) error {
 	return t.session.machines.Refuse(t.session.lab.Spec(), level, objects, load.Params)
 }
 
-// putDurations puts on record what a real node's kubelet publishes of its work,
-// the API server of its garbage collection, and schedulers and controllers of their
-// clients' limits; and the API server of its requests, where objects are what their
-// controllers make many of.
+// putDurations records the histograms of a real node's kubelet, the API server's garbage collection, and
+// the client limits of schedulers and controllers; with described objects also the API server's requests.
 func (t *Target) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
@@ -150,7 +145,7 @@ func (t *Target) putDurations(ctx context.Context) {
 	for _, source := range []string{protocol.Kubelet, protocol.APIServer, protocol.Scheduler, protocol.ControllerManager} {
 		list, err := t.session.lab.Histograms(ctx, source)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
-			err = cause // the request only says that it was cut
+			err = cause // the request's error only says that it was cut off
 		}
 		if err != nil {
 			t.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
@@ -161,10 +156,9 @@ func (t *Target) putDurations(ctx context.Context) {
 	}
 }
 
-// durationsPatience is how long programs may take to tell.
+// durationsPatience bounds the wait for these histograms.
 const durationsPatience = 5 * time.Second
 
-// describeLab adds to an environment what is known of the lab.
 func (s *session) describeLab(env *record.Environment) {
 	var placement []string
 	env.Facts = append(env.Facts, labFacts(s.lab.Spec())...)
@@ -180,7 +174,6 @@ func (s *session) describeLab(env *record.Environment) {
 	env.Facts = append(env.Facts, record.Placement(strings.Join(placement, "; ")))
 }
 
-// processors says which of this machine's processors a real node may use.
 func (s *session) processors() string {
 	node, beside := s.lab.RealNodeProcessors()
 	note := "the real node may use all processors of this machine"
@@ -228,7 +221,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 		s.real = s.real || slices.ContainsFunc(l.Facts.Nodes, func(n ceiling.Node) bool { return !n.Simulated })
 	}
 	if !s.real {
-		found.Kind = withoutImages(found.Kind)
+		found.Kind.Milestones = slices.DeleteFunc(slices.Clone(found.Kind.Milestones), func(m record.Milestone) bool { return m.Name == observe.ImagesReady })
 		if err := haveKubelets(s.Plan); err != nil && s.Workload != nil && !s.ToRead {
 			return found, err
 		}
@@ -261,7 +254,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 	return found, nil
 }
 
-// examine adds all that may be read to what was found.
+// examine adds the findings of a thorough check.
 func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *system.Survey) error {
 	from.Kubelets(ctx, look)
 	health := from.Health()
@@ -273,13 +266,13 @@ func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey
 	return nil
 }
 
-// armAssessment is what a survey tells of one arm, of the workload itself for "".
+// armAssessment is the assessment of one arm, or of the workload itself for "".
 type armAssessment struct {
 	*survey.Assessment
 	arm string
 }
 
-// assessArms are what a survey tells of each arm, in the order of the plan.
+// assessArms assesses each arm, in the order of the plan.
 func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAssessment, error) {
 	arms := s.toLoad()
 	if s.ToRead {
@@ -296,7 +289,6 @@ func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAss
 	return list, nil
 }
 
-// assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
 	d, err := demandOf(s.Request, s.machines, v)
 	d.Namespace = s.namespace
@@ -320,7 +312,7 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 	return l, mistakes(err)
 }
 
-// try has the cluster look at all that a run would make, and finds what it refuses.
+// try sends dry runs of all objects to the cluster, and adds its refusals to the findings.
 func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessment) error {
 	mapper, err := s.cluster.client.Mapper()
 	if err != nil {
@@ -346,7 +338,7 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 	return err
 }
 
-// demandOf is what a request with a rendering of its workload asks of a cluster.
+// demandOf returns the demands of a request with one rendering of its workload.
 func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (survey.Demand, error) {
 	d := survey.Demand{
 		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead,
@@ -369,13 +361,7 @@ func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (su
 	return d, nil
 }
 
-// withoutImages is a kind of objects that need no images.
-func withoutImages(k record.ObjectKind) record.ObjectKind {
-	k.Milestones = slices.DeleteFunc(slices.Clone(k.Milestones), func(m record.Milestone) bool { return m.Name == observe.ImagesReady })
-	return k
-}
-
-// haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
+// haveKubelets refuses objectives and metrics that need a kubelet, for simulated nodes.
 func haveKubelets(p *plan.Plan) error {
 	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
 	for _, goal := range p.Goals {
@@ -395,8 +381,8 @@ func haveKubelets(p *plan.Plan) error {
 	return nil
 }
 
-// Readings implements system.Session: what the processes of a lab use, and this
-// machine, which they share.
+// Readings implements system.Session: the usage of a lab's processes and of this machine, which they
+// share.
 func (s *session) Readings() []record.Reading {
 	s.usage.Lock()
 	defer s.usage.Unlock()
@@ -415,37 +401,34 @@ func (s *session) Readings() []record.Reading {
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }
 
-// usageReader reads what the parts of a lab use. It is locked while it reads, and
-// while the lab is made again.
+// usageReader reads the usage of a lab's parts. It is locked while it reads, and while the lab is made
+// again.
 type usageReader struct {
 	sync.Mutex
-	pids   map[string]int // of the lab's components
-	pidsAt time.Time
-	meter  *realnode.Meter // of the lab's real node, nil before it is first read
-	// endpoints publish metrics, nil before they are first asked for.
-	endpoints []metrics.Endpoint
+	pids      map[string]int // of the lab's components
+	pidsAt    time.Time
+	meter     *realnode.Meter    // of the lab's real node, nil before it is first read
+	endpoints []metrics.Endpoint // endpoints is nil before the first call
 }
 
-// forget forgets a lab, which is about to go, and reads nothing until the
-// returned function is called.
+// forget drops a lab that is about to be removed, and blocks reading until done is called.
 func (r *usageReader) forget() (done func()) {
 	r.Lock()
 	r.pids, r.meter, r.endpoints = nil, nil, nil
 	return r.Unlock
 }
 
-// findInterval is how often the components' processes are looked for: that
-// takes longer than reading them.
+// Listing processes takes longer than reading them, so it happens rarely; guests come and go with the
+// load.
 const (
 	findInterval  = 15 * time.Second
 	guestInterval = 2 * time.Second
 )
 
-// processes reads what the lab's own processes use.
 func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	interval := findInterval
 	if l.Spec().RealGuests > 0 {
-		interval = guestInterval // they come and go with the load
+		interval = guestInterval
 	}
 	if len(r.pids) == 0 || now.Sub(r.pidsAt) > interval {
 		r.pids, r.pidsAt = make(map[string]int), now
@@ -464,7 +447,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	for source, pid := range r.pids {
 		u, err := proc.Read(pid)
 		if err != nil {
-			delete(r.pids, source) // gone, or started again: found again soon
+			delete(r.pids, source) // it ended or restarted; the next listing has it again
 			continue
 		}
 		samples = append(samples, u.Sample(source))
@@ -472,13 +455,13 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	return samples
 }
 
-// realNode reads what the parts of a lab's real node use. Component names the
-// component of a pod by its UID; nil is unknown.
+// realNode reads the usage of the parts of a lab's real node. component maps a pod's UID to a component;
+// nil where unknown.
 func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
 	if r.meter == nil {
 		meter, err := l.RealNodeMeter()
 		if err != nil || meter == nil {
-			return nil // not known, and the result says null
+			return nil // unknown: the result says null
 		}
 		r.meter = meter
 	}
@@ -486,7 +469,7 @@ func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(
 	if err != nil {
 		return nil
 	}
-	// What begins from nothing is told from there on.
+	// Components without a process yet start at zero.
 	for _, c := range w.Components {
 		part := realnode.ComponentPart(c.Name)
 		if component != nil && !slices.ContainsFunc(uses, func(u realnode.Use) bool { return u.Part == part }) {

@@ -27,7 +27,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 )
 
-// Target is a workload on a cluster, loaded along one axis.
+// Target loads a workload on a cluster along one axis.
 type Target struct {
 	*prepared.Run
 	session    *session
@@ -40,17 +40,16 @@ type Target struct {
 	remover    *sweep.Remover
 	drain      *drain.Drain // nil where no node is drained
 	settings   *change.Settings
-	run        context.Context // that of the whole run: it tells of a signal
+	run        context.Context // the whole run's: a signal cancels it
 
 	realness record.Realness   // of the nodes, at the last Raise
-	others   map[string]int    // pods that are not ours, per eligible node, at the last Raise
+	others   map[string]int    // other pods per eligible node, at the last Raise
 	onNode   map[string]int    // ours, per node, when last accounted for
-	declared *create.Rendering // whose places were told of, nil for none
+	declared *create.Rendering // the rendering whose places were declared last
 }
 
-// openTarget begins to observe the cluster and makes what a run needs besides its
-// load: a namespace of its own and a canary. The error is a mistake in
-// the load, or what the cluster said.
+// openTarget begins to observe the cluster, and makes a run's own namespace and canary. The error is a
+// mistake in the load, or the cluster's.
 func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec system.Recorder) (*Target, error) {
 	c := s.cluster
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
@@ -87,7 +86,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings, c.host.Log)
 	if t.watch.Objects != nil {
 		t.watch.Objects.Ask = t.sender.Further
-		var shown record.Micros // 0 for nothing
+		var shown record.Micros
 		t.watch.Objects.Says(func(kind, name, text string) {
 			now := rec.Clock.Now()
 			t.EmitAt(now, &record.TargetEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
@@ -111,8 +110,10 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep.RemovalBound)
 		defer cancel()
-		closed := t.Close(ctx)
-		return nil, left(err, closed, t.Progress().Left)
+		if removal := t.Close(ctx); removal != nil {
+			err = errors.Join(err, &system.LeftError{Err: removal, Left: t.Progress().Left})
+		}
+		return nil, err
 	}
 	_, noted := kubeburner.Served(load.Config)
 	for _, p := range noted {
@@ -124,15 +125,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	return t, nil
 }
 
-// left is err, and that so many things are left where their removal failed.
-func left(err, removal error, n int) error {
-	if removal == nil {
-		return err
-	}
-	return errors.Join(err, &system.LeftError{Err: removal, Left: n})
-}
-
-// renderings are those that are loaded: the arms', or that of the workload itself.
+// renderings returns those that are loaded: the arms', or the workload's own.
 func (t *Target) renderings() []*create.Rendering {
 	if len(t.arms) == 0 {
 		return []*create.Rendering{t.population.Rendering}
@@ -140,8 +133,8 @@ func (t *Target) renderings() []*create.Rendering {
 	return slices.Collect(maps.Values(t.arms))
 }
 
-// ComponentOfPod names the component of a pod in place, "" where it has none
-// or is unknown. It needs Load.Places, and is safe for concurrent use.
+// ComponentOfPod returns the component of a pod, "" where it has none or is unknown. It needs
+// Load.Places, and is safe for concurrent use.
 func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.ComponentOf(uid) }
 
 // Describe implements system.Target.
@@ -174,7 +167,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	return env, nil
 }
 
-// places are the nodes that a level is an average over.
+// places returns the nodes that a level is an average over.
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
 	pods, plants := t.population.PodSpecs()
 	nodes, skipped = t.watch.Nodes.Eligible(pods)
@@ -196,8 +189,8 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 	return nodes, skipped, realness, nil
 }
 
-// declare tells of the places of the load, of each arm once: the nodes that its pods
-// can land on, or any pod where others make them, such as those of machines.
+// declare records the places of the load, once for each arm: the nodes that can run its pods, or any
+// pod where controllers make the pods, such as those of machines.
 func (t *Target) declare() {
 	if t.declared == t.population.Rendering || t.Load.Objects != nil && t.Load.Objects.Place.One == "" {
 		return
@@ -218,7 +211,7 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	if err := t.refuse(level); err != nil {
 		return system.Batch{}, err
 	}
-	defer t.putDurations(ctx) // what was set up before the load is not of it
+	defer t.putDurations(ctx) // the load does not include its preparation
 	if arm, ok := t.arms[level.Arm]; ok {
 		if t.population.Units > 0 {
 			return system.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
@@ -264,8 +257,8 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	return t.raise(ctx, level, len(nodes), others)
 }
 
-// raise plans the load of a level, on so many nodes that have so many pods of others,
-// and sets up what it needs.
+// raise plans the load of a level on so many nodes with so many other pods, and sets up its
+// preconditions.
 func (t *Target) raise(ctx context.Context, level system.Level, nodes, others int) (system.Batch, error) {
 	axis, r := axes()[t.Load.Axis], &raising{Target: t, level: level, nodes: nodes, others: others}
 	load, err := axis.plan(r)
@@ -313,11 +306,10 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 	return batch, nil
 }
 
-// saysInterval is how often a text that changes is shown at most; all are on
-// record.
+// saysInterval is the shortest time between two shown texts; the record has all.
 const saysInterval = 10 * time.Second
 
-// knownAxis refuses what objects of a kind are not raised along.
+// knownAxis refuses an axis that objects of this kind do not have.
 func knownAxis(axis string, objects *described.Objects) error {
 	known := slices.Sorted(maps.Keys(observe.Declare().Axes))
 	if objects != nil {
@@ -332,8 +324,7 @@ func knownAxis(axis string, objects *described.Objects) error {
 	return nil
 }
 
-// setUp makes what the load needs before it begins, stage by stage, and waits
-// until each is ready.
+// setUp makes the objects that the load needs first, stage by stage, and waits until each stage is ready.
 func (t *Target) setUp(ctx context.Context, stages [][]create.PlannedSlot) error {
 	if t.population.SetUp == nil {
 		t.population.SetUp = make([]int, len(stages))
@@ -359,7 +350,7 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 	until, _ := t.Load.Objects.Resource(t.Load.Objects.SetUp[stage].Until.Resource) // the description was checked
 	kind := t.Load.Objects.Resources[until].Kind
 	n := &t.population.SetUp[stage]
-	// What is waited for may be made by a controller, one for each slot.
+	// A controller may make the objects that are waited for, one for each slot.
 	*n += len(slots)
 	what := record.Noun{One: kind, Many: kind + "s"}.Count(*n)
 	show("setting up " + what)
@@ -380,14 +371,14 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 	return nil
 }
 
-// drains reports whether a load drains nodes, which is asked for at once.
+// drains reports whether the load drains nodes, which happens at once.
 func (t *Target) drains() bool {
 	o := t.Load.Objects
 	return o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
 }
 
-// settled is how many objects are there or will never be. Where nothing moves for as
-// long as objects are followed, all are: they are judged as they are.
+// settled counts the objects that are ready or failed: all of them, if nothing has moved for as long as
+// objects are followed.
 func (t *Target) settled() int {
 	p := t.Progress()
 	if (t.Clock.Now() - p.Moved).Duration() > t.Load.Follow {
@@ -410,8 +401,7 @@ func (t *Target) Progress() system.Progress {
 	return p
 }
 
-// Settle implements system.Target: once a change made now has been seen, so
-// has everything before it on the same watch.
+// Settle implements system.Target: a watch delivers a change made now after all earlier ones.
 func (t *Target) Settle(ctx context.Context) error { return t.watch.Settle(ctx) }
 
 // Account implements system.Target.
@@ -421,7 +411,7 @@ func (t *Target) Account(ctx context.Context) (system.Spread, error) {
 	if t.watch.Objects != nil {
 		t.watch.Objects.AwaitFigures(ctx)
 	}
-	t.onNode, failing = t.watch.Followed.Account(t.realness == record.Real && t.Load.Objects == nil) // what is simulated writes nothing
+	t.onNode, failing = t.watch.Followed.Account(t.realness == record.Real && t.Load.Objects == nil) // simulated pods write no logs
 	follow.SampleLogs(ctx, t.Run, failing)
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
@@ -429,21 +419,18 @@ func (t *Target) Account(ctx context.Context) (system.Spread, error) {
 	return t.spread(), nil
 }
 
-// spread is how the pods in place lie on the nodes that are there, by what was last
-// counted.
+// spread says how evenly the pods lie on the current nodes, by the last count.
 func (t *Target) spread() (s system.Spread) {
-	first := true
 	for node, others := range t.others {
 		if !t.watch.Nodes.Holds(node) {
 			continue
 		}
+		n := float64(others + t.onNode[node])
+		if s.Places == 0 {
+			s.Least, s.Most = n, n
+		}
 		s.Places++
 		s.Others += others
-		n := float64(others + t.onNode[node])
-		if first {
-			s.Least, s.Most = n, n
-			first = false
-		}
 		s.Least, s.Most = min(s.Least, n), max(s.Most, n)
 	}
 	return s
@@ -465,11 +452,9 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 	return measures, nil
 }
 
-// Reset implements system.Target. Pods that the load made itself are removed,
-// and its namespaces, empty again, stay for the next step: removing them too
-// would take along thousands of the cluster's events, a load that has nothing
-// to do with the one that is measured. Where controllers made the pods the
-// namespaces go, and everything in them.
+// Reset implements system.Target. Pods of the load are removed, and its empty namespaces stay for
+// the next step: removing them deletes thousands of events too, a load that would disturb the
+// measurement. Namespaces in which controllers made the pods go with all they hold.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.End()
 	if err := t.drain.Release(ctx, false); err != nil {
@@ -488,9 +473,8 @@ func (t *Target) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Close removes everything that the run made and stops observing. Done ends
-// when the user wants no more waiting: what is left is then asked to go, and
-// its end is not awaited.
+// Close removes everything that the run made and stops observing. When done ends, the user wants
+// no more waiting: the rest is asked to go, and its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
 	var err error
@@ -499,7 +483,7 @@ func (t *Target) Close(done context.Context) error {
 	} else {
 		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
 		defer cancel()
-		// Without the watches nobody tells of the end of anything.
+		// Without the watches nobody reports the end of anything.
 		ctx, blind := context.WithCancelCause(ctx)
 		watching := t.watch.Watching
 		defer blind(nil)

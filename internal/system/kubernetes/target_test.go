@@ -35,7 +35,7 @@ func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) 
 
 // sessionOn is a session on a cluster, without a workload.
 func sessionOn(c *Cluster) *session {
-	return &session{opened: opened{cluster: c}, machines: virt.Of(system.Request{})}
+	return &session{cluster: c, machines: virt.Of(system.Request{})}
 }
 
 // An axis that nobody knows is refused before anything is asked of the cluster.

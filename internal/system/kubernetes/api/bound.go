@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// maxBody bounds the body of an answer. The largest that a cluster has is a list of
-// 5,000 nodes, each with the names of 50 images: 80 MB.
+// maxBody bounds an answer's body. The largest in practice lists 5,000 nodes with the names of 50 images
+// each: 80 MB.
 const maxBody = 128 << 20
 
-// LargeError says that a server's answer has more bytes than are read of one. The next
-// would be as large.
+// LargeError says that an answer is too large to read. A repeated request would get the same.
 type LargeError struct {
 	Path string // of the request
-	What string // the answer is or has
+	What string // what is too large, after "the answer to PATH"
 }
 
 func (e *LargeError) Error() string {
 	return fmt.Sprintf("the answer to %s %s: no more of it is read", e.Path, e.What)
 }
 
-// maxValues bounds the values of an answer that is decoded whole: an object of three bytes
-// takes a thousand in memory.
+// maxValues bounds the values of an answer that is decoded whole: an object of three bytes takes a
+// thousand in memory.
 const maxValues = 4_000_000
 
-// crowded reports whether an answer has more values than that: all of one in JSON, or, at
-// a twentieth, the items of a list.
+// crowded reports whether an answer has more than maxValues values: all of JSON, or a twentieth as many
+// items of a list.
 func crowded(contentType string, body []byte) bool {
 	if !strings.Contains(contentType, "protobuf") {
 		return bytes.Count(body, []byte(",")) > maxValues
@@ -43,9 +42,8 @@ func crowded(contentType string, body []byte) bool {
 	return items > maxValues/20
 }
 
-// bounded bounds the body of an answer, unless it is one without an end: that of a watch,
-// of a log that is followed, or a connection that was upgraded. Who reads those bounds
-// each message.
+// bounded limits the body of an answer, unless it is endless: a watch, a followed log, or an upgraded
+// connection. Their readers bound each message.
 func bounded(request *http.Request, response *http.Response) *http.Response {
 	query := request.URL.Query()
 	if response.StatusCode == http.StatusSwitchingProtocols || query.Has("watch") || query.Has("follow") {
@@ -55,15 +53,13 @@ func bounded(request *http.Request, response *http.Response) *http.Response {
 	return response
 }
 
-// boundedBody is a body of which left bytes may still be read.
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	left int64 // bytes that may still be read
 	path string
-	over bool // it has more
+	over bool // the answer is longer
 }
 
-// Read implements io.Reader.
 func (b *boundedBody) Read(p []byte) (n int, err error) {
 	if !b.over {
 		n, err = b.ReadCloser.Read(p)

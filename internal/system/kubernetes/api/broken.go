@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -9,28 +10,25 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 )
 
-// BrokenAPI is a version of an API group that its own server does not answer for. As
-// long as there is one, no namespace of the cluster can be removed.
+// BrokenAPI describes a version of an API group whose server does not answer. Until it does, no
+// namespace of the cluster can be removed.
 type BrokenAPI struct {
 	Version string // such as metrics.k8s.io/v1beta1
 	Service string // the name of its APIService
 	Cause   string // as the API server gives it, "" where it is unknown
 }
 
-// BrokenAPIs finds them by what the API server says of its own APIs, which every user
-// may read, and the cause as far as this one may.
+// BrokenAPIs returns the broken versions by the API server's discovery, which every user may read,
+// with the causes as far as this user may read them.
 func (c *Client) BrokenAPIs(ctx context.Context) ([]BrokenAPI, error) {
 	request, err := c.Request(ctx, http.MethodGet, "/apis", nil, "", nil)
 	if err != nil {
 		return nil, err
 	}
-	// An older server answers with a list that says nothing of this.
+	// An older server's answer has no freshness.
 	request.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json")
 	r, err := c.Send(request, new(bytes.Buffer))
-	if err == nil {
-		err = r.Err()
-	}
-	if err != nil {
+	if err = cmp.Or(err, r.Err()); err != nil {
 		return nil, err
 	}
 	var groups apidiscoveryv2.APIGroupDiscoveryList
@@ -49,7 +47,7 @@ func (c *Client) BrokenAPIs(ctx context.Context) ([]BrokenAPI, error) {
 					Conditions []struct{ Type, Status, Message string } `json:"conditions"`
 				} `json:"status"`
 			}
-			if c.glance(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+b.Service, nil, &service) == nil { // else the cause is unknown
+			if c.glance(ctx, "/apis/apiregistration.k8s.io/v1/apiservices/"+b.Service, nil, &service) == nil { // else the cause stays unknown
 				for _, condition := range service.Status.Conditions {
 					if condition.Type == "Available" && condition.Status != "True" {
 						b.Cause = condition.Message

@@ -1,17 +1,13 @@
-// Package api talks to one Kubernetes API server: requests of a load, lists and
-// watches, with what the server says of them. What is on the wire is decoded here.
+// Package api talks to one Kubernetes API server: requests of a load, lists and watches.
 //
-// Requests bypass client-go's request type, which retries 429 silently and
-// decodes answers that nobody reads. Its configuration, authentication and
-// transports are used. A pod costs half a millisecond of this program's CPU
-// time, from request to record.
+// Requests bypass client-go's request type, which retries 429 silently and decodes answers that
+// nobody reads; its configuration, authentication and transports are used. A pod costs half a
+// millisecond of this program's CPU time, from request to record.
 //
-// Pods are decoded in part, by hand: the observer needs a twentieth of the
-// message. Other objects are watched as JSON, of which only the paths are read
-// that the workload names, and a milestone that was reached is not looked for
-// again: decoding a whole virtual machine instance (14 kB) takes ten times as
-// long. Each watch has a connection of its own by HTTP/1.1, for with HTTP/2
-// half of the cost was handing frames from goroutine to goroutine.
+// Pods are decoded in part, by hand: the observer needs a twentieth of the message. Other objects
+// are watched as JSON, of which only the workload's paths are read, until a milestone is reached:
+// decoding a whole virtual machine instance (14 kB) takes ten times as long. Each watch has its own
+// HTTP/1.1 connection: with HTTP/2, half of the cost was passing frames between goroutines.
 package api
 
 import (
@@ -50,9 +46,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// Client talks to one API server. Requests of the load go straight to the
-// transport: client-go's own request type retries 429 silently, and decodes
-// answers that nobody reads.
+// Client talks to one API server.
 type Client struct {
 	Config *rest.Config
 	Base   *url.URL
@@ -62,34 +56,35 @@ type Client struct {
 	agent  string
 	logins *logins // nil where no program logs in
 
-	// Patience is how long a request is made again; 0 is Patience.
-	Patience time.Duration
+	Patience time.Duration // Patience bounds the retries of a request; 0 is Patience
 
-	Answers  atomic.Int64 // to all requests but watches, so far
-	Worked   atomic.Int64 // those of them that are no trouble of the server's own
-	Wanted   atomic.Int64 // things asked for and neither made nor refused yet
+	Answers  atomic.Int64 // counts answers to all requests but watches
+	Worked   atomic.Int64 // counts the answers below 500
+	Wanted   atomic.Int64 // counts requested objects that are neither made nor refused yet
 	inFlight atomic.Int64
 
 	discovering sync.Mutex
-	discovered  meta.RESTMapper // nil until the API was first asked what it knows
+	discovered  meta.RESTMapper // nil before the first discovery
 }
 
-// ProtobufType is the media type of the API's protobuf encoding.
-const ProtobufType = "application/vnd.kubernetes.protobuf"
+const ProtobufType = "application/vnd.kubernetes.protobuf" // media type of the API
 
-// RequestTimeout bounds one request of the load, as kubectl does by default
-// nowhere and the API server does at a minute.
+// RequestTimeout bounds one request of the load: a minute, as in the API server. kubectl has no bound by
+// default.
 const RequestTimeout = time.Minute
 
-// NewClient makes a client that calls itself agent. It asks the server nothing.
+// NewClient makes a client with the user agent agent. It sends no request.
 func NewClient(config *rest.Config, agent string) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = agent
-	// The load is bounded by the engine, and set-up must not wait.
+	// The engine bounds the load, and the set-up must not wait.
 	config.QPS, config.Burst = -1, 0
 	config.Timeout = 0
-	routed := rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return masking{newRoute(routed, next)} })
+	proxy := config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return masking{wrapped{route{wrapped{next}, proxy}}} })
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("server address %q: %w", config.Host, err)
@@ -118,9 +113,8 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	return c, nil
 }
 
-// httpClient makes a client with a transport, and so connections, of its own:
-// client-go shares transports between equal configurations, and a dialer of
-// one's own makes a configuration equal to no other.
+// httpClient makes a client with its own transport and connections: client-go shares transports
+// between equal configurations, and one with its own dialer equals no other.
 func (c *Client) httpClient(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	dial := config.Dial
@@ -148,8 +142,8 @@ func (c *Client) httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: c.logins.over(transport)}, nil
 }
 
-// readAhead is a connection that is read as far as it goes: TLS by itself asks
-// the system twice for each of its records, of which a message has several.
+// readAhead reads as much as a connection has: by itself TLS makes two system calls for each of its
+// records, of which a message has several.
 type readAhead struct {
 	net.Conn
 	ahead *bufio.Reader
@@ -157,9 +151,9 @@ type readAhead struct {
 
 func (r *readAhead) Read(p []byte) (int, error) { return r.ahead.Read(p) }
 
-// socket reads a connection without telling Go's runtime of the system call,
-// which never blocks: being told wakes the thread that looks after such calls,
-// and of a program that waits that is a quarter of what each message costs.
+// socket reads a connection without announcing the system call to Go's runtime. The call never
+// blocks, and the announcement wakes the scheduler's monitor thread: in a program that waits
+// that is a quarter of the cost of each message.
 type socket struct{ syscall.RawConn }
 
 func (s socket) Read(p []byte) (n int, err error) {
@@ -183,10 +177,8 @@ func (s socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// RenewStream makes watches that begin from now on use new connections: the
-// present ones are believed dead. Each watch has one of its own, by HTTP/1.1: a
-// message is then read where it arrives, with no frames to be taken apart by one
-// goroutine and handed to others.
+// RenewStream gives new connections to watches that begin from now on, because the present ones seem
+// dead. HTTP/1.1 gives each watch its own, without frames that one goroutine passes to others.
 func (c *Client) RenewStream() error {
 	config := rest.CopyConfig(c.Config)
 	config.NextProtos = []string{"http/1.1"}
@@ -200,7 +192,7 @@ func (c *Client) RenewStream() error {
 	return nil
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() {
 	for _, l := range c.load {
 		l.CloseIdleConnections()
@@ -208,30 +200,25 @@ func (c *Client) Close() {
 	c.stream.Load().CloseIdleConnections()
 }
 
-// Reply is the answer to one request.
+// Reply holds the answer to one request.
 type Reply struct {
 	Code   int
 	Body   []byte
 	Header http.Header
 
-	creates bool // it answers the creation of an object
+	creates bool // the request creates an object
 }
 
-// creates reports whether a request creates an object, and asks nothing of one.
+// creates reports whether a request creates an object. Evictions are posted, but create none.
 func creates(r *http.Request) bool {
 	return r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/eviction")
 }
 
-// Level is the UID of the priority level that the server has put the request
-// in, "" where it does not say.
-func (r Reply) Level() string { return r.Header.Get(headerLevel) }
+// Level returns the UID of the request's priority level, "" where the server does not say.
+func (r Reply) Level() string { return r.Header.Get("X-Kubernetes-PF-PriorityLevel-UID") }
 
-// headerLevel is where the API server says which priority level a request got.
-const headerLevel = "X-Kubernetes-PF-PriorityLevel-UID"
-
-// Do makes a request, patiently as Send does, and reads its answer into buf. An
-// error means that no whole answer came: whether the request took effect is then
-// not known.
+// Do sends a request, patiently as Send does, and reads the answer into buf. After an error it is
+// unknown whether the request took effect.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (Reply, error) {
 	request, err := c.Request(ctx, method, path, query, contentType, body)
 	if err != nil {
@@ -251,21 +238,20 @@ func (c *Client) Try(ctx context.Context, method, path string, query url.Values,
 	return c.attempt(request, buf, 0)
 }
 
-// Call is Do for a request without a body.
+// Call calls Do without a body.
 func (c *Client) Call(ctx context.Context, method, path string, query url.Values) (Reply, error) {
 	return c.Do(ctx, method, path, query, "", nil, new(bytes.Buffer))
 }
 
-// An API server takes 100 requests at once over a connection, and further ones
-// wait for no fault of its own. So each connection of the load gets about half as
-// many before the next one is used.
+// An API server serves 100 requests at once per connection; further ones wait through no fault of
+// its own. So the next connection is used once each has half as many.
 const (
 	loadConnections = 8
 	perConnection   = 50
 )
 
-// attempt sends a request once and reads its answer into buf: no more than a byte
-// beyond most, unless that is 0.
+// attempt sends a request once and reads its answer into buf, but at most one byte beyond most, unless
+// that is 0.
 func (c *Client) attempt(request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
 	defer c.inFlight.Add(-1)
 	at := int(c.inFlight.Add(1)-1) / perConnection
@@ -289,7 +275,7 @@ func (c *Client) attempt(request *http.Request, buf *bytes.Buffer, most int64) (
 	return Reply{response.StatusCode, buf.Bytes(), response.Header, creates(request)}, nil
 }
 
-// Request makes a request, to be sent by Send.
+// Request builds a request for Send.
 func (c *Client) Request(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*http.Request, error) {
 	u := c.Base.JoinPath(path)
 	u.RawQuery = query.Encode()
@@ -310,8 +296,7 @@ func (c *Client) Request(ctx context.Context, method, path string, query url.Val
 	return request, nil
 }
 
-// RetryAfter is the pause that an answer asks for, in whole seconds as the API
-// server sends it; 0 for none.
+// RetryAfter returns the pause that an answer asks for, 0 for none. The API server sends whole seconds.
 func (r Reply) RetryAfter() time.Duration {
 	s, err := strconv.Atoi(r.Header.Get("Retry-After"))
 	if err != nil || s < 0 {
@@ -320,7 +305,7 @@ func (r Reply) RetryAfter() time.Duration {
 	return time.Duration(s) * time.Second
 }
 
-// ErrBut is Err but for some codes, which are as good as success.
+// ErrBut returns Err, or nil for the given codes.
 func (r Reply) ErrBut(codes ...int) error {
 	if slices.Contains(codes, r.Code) {
 		return nil
@@ -328,7 +313,7 @@ func (r Reply) ErrBut(codes ...int) error {
 	return r.Err()
 }
 
-// Err is the error that an answer with a code of 400 or more tells.
+// Err returns the error of an answer with a code of 400 or more.
 func (r Reply) Err() error {
 	if r.Code < 400 {
 		return nil
@@ -341,24 +326,22 @@ func (r Reply) Err() error {
 	}
 	text := fmt.Sprintf("HTTP %d: %s", r.Code, bytes.TrimSpace(r.Body[:min(len(r.Body), 200)]))
 	if r.Code == http.StatusNotFound {
-		// A group that the cluster does not have is answered in plain text.
+		// A server answers in plain text for a group that it does not have.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: text}}
 	}
 	return errors.New(text)
 }
 
-// Transient reports whether an answer says that the same request may succeed
-// later: too many requests, and the server's own troubles. A store that is full
-// stays so until somebody does something about it.
+// Transient reports whether the same request may succeed later: after too many requests, or the
+// server's own troubles. A full store stays full until somebody acts.
 func (r Reply) Transient() bool {
 	return !bytes.Contains(r.Body, []byte("mvcc: database space exceeded")) && slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.Code)
 }
 
-// Overtaken reports whether what the server has to change with an object that is
-// created, such as the use of a quota, was changed by somebody else meanwhile: nothing
-// was created, and the same request may succeed. That the name is taken has another
-// reason.
+// Overtaken reports whether the server could not create an object because somebody changed another one
+// meanwhile, such as the use of a quota: nothing was created, and a retry may succeed. A taken name has
+// another reason.
 func (r Reply) Overtaken() bool {
 	return r.creates && r.Code == http.StatusConflict && apierrors.IsConflict(r.Err())
 }
@@ -373,8 +356,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Denied reports whether an answer says that the user has no right to it, as
-// against a quota or a policy that the request runs into.
+// Denied reports whether the user lacks the right, as opposed to a quota or policy that refuses.
 func (r Reply) Denied() bool {
 	if r.Code == http.StatusUnauthorized {
 		return true
@@ -382,7 +364,7 @@ func (r Reply) Denied() bool {
 	return r.Code == http.StatusForbidden && strings.Contains(r.Err().Error(), " cannot ") && strings.Contains(r.Err().Error(), " resource ")
 }
 
-// UnreachableError says that a cluster could not be talked to at all.
+// UnreachableError says that the server gives no answers at all.
 type UnreachableError struct {
 	Server string
 	Err    error
@@ -394,8 +376,8 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Unreachable makes an UnreachableError of an error of the network's, or of one on the
-// way to it, and leaves any other as it is. What no retry helps has its advice.
+// Unreachable turns network errors into an UnreachableError, adds advice to errors that no retry
+// helps, and returns other errors as they are.
 func (c *Client) Unreachable(err error) error {
 	if _, told := errors.AsType[*UnreachableError](err); told {
 		return err
@@ -418,9 +400,8 @@ func (c *Client) Unreachable(err error) error {
 	return unreachable
 }
 
-// Exemption tells whether priority and fairness does not apply to the user, by
-// the level that the server gave a request: a load of such a user is not held
-// back as others are, and can starve them. Nil is unknown.
+// Exemption reports whether the user is exempt from priority and fairness, by the priority level of a
+// request: the server does not hold back its load, which can starve others. Nil is unknown.
 func (c *Client) Exemption(ctx context.Context) (*bool, error) {
 	r, err := c.Call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {
@@ -433,8 +414,8 @@ func (c *Client) Exemption(ctx context.Context) (*bool, error) {
 	return new(name == "exempt"), nil
 }
 
-// PriorityLevels are the names of the cluster's priority levels by their UIDs,
-// nil where they are not ours to see: that is no reason to stop.
+// PriorityLevels returns the names of the cluster's priority levels by UID, nil where the user may not
+// list them.
 func (c *Client) PriorityLevels(ctx context.Context) map[string]string {
 	levels, err := c.Typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -447,20 +428,19 @@ func (c *Client) PriorityLevels(ctx context.Context) map[string]string {
 	return names
 }
 
-// ClockOffset is the server's clock less ours by the date of an answer, in
-// seconds; nil where it has none.
+// ClockOffset returns the server's clock less ours in seconds, by the date of an answer; nil without a
+// date.
 func ClockOffset(header http.Header, before, after time.Time) *float64 {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return nil
 	}
-	// The header has whole seconds; half of one is its mean.
+	// The header has whole seconds: the mean of the truth is half a second later.
 	middle := before.Add(after.Sub(before) / 2)
 	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
 }
 
-// Probe asks for one of the paths by which the server tells whether it is well, on a
-// connection of its own, and is the code of its answer.
+// Probe gets a health path of the server on a new connection, and returns the code of the answer.
 func (c *Client) Probe(ctx context.Context, path string) (code int, err error) {
 	fresh, err := c.httpClient(c.Config)
 	if err != nil {
@@ -481,10 +461,10 @@ func (c *Client) Probe(ctx context.Context, path string) (code int, err error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// Know says what the API knows, which is then not asked.
+// Know sets the result of discovery, so that the server is not asked.
 func (c *Client) Know(mapper meta.RESTMapper) { c.discovered = mapper }
 
-// Mapper finds the resource of a kind. The API is asked once what it knows.
+// Mapper returns the mapping of kinds to resources. It discovers the API once.
 func (c *Client) Mapper() (meta.RESTMapper, error) {
 	c.discovering.Lock()
 	defer c.discovering.Unlock()
@@ -499,8 +479,7 @@ func (c *Client) Mapper() (meta.RESTMapper, error) {
 	return c.discovered, nil
 }
 
-// InJSON makes a request that is answered in JSON, whatever the API knows of the
-// kind; patch is nil for reading.
+// InJSON reads an object as JSON into into; with a patch that is not nil it merges that first.
 func (c *Client) InJSON(ctx context.Context, path string, query url.Values, patch []byte, into any) error {
 	method, contentType := http.MethodGet, ""
 	if patch != nil {
@@ -518,8 +497,8 @@ func (c *Client) InJSON(ctx context.Context, path string, query url.Values, patc
 	return json.Unmarshal(r.Body, into)
 }
 
-// Settle is what became of a creation of a run's: an object that is there already
-// is its own, if an answer was lost, or another's.
+// Settle returns the error of a creation. If the object exists already and is this run's own, an answer
+// was lost: that is no error.
 func Settle(err error, run string, get func() (metav1.Object, error)) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -536,7 +515,7 @@ func Settle(err error, run string, get func() (metav1.Object, error)) error {
 
 // MetadataOf reads the metadata of an object of any kind, in either encoding.
 func MetadataOf(body []byte) (*metav1.PartialObjectMetadata, error) {
-	o := new(metav1.PartialObjectMetadata) // the start of an object of any kind
+	o := new(metav1.PartialObjectMetadata)
 	raw, err := OpenEnvelope(body)
 	if err != nil {
 		return o, json.Unmarshal(body, o) // a custom resource
@@ -544,7 +523,7 @@ func MetadataOf(body []byte) (*metav1.PartialObjectMetadata, error) {
 	return o, o.Unmarshal(raw)
 }
 
-// ObjectName is the name of an object, with its namespace where it has one.
+// ObjectName returns namespace/name, or the name without a namespace.
 func ObjectName(namespace, name string) string {
 	if namespace == "" {
 		return name
@@ -552,7 +531,7 @@ func ObjectName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// Collection is the path of a resource's objects, in a namespace if it is not "".
+// Collection returns the path of a resource's objects, in a namespace if it is not "".
 func Collection(r schema.GroupVersionResource, namespace string) string {
 	path := "/apis/" + r.Group + "/" + r.Version
 	if r.Group == "" {
@@ -564,15 +543,10 @@ func Collection(r schema.GroupVersionResource, namespace string) string {
 	return path + "/" + r.Resource
 }
 
-// VersionNumber is a resource version as a number, 0 where it is none.
-func VersionNumber(version string) uint64 {
-	n, _ := strconv.ParseUint(version, 10, 64) // a version that is not a number is not waited for
-	return n
-}
-
-// versionNumber is VersionNumber of a message's own bytes.
-func versionNumber(version []byte) (n uint64) {
-	for _, d := range version {
+// VersionNumber returns a resource version as a number, 0 where it is not one.
+func VersionNumber[T string | []byte](version T) (n uint64) {
+	for i := range len(version) {
+		d := version[i]
 		if d < '0' || d > '9' || n > (math.MaxUint64-9)/10 {
 			return 0
 		}
@@ -581,24 +555,22 @@ func versionNumber(version []byte) (n uint64) {
 	return n
 }
 
-// PodPath is the path of a pod by its name, "namespace/name".
+// PodPath returns the path of the pod "namespace/name".
 func PodPath(pod string) string {
 	namespace, name, _ := strings.Cut(pod, "/")
 	return "/api/v1/namespaces/" + namespace + "/pods/" + name
 }
 
-// OutOfReachError says that a cluster that a run had begun to load stopped to
-// answer.
+// OutOfReachError says that a cluster stopped answering during a run.
 type OutOfReachError struct {
 	Server   string
-	Patience time.Duration // how long a request was tried again
+	Patience time.Duration // the time of retries
 	Last     string        // the last failure
 }
 
-// OutOfReach says that no answer is worth waiting for, see system.Outlive.
+// OutOfReach reports that waiting for an answer is pointless; see system.Outlive.
 func (e *OutOfReachError) OutOfReach() bool { return true }
 
-// Error implements error.
 func (e *OutOfReachError) Error() string {
 	return fmt.Sprintf("API server %s is out of reach: no answer for %v (%s)", e.Server, e.Patience, e.Last)
 }

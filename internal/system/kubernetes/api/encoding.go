@@ -9,24 +9,22 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Encoding is how the API writes lists and watches: in protobuf what it knows
-// itself, and in JSON whatever else.
+// Encoding holds the functions that decode lists and watches: of protobuf for built-in kinds, of JSON for
+// all others.
 type Encoding struct {
 	accept, watch string // media types
 	// read reads the next message of a watch into buf.
 	read func(r *bufio.Reader, buf []byte) ([]byte, error)
-	// event splits it into its type and the object, which open takes out of
-	// what it is sent in.
+	// event splits a message into its type and the object; open takes that out of its envelope.
 	event func(msg []byte) (kind string, object []byte, err error)
 	open  func(object []byte) ([]byte, error)
-	// meta names an object and its version.
-	meta func(raw []byte) objectMeta
-	// list hands each item of a list to each, and returns its version and the
-	// token of its next page, "" at the last.
+	meta  func(raw []byte) objectMeta // meta reads an object's name and version
+	// list hands each item of a list to each, and returns the list's version and the
+	// continue token, "" on the last page.
 	list func(raw []byte, each func([]byte) error) (version, next string, err error)
 }
 
-// ProtobufEncoding is the encoding of what the API knows itself.
+// ProtobufEncoding returns the encoding of the API's built-in kinds.
 func ProtobufEncoding() *Encoding {
 	return &Encoding{
 		accept: ProtobufType, watch: ProtobufType + ";stream=watch," + ProtobufType,
@@ -38,9 +36,8 @@ func ProtobufEncoding() *Encoding {
 	}
 }
 
-// JSONEncoding is the encoding of custom resources.
+// JSONEncoding returns the encoding of custom resources.
 func JSONEncoding() *Encoding {
-	const version = "metadata.resourceVersion"
 	return &Encoding{
 		accept: "application/json", watch: "application/json",
 		read: readLine,
@@ -75,13 +72,12 @@ func JSONEncoding() *Encoding {
 				err = each([]byte(item.Raw))
 				return err == nil
 			})
-			return gjson.GetBytes(raw, version).String(), gjson.GetBytes(raw, "metadata.continue").String(), err
+			return gjson.GetBytes(raw, "metadata.resourceVersion").String(), gjson.GetBytes(raw, "metadata.continue").String(), err
 		},
 	}
 }
 
-// readLine reads the next line that is not empty into buf: the API writes each
-// JSON message of a watch on one.
+// readLine reads the next line that is not empty into buf: each JSON message of a watch is one.
 func readLine(r *bufio.Reader, buf []byte) ([]byte, error) {
 	buf = buf[:0]
 	for {

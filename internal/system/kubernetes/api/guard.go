@@ -11,80 +11,67 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// This file tells what a watch has brought apart from what is so. A watch that is
-// silent may have nothing to tell, may be late, or may have lost something. So it
-// is asked for: what was changed at a known time must come, and what a list has
-// that the watch has not brought was late or lost. Both are held against the
-// account of what the watch has brought, by versions: those of one resource grow,
-// in the order in which a watch tells of them.
+// This file finds out what a watch has missed. A silent watch may have no news, be late, or have lost
+// some. So the program changes an object and awaits that change, and compares a list with the versions
+// that the watch has brought: versions of one resource grow, in the order of a watch's events.
 
-// Care is how a watch is looked after, see Watcher.Guard.
+// Care says how a watch is checked; see Watcher.Guard.
 type Care struct {
-	// Touch changes an object that the watch tells of, and returns the version that
-	// it has then. Nil is none: the version of the resource itself is then awaited,
-	// which comes with the next change of anything.
+	// Touch changes a watched object, and returns its new version. Without it the version of the
+	// resource is awaited, which comes with the next change of anything.
 	Touch func(ctx context.Context) (version string, err error)
-	// Every is how often a list is made at most, 0 for only in doubt.
-	Every time.Duration
-	// Doubt reports whether something does not come that should; nil is never.
-	Doubt func() bool
+	Every time.Duration // Every is the shortest time between lists, 0 for lists only in doubt
+	Doubt func() bool   // Doubt reports whether expected news does not come; nil is never
 }
 
-// Bounds of news, and of what is done about it.
 const (
-	// guardInterval is how often it is looked whether a watch brings what is new.
-	guardInterval = 5 * time.Second
-	// lateAfter is how long news may take before its watch counts as late.
-	lateAfter = 2 * time.Second
-	// deadAfter is how long a watch is late before it is taken up again.
-	deadAfter = 20 * time.Second
-	// silentFor is how long nothing at all comes before that: a server sends
-	// bookmarks about once a minute.
-	silentFor = 150 * time.Second
-	// doubtEvery is how often a list is made in doubt.
-	doubtEvery = 3 * time.Second
-	// listShare is how many times as long as a list has taken it is until the next.
+	guardInterval = 5 * time.Second  // guardInterval is the time between checks for news
+	lateAfter     = 2 * time.Second  // lateAfter is the time after which news is late
+	deadAfter     = 20 * time.Second // deadAfter is the time after which a late watch is renewed
+	// silentFor is the time without any message after which a watch is renewed: bookmarks come
+	// about once a minute.
+	silentFor  = 150 * time.Second
+	doubtEvery = 3 * time.Second // doubtEvery is the shortest time between lists in doubt
+	// listShare is the shortest pause between lists, in multiples of a list's duration.
 	listShare = 50
-	// recently is of how many objects that are gone late news is known as such.
-	recently = 4096
+	recently  = 4096 // recently is the number of removed objects whose late news is recognised.
 )
 
-// late is what is wrong with a watch that brings its news late.
+// late marks a fault of a watch that brings its news late.
 const late = "late"
 
 // Identity names an object.
 type Identity struct{ Namespace, Name, UID string }
 
-// known is an object that is there, as far as is known.
+// known is an object that exists, as far as the watch and the lists say.
 type known struct {
 	Identity
 	version uint64
-	round   int // of the list that last had it
+	round   int // the last list that had it
 }
 
-// account is what a watch has brought, and what a list has shown beyond that.
+// account holds the news of a watch, and the differences that lists have shown.
 type account struct {
 	listing sync.Mutex // held while a list is compared
 
-	mu      sync.Mutex // held while the handler takes something in, too
+	mu      sync.Mutex // also held while the handler runs
 	objects map[string]*known
-	floor   uint64 // the version of the last list: what is not newer it has told of
+	floor   uint64 // the version of the last list, which has all older news
 	round   int
-	// gone are the versions of objects at their end, and goneBefore those of others
-	// of before, for news of them that comes late.
+	// gone has the last versions of removed objects, goneBefore those of earlier ones, to recognise late
+	// news.
 	gone, goneBefore map[string]uint64
-	// owed are the versions of what a list has shown and the watch has yet to bring,
-	// by UID, and mark the one by which it has brought all, 0 for none: it is late
-	// since then.
+	// owed has the versions, by UID, that a list has shown and the watch has yet to bring. With mark it
+	// has brought all of them; 0 is none. The watch is late since then.
 	owed     map[string]uint64
 	mark     uint64
 	since    record.Micros
 	cutAt    record.Micros
 	listedAt record.Micros
-	took     record.Micros // the last list
+	took     record.Micros // the duration of the last list
 }
 
-// take hands an object to the handler, unless what it says is known already.
+// take passes an object to the handler, unless its news is old.
 func (w *Watcher) take(now record.Micros, kind string, m objectMeta, raw []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +81,7 @@ func (w *Watcher) take(now record.Micros, kind string, m objectMeta, raw []byte)
 	if w.objects == nil {
 		w.objects, w.gone = make(map[string]*known), make(map[string]uint64)
 	}
-	version := versionNumber(m.version)
+	version := VersionNumber(m.version)
 	o := w.objects[string(m.uid)]
 	if o == nil && len(m.uid) == 0 {
 		o = w.objects[ObjectName(string(m.namespace), string(m.name))]
@@ -114,8 +101,8 @@ func (w *Watcher) take(now record.Micros, kind string, m objectMeta, raw []byte)
 	return w.Handler.Changed(now, kind, raw)
 }
 
-// stale reports whether news of an object, nil where it is unknown, is no newer
-// than what is known. A version that is no number is new.
+// stale reports whether news of an object, nil if unknown, is not newer than the known version. News
+// without a number is new.
 func (w *Watcher) stale(o *known, m objectMeta, version uint64) bool {
 	switch {
 	case version == 0:
@@ -125,14 +112,11 @@ func (w *Watcher) stale(o *known, m objectMeta, version uint64) bool {
 	case version <= w.floor:
 		return true
 	}
-	end := max(w.gone[string(m.uid)], w.goneBefore[string(m.uid)])
-	return version <= end
+	return version <= max(w.gone[string(m.uid)], w.goneBefore[string(m.uid)])
 }
 
-// key is what an object is known by.
 func (o *known) key() string { return cmp.Or(o.UID, ObjectName(o.Namespace, o.Name)) }
 
-// bury notes that an object is gone.
 func (w *Watcher) bury(o *known) {
 	delete(w.objects, o.key())
 	if len(w.gone) >= recently {
@@ -141,17 +125,16 @@ func (w *Watcher) bury(o *known) {
 	w.gone[o.key()] = o.version
 }
 
-// difference is what a list shows that the watch has not brought.
+// difference holds the objects of a list that the watch has not brought.
 type difference struct {
 	version uint64 // of the list
 	newest  uint64 // of its objects
 	changed []listedObject
-	bytes   int // that these have
+	bytes   int // of changed
 	gone    []*known
 }
 
-// maxDifference is how many bytes of objects are kept while the watch may still bring
-// them.
+// maxDifference bounds the bytes of objects that are kept while the watch may still bring them.
 const maxDifference = 16 << 20
 
 type listedObject struct {
@@ -159,9 +142,8 @@ type listedObject struct {
 	version uint64
 }
 
-// compare makes a list. What the watch has not brought is handed to differs, if that
-// is not nil, and is else part of the difference, which is handed to full whenever it
-// is large.
+// compare makes a list. It passes objects that the watch has not brought to differs, or if that is nil,
+// collects them in the difference, and passes that to full whenever it is large.
 func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []byte) error, full func(*difference) error) (d difference, version string, err error) {
 	began := w.Clock.Now()
 	w.mu.Lock()
@@ -170,7 +152,7 @@ func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []
 	w.mu.Unlock()
 	version, err = w.Client.ListIn(ctx, w.Encoding, w.Path, w.Query, func(raw []byte) error {
 		m := w.Encoding.meta(raw)
-		v := versionNumber(m.version)
+		v := VersionNumber(m.version)
 		d.newest = max(d.newest, v)
 		w.mu.Lock()
 		o := w.objects[string(m.uid)]
@@ -209,7 +191,7 @@ func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []
 	return d, version, nil
 }
 
-// listAll makes a list at the start, or after a gap, while no watch brings news.
+// listAll makes a list at the start or after a gap, while no watch runs.
 func (w *Watcher) listAll(ctx context.Context) (string, error) {
 	w.listing.Lock()
 	defer w.listing.Unlock()
@@ -220,8 +202,8 @@ func (w *Watcher) listAll(ctx context.Context) (string, error) {
 	return version, w.correct(&d)
 }
 
-// Reconcile holds what the watch has brought against a list, and hands over what
-// it has missed. What is on its way is waited for, for a while.
+// Reconcile compares the watch's news with a list, waits a while for news under way, and hands over what
+// is missing.
 func (w *Watcher) Reconcile(ctx context.Context) error {
 	if w.FromNow {
 		return nil
@@ -236,13 +218,12 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	return w.settleWith(ctx, &d, began)
 }
 
-// settleWith waits for the watch to bring a difference, of a list that has begun
-// then, and hands over what it does not. The difference may be part of one: its list
-// then has no version yet.
+// settleWith waits for the watch to bring a difference, and hands over the rest. began is the start of
+// the list. A part of a list has no version yet.
 func (w *Watcher) settleWith(ctx context.Context, d *difference, began record.Micros) error {
 	from := w.Clock.Now()
 	if d.version == 0 {
-		from = began // all parts of a list are as of its beginning
+		from = began // a list shows the state at its beginning
 	}
 	came := w.await(ctx, from, func() bool {
 		seen := w.seen.Load()
@@ -273,13 +254,12 @@ func (w *Watcher) settleWith(ctx context.Context, d *difference, began record.Mi
 	}
 	mark := d.newest
 	if mark <= w.seen.Load() {
-		mark = d.version // all that is open are ends, whose versions nobody knows
+		mark = d.version // only ends are open, and their versions are unknown
 	}
 	w.fallBehind(mark, began)
 	return nil
 }
 
-// brought reports whether the watch has brought what a list has shown.
 func (w *Watcher) brought(d *difference) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -287,8 +267,7 @@ func (w *Watcher) brought(d *difference) bool {
 	return len(d.changed)+len(d.gone) == 0
 }
 
-// keepOpen keeps of a difference what the watch has still not brought. It is called
-// with mu held.
+// keepOpen keeps the part of a difference that the watch has still not brought. The caller holds mu.
 func (w *Watcher) keepOpen(d *difference) {
 	changed, gone := d.changed[:0], d.gone[:0]
 	for _, c := range d.changed {
@@ -305,7 +284,7 @@ func (w *Watcher) keepOpen(d *difference) {
 	d.changed, d.gone = changed, gone
 }
 
-// correct hands over what a list has shown.
+// correct hands over the difference.
 func (w *Watcher) correct(d *difference) error {
 	now := w.Clock.Now()
 	for _, c := range d.changed {
@@ -328,7 +307,7 @@ func (w *Watcher) correct(d *difference) error {
 	return nil
 }
 
-// await waits until something is so, as long as news may take that is so old.
+// await waits until is reports true, for as long as news from then may take.
 func (w *Watcher) await(ctx context.Context, from record.Micros, is func() bool) bool {
 	const looks = 10 * time.Millisecond
 	for until := from + record.MicrosOf(lateAfter); !is(); {
@@ -339,7 +318,7 @@ func (w *Watcher) await(ctx context.Context, from record.Micros, is func() bool)
 	return true
 }
 
-// fallBehind notes that the watch is late: it was to have brought a version.
+// fallBehind notes that the watch has not brought a version in time.
 func (w *Watcher) fallBehind(mark uint64, since record.Micros) {
 	w.mu.Lock()
 	was := w.mark != 0
@@ -354,7 +333,7 @@ func (w *Watcher) fallBehind(mark uint64, since record.Micros) {
 	w.caughtUp(w.Clock.Now(), w.seen.Load())
 }
 
-// caughtUp notes that the watch has brought all up to a version.
+// caughtUp notes that the watch has brought all versions up to seen.
 func (w *Watcher) caughtUp(now record.Micros, seen uint64) {
 	w.mu.Lock()
 	since, over := w.since, w.mark != 0 && seen >= w.mark
@@ -368,7 +347,7 @@ func (w *Watcher) caughtUp(now record.Micros, seen uint64) {
 	}
 }
 
-// settle tells how much the watch has not brought by the time at which it had to.
+// settle records how many objects the watch has not brought in time.
 func (w *Watcher) settle() {
 	w.mu.Lock()
 	missed := len(w.owed)
@@ -379,8 +358,8 @@ func (w *Watcher) settle() {
 	}
 }
 
-// Guard looks after the watch until ctx ends, or the watch is closed: whether it brings what is new, and
-// how late; what it has missed; and whether it is alive at all.
+// Guard checks the watch until ctx ends or the watch is closed: whether it brings news and how late, what
+// it has missed, and whether it is alive.
 func (w *Watcher) Guard(ctx context.Context) {
 	for Sleep(ctx, guardInterval) && !w.Closed() {
 		if w.Beside && w.standing.Load() == denied {
@@ -401,25 +380,23 @@ func (w *Watcher) Guard(ctx context.Context) {
 		}
 		doubt := w.Doubt != nil && w.Doubt()
 		regular := w.Every > 0 && since > max(pause, record.MicrosOf(w.Every))
-		// A list costs the server much, and the load alone can make a watch late: where a
-		// change of ours shows how late, there is a list only for what is in doubt.
+		// A list is costly for the server, and the load alone can make a watch late: where Touch
+		// shows the delay, lists are made only in doubt.
 		if since > pause && (doubt || !moving && w.Touch == nil) || regular {
-			// Its failure is the server's trouble, which shows elsewhere, and the next
-			// look follows.
+			// A failure shows elsewhere as the server's trouble, and the next check follows.
 			_ = w.Reconcile(ctx)
 		}
 	}
 }
 
-// probe looks whether the watch brings what is new now, and tells how late it does.
-// It reports false where that is unknown.
+// probe checks that the watch brings news, and records the delay. It reports false where that is unknown.
 func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	of := w.version
 	switch {
 	case w.Touch != nil:
 		of = w.Touch
 	case w.FromNow:
-		return true // and its bookmarks tell
+		return true
 	}
 	sent := w.Clock.Now()
 	version, err := of(ctx)
@@ -438,5 +415,5 @@ func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	return came
 }
 
-// errCut is why a watch is taken up again.
+// errCut is the cause of a watch that Cut ended.
 var errCut = errors.New("the watch was silent and was cut")

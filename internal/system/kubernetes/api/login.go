@@ -10,47 +10,43 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
-// LoginError says that the program by which a kubeconfig logs in gave no credentials.
-// Nothing was sent to the server.
+// LoginError says that the kubeconfig's login program gave no credentials. Nothing was sent to the
+// server.
 type LoginError struct {
 	Program string
-	Err     error // with its exit code, where it had one
+	Err     error // has the exit code, if any
 }
 
-// Error implements error.
 func (e *LoginError) Error() string {
 	text := strings.TrimPrefix(e.Err.Error(), "getting credentials: ")
 	return fmt.Sprintf("log in by %s: %s", e.Program, strings.TrimPrefix(text, "exec: executable "+e.Program+" "))
 }
 
-// Unwrap gives the cause.
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// login is the outermost transport of a client whose kubeconfig logs in by a program.
-// Client-go runs that for each request without credentials, whatever it said before,
-// and waits for its end whatever becomes of the request.
+// login is the outermost transport of a client whose kubeconfig has a login program. Client-go runs
+// that for each request without credentials, whatever its last result was, and waits for its end
+// even when the request is cancelled.
 type login struct {
-	next http.RoundTripper
+	wrapped
 	*logins
 }
 
-// logins are the attempts to log in that all transports of a client share.
+// logins holds the login attempts that all transports of a client share.
 type logins struct {
 	client  *Client
 	program string
-	turn    chan struct{}              // has room for the one request that asks for credentials
-	failed  atomic.Pointer[LoginError] // the last attempt; nil where it went well, or may be made again
+	turn    chan struct{}              // holds the one request that gets credentials
+	failed  atomic.Pointer[LoginError] // the last failure; nil when the program may run
 }
 
-// loginAgain is how long a program that once gave credentials, and then failed, is not
-// run again. One that never gave any is not run again at all.
+// loginAgain is the pause before a failed program runs again, if it ever gave credentials. Otherwise it
+// does not run again.
 const loginAgain = 10 * time.Second
 
-// newLogins are those of a client, nil for one that needs no such program.
+// newLogins returns nil for a client without a login program.
 func newLogins(c *Client) *logins {
 	if c.Config.ExecProvider == nil {
 		return nil
@@ -58,15 +54,14 @@ func newLogins(c *Client) *logins {
 	return &logins{client: c, program: c.Config.ExecProvider.Command, turn: make(chan struct{}, 1)}
 }
 
-// over is a transport that logs in; without a program it is next itself.
+// over returns a transport that logs in, or next itself without a program.
 func (l *logins) over(next http.RoundTripper) http.RoundTripper {
 	if l == nil {
 		return next
 	}
-	return &login{next, l}
+	return &login{wrapped{next}, l}
 }
 
-// fail remembers that the program gave nothing.
 func (l *logins) fail(err error) *LoginError {
 	failed := &LoginError{l.program, err}
 	l.failed.Store(failed)
@@ -76,7 +71,6 @@ func (l *logins) fail(err error) *LoginError {
 	return failed
 }
 
-// answered is what came of a request.
 type answered struct {
 	response *http.Response
 	err      error
@@ -137,34 +131,25 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// unended says that the program had not ended when a request had waited for it long
-// enough.
+// unended says that the program still ran when a request had waited long enough.
 func (l *login) unended(err error) error {
 	return &LoginError{l.program, fmt.Errorf("it has not ended: %w", err)}
 }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper, for what looks below.
-func (l *login) WrappedRoundTripper() http.RoundTripper { return l.next }
-
-// CloseIdleConnections is what http.Client asks of its transport.
-func (l *login) CloseIdleConnections() { closeIdle(l.next) }
-
-// beginsKey is that of a function that is called when a request is about to be sent.
+// beginsKey is the context key of a function that is called just before a request is sent.
 type beginsKey struct{}
 
-// ProxyError says that a request failed on its way through a proxy.
+// ProxyError says that a request through a proxy failed.
 type ProxyError struct {
 	Proxy string // its address, without a password
 	Err   error
 }
 
-// Error implements error.
 func (e *ProxyError) Error() string { return fmt.Sprintf("through the proxy %s: %v", e.Proxy, e.Err) }
 
-// Unwrap gives the cause.
 func (e *ProxyError) Unwrap() error { return e.Err }
 
-// Timeout reports whether the cause was one, as url.Error asks.
+// Timeout reports whether the cause was a timeout, for url.Error.
 func (e *ProxyError) Timeout() bool {
 	timeout, ok := errors.AsType[interface {
 		error
@@ -173,20 +158,10 @@ func (e *ProxyError) Timeout() bool {
 	return ok && timeout.Timeout()
 }
 
-// route is the innermost transport: what it is given is sent.
+// route is the innermost transport: it sends the request.
 type route struct {
-	http.RoundTripper
+	wrapped
 	proxy func(*http.Request) (*url.URL, error)
-}
-
-// newRoute is the route of a configuration: by its own proxy, or else by that of the
-// environment.
-func newRoute(config *rest.Config, next http.RoundTripper) route {
-	proxy := config.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	return route{next, proxy}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -194,7 +169,7 @@ func (t route) RoundTrip(r *http.Request) (*http.Response, error) {
 	if begins, ok := r.Context().Value(beginsKey{}).(func()); ok {
 		begins()
 	}
-	response, err := t.RoundTripper.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
 	if err == nil || r.Context().Err() != nil {
 		return response, err
 	}
@@ -203,9 +178,3 @@ func (t route) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return nil, err
 }
-
-// WrappedRoundTripper implements net.RoundTripperWrapper, for what looks below.
-func (t route) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
-
-// CloseIdleConnections is what http.Client asks of its transport.
-func (t route) CloseIdleConnections() { closeIdle(t.RoundTripper) }

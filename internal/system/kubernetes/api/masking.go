@@ -13,16 +13,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// masking masks what looks like a secret in the errors that a server answers with:
-// they are printed and put on record, whoever has asked. It bounds all answers.
-type masking struct{ http.RoundTripper }
+// masking masks secrets in the server's errors, which are printed and recorded. It bounds all answers.
+type masking struct{ wrapped }
 
-// maxError bounds an error's text: what is behind it is not read.
+// maxError bounds the text of an error that is read.
 const maxError = 1 << 20
 
 // RoundTrip implements http.RoundTripper.
 func (m masking) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := m.RoundTripper.RoundTrip(r)
+	response, err := m.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +43,7 @@ func (m masking) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// maskError masks an error's body. The content type is "" where nothing had to be.
+// maskError masks an error's body. The content type is "" where it needs no masking.
 func maskError(body []byte) (masked []byte, contentType string) {
 	text := redact.Message(string(body))
 	if text == string(body) {
@@ -67,15 +66,15 @@ func maskError(body []byte) (masked []byte, contentType string) {
 	return masked, "application/json"
 }
 
-// WrappedRoundTripper implements net.RoundTripperWrapper, for what looks below.
-func (m masking) WrappedRoundTripper() http.RoundTripper { return m.RoundTripper }
+// wrapped holds the transport below another, with the methods that all wrappers need.
+type wrapped struct{ next http.RoundTripper }
 
-// CloseIdleConnections is what http.Client asks of its transport.
-func (m masking) CloseIdleConnections() { closeIdle(m.RoundTripper) }
+// WrappedRoundTripper implements net.RoundTripperWrapper.
+func (w wrapped) WrappedRoundTripper() http.RoundTripper { return w.next }
 
-// closeIdle lets go of the idle connections of a transport that has any.
-func closeIdle(transport http.RoundTripper) {
-	if below, ok := transport.(interface{ CloseIdleConnections() }); ok {
+// CloseIdleConnections closes the idle connections of the transport below; http.Client calls it.
+func (w wrapped) CloseIdleConnections() {
+	if below, ok := w.next.(interface{ CloseIdleConnections() }); ok {
 		below.CloseIdleConnections()
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// InParallel calls work for 0 <= i < n from several goroutines, at most rate
-// times a second (0 is no bound), and returns the first error.
+// InParallel calls work for 0 <= i < n from up to workers goroutines, at most rate times a second (0 is
+// unbounded), and returns the first error.
 func InParallel(ctx context.Context, n, workers int, rate float64, work func(context.Context, int) error) error {
-	group, going := errgroup.WithContext(ctx) // which ends with the first failure
+	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var pace <-chan time.Time
 	if rate > 0 {

@@ -16,12 +16,10 @@ import (
 	"time"
 )
 
-// Patience is how long a request is made again, through answers and failures that
-// pass: the bound of one that is never answered, too.
+// Patience bounds the retries of a request after answers and failures that may pass.
 const Patience = RequestTimeout
 
-// silentError says that a request was not answered for as long as it was made
-// again. It is a timeout of the network's.
+// silentError is a network timeout: no attempt was answered until the patience was over.
 type silentError struct {
 	after time.Duration
 	last  error
@@ -31,22 +29,19 @@ func (e *silentError) Error() string {
 	return fmt.Sprintf("no answer for %v (%v)", e.after.Round(100*time.Millisecond), e.last)
 }
 
-// Timeout implements net.Error.
 func (e *silentError) Timeout() bool { return true }
 
-// Temporary implements net.Error.
 func (e *silentError) Temporary() bool { return false }
 
-// Patiently makes attempts at a request until one is answered for good, it fails
-// for good, or the patience is over: it is what all requests share but those of the
-// load, which count each attempt. Everything that is asked so is safe to repeat: a
-// creation whose answer was lost is refused the second time, by its name, and who
-// made it looks whose that is.
+// Patiently repeats attempts at a request until one is answered, it fails for good, or the patience is
+// over. Requests of the load, which count each attempt, do not use it. All requests that do are
+// safe to repeat: after a lost answer the second creation is refused because of its name, and the
+// caller looks whose object that is.
 func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt func(context.Context) (Reply, error)) (Reply, error) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	pause := FirstPause
-	var last error // that is no mere end of the patience
+	var last error // not just the end of the patience
 	looked := false
 	for {
 		r, err := attempt(bounded)
@@ -67,8 +62,7 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 				return r, dead
 			}
 		}
-		switch {
-		case ctx.Value(onceKey{}) != nil:
+		if ctx.Value(onceKey{}) != nil {
 			return r, err
 		}
 		if err == nil {
@@ -88,18 +82,16 @@ func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt 
 	}
 }
 
-// onceKey marks a context in which requests are made once.
+// onceKey marks contexts whose requests are not repeated.
 type onceKey struct{}
 
-// once is ctx for requests that are made once: their failure is told.
 func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
-// longestPause bounds what a server may ask for with Retry-After.
+// longestPause bounds the server's Retry-After.
 const longestPause = 30 * time.Second
 
-// hopeless reports whether an attempt failed as the next one would: the server is not
-// who it should be, its answer is too large, or nothing was ever answered and what failed
-// is no accident of the network.
+// hopeless reports whether the next attempt would fail as well: the server's certificate is wrong, its
+// answer is too large, or it never answered and the failure is not an accident of the network.
 func (c *Client) hopeless(err error) bool {
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return true
@@ -110,9 +102,9 @@ func (c *Client) hopeless(err error) bool {
 	return c.Answers.Load() == 0 && !accident(err)
 }
 
-// accident reports whether a network fails so now and then: a connection breaks, or an
-// answer does not come in time. Nobody there, no such name, a proxy that refuses, no
-// login, and whoever speaks another protocol are none.
+// accident reports whether networks fail so now and then: a connection breaks, or an answer is late.
+// Refused connections, unknown names, refusing proxies, failed logins and foreign protocols are not
+// accidents.
 func accident(err error) bool {
 	if _, is := errors.AsType[*LoginError](err); is {
 		return false
@@ -124,15 +116,14 @@ func accident(err error) bool {
 		return false
 	}
 	var network net.Error
-	return errors.As(err, &network) && network.Timeout() || slices.ContainsFunc(accidents(), func(a error) bool { return errors.Is(err, a) })
+	if errors.As(err, &network) && network.Timeout() {
+		return true
+	}
+	broken := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, context.DeadlineExceeded, context.Canceled}
+	return slices.ContainsFunc(broken, func(a error) bool { return errors.Is(err, a) })
 }
 
-// accidents are the ways in which a connection breaks.
-func accidents() []error {
-	return []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed, context.DeadlineExceeded, context.Canceled}
-}
-
-// patient is the transport of requests that the API's own types make.
+// patient is the transport of client-go's typed client.
 type patient struct {
 	client *Client
 	next   http.RoundTripper
@@ -163,13 +154,12 @@ func (p *patient) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The Kubernetes client makes a request again, too, where it is told when.
+	// client-go would repeat the request as well, if this header said when.
 	response.Header.Del("Retry-After")
 	response.Body = io.NopCloser(bytes.NewReader(r.Body))
 	return response, nil
 }
 
-// clone is a request to be sent once more.
 func clone(ctx context.Context, request *http.Request) (*http.Request, error) {
 	again := request.Clone(ctx)
 	if request.Body != nil && request.GetBody != nil {
@@ -182,19 +172,14 @@ func clone(ctx context.Context, request *http.Request) (*http.Request, error) {
 	return again, nil
 }
 
-// Send sends a request and reads its answer into buf, patiently: an error or an
-// answer that passes is waited out.
+// Send sends a request and reads its answer into buf. It repeats the request after passing errors and
+// answers.
 func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
-	return c.sendFor(cmp.Or(c.Patience, Patience), request, buf, 0)
+	return c.SendFor(cmp.Or(c.Patience, Patience), request, buf, 0)
 }
 
-// SendFor is Send with a patience of its own.
-func (c *Client) SendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer) (Reply, error) {
-	return c.sendFor(patience, request, buf, 0)
-}
-
-// sendFor reads no more than attempt does.
-func (c *Client) sendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
+// SendFor calls Send with its own patience, and reads at most one byte beyond most, unless that is 0.
+func (c *Client) SendFor(patience time.Duration, request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
 	return c.Patiently(request.Context(), patience, func(ctx context.Context) (Reply, error) {
 		again, err := clone(ctx, request)
 		if err != nil {

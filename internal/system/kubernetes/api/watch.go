@@ -21,26 +21,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Watcher follows one resource: it lists once, watches from there, and goes on
-// where it was after the watch breaks. Where the server no longer knows that
-// point, it lists again. What it receives goes to its handler, one message after
-// the other, each change of an object once and none after a newer one. Guard looks
-// after it, and Reconcile holds what it has brought against a list.
+// Watcher follows one resource: it lists once, watches from there, and resumes after the watch breaks.
+// Where the server has forgotten that point, it lists again. Its handler gets one message after the
+// other, each change of an object once and in order. Guard checks it, and Reconcile compares it with a
+// list.
 type Watcher struct {
 	Client  *Client
 	Clock   *record.Clock
-	Name    string // of the resource, for the record
+	Name    string // the resource's, for the record
 	Path    string
 	Query   url.Values // selectors
 	Handler Handler
-	// Emit puts on record what the watch tells of itself.
-	Emit func(record.Body)
-	// Beside says that nothing is judged by its news.
-	Beside bool
-	// FromNow leaves out what is there already, and keeps no account of it: there
-	// is nothing that a list could be held against.
-	FromNow bool
-	// Encoding is how its messages are written.
+	Emit    func(record.Body) // Emit records faults, delays and corrections
+	Beside  bool              // Beside says that no verdict needs its news
+	// FromNow leaves out existing objects and keeps no account: lists cannot be compared.
+	FromNow  bool
 	Encoding *Encoding
 	Care
 
@@ -48,36 +43,36 @@ type Watcher struct {
 	seen            atomic.Uint64 // the newest version, as a number
 	heard           atomic.Int64  // when the last message came, as record.Micros
 	current         atomic.Pointer[context.CancelCauseFunc]
-	standing        atomic.Int32 // one of those below
+	standing        atomic.Int32 // one of the constants below
 	account
 }
 
 // How a watch stands with the server.
 const (
-	untaken int32 = iota // it was not taken up yet
-	taken                // it was, and no answer has said no since
-	denied               // the server says that the user may not watch
-	closed               // nothing is judged by it, and Run has ended with that
+	untaken int32 = iota // not accepted yet
+	taken                // accepted, and not denied since
+	denied               // the user may not watch
+	closed               // denied for good, and Run has ended: no verdict needs it
 )
 
-// gap is a time without news, until the server takes up the watch again.
+// gap is a time without news, until the server accepts the watch again.
 type gap struct {
 	since   record.Micros // 0 while the watch is whole
-	cause   error         // of its begin
-	told    bool          // it is on record
-	refused record.Micros // since when the server says no, 0 while it does not
+	cause   error         // of the gap
+	told    bool          // recorded
+	refused record.Micros // start of the server's denials, 0 without
 }
 
-// Handler takes in what a watch receives, and what a list shows beyond that.
+// Handler receives the objects of a watch, and corrections by lists.
 type Handler interface {
-	// Changed takes one object. The kind is that of the watch event, or Listed.
+	// Changed takes one object. kind is the watch event's, or Listed.
 	Changed(now record.Micros, kind string, object []byte) error
-	// Missing takes objects whose end no watch told of: a list did not have them.
+	// Missing takes objects whose end the watch did not bring: a list lacks them.
 	Missing(now record.Micros, gone []Identity)
 }
 
-// Decoded takes in objects of one type, which errors call what, in the API's
-// protobuf encoding. Use may keep what it is given.
+// Decoded returns a handler that decodes protobuf objects of one type, which errors call what. use may
+// keep its argument.
 func Decoded[T any, P interface {
 	*T
 	Unmarshal([]byte) error
@@ -97,21 +92,20 @@ var (
 	errBroken = errors.New("the watch ended")
 )
 
-// Bounds of the pause before a broken watch is tried again.
+// Bounds of the pause before a request or a watch is repeated.
 const (
 	FirstPause = 50 * time.Millisecond
 	LastPause  = 2 * time.Second
 )
 
-// Cut ends the present connection, so that the watch is taken up again. It is
-// for a watch that gives no news although there must be some.
+// Cut ends the present connection of a watch that lacks news, so that Run renews it.
 func (w *Watcher) Cut() {
 	if cancel := w.current.Load(); cancel != nil {
 		(*cancel)(errCut)
 	}
 }
 
-// Start makes the first list. After it, every change will be seen by run.
+// Start makes the first list. Run sees every later change.
 func (w *Watcher) Start(ctx context.Context) error {
 	if err := w.list(ctx); err != nil {
 		return fmt.Errorf("list %s: %w", w.Name, w.Client.Unreachable(err))
@@ -119,12 +113,12 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Closed reports whether the user may not watch the resource, or not any more, by
-// which nothing is judged: Run has then ended.
+// Closed reports whether the user may not watch the resource, or no more, and no verdict needs it: Run
+// has then ended.
 func (w *Watcher) Closed() bool { return w.standing.Load() == closed }
 
-// Run watches until ctx ends. It returns early only on an error that no trying again
-// fixes, a *RefusedError: the right to watch was taken away, or was never there.
+// Run watches until ctx ends. It returns early only with a *RefusedError: the user never had the right to
+// watch, or lost it.
 func (w *Watcher) Run(ctx context.Context) error {
 	pause := FirstPause
 	var g gap
@@ -144,7 +138,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			g.since, g.cause = w.Clock.Now(), err
 		}
 		if errors.Is(err, errGone) {
-			if err = w.list(once(ctx)); err == nil { // each gap is told
+			if err = w.list(once(ctx)); err == nil {
 				resumed()
 				continue
 			}
@@ -153,9 +147,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if refused && w.refuse(&g) {
 			return fmt.Errorf("watch %s: %w", w.Name, err)
 		}
-		// A server ends watches now and then, and the next one follows at
-		// once: that is no gap worth telling. Nor is a short one of news by which
-		// nothing is judged. A refusal of these is recorded when it ends, or when it is final.
+		// A server ends watches now and then, and the next one follows at once: that gap is not recorded,
+		// nor a short one that no verdict needs. A denial of the latter is recorded when it ends or is
+		// final.
 		if !g.told && !errors.Is(err, errBroken) && (!w.Beside || !refused && w.Clock.Now()-g.since > record.MicrosOf(lateAfter)) {
 			g.told = true
 			w.fault("cut", g.since, 0, err)
@@ -167,7 +161,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// refuse notes that the server says no, and reports whether that is final.
+// refuse notes the server's denial, and reports whether that is final.
 func (w *Watcher) refuse(g *gap) bool {
 	was, now := w.standing.Swap(denied), w.Clock.Now()
 	if !w.Beside || was != untaken {
@@ -184,12 +178,10 @@ func (w *Watcher) refuse(g *gap) bool {
 	return true
 }
 
-// Over says that nothing is awaited any more: what the watch was late with is of no
-// matter.
+// Over says that no more news is awaited: late news no longer matters.
 func (w *Watcher) Over() { w.caughtUp(w.Clock.Now(), math.MaxUint64) }
 
-// fault puts on record that there was no news from a time to another, 0 for one
-// that has not come.
+// fault records a time without news; to is 0 while that lasts.
 func (w *Watcher) fault(what string, from, to record.Micros, cause error) {
 	f := &record.Fault{What: "watch of " + w.Name + " " + what, From: from, To: to, Healed: to != 0, Beside: w.Beside, Late: what == late}
 	if cause != nil {
@@ -198,25 +190,22 @@ func (w *Watcher) fault(what string, from, to record.Micros, cause error) {
 	w.Emit(f)
 }
 
-// DenialPatience is how long a server may say that something is forbidden that
-// it has allowed before: one that has just started knows no roles yet.
+// DenialPatience is the time for which a server may deny what it has allowed before: a restarted one has
+// no roles yet.
 const DenialPatience = 15 * time.Second
 
-// RefusedError is an answer that says no.
-type RefusedError struct{ err error }
+// RefusedError wraps the server's answer that the user lacks a right.
+type RefusedError struct{ error }
 
-func (e *RefusedError) Error() string { return e.err.Error() }
+func (e *RefusedError) Unwrap() error { return e.error }
 
-func (e *RefusedError) Unwrap() error { return e.err }
-
-// Refused reports whether an error says that the user has no right to something.
+// Refused reports whether an error says that the user lacks a right.
 func Refused(err error) bool {
 	_, is := errors.AsType[*RefusedError](err)
 	return is || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// stream watches until the watch breaks. It calls resumed once the server has
-// taken the watch up.
+// stream watches until the watch breaks. It calls resumed when the server accepts the watch.
 func (w *Watcher) stream(ctx context.Context, resumed func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -260,34 +249,32 @@ func (w *Watcher) stream(ctx context.Context, resumed func()) error {
 		if err != nil {
 			return err
 		}
-		switch kind {
-		case eventError:
+		if kind == eventError {
 			err := Reply{Code: http.StatusInternalServerError, Body: bytes.Clone(object)}.Err()
 			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 				return errGone
 			}
 			return err
-		default:
-			raw, err := w.Encoding.open(object)
-			if err != nil {
+		}
+		raw, err := w.Encoding.open(object)
+		if err != nil {
+			return err
+		}
+		m := w.Encoding.meta(raw)
+		if kind != eventBookmark {
+			if err := w.take(now, kind, m, raw); err != nil {
 				return err
 			}
-			m := w.Encoding.meta(raw)
-			if kind != eventBookmark {
-				if err := w.take(now, kind, m, raw); err != nil {
-					return err
-				}
-			}
-			w.passed(now, m.version)
 		}
+		w.passed(now, m.version)
 	}
 }
 
-// passed remembers that a version was seen: from there the next watch goes on.
+// passed notes a version that was seen: the next watch begins there.
 func (w *Watcher) passed(now record.Micros, version []byte) {
-	n := versionNumber(version)
+	n := VersionNumber(version)
 	if n != 0 && n < w.seen.Load() {
-		return // told again, or out of order
+		return // a repetition, or out of order
 	}
 	if string(version) != w.resourceVersion && len(version) > 0 {
 		w.resourceVersion = string(version)
@@ -296,19 +283,17 @@ func (w *Watcher) passed(now record.Micros, version []byte) {
 	}
 }
 
-// Bounds of one answer to a list: how many objects it holds, and, if more than one,
-// how many bytes. What is larger is asked for again in smaller parts.
+// Bounds of a page of a list: its objects, and for more than one its bytes. Larger pages are requested
+// again in smaller parts.
 const (
 	ListPage  = 1000
 	listBytes = 16 << 20
 	listParts = 8
 )
 
-// errLarge is a page that is larger than is read.
 var errLarge = errors.New("a page of a list is too large")
 
-// list lists the resource, page by page, while no watch brings news, and remembers
-// its version.
+// list lists the resource while no watch runs, and keeps its version.
 func (w *Watcher) list(ctx context.Context) error {
 	of := w.listAll
 	if w.FromNow {
@@ -324,7 +309,7 @@ func (w *Watcher) list(ctx context.Context) error {
 	return nil
 }
 
-// version is that of the resource now, by one object of its list.
+// version returns the version of the resource now, by a list of one object.
 func (w *Watcher) version(ctx context.Context) (string, error) {
 	query := url.Values{"limit": {"1"}}
 	maps.Copy(query, w.Query)
@@ -332,13 +317,13 @@ func (w *Watcher) version(ctx context.Context) (string, error) {
 	return version, err
 }
 
-// List hands every object of a list to each, which must not keep it, and returns the
-// list's version.
+// List passes every object of a list, in protobuf, to each, which must not keep it. It returns the list's
+// version.
 func (c *Client) List(ctx context.Context, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	return c.ListIn(ctx, ProtobufEncoding(), path, selectors, each)
 }
 
-// ListIn is list in an encoding.
+// ListIn calls List in another encoding.
 func (c *Client) ListIn(ctx context.Context, e *Encoding, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	query := maps.Clone(selectors)
 	if query == nil {
@@ -361,8 +346,8 @@ func (c *Client) ListIn(ctx context.Context, e *Encoding, path string, selectors
 	}
 }
 
-// page hands the objects of one page of a list to each, by way of buf. The error is
-// errLarge where it has more bytes than most, 0 for no bound.
+// page passes the objects of one page of a list to each, using buf. The error is errLarge where it has
+// more bytes than most; 0 is no bound.
 func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.Values, buf *bytes.Buffer, most int64, each func([]byte) error) (version, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -371,7 +356,7 @@ func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.V
 		return "", "", err
 	}
 	request.Header.Set("Accept", e.accept)
-	r, err := c.sendFor(cmp.Or(c.Patience, Patience), request, buf, most)
+	r, err := c.SendFor(cmp.Or(c.Patience, Patience), request, buf, most)
 	if err != nil {
 		return "", "", err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,15 +17,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// WebhookError says that nobody answers for a webhook that the API server asks before
-// it takes a request: no retry helps.
+// WebhookError says that nothing serves a webhook that the API server must call: no retry helps.
 type WebhookError struct {
 	Name          string // of the webhook
-	Configuration string // that has it, such as validatingwebhookconfiguration/x; "" where that is unknown
+	Configuration string // such as validatingwebhookconfiguration/x; "" where unknown
 	Cause         string
 }
 
-// Error implements error.
 func (e *WebhookError) Error() string {
 	text := "webhook " + e.Name
 	if e.Configuration != "" {
@@ -33,7 +32,7 @@ func (e *WebhookError) Error() string {
 	return "nobody answers for " + text + ", which the API server asks before it takes this request: " + e.Cause
 }
 
-// Remedy says what ends the refusals.
+// Remedy says how to end the refusals.
 func (e *WebhookError) Remedy() string {
 	if e.Configuration == "" {
 		return "start what serves the webhook, or remove its configuration"
@@ -41,8 +40,7 @@ func (e *WebhookError) Remedy() string {
 	return "start what serves the webhook, or remove its configuration: kubectl delete " + e.Configuration
 }
 
-// failedWebhook is the name of the webhook that the server could not ask, "" where an
-// answer does not say so.
+// failedWebhook returns the name of the webhook that the server could not call, "" for other answers.
 func (r Reply) failedWebhook() string {
 	if r.Code != http.StatusInternalServerError {
 		return ""
@@ -57,20 +55,19 @@ func (r Reply) failedWebhook() string {
 }
 
 var (
-	// webhookFailed is how the API server names a webhook that it could not ask; quotes
-	// are escaped in JSON.
+	// webhookFailed finds the name of a webhook that the API server could not call; JSON escapes the
+	// quotes.
 	webhookFailed = regexp.MustCompile(`failed calling webhook \\?"([^"\\]+)`)
-	// conversionFailed is how it says so of one that converts objects of a kind.
+	// conversionFailed finds the kind whose objects a webhook could not convert.
 	conversionFailed = regexp.MustCompile(`conversion webhook for ([^:]+) failed: `)
 )
 
-// deadWebhook finds out whether nobody answers for a webhook that failed: its service has no
-// endpoints, or its address refuses connections. It is nil where the next attempt may
-// succeed.
+// deadWebhook returns the cause if nothing serves a webhook that failed: its service has no endpoints,
+// or its address refuses connections. It returns nil where the next attempt may succeed.
 func (c *Client) deadWebhook(ctx context.Context, name string, failed error) *WebhookError {
 	ctx, cancel := context.WithTimeout(ctx, webhookLook)
 	defer cancel()
-	hooks, _ := c.Webhooks(ctx) // what this user may not read is unknown
+	hooks, _ := c.Webhooks(ctx) // without rights the list is empty
 	dead := &WebhookError{Name: name}
 	for _, h := range hooks {
 		if h.Name != name {
@@ -84,70 +81,51 @@ func (c *Client) deadWebhook(ctx context.Context, name string, failed error) *We
 			dead.Cause = fmt.Sprintf("its service %s/%s has no endpoints", h.Namespace, h.Service)
 			return dead
 		} else if known {
-			return nil // one of them may answer the next time
+			return nil // an endpoint may answer next time
 		}
 	}
-	// The cause stands at the end.
+	// The cause is at the end.
 	text := failed.Error()
-	if !slices.ContainsFunc(nobodyThere(), func(cause string) bool { return strings.Contains(text, cause) }) {
+	nobodyThere := []string{"no endpoints available for service", " not found", "connection refused", "no such host", "no route to host", "network is unreachable", "x509: "}
+	if !slices.ContainsFunc(nobodyThere, func(cause string) bool { return strings.Contains(text, cause) }) {
 		return nil
 	}
-	dead.Cause = text[strings.LastIndex(text, `": `)+1:]
-	dead.Cause = strings.TrimPrefix(dead.Cause, ": ")
+	dead.Cause = strings.TrimPrefix(text[strings.LastIndex(text, `": `)+1:], ": ")
 	return dead
 }
 
-// webhookLook bounds how long it is looked for who should answer for a webhook.
+// webhookLook bounds the search for the server of a webhook.
 const webhookLook = 5 * time.Second
 
-// nobodyThere are the causes that the API server gives where nobody answers for a webhook.
-func nobodyThere() []string {
-	return []string{"no endpoints available for service", " not found", "connection refused", "no such host", "no route to host", "network is unreachable", "x509: "}
-}
-
-// Webhook is one that the API server asks before it takes a request.
+// Webhook describes a webhook that the API server calls before it accepts a request.
 type Webhook struct {
-	Name          string
-	Configuration string // kind and name, as kubectl takes them
-	// Namespace and Service are whose endpoints answer, "" for one with an address.
-	Namespace, Service string
-	// Refuses says that requests are refused while nobody answers.
-	Refuses bool
+	Name               string
+	Configuration      string // kind and name, as kubectl takes them
+	Namespace, Service string // Namespace and Service name the service behind it, "" for one with an address.
+	Refuses            bool   // Refuses says that requests are refused while nothing serves it
 }
 
-// Webhooks lists the webhooks for admission. The error is the user's lack of rights, or
-// the network's.
+// Webhooks lists the webhooks for admission. The error is a lack of rights, or of the network.
 func (c *Client) Webhooks(ctx context.Context) (list []Webhook, err error) {
-	add := func(kind, configuration, name string, at admissionv1.WebhookClientConfig, then *admissionv1.FailurePolicyType) {
-		h := Webhook{Name: name, Configuration: kind + "/" + configuration, Refuses: then == nil || *then == admissionv1.Fail}
-		if at.Service != nil {
-			h.Namespace, h.Service = at.Service.Namespace, at.Service.Name
+	for _, kind := range []string{"validatingwebhookconfiguration", "mutatingwebhookconfiguration"} {
+		var found admissionv1.ValidatingWebhookConfigurationList // the mutating ones have the same fields, and more
+		if err := c.glance(ctx, "/apis/admissionregistration.k8s.io/v1/"+kind+"s", nil, &found); err != nil {
+			return list, err
 		}
-		list = append(list, h)
-	}
-	var validating admissionv1.ValidatingWebhookConfigurationList
-	if err := c.glance(ctx, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", nil, &validating); err != nil {
-		return nil, err
-	}
-	for _, of := range validating.Items {
-		for _, h := range of.Webhooks {
-			add("validatingwebhookconfiguration", of.Name, h.Name, h.ClientConfig, h.FailurePolicy)
-		}
-	}
-	var mutating admissionv1.MutatingWebhookConfigurationList
-	if err := c.glance(ctx, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", nil, &mutating); err != nil {
-		return list, err
-	}
-	for _, of := range mutating.Items {
-		for _, h := range of.Webhooks {
-			add("mutatingwebhookconfiguration", of.Name, h.Name, h.ClientConfig, h.FailurePolicy)
+		for _, of := range found.Items {
+			for _, hook := range of.Webhooks {
+				h := Webhook{Name: hook.Name, Configuration: kind + "/" + of.Name, Refuses: hook.FailurePolicy == nil || *hook.FailurePolicy == admissionv1.Fail}
+				if at := hook.ClientConfig.Service; at != nil {
+					h.Namespace, h.Service = at.Namespace, at.Name
+				}
+				list = append(list, h)
+			}
 		}
 	}
 	return list, nil
 }
 
-// withoutEndpoints reports whether nothing stands behind a service, as far as the user may
-// know that.
+// withoutEndpoints reports whether a service has no ready endpoints, and whether the user may know that.
 func (c *Client) withoutEndpoints(ctx context.Context, namespace, service string) (without, known bool) {
 	var slicesOf discoveryv1.EndpointSliceList
 	query := url.Values{"labelSelector": {discoveryv1.LabelServiceName + "=" + service}}
@@ -164,7 +142,7 @@ func (c *Client) withoutEndpoints(ctx context.Context, namespace, service string
 	return true, true
 }
 
-// glance reads an object or a list as JSON, with a single attempt.
+// glance reads an object or a list as JSON, in a single attempt.
 func (c *Client) glance(ctx context.Context, path string, query url.Values, into any) error {
 	request, err := c.Request(ctx, http.MethodGet, path, query, "", nil)
 	if err != nil {
@@ -172,10 +150,7 @@ func (c *Client) glance(ctx context.Context, path string, query url.Values, into
 	}
 	request.Header.Set("Accept", "application/json")
 	r, err := c.attempt(request, new(bytes.Buffer), 0)
-	if err != nil {
-		return err
-	}
-	if err := r.Err(); err != nil {
+	if err = cmp.Or(err, r.Err()); err != nil {
 		return err
 	}
 	return json.Unmarshal(r.Body, into)

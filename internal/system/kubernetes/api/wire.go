@@ -15,17 +15,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// This file reads just what the observer needs from the protobuf encoding of a
-// watch, and skips the rest: a pod's spec and its managed fields are most of
-// the message and tell of no milestone. The field numbers are those of
-// k8s.io/api/core/v1 and k8s.io/apimachinery/pkg/apis/meta/v1 (generated.proto),
-// which the API's compatibility promise fixes. The slow twin in wire_test.go
-// decodes whole objects and must agree. Code that is generated from a trimmed .proto
-// was tried: 2,000 lines and more, and at best 73 allocations of 2,896 bytes for the
-// pod of BenchmarkDecodePod, where this takes 13 of 136.
+// This file reads only the fields that the observer needs from the protobuf of a watch: a pod's spec and
+// managed fields are most of the message. The field numbers are those of k8s.io/api/core/v1 and
+// k8s.io/apimachinery/pkg/apis/meta/v1 (generated.proto), which the API's compatibility promise
+// fixes. The slow twin in wire_test.go decodes whole objects and must agree. Code generated from a
+// trimmed .proto was tried: over 2,000 lines, and at best 73 allocations of 2,896 bytes for the pod
+// of BenchmarkDecodePod, which takes 13 of 136 here.
 
-// PodNews is what one message tells of a pod, and what else is needed to see
-// whose it is.
+// PodNews holds what one message says of a pod.
 type PodNews struct {
 	observe.Pod
 	resourceVersion string
@@ -33,10 +30,9 @@ type PodNews struct {
 	IsCanary        bool
 }
 
-// maxFrame bounds one message of a watch: objects are at most a few megabytes.
+// maxFrame bounds a message of a watch: objects have at most a few megabytes.
 const maxFrame = 64 << 20
 
-// readFrame reads the next length-prefixed message of a watch into buf.
 func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -59,16 +55,15 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// field is one field of a message: b is the value of a length-delimited one, v
-// that of a varint. Those of other wire types have none.
+// field is one field of a message: b has the bytes of a length-delimited one, v the value of a varint.
+// Other types have neither.
 type field struct {
 	num protowire.Number
 	b   []byte
 	v   uint64
 }
 
-// fields goes through the fields of a message. It ends early when err is set,
-// which it also does for a message that cannot be read.
+// fields iterates over a message's fields until *err is set, which it also does for a malformed message.
 func fields(msg []byte, err *error) iter.Seq[field] {
 	return func(yield func(field) bool) {
 		for len(msg) > 0 && *err == nil {
@@ -96,8 +91,7 @@ func fields(msg []byte, err *error) iter.Seq[field] {
 	}
 }
 
-// last is the last field of that number in a message; a malformed message has
-// none behind its fault.
+// last returns a message's last field with that number.
 func last(msg []byte, num protowire.Number, err *error) (value field) {
 	for f := range fields(msg, err) {
 		if f.num == num {
@@ -107,7 +101,7 @@ func last(msg []byte, num protowire.Number, err *error) (value field) {
 	return value
 }
 
-// watchEvent splits a watch's message into its type and the object's envelope.
+// watchEvent splits a message of a watch into its type and the object's envelope.
 func watchEvent(msg []byte) (kind string, object []byte, err error) {
 	for f := range fields(msg, &err) {
 		switch f.num {
@@ -128,13 +122,13 @@ const (
 	EventAdded    = "ADDED"
 	EventModified = "MODIFIED"
 	EventDeleted  = "DELETED"
-	// Listed is of an object of a list: no watch has told of it, or of what it says.
+	// Listed marks an object that a list shows, and no watch has brought in this state.
 	Listed        = "LISTED"
 	eventBookmark = "BOOKMARK"
 	eventError    = "ERROR"
 )
 
-// eventKind gives the constant for a kind, so that no event allocates one.
+// eventKind returns the constant of a kind, to avoid an allocation.
 func eventKind(b []byte) string {
 	for _, k := range [...]string{EventModified, EventAdded, EventDeleted, eventBookmark, eventError} {
 		if string(b) == k {
@@ -274,7 +268,7 @@ func decodeCondition(msg []byte, p *observe.Pod, err *error) {
 	}
 }
 
-// messageOf is what is kept of a message to people: no more than anybody reads.
+// messageOf shortens a message to a length that people read.
 func messageOf(b []byte) string {
 	text := string(b)
 	if short := redact.Cut(text); short != text {
@@ -313,8 +307,7 @@ func phaseOf(b []byte) observe.Phase {
 	return observe.PhaseUnknown
 }
 
-// decodeContainer reads a container's status: whether it has started, and what
-// troubles it.
+// decodeContainer reads a container's status: whether it has started, and its trouble.
 func decodeContainer(msg []byte, p *observe.Pod, err *error) (started bool) {
 	for f := range fields(msg, err) {
 		switch f.num {
@@ -340,8 +333,8 @@ func decodeContainer(msg []byte, p *observe.Pod, err *error) (started bool) {
 	return started
 }
 
-// decodeTrouble reads the reason and message of a container that does not run,
-// unless the pod has a trouble already, and when it started where it did.
+// decodeTrouble reads why a container does not run, unless the pod has a trouble already, and the time of
+// its start.
 func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod, startedAt *int64, err *error) {
 	var t observe.Reason
 	failed := false
@@ -357,7 +350,7 @@ func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod,
 			*startedAt = seconds(f.b)
 		}
 	}
-	// A container that ended well is no trouble.
+	// A container that ended with 0 has no trouble.
 	if (startedAt == nil || failed) && p.Trouble.Reason == "" && t.Reason != "" {
 		p.Trouble = t
 	}
@@ -365,7 +358,7 @@ func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod,
 
 // mapEntry splits one entry of a map field.
 func mapEntry(msg []byte) (key, value []byte) {
-	var malformed error // an entry that is malformed is not ours
+	var malformed error // a malformed entry is not ours
 	for f := range fields(msg, &malformed) {
 		switch f.num {
 		case 1:
@@ -383,8 +376,8 @@ func seconds(msg []byte) int64 {
 	return int64(last(msg, 1, &malformed).v)
 }
 
-// DecodeList hands each item of a list's message to each, and returns its
-// resource version and the token of its next page, "" at the last.
+// DecodeList passes each item of a list to each, and returns the list's resource version and continue
+// token, "" on the last page.
 func DecodeList(raw []byte, each func(item []byte) error) (resourceVersion, next string, err error) {
 	for f := range fields(raw, &err) {
 		switch f.num {
@@ -397,8 +390,7 @@ func DecodeList(raw []byte, each func(item []byte) error) (resourceVersion, next
 	return resourceVersion, next, err
 }
 
-// objectMeta names an object and its version. It is only good as long as the message
-// that it was read from.
+// objectMeta names an object and its version. It is valid as long as the message that it points into.
 type objectMeta struct{ namespace, name, uid, version []byte }
 
 // decodeMeta reads the metadata of an object of any kind.

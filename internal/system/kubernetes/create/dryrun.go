@@ -341,7 +341,7 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 	if err != nil {
 		return answer, err
 	}
-	answer, err = t.client.SendFor(trialPatience, request, new(bytes.Buffer))
+	answer, err = t.client.SendFor(trialPatience, request, new(bytes.Buffer), 0)
 	err = cmp.Or(err, answer.Err())
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -197,7 +197,7 @@ func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, 
 		}
 		request.Header.Set("Accept", api.ProtobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
 		// A kind that is new to the server is not ready for some seconds.
-		answer, err := c.SendFor(patience, request, &buf)
+		answer, err := c.SendFor(patience, request, &buf, 0)
 		if err = cmp.Or(err, answer.ErrBut(notOurs...)); err != nil {
 			return c.Unreachable(err)
 		}
