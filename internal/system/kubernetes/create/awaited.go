@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
@@ -23,25 +23,24 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// awaited are objects of a kind that a job waits for besides its pods: those that an
-// entry of it makes, or those that its waitOptions select. A watch tells of them.
+// awaited watches the objects of one kind that a job waits for besides its pods: those that one of its
+// entries makes, or that its waitOptions select.
 type awaited struct {
 	kind       string
 	resource   *meta.RESTMapping
 	selector   string
-	own        bool // they are the entry's own: as many are waited for as were made
-	perSlot    int  // of the entry's own, those of one slot in its first iteration
+	own        bool // the entry makes them, and all of them are awaited
+	perSlot    int  // own objects of one slot in the first iteration
 	conditions kubeburner.Conditions
 	within     func(namespace string) bool
 
 	mu    sync.Mutex
-	unmet map[string]string // by name, what each that is there lacks, "" for nothing
-	asked int               // of the own ones, those that there are to be
-	err   error             // an expression that fails
+	unmet map[string]string // by name, the condition that an existing object lacks, "" for none
+	asked int               // own objects that are expected
+	err   error             // a condition that cannot be evaluated
 }
 
-// awaitedOf are what an entry of a job waits for, by what it makes in its first
-// iteration.
+// awaitedOf returns what an entry of a job waits for, by the kinds that it makes in its first iteration.
 func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err error) {
 	o := &m.job.Objects[m.index]
 	w := &o.WaitOptions
@@ -56,9 +55,9 @@ func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err
 		}
 		kinds = []schema.GroupVersionKind{group.WithKind(w.Kind)}
 	}
-	selector := selectorOf(w.LabelSelector)
+	selector := labels.Set(w.LabelSelector).String()
 	if own {
-		selector = selectorOf(map[string]string{api.LabelRun: m.ids.Run, kubeburner.LabelJob: m.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)})
+		selector = labels.Set{api.LabelRun: m.ids.Run, kubeburner.LabelJob: m.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)}.String()
 	} else if selector == "" {
 		selector = api.LabelRun + "=" + m.ids.Run
 	}
@@ -80,16 +79,6 @@ func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err
 	return list, nil
 }
 
-// selectorOf is a label selector that asks for all of some labels.
-func selectorOf(labels map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, key+"="+labels[key])
-	}
-	return strings.Join(parts, ",")
-}
-
-// follow watches the objects until ctx ends.
 func (a *awaited) follow(ctx context.Context, run *prepared.Run, within func(namespace string) bool, fail func(error)) error {
 	a.mu.Lock()
 	clear(a.unmet)
@@ -98,7 +87,7 @@ func (a *awaited) follow(ctx context.Context, run *prepared.Run, within func(nam
 	return watch(ctx, run, a.resource, a.selector, a, func() bool { return !a.done() }, fail)
 }
 
-// watch hands what a selector selects to a handler, until ctx ends.
+// watch passes the selected objects to a handler, until ctx ends.
 func watch(ctx context.Context, run *prepared.Run, resource *meta.RESTMapping, selector string, handler api.Handler, doubt func() bool, fail func(error)) error {
 	c := choice{resource: resource}
 	w := &api.Watcher{
@@ -128,7 +117,7 @@ func (a *awaited) Changed(_ record.Micros, kind string, object []byte) error {
 		return nil
 	}
 	if was, known := a.unmet[name]; known && was == "" {
-		return nil // it was ready once
+		return nil
 	}
 	var status any
 	if parts[2].Exists() {
@@ -153,21 +142,21 @@ func (a *awaited) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
-// none says that none of the own objects was made so far.
+// none says that no own object was made so far.
 func (a *awaited) none() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked = 0
 }
 
-// ask says that so many of the own objects are about to be made, or were not.
+// ask adds to the number of expected own objects.
 func (a *awaited) ask(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked += n
 }
 
-// missing is how many objects are waited for, and what some of them lack.
+// missing counts the awaited objects that are not ready, and says what the first ones lack.
 func (a *awaited) missing() (n int, lacks []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,14 +170,11 @@ func (a *awaited) missing() (n int, lacks []string) {
 	}
 	n = max(a.asked-met, 0)
 	if !a.own {
-		n = max(len(a.unmet), 1) - met // of those that others make there is at least one
+		n = max(len(a.unmet), 1) - met // others make at least one
 	}
 	slices.Sort(lacks)
-	return n, lacks[:min(len(lacks), lacksTold)]
+	return n, lacks[:min(len(lacks), 3)]
 }
-
-// lacksTold is of how many objects it is told what they lack.
-const lacksTold = 3
 
 func (a *awaited) failed() error {
 	a.mu.Lock()
@@ -198,13 +184,13 @@ func (a *awaited) failed() error {
 
 func (a *awaited) done() bool {
 	if a.failed() != nil {
-		return true // nothing more comes of it
+		return true
 	}
 	n, _ := a.missing()
 	return n == 0
 }
 
-// await returns once all are ready, or with the reason why some never were.
+// await returns once all are ready, or with what is missing after the patience.
 func (a *awaited) await(ctx context.Context, patience time.Duration) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -227,11 +213,10 @@ func (a *awaited) await(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// settlePoll is how often it is looked whether what the news told is all.
+// settlePoll is the time between looks at what the watches have brought.
 const settlePoll = 10 * time.Millisecond
 
-// unmetError says that what a job waits for did not come: the load is made all the
-// same, and does not pass.
+// unmetError says that an awaited object did not come: the load is made anyway, and does not pass.
 type unmetError struct{ what string }
 
 func (e *unmetError) Error() string { return e.what }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,15 +25,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// choice is what an entry of a job works on that creates nothing: objects that are
-// there, by a kind and labels. Those that are changed are the run's own.
+// choice selects existing objects by kind and labels, for an entry of a job that creates nothing. Only
+// the run's own are changed.
 type choice struct {
 	kind     string
 	resource *meta.RESTMapping
 	selector string
 }
 
-// newChooser makes what an entry of such a job asks of the objects that it chooses.
+// newChooser makes the Maker of an entry that asks something of chosen objects.
 func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper) (*Maker, error) {
 	m := &Maker{job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true, stage: -1}
 	o := &job.Objects[index]
@@ -44,14 +45,14 @@ func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.T
 	if err != nil {
 		return nil, system.Mistakef("", "job %s: the cluster knows no kind %s in %s", job.Name, o.Kind, o.APIVersion)
 	}
-	m.chooses = &choice{o.Kind, mapping, selectorOf(o.LabelSelector)}
+	m.chooses = &choice{o.Kind, mapping, labels.Set(o.LabelSelector).String()}
 	if job.JobType != kubeburner.Read {
 		m.chooses.selector += "," + api.LabelRun + "=" + ids.Run
 	}
 	return m, nil
 }
 
-// path is that of the objects as far as a run sees them.
+// path returns the collection of the objects that the run can see.
 func (c *choice) path(run *prepared.Run) string {
 	namespace := ""
 	if c.resource.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -60,14 +61,13 @@ func (c *choice) path(run *prepared.Run) string {
 	return api.Collection(c.resource.Resource, namespace)
 }
 
-// ofOthers refuses entries that would change objects that are there before the run has
-// made any: these are others'.
+// ofOthers refuses entries that would change objects that existed before the run.
 func ofOthers(ctx context.Context, run *prepared.Run, m *Maker) error {
 	if m.chooses == nil || m.job.JobType == kubeburner.Read {
 		return nil
 	}
 	first, n := "", 0
-	query := url.Values{"labelSelector": {selectorOf(m.job.Objects[m.index].LabelSelector)}}
+	query := url.Values{"labelSelector": {labels.Set(m.job.Objects[m.index].LabelSelector).String()}}
 	_, err := run.Client.ListIn(ctx, api.JSONEncoding(), m.chooses.path(run), query, func(object []byte) error {
 		if n++; first == "" {
 			first = api.ObjectName(gjson.GetBytes(object, "metadata.namespace").Str, gjson.GetBytes(object, "metadata.name").Str)
@@ -85,19 +85,17 @@ func ofOthers(ctx context.Context, run *prepared.Run, m *Maker) error {
 		"%s of others matched before anything was made, such as %s %s", record.Noun{One: "object", Many: "objects"}.Count(n), m.chooses.kind, first)
 }
 
-// chosen are the objects that a choice has found, and of which a watch tells when they
-// are gone.
+// chosen holds the objects of a choice; a watch removes those that are gone.
 type chosen struct {
 	mu      sync.Mutex
 	there   map[string]target // by UID
-	leaving map[string]bool   // by UID, those that were asked to go
+	leaving map[string]bool   // by UID, the deleted ones
 }
 
-// target is an object that was chosen.
 type target struct {
 	uid, namespace, name string
-	slot                 string // that it fills, "" where it fills none or is made by another object
-	iteration            int    // of its job, below 0 for none
+	slot                 string // "" where it fills none, or another object makes it
+	iteration            int    // of its job, -1 for none
 }
 
 // Changed implements api.Handler.
@@ -132,7 +130,7 @@ func (c *chosen) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
-// list are those that are there, by name.
+// list returns the objects that exist, by name.
 func (c *chosen) list() []target {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +139,7 @@ func (c *chosen) list() []target {
 	})
 }
 
-// left is how many of those that were asked to go are there, and the name of one.
+// left counts the deleted objects that still exist, with the name of one.
 func (c *chosen) left() (n int, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,21 +151,21 @@ func (c *chosen) left() (n int, name string) {
 	return n, name
 }
 
-// asked notes that an object was asked to go.
+// asked notes that an object was deleted.
 func (c *chosen) asked(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.leaving[uid] = true
 }
 
-// asking is a request to an object that was chosen.
+// asking is a request to a chosen object.
 type asking struct {
 	manifest
 	of    *chosen
 	about target
 }
 
-// askings are the requests of a part's entry to the objects that it has chosen.
+// askings returns the requests of a part to the objects that it has chosen.
 func (p *part) askings() (slots []PlannedSlot, err error) {
 	m, from := p.chooses, p.chosen
 	for i := p.from; i < p.to; i++ {
@@ -197,7 +195,7 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 	return slots, nil
 }
 
-// patch is the patch of an iteration, for one of the objects that were chosen.
+// patch renders the patch of an iteration for one chosen object.
 func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, err error) {
 	doc, err := m.template.RenderOne(m.vars(kubeburner.Slot{Iteration: iteration, Replica: replica}))
 	if err != nil {
@@ -216,14 +214,11 @@ func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, 
 	case "apply":
 		return string(types.ApplyYAMLPatchType), body, nil
 	default:
-		return kind, body, nil // validated: it is a media type
+		return kind, body, nil // a media type, as validated
 	}
 }
 
-// applied is what an apply patch says of whose it is.
-func applied() url.Values { return url.Values{"fieldManager": {api.ManagedBy}, "force": {"true"}} }
-
-// ask makes a request to an object that was chosen.
+// ask sends a request to a chosen object.
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration
@@ -244,7 +239,7 @@ func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	return slot
 }
 
-// release puts on record which slots are no longer in place, as is meant.
+// release records slots that the run has emptied on purpose.
 func (s *Sender) release(slots []string) {
 	if len(slots) > 0 {
 		s.Emit(&record.Release{Slots: slots})

@@ -10,20 +10,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// churning deletes a share of what a job has made and makes it again, cycle by cycle.
+// churning deletes a share of a job's objects and makes it again, cycle by cycle.
 type churning struct {
-	of    part // that made it
+	of    part // that made the objects
 	job   *kubeburner.Job
-	cycle int           // that is next, from 0
-	until record.Micros // no cycle begins after that; 0 is no bound
-	parts []part        // of the present cycle, still to be made
+	cycle int           // the next one, from 0
+	until record.Micros // end of the last cycle's start; 0 is no bound
+	parts []part        // of the present cycle, still to do
 	over  bool
 }
 
-// churns checks that what a job makes can churn.
+// churns checks that the objects of a job can churn.
 func churns(job *kubeburner.Job) error {
 	if c := &job.ChurnConfig; c.On() && c.Mode == "namespaces" && (job.Namespace == "" || !job.NamespacedIterations) {
 		return system.Mistakef("use mode: objects, or let the run make namespaces of its own, one for each iteration", "job %s: churnConfig.mode namespaces deletes namespaces of the job's iterations, and it has none", job.Name)
@@ -31,8 +32,7 @@ func churns(job *kubeburner.Job) error {
 	return nil
 }
 
-// next is the next part of the job's churn, nil for none: of each cycle what deletes,
-// and then what makes it again.
+// next returns the next part of the churn, nil at its end: a cycle deletes first, and then makes again.
 func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 	if len(c.parts) == 0 {
 		if err := x.awaitDone(ctx); err != nil {
@@ -57,7 +57,7 @@ func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 		return p, nil
 	}
 	if c.over {
-		return nil, nil // what was deleted is not gone: it cannot be made again
+		return nil, nil // the deleted objects still exist, so they cannot be made again
 	}
 	if !api.Sleep(ctx, c.job.ChurnConfig.DeleteDelay) {
 		return nil, context.Cause(ctx)
@@ -65,8 +65,8 @@ func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 	return p, x.sender.holdings.MakeNamespaces(ctx, p.slots)
 }
 
-// window are the numbers, of n, that a cycle is about: a share of them, each cycle those
-// after the last one's, so that all come round.
+// window returns the share of n numbers that a cycle uses: each continues after the last one, so that all
+// have their turn.
 func window(n, percent, cycle int) []int {
 	share := min(max(n*percent/100, 1), n)
 	list := make([]int, share)
@@ -77,7 +77,7 @@ func window(n, percent, cycle int) []int {
 	return list
 }
 
-// plan is what a cycle deletes and makes again.
+// plan returns the parts of a cycle: the deletions, and then the creation.
 func (c *churning) plan(x *Script) (parts []part, err error) {
 	deleter := *c.job
 	deleter.JobType, deleter.WaitForDeletion = kubeburner.Delete, true
@@ -115,7 +115,7 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 			if !c.job.Objects[m.index].Churn {
 				continue
 			}
-			selector := all + "," + selectorOf(map[string]string{kubeburner.LabelJob: c.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)})
+			selector := all + "," + labels.Set{kubeburner.LabelJob: c.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)}.String()
 			for _, gvk := range m.kinds {
 				if err := chooser(m, gvk, selector, func(t target) bool { return iterations[t.iteration] }); err != nil {
 					return nil, err

@@ -32,9 +32,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// RepeatedNames finds templates that ask for an object of one name twice: all
-// requests but the first would be refused. It looks at the first iterations,
-// and at those namespaces that a job or a template names.
+// RepeatedNames reports templates that make two objects of one name: the server would refuse all
+// but the first. It looks at the first iterations, and only at namespaces that a job or a template names.
 func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 	type asked struct {
 		maker *Maker
@@ -97,20 +96,19 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 	return strictyaml.Join(problems)
 }
 
-// Bounds of the names that are compared with each other.
+// Bounds on the compared names.
 const (
 	mostRepeats = 100
 	mostNames   = 2000
 )
 
-// mistake is the error of a mistake in a document of the first iteration.
+// mistake returns the error of a mistake in a document of the first iteration.
 func (m *Maker) mistake(doc int, path, message string) error {
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, path, message, "")})
 }
 
-// otherType says where a document has a value that its kind cannot hold. The
-// conversion that is used does not tell, and reading it as JSON does, in the
-// words of the API server.
+// otherType says where a document has a value of the wrong type. The converter does not say where,
+// but decoding the document as JSON does, in the API server's words.
 func (m *Maker) otherType(doc map[string]any, index int, gvk schema.GroupVersionKind, err error) error {
 	if raw, failed := json.Marshal(doc); failed == nil {
 		if into, failed := scheme.Scheme.New(gvk); failed == nil {
@@ -123,7 +121,7 @@ func (m *Maker) otherType(doc map[string]any, index int, gvk schema.GroupVersion
 	return m.mistake(index, r.path, fmt.Sprintf("this is not a %s: %s", gvk.Kind, r.says))
 }
 
-// problem makes the problem of a mistake in a document of the first iteration.
+// problem describes a mistake in a document of the first iteration.
 func (m *Maker) problem(doc int, path, message, hint string) strictyaml.Problem {
 	p := m.template.Problem(m.vars(kubeburner.Slot{Replica: 1}), doc, path, message)
 	p.Hint = hint
@@ -139,7 +137,7 @@ func makers() map[string]string {
 	}
 }
 
-// unknownKind says that the cluster has no such kind, and where it has it.
+// unknownKind says that the cluster lacks a kind, and in which versions it has it.
 func (m *Maker) unknownKind(doc int, u *unstructured.Unstructured) error {
 	gvk := u.GroupVersionKind()
 	hint := ""
@@ -159,10 +157,9 @@ func (m *Maker) unknownKind(doc int, u *unstructured.Unstructured) error {
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, "apiVersion", fmt.Sprintf("the cluster knows no kind %s in %s", gvk.Kind, gvk.GroupVersion()), hint)})
 }
 
-// TryOut has the server look at every template of the load, as it is in its
-// first iteration, without making anything: what it refuses for what it says is
-// a mistake. What it could not look at is put on record. Objects whose namespaces
-// are not there yet are asked for in the one that is named.
+// TryOut sends a dry run of every template's first iteration. Objects that the server refuses because
+// of their content are mistakes; dry runs that fail are recorded as unknown. Objects whose namespaces
+// do not exist yet are tried in the given one.
 func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []*Rendering) error {
 	var problems []strictyaml.Problem
 	told := make(map[string]bool)
@@ -197,10 +194,9 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	return nil
 }
 
-// Refusals are what the server refuses of a rendering that nothing was made of yet,
-// and of the canary beside it, all asked for in one namespace: a problem for each
-// template, and what could not be found out. Without a namespace they are asked for in
-// the default one, and so is a namespace of the run's own. An *api.WebhookError ends it.
+// Refusals sends dry runs of a rendering and of the canary, all in one namespace, the default one
+// for "". It then also tries the run's own namespace. It returns a problem for each refused template, and
+// the objects whose dry run failed. An *api.WebhookError ends it.
 func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper) (problems []strictyaml.Problem, unknown []string, err error) {
 	canary, err := runtime.DefaultUnstructuredConverter.ToUnstructured(follow.CanaryPod(ids.Run, v))
 	if err != nil {
@@ -209,7 +205,7 @@ func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.V
 	in := trial{c, cmp.Or(namespace, metav1.NamespaceDefault), v.Params, func(what string, err error) { unknown = append(unknown, what+": "+err.Error()) }}
 	if namespace == "" {
 		quiet := in
-		quiet.unknown = func(string, error) {} // that this user may not make one is among the rights
+		quiet.unknown = func(string, error) {} // a missing right is reported with the rights
 		own := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "plimsoll-"}}
 		problems, err = quiet.object(ctx, mapper, own, func(_, says, hint string) strictyaml.Problem {
 			return strictyaml.Problem{Message: "the run's own namespace: " + says, Hint: cmp.Or(hint, "--namespace NAME runs in one that exists")}
@@ -217,7 +213,9 @@ func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.V
 	}
 	if err == nil {
 		var found []strictyaml.Problem
-		found, err = in.object(ctx, mapper, canary, nil)
+		found, err = in.object(ctx, mapper, canary, func(_, says, hint string) strictyaml.Problem {
+			return strictyaml.Problem{Message: "the canary, the pod by which the watch is measured: " + says, Hint: hint}
+		})
 		problems = append(problems, found...)
 	}
 	for j := range v.Config.Jobs {
@@ -236,7 +234,7 @@ func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.V
 	return problems, unknown, err
 }
 
-// trial has a server look at objects in one namespace, without making anything.
+// trial sends dry runs of objects in one namespace.
 type trial struct {
 	client    *api.Client
 	namespace string
@@ -244,22 +242,17 @@ type trial struct {
 	unknown   func(what string, err error)
 }
 
-// entry is what the server refuses of one template.
+// entry returns the server's refusals of one template.
 func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Problem, err error) {
-	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: m.index, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
+	docs, err := m.documents()
 	if err != nil {
 		return nil, err
 	}
 	for i, doc := range docs {
-		if _, err := m.prepare(doc, i, "0", "1"); err != nil {
-			return nil, err
+		if doc.Unknown != nil {
+			return nil, doc.Unknown
 		}
-		u := unstructured.Unstructured{Object: doc}
-		gvk := u.GroupVersionKind()
-		if _, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
-			return nil, m.unknownKind(i, &u)
-		}
-		found, err := t.object(ctx, m.mapper, doc, func(path, says, hint string) strictyaml.Problem { return m.problem(i, path, says, hint) })
+		found, err := t.object(ctx, m.mapper, doc.Object, func(path, says, hint string) strictyaml.Problem { return m.problem(i, path, says, hint) })
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.template.Name(), err)
 		}
@@ -268,15 +261,10 @@ func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Probl
 	return problems, nil
 }
 
-// object is what the server refuses of one object, and of the pods that a controller
-// would make of it: those are refused to the controller, long after the object was
-// taken. At makes the problem of a path in it; nil stands for one without a file.
+// object returns the server's refusals of one object, and of the pods that a controller would make of it:
+// the controller would meet those long after the object was accepted. at makes a problem with a path in
+// the object.
 func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[string]any, at func(path, says, hint string) strictyaml.Problem) (problems []strictyaml.Problem, err error) {
-	if at == nil {
-		at = func(_, says, hint string) strictyaml.Problem {
-			return strictyaml.Problem{Message: "the canary, the pod by which the watch is measured: " + says, Hint: hint}
-		}
-	}
 	u := unstructured.Unstructured{Object: doc}
 	reply, err := t.ask(ctx, mapper, u)
 	if final(err) {
@@ -297,7 +285,7 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 		return nil, t.client.Unreachable(err)
 	}
 	if err == nil || reply.Denied() || ctx.Err() != nil {
-		return nil, context.Cause(ctx) // who may not make pods has controllers make them
+		return nil, context.Cause(ctx) // users without the right to make pods have controllers make them
 	}
 	for _, r := range t.refused(*pod, reply, err) {
 		problems = append(problems, at("spec.template", fmt.Sprintf("a pod of %s %s: %s", u.GetKind(), u.GetName(), r.says), prepared.Helps(r.says, t.params)))
@@ -305,19 +293,16 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 	return problems, nil
 }
 
-// final reports whether an error is the same for every object, so that nothing more is
-// asked: nobody answers for a webhook, or nobody logs in.
+// final reports whether the error would be the same for every object: a dead webhook, or a failed login.
 func final(err error) bool {
 	var webhook *api.WebhookError
 	var login *api.LoginError
 	return errors.As(err, &webhook) || errors.As(err, &login)
 }
 
-// trialPatience is how long a dry run is asked for again. A webhook that is slow ends
-// it after 10 s, unless it is configured otherwise.
+// trialPatience bounds the retries of a dry run. By default a slow webhook ends it after 10 s.
 const trialPatience = 15 * time.Second
 
-// ask is what the server answers to a dry run of an object.
 func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.Unstructured) (answer api.Reply, err error) {
 	gvk := u.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -326,7 +311,7 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 	}
 	namespace := ""
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		// The namespaces of the load are not there yet.
+		// The load's namespaces do not exist yet.
 		if namespace = u.GetNamespace(); namespace == "" || !hasNamespace(ctx, t.client, namespace) {
 			namespace = t.namespace
 			u.SetNamespace(namespace)
@@ -349,8 +334,8 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 	return answer, err
 }
 
-// refused is what an answer refuses of an object for what it says. Where
-// no answer says whether it is, that is noted as not known.
+// refused returns the reasons if the server refuses an object because of its content. It notes a
+// failed dry run as unknown.
 func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) []refusal {
 	switch {
 	case err == nil:
@@ -362,8 +347,8 @@ func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) 
 	return nil
 }
 
-// podOf is a pod as a controller makes it of an object, nil for an object that is
-// one itself, makes none, or has a template of something else, such as of a machine.
+// podOf returns the pod that a controller makes of an object, nil for a pod, and for objects that make
+// none or have a template of something else, such as a machine.
 func podOf(u unstructured.Unstructured) *unstructured.Unstructured {
 	template, ok, err := unstructured.NestedMap(u.Object, "spec", "template")
 	if pods, perNode := kubeburner.PodsOf(u.Object); !ok || err != nil || u.GetKind() == "Pod" || pods == 0 && !perNode || !scheme.Scheme.Recognizes(u.GroupVersionKind()) {
@@ -382,9 +367,8 @@ func hasNamespace(ctx context.Context, c *api.Client, name string) bool {
 	return err == nil && r.Code == http.StatusOK
 }
 
-// mistaken reports whether a server refused an object for what it says: for its
-// form, or by a policy. An admission webhook that takes no dry runs says so with the
-// same code, and a user without the right is another matter.
+// mistaken reports whether the server refused an object's content, by its form or a policy. A webhook
+// that supports no dry runs has the same code, and a missing right is another matter.
 func mistaken(r api.Reply, err error) bool {
 	switch r.Code {
 	case http.StatusForbidden:
@@ -397,19 +381,15 @@ func mistaken(r api.Reply, err error) bool {
 	return false
 }
 
-// refusal is one thing that a server says of an object, and the path that it is
-// about, "" for all of it.
+// refusal is one message of the server, with the path in the object that it names, or "".
 type refusal struct{ path, says string }
 
-// refusals takes apart what a server says.
+// refusals splits the server's error into its messages.
 func refusals(err error) (list []refusal) {
-	var status *apierrors.StatusError
-	if errors.As(err, &status) {
-		if d := status.ErrStatus.Details; d != nil {
-			for _, c := range d.Causes {
-				if c.Field != "" {
-					list = append(list, refusal{c.Field, c.Message})
-				}
+	if status, is := errors.AsType[*apierrors.StatusError](err); is && status.ErrStatus.Details != nil {
+		for _, c := range status.ErrStatus.Details.Causes {
+			if c.Field != "" {
+				list = append(list, refusal{c.Field, c.Message})
 			}
 		}
 	}
@@ -429,8 +409,8 @@ func refusals(err error) (list []refusal) {
 }
 
 var (
-	// strictField is how strict validation names a field.
+	// strictField matches the message of strict validation.
 	strictField = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
-	// wrongType is how a value of another type is told of.
+	// wrongType matches Go's message about a value of another type.
 	wrongType = regexp.MustCompile(`Go struct field \w+\.([\w.]+) of type`)
 )

@@ -19,35 +19,32 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// namespaceWorkers is how many namespaces are made at once.
 const namespaceWorkers = 4
 
-// Holdings are what a run has made beside its pods: namespaces, and the paths
-// of objects that none of them takes along.
+// Holdings lists what a run has made beside its pods: namespaces, and the paths of objects outside of
+// them.
 type Holdings struct {
 	*prepared.Run
 	actors         *follow.Actors
 	mu             sync.Mutex
 	spaces, strays map[string]bool
-	collections    map[string]bool // that there ever was a stray of
-	units          map[string]int  // objects that fill each slot, of a configuration as it stands
-	released       int             // those that the run has removed since the target was last empty
+	collections    map[string]bool // of all strays so far
+	units          map[string]int  // objects in each slot, where a configuration runs as it stands
+	released       int             // objects that the run removed since the target was last empty
 }
 
-// NewHoldings are those of a run that has made nothing yet.
+// NewHoldings returns the holdings of a run that has made nothing yet.
 func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
 	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool), units: make(map[string]int)}
 }
 
-// fill notes how many objects fill a slot.
 func (h *Holdings) fill(slot string, units int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.units[slot] = units
 }
 
-// release notes that the run has removed what fills a slot; the slots are those that
-// something filled.
+// release notes that the run has emptied a slot, and returns it if it was filled.
 func (h *Holdings) release(slot string) (slots []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +56,7 @@ func (h *Holdings) release(slot string) (slots []string) {
 	return slots
 }
 
-// releaseSpace notes that the run has removed a namespace.
+// releaseSpace notes that the run has removed a namespace, and returns its slots.
 func (h *Holdings) releaseSpace(namespace string) (slots []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,14 +70,14 @@ func (h *Holdings) releaseSpace(namespace string) (slots []string) {
 	return slots
 }
 
-// Released is how many objects the run has removed since the target was last empty.
+// Released counts the objects that the run has removed since the target was last empty.
 func (h *Holdings) Released() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.released
 }
 
-// Forget forgets what filled the slots, once the target is empty.
+// Forget forgets the slots, once the target is empty.
 func (h *Holdings) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +85,7 @@ func (h *Holdings) Forget() {
 	h.released = 0
 }
 
-// add notes an object that was created.
+// add notes a created object.
 func (h *Holdings) add(m *manifest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,19 +93,19 @@ func (h *Holdings) add(m *manifest) {
 		return
 	}
 	h.collections[m.path] = true
-	if m.namespace == "" || m.namespace != h.Load.Namespace || m.kind != "Pod" { // pods there are followed, and removed by that
+	if m.namespace == "" || m.namespace != h.Load.Namespace || m.kind != "Pod" { // such pods are followed, and so removed
 		h.strays[m.path+"/"+m.name] = true
 	}
 }
 
-// List are the names of the namespaces and the paths of the other objects.
+// List returns the names of the namespaces and the paths of the other objects.
 func (h *Holdings) List() (spaces, strays []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Sorted(maps.Keys(h.spaces)), slices.Sorted(maps.Keys(h.strays))
 }
 
-// Collections are the paths of what there ever was an object of outside of the run's
+// Collections returns the paths of all collections in which the run made objects outside of its
 // namespaces.
 func (h *Holdings) Collections() []string {
 	h.mu.Lock()
@@ -116,14 +113,14 @@ func (h *Holdings) Collections() []string {
 	return slices.Sorted(maps.Keys(h.collections))
 }
 
-// Count is how many there are of each.
+// Count counts the namespaces and the other objects.
 func (h *Holdings) Count() (spaces, strays int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.spaces), len(h.strays)
 }
 
-// DropSpaces forgets namespaces that are gone.
+// DropSpaces forgets removed namespaces.
 func (h *Holdings) DropSpaces(gone ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,15 +129,14 @@ func (h *Holdings) DropSpaces(gone ...string) {
 	}
 }
 
-// DropStray forgets an object that is gone, by its path.
+// DropStray forgets a removed object, by its path.
 func (h *Holdings) DropStray(path string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.strays, path)
 }
 
-// MakeNamespaces makes those namespaces of slots that are not there yet, and
-// waits until pods can be created in them.
+// MakeNamespaces makes the missing namespaces of slots, and waits until pods can be created in them.
 func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) error {
 	jobOf := make(map[string]*kubeburner.Job)
 	h.mu.Lock()
@@ -149,14 +145,13 @@ func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) erro
 			jobOf[s.Namespace] = s.maker.job
 		}
 	}
-	// They count as made before they are: one that is half made is removed
-	// all the same.
+	// They count as made from here: a half-made one must be removed too.
 	for name := range jobOf {
 		h.spaces[name] = true
 	}
 	h.mu.Unlock()
 	names := slices.Sorted(maps.Keys(jobOf))
-	return api.InParallel(ctx, len(names), namespaceWorkers, 0, func(ctx context.Context, i int) error {
+	return api.InParallel(ctx, len(names), 4, 0, func(ctx context.Context, i int) error {
 		if err := h.makeNamespace(ctx, names[i], jobOf[names[i]]); err != nil {
 			return fmt.Errorf("create namespace %s: %w", names[i], h.Client.Unreachable(err))
 		}
@@ -164,8 +159,7 @@ func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) erro
 	})
 }
 
-// makeNamespace makes a namespace. One that is not of this run is refused: what
-// is in it must not be touched.
+// makeNamespace makes a namespace. It refuses one of others, whose objects must not be touched.
 func (h *Holdings) makeNamespace(ctx context.Context, name string, job *kubeburner.Job) error {
 	labels := kubeburner.NamespaceLabels(h.Load.UUID, h.Load.RunID, job.Name)
 	maps.Copy(labels, job.NamespaceLabels)

@@ -1,5 +1,4 @@
-// Package create makes the objects of a load: from templates to manifests, and by
-// requests to the objects themselves.
+// Package create makes the objects of a load: templates become manifests, and requests create these.
 package create
 
 import (
@@ -32,7 +31,6 @@ import (
 
 var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
-// manifest is one object ready to be created.
 type manifest struct {
 	path        string // of its collection
 	namespace   string // "" for a cluster-scoped object
@@ -40,14 +38,12 @@ type manifest struct {
 	kind        string
 	body        []byte
 	contentType string
-	units       int    // pods that it asks for
-	slot        string // the slot's name
+	units       int // pods that it asks for
+	slot        string
 	grouped     bool   // the pods have names of their own
-	latency     string // annotation that plants a start latency, "" for none
-	// begins says that it asks something of an object that was set up, by
-	// method, instead of creating one.
-	begins bool
-	method string
+	latency     string // the annotation of a planted start latency, "" for none
+	begins      bool   // begins says that it is a request, by method, to an object that was set up.
+	method      string
 }
 
 // Maker makes the manifests of one entry of a job's objects.
@@ -58,32 +54,30 @@ type Maker struct {
 	template *kubeburner.Template
 	ids      prepared.Identity
 	mapper   meta.RESTMapper
-	objects  *described.Objects        // what is followed, nil for pods
-	stage    int                       // of the set-up, -1 for what is measured
-	later    bool                      // asked for once an object has reached a milestone
-	all      *Rendering                // that it is part of
-	kinds    []schema.GroupVersionKind // that it makes, each once
-	waits    []*awaited                // what is waited for besides pods
-	chooses  *choice                   // what it works on instead of making it, nil for none
+	objects  *described.Objects // nil for pods
+	stage    int                // of the set-up, -1 for the measured load
+	later    bool               // made when an object reaches a milestone
+	all      *Rendering
+	kinds    []schema.GroupVersionKind // distinct, that it makes
+	waits    []*awaited                // awaited besides pods
+	chooses  *choice                   // the objects that it changes instead of making any, or nil
 
-	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
 	pods     []corev1.PodSpec
-	latency  bool     // it plants start latencies
-	onlyPods bool     // it makes pods and nothing else
-	unknown  []string // fields that the API does not know, of the first iteration
+	latency  bool     // plants start latencies
+	onlyPods bool     // makes nothing else
+	unknown  []string // fields of the first iteration that the API lacks
 	begun    bool     // unknown is complete
 
 	fast []fastManifest // nil where each slot must be rendered
 }
 
-// fastManifest is a manifest whose template needs no rendering: a sample with
-// marks where the numbers go.
+// fastManifest is a manifest that needs no rendering: a sample with marks in place of the numbers.
 type fastManifest struct {
 	iteration, replica string   // the marks
 	stencil            *stencil // nil for a custom resource, which is JSON
 	sample             manifest
-	namespace          string // that the document names, "" for the slot's
+	namespace          string // in the document, "" for the slot's
 }
 
 func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
@@ -136,7 +130,7 @@ func (m *Maker) vars(s kubeburner.Slot) kubeburner.Vars {
 	}
 }
 
-// specialise looks for the fast way.
+// specialise prepares fast manifests, if the template allows them.
 func (m *Maker) specialise(docs int) {
 	pattern, ok := m.template.Specialise(m.vars(kubeburner.Slot{Replica: 1}))
 	if !ok || len(pattern.Docs) != docs {
@@ -163,13 +157,13 @@ func (m *Maker) specialise(docs int) {
 	m.fast = fast
 }
 
-// slotLabel is the value of LabelSlot on pods that a controller makes.
+// slotLabel returns the value of LabelSlot on pods that a controller makes.
 func (m *Maker) slotLabel(doc int, iteration, replica string) string {
 	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
 }
 
-// prepare labels a document and converts it to its built-in type, nil if it
-// has none. Iteration and replica are numbers or marks.
+// prepare labels a document and converts it to its built-in type, nil for a custom resource. iteration
+// and replica are numbers or marks.
 func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
 	object := &m.job.Objects[m.index]
 	labels := kubeburner.Identity{
@@ -191,7 +185,7 @@ func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string
 	}
 	typed, err := scheme.Scheme.New(gvk)
 	if err != nil {
-		return nil, nil // a custom resource
+		return nil, nil
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, typed, true)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
@@ -209,7 +203,7 @@ func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string
 	return typed, nil
 }
 
-// manifest makes a document that prepare has labelled ready to be created.
+// manifest returns the manifest of a labelled document.
 func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s kubeburner.Slot) (manifest, error) {
 	u := unstructured.Unstructured{Object: doc}
 	gvk := u.GroupVersionKind()
@@ -236,32 +230,26 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 	}
 	made.path = api.Collection(mapping.Resource, made.namespace)
 	if m.objects != nil {
-		made.slot = slotName(gvk.Kind, made.namespace, made.name)
 		if follow.IsObject(m.objects, gvk) {
-			made.slot = api.ObjectName(made.namespace, made.name)
 			made.units = 1
 		}
-		return made, m.encode(&made, doc, typed)
+	} else {
+		pods, perNode := kubeburner.PodsOf(doc)
+		if perNode {
+			return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
+		}
+		made.units, made.grouped = pods, pods > 0 && gvk.Kind != "Pod"
+		if gvk.Kind == "Pod" {
+			made.latency = u.GetAnnotations()[api.AnnotationStartLatency]
+		} else if template, ok, _ := unstructured.NestedStringMap(doc, "spec", "template", "metadata", "annotations"); ok {
+			made.latency = template[api.AnnotationStartLatency]
+		}
 	}
-	pods, perNode := kubeburner.PodsOf(doc)
-	if perNode {
-		return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
-	}
-	made.units = pods
-	made.slot = slotName(gvk.Kind, made.namespace, made.name)
-	if pods > 0 && gvk.Kind != "Pod" {
-		made.grouped = true
-		made.slot = made.namespace + "/" + m.slotLabel(index, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
-	}
-	if gvk.Kind == "Pod" {
-		made.latency = u.GetAnnotations()[api.AnnotationStartLatency]
-	} else if template, ok, _ := unstructured.NestedStringMap(doc, "spec", "template", "metadata", "annotations"); ok {
-		made.latency = template[api.AnnotationStartLatency]
-	}
+	made.slot = m.slotOf(&made, index, s)
 	return made, m.encode(&made, doc, typed)
 }
 
-// encode writes a document as the API takes it.
+// encode sets the body, in the encoding that the API takes.
 func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object) (err error) {
 	if typed != nil {
 		made.contentType = api.ProtobufType
@@ -273,13 +261,16 @@ func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object)
 	return err
 }
 
-// slotName is the name of the slot of an object that we create: for a pod its
-// own, for others one that tells the kind.
-func slotName(kind, namespace, name string) string {
-	if kind == "Pod" {
-		return api.ObjectName(namespace, name)
+// slotOf returns the name of a manifest's slot: the object's own, or its kind and name where it is not
+// counted.
+func (m *Maker) slotOf(made *manifest, doc int, s kubeburner.Slot) string {
+	switch {
+	case made.grouped:
+		return made.namespace + "/" + m.slotLabel(doc, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+	case made.kind == "Pod" || m.objects != nil && made.units > 0:
+		return api.ObjectName(made.namespace, made.name)
 	}
-	return kind + "/" + api.ObjectName(namespace, name)
+	return made.kind + "/" + api.ObjectName(made.namespace, made.name)
 }
 
 func (m *Maker) make(s kubeburner.Slot) ([]manifest, error) {
@@ -326,19 +317,13 @@ func (m *Maker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 		if f.sample.namespace != out.namespace {
 			out.path = strings.Replace(f.sample.path, "/namespaces/"+f.sample.namespace+"/", "/namespaces/"+out.namespace+"/", 1)
 		}
-		out.slot = slotName(out.kind, out.namespace, out.name)
-		if m.objects != nil && out.units > 0 {
-			out.slot = api.ObjectName(out.namespace, out.name)
-		}
-		if out.grouped {
-			out.slot = out.namespace + "/" + m.slotLabel(i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
-		}
+		out.slot = m.slotOf(&out, i, s)
 		made[i] = out
 	}
 	return made, nil
 }
 
-// PodSpecOf is the pod that an object is or makes, nil if it does not.
+// PodSpecOf returns the spec of the pods that an object is or makes, or nil.
 func PodSpecOf(object runtime.Object) *corev1.PodSpec {
 	switch o := object.(type) {
 	case nil:
@@ -363,28 +348,26 @@ func PodSpecOf(object runtime.Object) *corev1.PodSpec {
 
 var errNoPods = errors.New("the workload makes none of the objects that its axis counts: no level can be reached with it")
 
-// stencil makes an object of a built-in type for any iteration and replica
-// without reading YAML again: the typed object once, with marks where the
-// numbers go, and the places of the marks in copies of it.
+// stencil makes an object of a built-in type for any iteration and replica without reading YAML again:
+// it decodes the object once, with marks, and fills the numbers into copies.
 type stencil struct {
 	iteration, replica string // the marks
 	copies             sync.Pool
 }
 
-// markedCopy is a copy of an object, and the strings of it that have a mark.
+// markedCopy is a copy of an object, with its strings that have a mark.
 type markedCopy struct {
 	object runtime.Object
 	holes  []hole
 }
 
-// hole is one string of an object that has a mark in it.
 type hole struct {
 	text string // with its marks
 	set  func(text string)
 }
 
-// newStencil finds the marks in object. It reports false if any of them is
-// somewhere that it cannot fill in: the object must then be made the slow way.
+// newStencil finds the marks in object. It reports false if one is where it cannot be filled in:
+// then each object must be rendered.
 func newStencil(object runtime.Object, iteration, replica string) (*stencil, bool) {
 	s := &stencil{iteration: iteration, replica: replica}
 	first := &markedCopy{object: object}
@@ -396,7 +379,7 @@ func newStencil(object runtime.Object, iteration, replica string) (*stencil, boo
 		s.find(reflect.ValueOf(c.object), c)
 		return c
 	}
-	// Whatever the search has missed is in the encoded object.
+	// The encoded object shows marks that the search has missed.
 	raw, err := encode(object)
 	if err != nil {
 		return nil, false
@@ -417,8 +400,7 @@ func (s *stencil) marked(text string) bool {
 	return strings.Contains(text, s.iteration) || strings.Contains(text, s.replica)
 }
 
-// find records the holes below v. It reports false where a mark is in a map
-// that is not of strings.
+// find collects the holes below v. It reports false where the key of a map has a mark.
 func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -442,7 +424,7 @@ func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
 				continue
 			}
 			if s.marked(key.String()) {
-				return false // rare, and not worth a second way of filling in
+				return false
 			}
 			if value.Kind() == reflect.String && s.marked(value.String()) {
 				set := func(text string) { v.SetMapIndex(key, reflect.ValueOf(text).Convert(v.Type().Elem())) }
@@ -457,7 +439,7 @@ func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
 	return true
 }
 
-// fill gives the object with numbers for its marks to use, and takes it back.
+// fill lends the object, with numbers in place of its marks, to use.
 func (s *stencil) fill(numbers *strings.Replacer, use func(runtime.Object) error) error {
 	c := s.copies.Get().(*markedCopy)
 	defer s.copies.Put(c)
@@ -467,7 +449,7 @@ func (s *stencil) fill(numbers *strings.Replacer, use func(runtime.Object) error
 	return use(c.object)
 }
 
-// encode is an object in the API's protobuf encoding.
+// encode returns an object in the API's protobuf encoding.
 func encode(object runtime.Object) ([]byte, error) {
 	var b bytes.Buffer
 	if err := protobufSerializer.Encode(object, &b); err != nil {
@@ -476,7 +458,7 @@ func encode(object runtime.Object) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// countOf is a number of objects of a kind, with the kind's plural.
+// countOf returns a number with a kind, in the plural where needed.
 func countOf(n int, kind string) string {
 	if n != 1 {
 		many, one := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})

@@ -15,9 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Outline is what the jobs of a rendering make, in a namespace that exists or, with
-// "", in those of their own. Whole reports whether a run makes as many iterations of a
-// job as its configuration asks for; how many others have is unknown.
+// Outline lists what the jobs of a rendering make, in an existing namespace or, with "", in their own.
+// whole reports whether a run makes all iterations of a job; of other jobs the number is unknown.
 func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole func(job int) bool) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
@@ -27,7 +26,7 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 			}
 			continue
 		}
-		iterations := 0 // not known
+		iterations := 0 // unknown
 		if whole(j) {
 			iterations = max(1, job.JobIterations)
 		}
@@ -62,7 +61,7 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 	return list, nil
 }
 
-// namespaces are those that a job makes in so many iterations; 0 is unknown.
+// namespaces returns the namespaces that a job makes in so many iterations; 0 is unknown.
 func namespaces(job *kubeburner.Job, run string, iterations int) system.Change {
 	c := system.Change{Action: system.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), run, "RUN")}
 	if !job.NamespacedIterations {
@@ -81,7 +80,7 @@ func namespaces(job *kubeburner.Job, run string, iterations int) system.Change {
 	return c
 }
 
-// Images are those that a document names at any depth, in order.
+// Images lists the images that a document names at any depth, in order.
 func Images(in any) (list []string) {
 	switch v := in.(type) {
 	case map[string]any:
@@ -99,19 +98,22 @@ func Images(in any) (list []string) {
 	return list
 }
 
-// Document is what a template writes in its first iteration.
+// Document holds one document of a template in its first iteration.
 type Document struct {
 	unstructured.Unstructured
 	From    string            // the template
 	Typed   runtime.Object    // nil for a custom resource
-	Mapping *meta.RESTMapping // nil where unknown is not
-	Unknown error             // the cluster has no such kind
+	Mapping *meta.RESTMapping // nil where Unknown is set
+	Unknown error             // the cluster lacks the kind
 }
 
-// Documents are those of an object of a job.
+// Documents returns the documents of an object of a job.
 func Documents(v prepared.Variant, job, object int, ids prepared.Identity, mapper meta.RESTMapper) (list []Document, err error) {
-	m := &Maker{job: &v.Config.Jobs[job], jobIndex: job, index: object, template: v.Templates[job][object], ids: ids, mapper: mapper}
-	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: object, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
+	return (&Maker{job: &v.Config.Jobs[job], jobIndex: job, index: object, template: v.Templates[job][object], ids: ids, mapper: mapper}).documents()
+}
+
+func (m *Maker) documents() (list []Document, err error) {
+	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: m.index, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func Documents(v prepared.Variant, job, object int, ids prepared.Identity, mappe
 			return nil, err
 		}
 		gvk := d.GroupVersionKind()
-		if d.Mapping, err = mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		if d.Mapping, err = m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			d.Unknown = m.unknownKind(i, &d.Unstructured)
 		}
 		list = append(list, d)

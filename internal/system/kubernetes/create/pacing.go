@@ -8,35 +8,34 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Pacing says when the requests of a level may be made where the configuration itself
-// says it: by the rate of its jobs, by its pauses, and by what it waits for.
+// Pacing says when requests may be made where the configuration itself decides: by its rates, pauses and
+// waits.
 type Pacing struct {
 	*Rendering
 	slots []PlannedSlot
-	// now is the time, and settled how many of the objects asked for since the
-	// target was empty are there, or will never be.
+	// settled counts the objects since the target was empty that are ready or failed.
 	now     func() record.Micros
 	settled func() int
-	before  int // objects that were asked for before this level
+	before  int // objects that earlier levels asked for
 
-	asked   int           // objects of this level that were asked for
-	rate    record.Micros // no request before that by the rate
-	pause   record.Micros // nor before that by a pause
+	asked   int           // objects that this level has asked for
+	rate    record.Micros // the earliest time of a request by the rate
+	pause   record.Micros // and by a pause
 	started bool
 }
 
-// Pacing is that of the slots of a level; settled is as of Pacing.
+// Pacing returns the pacing of the slots of a level.
 func (p *Population) Pacing(slots []PlannedSlot, now func() record.Micros, settled func() int) *Pacing {
 	return &Pacing{Rendering: p.Rendering, slots: slots, now: now, settled: settled, before: p.Units}
 }
 
-// Due reports whether request i may be made now. It is called until it is true, for
-// one request after the other.
+// Due reports whether request i may be made now. It is called until it returns true, for one request
+// after the other.
 func (p *Pacing) Due(i int) bool {
 	now, slot := p.now(), p.slots[i]
 	job := slot.maker.job
 	gap := time.Duration(float64(time.Second) / job.QPS)
-	// A burst is what may be sent at once after a while without requests.
+	// A burst is the number of requests that may follow at once after a pause.
 	earliest := now - record.MicrosOf(time.Duration(job.Burst-1)*gap)
 	if !p.started {
 		p.started, p.rate = true, earliest
@@ -58,9 +57,8 @@ func (p *Pacing) Due(i int) bool {
 	return true
 }
 
-// mayFollow reports whether a slot may be asked for after the one before it: at the
-// end of an iteration whose pods are waited for, or of a job that waits when it is
-// finished, those before must be there.
+// mayFollow reports whether a slot may follow the one before: after an iteration with podWait, or
+// a job that waits when finished, the earlier objects must be ready.
 func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
 	other := last.maker.jobIndex != slot.maker.jobIndex
 	if !other && (last.Iteration == slot.Iteration || !job.PodWait) {
@@ -74,10 +72,10 @@ func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
 	})
 }
 
-// done reports whether all objects that were asked for are there, or never will be.
+// done reports whether all requested objects are ready or failed.
 func (p *Pacing) done() bool { return p.settled() >= p.before+p.asked }
 
-// pauseBetween is how long the configuration pauses between two requests.
+// pauseBetween returns the configured pause between two requests.
 func pauseBetween(last, next PlannedSlot) time.Duration {
 	job := last.maker.job
 	switch {

@@ -16,16 +16,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// Rendering is a Variant made ready.
+// Rendering is a variant ready to be loaded.
 type Rendering struct {
-	config *kubeburner.Config
-	makers [][]*Maker // by job and object
-	// objects is what is followed, nil for pods.
-	objects *described.Objects
-	Params  workload.Params // as of Variant
+	config  *kubeburner.Config
+	makers  [][]*Maker         // by job and object
+	objects *described.Objects // objects is nil for pods
+	Params  workload.Params    // of the Variant
 }
 
-// Render makes a variant ready, for the objects of a run.
+// Render prepares a variant for a run.
 func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Rendering, error) {
 	r := &Rendering{config: v.Config, objects: objects, Params: v.Params}
 	if err := r.knowsStages(); err != nil {
@@ -63,7 +62,7 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 	return r, nil
 }
 
-// knowsStages checks that the stages of the set-up are jobs of the configuration.
+// knowsStages checks that each stage of the set-up names a job of the configuration.
 func (r *Rendering) knowsStages() error {
 	if r.objects == nil {
 		return nil
@@ -89,13 +88,12 @@ func (r *Rendering) knowsStages() error {
 	return nil
 }
 
-// OnlyPods reports whether the load makes pods and nothing else.
+// OnlyPods reports whether the load makes only pods.
 func (r *Rendering) OnlyPods() bool {
 	return !slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool { return !m.onlyPods })
 }
 
-// PodSpecs are what the load's pods are like; plants says that some have start
-// latencies planted.
+// PodSpecs returns the specs of the load's pods; plants says that some have planted start latencies.
 func (r *Rendering) PodSpecs() (pods []corev1.PodSpec, plants bool) {
 	for _, m := range slices.Concat(r.makers...) {
 		pods = append(pods, m.pods...)
@@ -104,7 +102,7 @@ func (r *Rendering) PodSpecs() (pods []corev1.PodSpec, plants bool) {
 	return pods, plants
 }
 
-// UnknownFields are all fields of the load that the API does not know.
+// UnknownFields lists the fields of the load that the API lacks.
 func (r *Rendering) UnknownFields() []string {
 	set := make(map[string]bool)
 	for _, m := range slices.Concat(r.makers...) {
@@ -115,22 +113,21 @@ func (r *Rendering) UnknownFields() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Population is how much of a load was asked for since the target was last
-// empty.
+// Population counts what was requested since the target was last empty.
 type Population struct {
 	*Rendering       // of the present arm
 	Iterations int   // of the last job
 	Units      int   // pods
-	SetUp      []int // things of each stage of the set-up
-	Jobs       int   // that were made whole
+	SetUp      []int // objects of each stage
+	Jobs       int   // complete ones
 }
 
-// Whole is how many objects the configuration itself asks for.
+// Whole returns the number of objects in the configuration itself.
 func (p *Population) Whole() int {
 	return p.PerIteration() * p.config.Jobs[len(p.config.Jobs)-1].JobIterations
 }
 
-// PerIteration is how many objects an iteration of the last job asks for.
+// PerIteration returns the number of objects in an iteration of the last job.
 func (p *Population) PerIteration() (units int) {
 	last := len(p.config.Jobs) - 1
 	for s := range p.config.Jobs[last].Slots(0, 1) {
@@ -139,18 +136,15 @@ func (p *Population) PerIteration() (units int) {
 	return units
 }
 
-// PlannedSlot is one slot, and what makes its objects.
+// PlannedSlot holds one slot and the maker of its objects.
 type PlannedSlot struct {
 	kubeburner.Slot
-	maker *Maker
-	// begin asks the objects, which were set up, for what is measured, instead
-	// of making them.
-	begin bool
-	// asking is what it asks of an object instead, nil for none.
-	asking *asking
+	maker  *Maker
+	begin  bool    // begin says that it begins objects that were set up, instead of making them.
+	asking *asking // asking is its request to a chosen object, or nil
 }
 
-// ofJob is what a job asks for in the iteration and replica of a slot.
+// ofJob returns a job's manifests for the iteration and replica of a slot.
 func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	all := p.maker.all
 	j := slices.IndexFunc(all.config.Jobs, func(job kubeburner.Job) bool { return job.Name == name })
@@ -166,25 +160,23 @@ func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	return list, nil
 }
 
-// Raising is what raises a load: slots that are set up and those that are
-// measured, with the objects that these ask for.
+// Raising holds the slots that raise a load, to be set up and to be measured, and the number of measured
+// objects.
 type Raising struct {
 	SetUp [][]PlannedSlot // by stage
 	Slots []PlannedSlot
 	Units int
-	parts []part // of a configuration as it stands, in their order
+	parts []part // in order, for a configuration as it stands
 }
 
-// follows reports whether as many iterations of a job are made as of the last
-// one.
+// follows reports whether a job has as many iterations as the last one.
 func (p *Population) follows(job int) bool {
 	return slices.ContainsFunc(p.makers[job], func(m *Maker) bool { return m.stage >= 0 && !m.objects.SetUp[m.stage].Once })
 }
 
-// Plan lists the slots that raise the objects in place to at most want, by whole
-// iterations of the last job. The jobs before it are made once, whole, when
-// the target is empty, or along with it where they set it up. Where objects are
-// begun that were set up, the slots are those of their beginning.
+// Plan lists the slots that raise the objects to at most want, by whole iterations of the last job.
+// Earlier jobs are made once, whole, when the target is empty, or together with it where they set it up.
+// Where objects are set up first, the slots begin them.
 func (p *Population) Plan(want int) (Raising, error) {
 	last := len(p.config.Jobs) - 1
 	r := p.before()
@@ -195,8 +187,7 @@ func (p *Population) Plan(want int) (Raising, error) {
 			n += p.makers[last][s.Object].units
 		}
 		if n == 0 {
-			// Iterations without pods are made along with the next that has
-			// some; a workload that never has any is no use here.
+			// Iterations without pods are made with the next one that has some.
 			if empty++; empty > 10_000 {
 				return r, errNoPods
 			}
@@ -208,7 +199,7 @@ func (p *Population) Plan(want int) (Raising, error) {
 	}
 }
 
-// PlanIterations is Plan to a number of iterations of the last job.
+// PlanIterations plans up to so many iterations of the last job.
 func (p *Population) PlanIterations(want int) Raising {
 	r := p.before()
 	for p.Iterations < want {
@@ -217,8 +208,7 @@ func (p *Population) PlanIterations(want int) Raising {
 	return r
 }
 
-// PlanJobs lists the slots of the jobs up to the one of that number, from 1, that were
-// not made yet: each whole.
+// PlanJobs lists the slots of the jobs up to number want, from 1, that were not made yet, each whole.
 func (p *Population) PlanJobs(want int) (r Raising, err error) {
 	if n := len(p.config.Jobs); want > n {
 		return r, system.Mistakef("", "job %d is asked for, and the configuration has %d", want, n)
@@ -229,8 +219,7 @@ func (p *Population) PlanJobs(want int) (r Raising, err error) {
 	return r, nil
 }
 
-// before begins with the jobs before the last one, where they were not made yet and
-// are not made along with it.
+// before begins with the earlier jobs that were not made yet and do not follow the last one.
 func (p *Population) before() (r Raising) {
 	if p.objects != nil {
 		r.SetUp = make([][]PlannedSlot, len(p.objects.SetUp))
@@ -245,7 +234,7 @@ func (p *Population) before() (r Raising) {
 	return r
 }
 
-// iterate adds an iteration of the last job, and of those that are made along with it.
+// iterate adds an iteration of the last job, and of those that follow it.
 func (p *Population) iterate(r *Raising) {
 	last := len(p.config.Jobs) - 1
 	for j := range last {
@@ -257,7 +246,6 @@ func (p *Population) iterate(r *Raising) {
 	p.Iterations++
 }
 
-// take adds iterations of a job.
 func (p *Population) take(r *Raising, j, from, to int) {
 	if n := len(r.parts); n == 0 || r.parts[n-1].job != j {
 		r.parts = append(r.parts, part{job: j, from: from, first: len(r.Slots)})

@@ -12,36 +12,33 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// Script makes the load of a level by the jobs of a configuration as it stands, one
-// after the other.
+// Script makes the load of a level by the jobs of a configuration as it stands, one after the other.
 type Script struct {
-	sender  *Sender
-	pacing  *Pacing
-	parts   []part // still to be made
-	slots   []PlannedSlot
-	within  func(namespace string) bool
-	present *part // that is being made, nil for none
-	churn   *churning
-	// population has made so many objects, of which inPlace are there.
-	population *Population
+	sender     *Sender
+	pacing     *Pacing
+	parts      []part // still to do
+	slots      []PlannedSlot
+	within     func(namespace string) bool
+	present    *part // nil before the first and after the last
+	churn      *churning
+	population *Population // population counts the requested objects, inPlace the existing ones
 	inPlace    func() int
 	unwatch    context.CancelFunc
 }
 
-// part is a job of a level, or an entry of one: its iterations, and of one that creates
-// the slots.
+// part is a job of a level with its iterations and slots, or one entry of a job that creates nothing.
 type part struct {
 	job, from, to int
 	first, last   int // index in the slots of a raising
 	slots         []PlannedSlot
-	chooses       *Maker // nil for one that creates
+	chooses       *Maker // nil for a job that creates
 	chosen        *chosen
-	only          func(target) bool // of what is chosen; nil is all
-	again         bool              // it makes again what was deleted
+	only          func(target) bool // filters the chosen objects; nil keeps all
+	again         bool              // makes deleted objects again
 }
 
-// Script is that of a level that was planned. Settled is as of Pacing, and within says
-// which namespaces are the run's; inPlace is how many objects are there now.
+// Script returns the script of a planned level. settled is as in Pacing; within says which namespaces are
+// the run's, and inPlace counts the existing objects.
 func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() int, within func(namespace string) bool) *Script {
 	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace}
 	for _, of := range load.parts {
@@ -57,7 +54,7 @@ func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() in
 	return x
 }
 
-// Batch is the script as the engine carries it out.
+// Batch returns the script as a batch for the engine.
 func (x *Script) Batch(units int, spread system.Spread) system.Batch {
 	return system.Batch{
 		Units: units, Spread: spread, More: x.more, Due: x.pacing.Due,
@@ -65,7 +62,7 @@ func (x *Script) Batch(units int, spread system.Spread) system.Batch {
 	}
 }
 
-// more ends the part that was made, and begins the next.
+// more ends the present part, and begins the next.
 func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 	for {
 		if err := x.end(ctx); err != nil {
@@ -81,7 +78,7 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 			if x.present.slots, err = x.present.askings(); err != nil {
 				return 0, 0, err
 			}
-			// Nothing to delete is what the plan meant; a read that found nothing is not a pass.
+			// A deletion may find nothing, but a read that finds nothing does not pass.
 			if m := x.present.chooses; len(x.present.slots) == 0 && m.job.JobType != kubeburner.Delete {
 				x.unmet(m.job, m.chooses.kind, &unmetError{fmt.Sprintf("its labels select no %s", m.chooses.kind)})
 			}
@@ -100,7 +97,7 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 	}
 }
 
-// next is the part to be made next, nil for none.
+// next returns the next part, nil at the end.
 func (x *Script) next(ctx context.Context) (*part, error) {
 	if x.churn != nil {
 		if p, err := x.churn.next(ctx, x); p != nil || err != nil {
@@ -116,7 +113,7 @@ func (x *Script) next(ctx context.Context) (*part, error) {
 	return p, nil
 }
 
-// awaitDone waits until all objects so far are there, or never will be.
+// awaitDone waits until all objects so far are ready or failed.
 func (x *Script) awaitDone(ctx context.Context) error {
 	for !x.pacing.done() {
 		if !api.Sleep(ctx, settlePoll) {
@@ -126,9 +123,9 @@ func (x *Script) awaitDone(ctx context.Context) error {
 	return nil
 }
 
-// watch begins to follow what the present part waits for, before it is made.
+// watch begins to follow the awaited objects of a part, before they are made.
 func (x *Script) watch(ctx context.Context) error {
-	if x.present.chooses != nil { // what is chosen is there once the jobs before it are done
+	if x.present.chooses != nil {
 		if err := x.awaitDone(ctx); err != nil {
 			return err
 		}
@@ -145,7 +142,7 @@ func (x *Script) watch(ctx context.Context) error {
 			if x.present.again {
 				for _, s := range x.present.slots {
 					if s.maker == m {
-						a.ask(-a.perSlot) // it was deleted
+						a.ask(-a.perSlot)
 					}
 				}
 			} else {
@@ -161,8 +158,7 @@ func (x *Script) watch(ctx context.Context) error {
 
 func (x *Script) makers() []*Maker { return x.pacing.makers[x.present.job] }
 
-// end waits for what the present part waits for. What does not come is put on record
-// as a request that failed.
+// end waits for the awaited objects of a part. Missing ones are recorded as a failed request.
 func (x *Script) end(ctx context.Context) error {
 	if x.present == nil {
 		return nil
@@ -201,8 +197,7 @@ func (x *Script) end(ctx context.Context) error {
 	return nil
 }
 
-// unmet puts on record that something did not come that a job waits for, as a request
-// that failed; it reports false for another error.
+// unmet records missing objects as a failed request; it reports false for another error.
 func (x *Script) unmet(job *kubeburner.Job, kind string, err error) bool {
 	what, is := errors.AsType[*unmetError](err)
 	if !is {
@@ -216,7 +211,7 @@ func (x *Script) unmet(job *kubeburner.Job, kind string, err error) bool {
 	return true
 }
 
-// awaitGone waits until what was asked to go is gone, with what others made of it.
+// awaitGone waits until the deleted objects are gone, with their dependents.
 func (x *Script) awaitGone(ctx context.Context, c *chosen, patience time.Duration) error {
 	bound, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -24,30 +24,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Sender creates the objects of a load.
+// Sender creates the objects of a load, and sends its other requests.
 type Sender struct {
 	*prepared.Run
 	pods     *follow.PodSet
 	followed follow.Followed
-	objects  *follow.ObjectSet // nil where the load is of pods
+	objects  *follow.ObjectSet // nil for pods
 	holdings *Holdings
-	// Evict asks for what is measured where that is no request to the object, nil
-	// where it is one.
+	// Evict begins the measured work where no request to the object does, else nil.
 	Evict   func(ctx context.Context, object string, slot record.Slot) record.Slot
 	fail    func(error)
 	levels  map[string]string // names of priority levels by UID
-	allowed atomic.Bool       // an object was created: the user has the right to
-	slots   sync.Map          // the planned slot of each object that something further is asked of
+	allowed atomic.Bool       // an object was created, so the user has the right
+	slots   sync.Map          // by name, the planned slot of objects with further requests
 }
 
-// NewSender makes what creates objects that watch follows. Fail ends the run;
-// levels are the names of the server's priority levels.
+// NewSender makes a sender of objects that watch follows. fail ends the run; levels names the server's
+// priority levels by UID.
 func NewSender(common *prepared.Run, watch *follow.Observer, holdings *Holdings, fail func(error), levels map[string]string) *Sender {
 	return &Sender{Run: common, pods: watch.Pods, followed: watch.Followed, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
 }
 
-// Send creates the objects of one slot, one after the other, and tells what
-// became of each.
+// Send creates the objects of one slot, one after the other, and reports the outcome of each.
 func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 	if p.asking != nil {
 		return s.ask(ctx, p)
@@ -62,7 +60,7 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 		made = make(map[string]int)
 		defer func() {
 			for _, a := range p.maker.waits {
-				a.ask(made[a.kind] - a.perSlot) // what was not made is not waited for
+				a.ask(made[a.kind] - a.perSlot) // objects that were not made are not awaited
 			}
 		}()
 	}
@@ -107,8 +105,8 @@ func (s *Sender) componentOf(p PlannedSlot) string {
 	return s.Load.Component(p.maker.jobIndex, p.Object)
 }
 
-// create creates one object, through the server's passing troubles, and
-// settles by its name what an answer that never came leaves open.
+// create creates one object through the server's passing troubles. If an answer was lost, it settles
+// the outcome by the object's name.
 func (s *Sender) create(ctx context.Context, m *manifest, component string) record.Slot {
 	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	if m.units == 0 {
@@ -129,13 +127,13 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	answersBefore := s.Client.Answers.Load()
 	unsure := false // an earlier attempt may have succeeded
 	pause := api.FirstPause
-	// The attempt under way is worth its answer even if ctx ends.
+	// The attempt under way may end even if ctx ends.
 	rest, end := system.Outlive(ctx)
 	defer end()
 	for {
 		var query url.Values
 		if m.contentType == string(types.ApplyYAMLPatchType) {
-			query = applied()
+			query = url.Values{"fieldManager": {api.ManagedBy}, "force": {"true"}}
 		}
 		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, query, m.contentType, m.body, buf)
 		overtaken := !m.begins && r.Overtaken()
@@ -143,7 +141,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 		case err != nil:
 			unsure = true
 			if cause := context.Cause(rest); cause != nil {
-				err = cause // the request only says that it was cut
+				err = cause // the request's error only says that it was cut off
 			}
 			slot.Code, slot.Error = 0, err.Error()
 			s.troubled(&slot, r)
@@ -164,7 +162,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 				unsure = true
 			}
 			if r.Denied() && s.allowed.Load() {
-				// It was allowed before: the server may just have started.
+				// The right existed before: the server may have just started.
 				deadline = min(deadline, s.Clock.Now()+record.MicrosOf(api.DenialPatience))
 			} else if !r.Transient() && !overtaken {
 				slot.Outcome = record.SlotFailed
@@ -173,10 +171,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			s.troubled(&slot, r)
 			pause = max(pause, r.RetryAfter())
 		}
-		if s.Clock.Now()+record.MicrosOf(pause) > deadline {
-			return s.settle(ctx, m, slot, answersBefore, false)
-		}
-		if !api.Sleep(ctx, pause) {
+		if s.Clock.Now()+record.MicrosOf(pause) > deadline || !api.Sleep(ctx, pause) {
 			return s.settle(ctx, m, slot, answersBefore, false)
 		}
 		slot.Retries++
@@ -184,8 +179,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	}
 }
 
-// troubled notes why a request is tried again: of several reasons the first
-// that was an answer of 429, or else the first of all.
+// troubled notes why a request is retried: the first answer of 429, or else the first of all reasons.
 func (s *Sender) troubled(slot *record.Slot, r api.Reply) {
 	throttled := r.Code == http.StatusTooManyRequests
 	if slot.Trouble != "" && (!throttled || slot.TroubleCode == http.StatusTooManyRequests) {
@@ -198,10 +192,9 @@ func (s *Sender) troubled(slot *record.Slot, r api.Reply) {
 	slot.Trouble += " (priority level " + cmp.Or(s.levels[r.Level()], r.Level()) + ")"
 }
 
-// answers are buffers for the answers of the load's requests.
 var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// created notes what an object that was created tells of itself.
+// created notes a created object.
 func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 	if m.begins {
 		return
@@ -230,13 +223,12 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 	}
 }
 
-// settle asks by name for an object whose creation was never answered. When
-// the server has answered nothing at all since then, it is out of reach, which
-// ends the run: each further request would wait as long. Taken says that the name was
-// there: where it is gone by now, whose that was is unknown.
+// settle gets an object whose creation was never answered by name. If the server has answered nothing
+// since then, it is out of reach, which ends the run: each further request would wait as long. taken
+// says that the name existed: if it is gone now, whose it was is unknown.
 func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64, taken bool) record.Slot {
 	if m.begins {
-		return slot // whether it was done is not told by the object's name
+		return slot // the object's existence does not show the outcome
 	}
 	rest, end := system.Outlive(ctx)
 	defer end()
@@ -251,7 +243,7 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 			}
 			return slot
 		case err == nil && r.Code < 300:
-			if s.isOurs(r.Body) {
+			if object, err := api.MetadataOf(r.Body); err == nil && object.Labels[api.LabelRun] == s.Load.RunID {
 				slot.Code, slot.Error, slot.Outcome = http.StatusCreated, "", record.SlotCreated
 				s.created(m, &slot, r.Body)
 			} else {
@@ -268,17 +260,10 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 	}
 }
 
-// settleFor bounds how long an open outcome is asked for.
+// settleFor bounds the retries of settle.
 const settleFor = 10 * time.Second
 
-// isOurs reports whether an object that was read carries this run's label.
-func (s *Sender) isOurs(body []byte) bool {
-	object, err := api.MetadataOf(body)
-	return err == nil && object.Labels[api.LabelRun] == s.Load.RunID
-}
-
-// beginning is what asks the objects among manifests, which were set up, for
-// what is measured. From then on they are followed.
+// beginning returns the requests that begin the objects among manifests, and follows these from now on.
 func (s *Sender) beginning(manifests []manifest) (list []manifest, err error) {
 	for _, m := range manifests {
 		if m.units == 0 {
@@ -294,8 +279,7 @@ func (s *Sender) beginning(manifests []manifest) (list []manifest, err error) {
 	return list, nil
 }
 
-// asks makes a request to the object that m names of what is asked of it; a drain
-// asks by the name of its pod.
+// asks sets the request of m to its object; an eviction names the pod.
 func (s *Sender) asks(m *manifest, ask described.Ask) (err error) {
 	m.begins, m.path = true, s.objects.Path(m.slot)
 	switch {
@@ -311,7 +295,7 @@ func (s *Sender) asks(m *manifest, ask described.Ask) (err error) {
 	return nil
 }
 
-// Further asks of an object what is asked once it has reached a milestone.
+// Further makes an object's requests after a milestone.
 func (s *Sender) Further(ctx context.Context, name string, then *described.Then) error {
 	var manifests []manifest
 	if then.Job == "" {
@@ -335,10 +319,9 @@ func (s *Sender) Further(ctx context.Context, name string, then *described.Then)
 	return nil
 }
 
-// SetUp makes what the load needs before it begins, and is what could not be
-// made.
+// SetUp makes the objects that the load needs first. The error names the first failure.
 func (s *Sender) SetUp(ctx context.Context, slots []PlannedSlot) error {
-	return api.InParallel(ctx, len(slots), setUpWorkers, 0, func(ctx context.Context, i int) error {
+	return api.InParallel(ctx, len(slots), 32, 0, func(ctx context.Context, i int) error {
 		slot := s.Send(ctx, slots[i])
 		for at := &slot; at != nil; at = at.Before {
 			if at.Outcome != record.SlotCreated {
@@ -348,6 +331,3 @@ func (s *Sender) SetUp(ctx context.Context, slots []PlannedSlot) error {
 		return nil
 	})
 }
-
-// setUpWorkers is how many objects are set up at once.
-const setUpWorkers = 32

@@ -1,5 +1,4 @@
-// Package prepared is a workload made ready for a cluster, and the run that loads
-// it: what the parts of the target have in common.
+// Package prepared holds a workload that is ready for a cluster, and the run that loads it.
 package prepared
 
 import (
@@ -13,67 +12,47 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 )
 
-// Identity is the run that objects belong to.
+// Identity names the run that objects belong to.
 type Identity struct{ UUID, Run string }
 
-// Workload is a workload made ready for a cluster.
 type Workload struct {
 	Variant
-	// Axis is what is raised: one of those that observe.Declare lists.
-	Axis string
-	// Objects says what is followed; nil is pods.
-	Objects *described.Objects
-	// Progress shows what is waited for before a step begins; nil shows nothing.
+	Axis    string             // Axis is one of those that observe.Declare lists
+	Objects *described.Objects // Objects says which objects are followed; nil is pods
+	// Progress shows the wait before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
-	// Arms are the loads of a comparison by name, of which each level names
-	// one; they differ in parameters. Without any, every level is Variant's.
-	Arms map[string]Variant
-	// AsItIs says that the configuration's own rates, pauses and waits hold.
-	AsItIs bool
-	// Component names the component of an object of a job, "" for none.
-	Component func(job, object int) string
-	// Namespace is one that exists and that everything is made in, "" for
-	// namespaces of the run's own.
-	Namespace string
-	// RunID and UUID name the run; RunID is part of names and labels.
-	RunID, UUID string
-	// NormalEvents records the cluster's events of type Normal too.
-	NormalEvents bool
-	// Images follows the images of pods to their nodes, by the events that
-	// real kubelets write.
-	Images bool
-	// CanaryInterval is how often watch lag is measured.
-	CanaryInterval time.Duration
-	// Deletions bounds deletions per second; 0 is no bound, and pods then go by
-	// their namespaces, which takes the right to deletecollection.
+	// Arms holds the variants of a comparison by name; they differ in parameters. Without any, every
+	// level uses Variant.
+	Arms   map[string]Variant
+	AsItIs bool // AsItIs keeps the configuration's own rates, pauses and waits
+	// Component returns the component of an object of a job, "" for none.
+	Component      func(job, object int) string
+	Namespace      string        // Namespace is an existing one for all objects, "" for the run's own ones.
+	RunID, UUID    string        // RunID is part of names and labels
+	NormalEvents   bool          // NormalEvents records the cluster's events of type Normal as well
+	Images         bool          // Images follows the images of pods by the events of real kubelets
+	CanaryInterval time.Duration // CanaryInterval is the time between measurements of watch lag
+	// Deletions bounds deletions per second. 0 is no bound: namespaces then delete their pods, which
+	// needs the right to deletecollection.
 	Deletions float64
-	// PodLife is how long after it was Ready a pod of an open axis is deleted,
-	// and Follow how long after its creation one that never was.
+	// On an open axis, pods are deleted PodLife after Ready, or Follow after creation if never ready.
 	PodLife, Follow time.Duration
-	// Places keeps the component of each pod in place for ComponentOfPod, for
-	// whoever reads what pods use where they run.
-	Places bool
-	// Planted is the start latency planted on a pod by its UID and the value
-	// of its annotation; nil where pods are real.
-	Planted func(uid, annotation string) time.Duration
-	// Patience is how long a request is tried again while the server is out of
-	// reach or asks for patience; 0 is a minute.
-	Patience time.Duration
-	// Abandon leaves everything where it is at the end: the cluster itself is
-	// about to go.
-	Abandon bool
+	Places          bool // Places keeps each pod's component for ComponentOfPod
+	// Planted returns a pod's planted start latency by its UID and annotation; nil where pods are real.
+	Planted  func(uid, annotation string) time.Duration
+	Patience time.Duration // Patience bounds the retries of a request; 0 is a minute
+	Abandon  bool          // Abandon skips the removal at the end: the cluster is about to go
 }
 
-// Variant is one rendering of a workload.
+// Variant holds a workload rendered with one set of parameters.
 type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
-	Params    workload.Params          // that it was rendered with
+	Params    workload.Params
 }
 
-// In is the path of a resource of the core group as far as this run sees it: in the
-// namespace that exists, or in all.
+// In returns the path of a core resource: in the run's existing namespace, or in all.
 func (l *Workload) In(resource string) string {
 	if l.Namespace != "" {
 		return "/api/v1/namespaces/" + l.Namespace + "/" + resource
@@ -81,10 +60,10 @@ func (l *Workload) In(resource string) string {
 	return "/api/v1/" + resource
 }
 
-// RetryFor is how long a request is tried again.
+// RetryFor returns Patience with its default.
 func (l *Workload) RetryFor() time.Duration { return cmp.Or(l.Patience, time.Minute) }
 
-// Run is what the parts of a target have in common.
+// Run holds what the parts of a target share.
 type Run struct {
 	Client *api.Client
 	Load   *Workload
@@ -93,10 +72,10 @@ type Run struct {
 	Step   func() int
 }
 
-// Emit puts body on record as of now.
+// Emit records body as of now.
 func (s *Run) Emit(body record.Body) { s.EmitAt(s.Clock.Now(), body) }
 
-// EmitAt puts body on record as of a time.
+// EmitAt records body as of a time.
 func (s *Run) EmitAt(at record.Micros, body record.Body) {
 	s.Sink.Append(record.Event{T: at, Step: s.Step(), Body: body})
 }

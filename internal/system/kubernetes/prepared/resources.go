@@ -12,43 +12,30 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
-// The parameters by which a workload's containers, and the canary's, request
-// resources and are limited to them. Each has a value that a small container does
-// with, which is told where a cluster wants one.
-const (
-	paramCPURequest    = "cpuRequest"
-	paramCPULimit      = "cpuLimit"
-	paramMemoryRequest = "memoryRequest"
-	paramMemoryLimit   = "memoryLimit"
-	// paramDatabase is what a workload has whose containers need more.
-	paramDatabase = "databaseImage"
-)
-
-// Resources are what each container requests and is limited to by the parameters of
-// a workload; empty where these say nothing.
-func (v Variant) Resources() (r corev1.ResourceRequirements) {
-	set := func(list *corev1.ResourceList, name corev1.ResourceName, param string) {
-		q, err := resource.ParseQuantity(v.Params.Get(param))
-		if err != nil {
-			return // there is none: what is written there was checked
+// Resources returns the requests and limits of each container by the workload's parameters, empty without
+// these.
+func (v Variant) Resources() corev1.ResourceRequirements {
+	list := func(kind string) (found corev1.ResourceList) {
+		for name, param := range map[corev1.ResourceName]string{corev1.ResourceCPU: "cpu" + kind, corev1.ResourceMemory: "memory" + kind} {
+			q, err := resource.ParseQuantity(v.Params.Get(param))
+			if err != nil {
+				continue // it is empty: other texts were checked
+			}
+			if found == nil {
+				found = make(corev1.ResourceList)
+			}
+			found[name] = q
 		}
-		if *list == nil {
-			*list = make(corev1.ResourceList)
-		}
-		(*list)[name] = q
+		return found
 	}
-	set(&r.Requests, corev1.ResourceCPU, paramCPURequest)
-	set(&r.Requests, corev1.ResourceMemory, paramMemoryRequest)
-	set(&r.Limits, corev1.ResourceCPU, paramCPULimit)
-	set(&r.Limits, corev1.ResourceMemory, paramMemoryLimit)
-	return r
+	return corev1.ResourceRequirements{Requests: list("Request"), Limits: list("Limit")}
 }
 
-// quotaWants is how a quota names what it wants to be told of.
+// quotaWants matches the resources that a quota demands.
 var quotaWants = regexp.MustCompile(`(limits|requests)\.(cpu|memory)`)
 
-// Helps is what a user can do about a policy's refusal of a container, by the
-// parameters of the workload; "" where nothing is known.
+// Helps returns what a user can do about a policy's refusal of a container, by the workload's parameters;
+// "" if unknown.
 func Helps(says string, params workload.Params) string {
 	says = strings.ToLower(says)
 	if strings.Contains(says, "exceeded quota") || strings.Contains(says, "violates podsecurity") {
@@ -70,7 +57,7 @@ func Helps(says string, params workload.Params) string {
 				continue
 			}
 			if kind == "request" && strings.Contains(says, "denied request") && strings.Count(says, kind) == 1 {
-				continue // the API server's own word for what it was asked
+				continue // the API server's own words
 			}
 			kind = strings.ToUpper(kind[:1]) + kind[1:]
 			if cpu || !memory {
@@ -104,12 +91,12 @@ func Helps(says string, params workload.Params) string {
 	return ""
 }
 
-// modest is a value that the containers of a workload do with: those of a database
-// want more than one that waits.
+// modest returns a value that is enough for the workload's containers: a database's need more than an
+// idle one.
 func modest(param string, params workload.Params) string {
-	small := map[string]string{paramCPURequest: "10m", paramCPULimit: "100m", paramMemoryRequest: "16Mi", paramMemoryLimit: "64Mi"}
-	if params.Get(paramDatabase) != "" {
-		small = map[string]string{paramCPURequest: "20m", paramCPULimit: "500m", paramMemoryRequest: "64Mi", paramMemoryLimit: "256Mi"}
+	small := map[string]string{"cpuRequest": "10m", "cpuLimit": "100m", "memoryRequest": "16Mi", "memoryLimit": "64Mi"}
+	if params.Get("databaseImage") != "" {
+		small = map[string]string{"cpuRequest": "20m", "cpuLimit": "500m", "memoryRequest": "64Mi", "memoryLimit": "256Mi"}
 	}
 	return small[param]
 }
