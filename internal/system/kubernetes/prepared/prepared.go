@@ -15,6 +15,7 @@ import (
 // Identity names the run that objects belong to.
 type Identity struct{ UUID, Run string }
 
+// Workload holds a workload that is ready for a cluster.
 type Workload struct {
 	Variant
 	Axis    string             // Axis is one of those that observe.Declare lists
