@@ -219,7 +219,7 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 		t.population.Rendering = arm
 	}
 	if t.watch.Objects != nil {
-		t.watch.Objects.CallBy(t.population.Params)
+		t.watch.Objects.Caller.Begin(t.population.Params)
 	}
 	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
 		return system.Batch{}, err
@@ -409,7 +409,7 @@ func (t *Target) Account(ctx context.Context) (system.Spread, error) {
 	t.putDurations(ctx)
 	var failing []observe.Failing
 	if t.watch.Objects != nil {
-		t.watch.Objects.AwaitFigures(ctx)
+		t.watch.Objects.Caller.Await(ctx)
 	}
 	t.onNode, failing = t.watch.Followed.Account(t.realness == record.Real && t.Load.Objects == nil) // simulated pods write no logs
 	follow.SampleLogs(ctx, t.Run, failing)

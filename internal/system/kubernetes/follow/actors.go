@@ -23,13 +23,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Actors watches those whose work is waited for: the API server and its store by
-// this program's own requests; the scheduler, the controller manager and the nodes
-// by what the news shows of their work. Only of one that is waited for and shows
-// none the lease is read, which it renews as long as it lives: one that renews it
-// has its reasons. Without leases the work alone tells, and patience is longer.
+// Actors watches those whose work is awaited: the API server and its store by this program's
+// own requests, the scheduler, the controller manager and the nodes by their visible work. It reads
+// the lease of an actor that is awaited and idle, since each renews its lease while it lives.
+// Without leases only the work shows, and the patience is longer.
 //
-// While the server answers nothing, or the news is late, the others are not judged.
+// While the server does not answer, or the news is late, the others are not judged.
 type Actors struct {
 	*prepared.Run
 	follows Followed
@@ -39,37 +38,35 @@ type Actors struct {
 	mu     sync.Mutex
 	actors []*actor // the server and its store first
 	waits  []*wait
-	worked int64         // requests that had worked at the last look
-	news   record.Micros // when that changed
+	worked int64         // successful requests at the last look
+	news   record.Micros // when worked last changed
 	silent atomic.Pointer[silence]
-	warned bool
+	warned sync.Once
 }
 
-// actor is one that is watched.
 type actor struct {
 	name, says string
-	leases     []lease              // where its lease may be; none of the nodes, which have one each, and where none can be read
-	renewed    map[string]time.Time // as its leases said last, by their names
-	every      time.Duration        // the shortest time that was seen between two renewals, 0 for none
-	acted      record.Micros        // when it was last seen to do something
-	heard      atomic.Int64         // when it last wrote an event
+	leases     []lease              // possible places of its lease; none for nodes, and where none can be read
+	renewed    map[string]time.Time // last renewal, by lease
+	every      time.Duration        // the shortest observed time between renewals, 0 for none
+	acted      record.Micros        // its last visible work
+	heard      atomic.Int64         // its last event
 	wanted     *spell               // nil while nothing waits for it
 }
 
-// leased reports whether a lease of the actor was read, which tells that it lives even if
-// it does nothing.
+// leased reports whether a lease of the actor was read: that shows life even without work.
 func (x *actor) leased() bool { return len(x.renewed) > 0 }
 
-// spell is a time for which an actor is waited for.
+// spell is a time in which an actor is awaited.
 type spell struct {
 	first record.Micros // when it began
-	told  record.Micros // when it was last told that the actor does nothing, 0 while it is not
-	since record.Micros // as that said
+	told  record.Micros // the last report that the actor is idle, 0 for none
+	since record.Micros // the start of the idle time in that report
 }
 
 type lease struct{ namespace, name string }
 
-// wait is something besides the objects that waits for an actor.
+// wait is something besides the objects that awaits an actor.
 type wait struct {
 	actor string
 	of    record.Noun
@@ -78,38 +75,36 @@ type wait struct {
 	end   context.CancelCauseFunc
 }
 
-// silence is what was told of an actor for so long that it is waited for no more.
+// silence describes an actor that was idle for too long.
 type silence struct {
 	step   int
 	what   string
-	server bool // it is the API server, or its store
+	server bool // the API server or its store
 }
 
-// SilentError says that whoever something waited for did nothing.
+// SilentError says that an awaited actor was idle for too long.
 type SilentError struct{ What string }
 
 func (e *SilentError) Error() string { return e.What }
 
 const (
 	lookInterval = time.Second
-	// restless is for how long an actor may do nothing before its lease is read,
-	// and the server before it is asked whether it is ready.
+	// restless is the idle time after which an actor's lease is read, and the server's health is asked
+	// for.
 	restless = 2500 * time.Millisecond
-	// leastTold is for how long one does nothing at least before that is told: it
-	// has then missed several renewals. Without a lease it is hiddenTold.
+	// leastTold is the idle time before a report: several renewals are missing then. Without a lease
+	// it is hiddenTold.
 	leastTold, hiddenTold = 6 * time.Second, 20 * time.Second
-	missed                = 3 // renewals
-	// Patience is for how long one is waited for that does nothing.
-	Patience = 25 * time.Second
-	// hiddenPatience is that of what waits besides the objects, which tell when
-	// an actor does something, where there is no lease.
+	missed                = 3                // renewals
+	Patience              = 25 * time.Second // Patience bounds the wait for an idle actor
+	// hiddenPatience bounds it for waits besides the objects, where there is no lease.
 	hiddenPatience = 2 * time.Minute
-	toldInterval   = 5 * time.Second // between two tellings
-	learning       = time.Minute     // for which leases are read at the start, to learn how often they are renewed
+	toldInterval   = 5 * time.Second // between two reports
+	learning       = time.Minute     // time at the start in which leases are read, to learn their period
 	leasePatience  = 2 * time.Second
 	readyPatience  = 3 * time.Second
 	leastReady     = time.Second
-	nodesRead      = 20 // whose leases are read at most
+	nodesRead      = 20 // bound on the leases that are read
 )
 
 func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *canary) *Actors {
@@ -125,9 +120,8 @@ func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *c
 	}}
 }
 
-// Silent says who has done nothing for so long, although objects wait for it, that
-// they are waited for no more, and whether that is the API server or its store; ""
-// where nobody has.
+// Silent describes an actor that was idle for too long while objects await it, and says whether that is
+// the API server or its store; "" for none.
 func (a *Actors) Silent() (what string, server bool) {
 	if s := a.silent.Load(); s != nil && s.step == a.Step() {
 		return s.what, s.server
@@ -135,9 +129,8 @@ func (a *Actors) Silent() (what string, server bool) {
 	return "", false
 }
 
-// Wait notes that something besides the objects waits for an actor, until done is
-// called: as long as count is not 0. The context ends with a *SilentError where the
-// actor does nothing.
+// Wait notes that something besides the objects awaits an actor, while count is not 0 and until done is
+// called. The context ends with a *SilentError if the actor is idle for too long.
 func (a *Actors) Wait(ctx context.Context, actor string, of record.Noun, count func() int) (waiting context.Context, done func()) {
 	waiting, end := context.WithCancelCause(ctx)
 	w := &wait{actor: actor, of: of, count: count, last: -1, end: end}
@@ -152,7 +145,7 @@ func (a *Actors) Wait(ctx context.Context, actor string, of record.Noun, count f
 	}
 }
 
-// event takes in an event of the cluster: whoever writes one does something.
+// event takes an event of the cluster: its author is not idle.
 func (a *Actors) event(now record.Micros, source string) {
 	for _, x := range a.actors {
 		if x.name == observe.ControllerManager && strings.HasSuffix(source, "-controller") || x.name == observe.Nodes && source == "kubelet" || x.name == observe.Scheduler && source == corev1.DefaultSchedulerName {
@@ -161,7 +154,6 @@ func (a *Actors) event(now record.Micros, source string) {
 	}
 }
 
-// run watches until ctx ends.
 func (a *Actors) run(ctx context.Context) {
 	begin := a.Clock.Now()
 	a.news = begin
@@ -177,7 +169,6 @@ func (a *Actors) run(ctx context.Context) {
 	}
 }
 
-// look looks once at all.
 func (a *Actors) look(ctx context.Context, learn bool) {
 	server, store := a.actors[0], a.actors[1]
 	if worked := a.Client.Worked.Load(); worked != a.worked {
@@ -204,20 +195,20 @@ func (a *Actors) look(ctx context.Context, learn bool) {
 		}
 	}
 	if dead == nil && (now-a.news).Duration() > restless {
-		a.news = now // it is ready, and slow
+		a.news = now // ready, but slow
 	}
 	unseen := a.canary.unseenFor(now) > restless
 	for _, x := range a.actors[2:] {
 		if dead != nil || unseen {
-			x.acted = now // it cannot act, or is not seen to
+			x.acted = now // it cannot work, or its work is not seen
 			continue
 		}
 		a.lookAt(ctx, x, w, learn)
 	}
 }
 
-// askServer asks who it is that answers nothing, nil where the server is well. It
-// does not outlast the patience with it by much.
+// askServer finds out which of the server and its store does not answer, nil for neither. It takes little
+// more time than the patience leaves.
 func (a *Actors) askServer(ctx context.Context) (*actor, string) {
 	left := Patience - (a.Clock.Now() - a.news).Duration()
 	ctx, cancel := context.WithTimeout(ctx, min(max(left, leastReady), readyPatience))
@@ -229,7 +220,7 @@ func (a *Actors) askServer(ctx context.Context) (*actor, string) {
 		alive <- err
 	}()
 	server, store := a.actors[0], a.actors[1]
-	code, err := ask("/readyz/etcd") // within 2 s, whatever etcd does
+	code, err := ask("/readyz/etcd") // takes at most 2 s
 	if err == nil && code < http.StatusInternalServerError {
 		return nil, ""
 	}
@@ -241,13 +232,13 @@ func (a *Actors) askServer(ctx context.Context) (*actor, string) {
 	}
 	server.says = "the API server has not answered"
 	if network, ok := err.(net.Error); ok && network.Timeout() || errors.Is(err, context.DeadlineExceeded) {
-		// From here nobody can tell the two apart.
+		// Here the two cannot be told apart.
 		server.says = "the API server, or the network to it, has not answered"
 	}
 	return server, a.Client.Base.Host + ": " + err.Error()
 }
 
-// wanted is what waits for the server.
+// wanted counts what awaits the server.
 func (a *Actors) wanted(w Waits) (int, record.Noun) {
 	if n := a.Client.Wanted.Load(); n > 0 {
 		return int(n), record.Noun{One: "request", Many: "requests"}
@@ -262,7 +253,7 @@ func (a *Actors) wanted(w Waits) (int, record.Noun) {
 	return 1, record.Noun{One: "request", Many: "requests"} // the canary's
 }
 
-// lookAt looks at one whose work the news shows.
+// lookAt looks at an actor with visible work.
 func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 	if learn && len(x.leases) > 0 && x.every == 0 {
 		a.readLease(ctx, x)
@@ -289,7 +280,7 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 		return
 	}
 	if !x.leased() && x.name == observe.ControllerManager && w.Objects[observe.Scheduler]+w.Objects[observe.Nodes] > 0 {
-		x.acted = now // it may wait for them
+		x.acted = now // it may await them itself
 	}
 	if s := x.wait(now); (now - max(x.acted, s.first)).Duration() < restless {
 		if s.told != 0 {
@@ -316,11 +307,11 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 	a.judge(now, x, waiting, of, message)
 }
 
-// isServer reports whether an actor is the API server, or its store: they have no
-// leases, and are known by their answers.
+// isServer reports whether an actor is the API server or its store: they have no leases, and show
+// themselves by answers.
 func (x *actor) isServer() bool { return x.name == observe.APIServer || x.name == observe.Store }
 
-// wait returns since when the actor is waited for, which is now where nothing waited.
+// wait returns the spell in which the actor is awaited, which may begin now.
 func (x *actor) wait(now record.Micros) *spell {
 	if x.wanted == nil {
 		x.wanted = &spell{first: now}
@@ -328,8 +319,8 @@ func (x *actor) wait(now record.Micros) *spell {
 	return x.wanted
 }
 
-// bounds are for how long an actor does nothing before that is told, and before it
-// is waited for no more. A node without a lease may fetch an image.
+// bounds returns the idle times before a report, and before the actor is given up. A node without a lease
+// may be fetching an image.
 func (x *actor) bounds() (told, patience time.Duration) {
 	switch {
 	case x.isServer() || x.every > 0:
@@ -340,7 +331,7 @@ func (x *actor) bounds() (told, patience time.Duration) {
 	return hiddenTold, Patience
 }
 
-// judge tells of an actor that does nothing, once it did for long enough.
+// judge reports an actor that is idle for long enough.
 func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun, message string) {
 	s := x.wanted
 	s.since = max(x.acted, s.first)
@@ -372,7 +363,7 @@ func (a *Actors) judge(now record.Micros, x *actor, waiting int, of record.Noun,
 	}
 }
 
-// over says that an actor is not waited for any more, or acts again.
+// over notes that an actor is not awaited any more, or works again.
 func (a *Actors) over(now record.Micros, x *actor) {
 	s := x.wanted
 	x.wanted = nil
@@ -386,8 +377,7 @@ func (a *Actors) over(now record.Micros, x *actor) {
 	a.silent.Store(nil)
 }
 
-// readLease reads an actor's lease, and reports whether it may have been renewed
-// since it was last read.
+// readLease reports whether an actor's lease may have been renewed since it was last read.
 func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 	for _, l := range x.leases {
 		renewed, code := a.read(ctx, x, l)
@@ -400,7 +390,7 @@ func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 		case code == http.StatusNotFound:
 			return false // it is gone
 		case code != http.StatusForbidden && code != http.StatusUnauthorized:
-			return true // the server is in trouble: nobody knows
+			return true // unknown: the server is in trouble
 		}
 		break
 	}
@@ -409,17 +399,15 @@ func (a *Actors) readLease(ctx context.Context, x *actor) bool {
 	return false
 }
 
-// warn says once that leases are not there to be read.
+// warn reports once that leases cannot be read.
 func (a *Actors) warn() {
-	if !a.warned {
-		a.warned = true
+	a.warned.Do(func() {
 		a.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "leases of the scheduler, the controller manager or nodes cannot be read: one that does nothing is noticed by its work alone, and later"})
-	}
+	})
 }
 
-// readNodes reads the leases of nodes that objects wait on, then of others, and
-// reports whether one of those that objects wait on may have been renewed: of any,
-// where they wait on none.
+// readNodes reads the leases of nodes that objects await, then of others. It reports whether an awaited
+// one may have been renewed, or any if none is awaited.
 func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int) bool {
 	names := slices.Sorted(maps.Keys(places))
 	waiting := min(len(names), nodesRead)
@@ -453,7 +441,7 @@ func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int)
 		case code == http.StatusForbidden || code == http.StatusUnauthorized:
 			denied = true
 		case code != http.StatusNotFound:
-			renewed = true // the server is in trouble: nobody knows
+			renewed = true // unknown: the server is in trouble
 		}
 		return nil
 	})
@@ -463,7 +451,6 @@ func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int)
 	return renewed
 }
 
-// read reads one lease.
 func (a *Actors) read(ctx context.Context, x *actor, l lease) (renewed bool, code int) {
 	at, code := a.renewal(ctx, l)
 	if code != http.StatusOK {
@@ -480,8 +467,7 @@ func (a *Actors) read(ctx context.Context, x *actor, l lease) (renewed bool, cod
 	return true, code
 }
 
-// renewal is when a lease was last renewed, by its holder's clock. The code is 0 where
-// no answer came.
+// renewal returns the last renewal of a lease, by its holder's clock. The code is 0 without an answer.
 func (a *Actors) renewal(ctx context.Context, l lease) (at time.Time, code int) {
 	ctx, cancel := context.WithTimeout(ctx, leasePatience)
 	defer cancel()

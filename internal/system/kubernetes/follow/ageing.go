@@ -11,32 +11,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Ageing deletes the pods of an open axis as they age, so that arrivals do not
-// fill the cluster.
+// Ageing deletes the pods of an open axis by their age, so that arrivals do not fill the cluster.
 type Ageing struct {
 	*prepared.Run
-	mu sync.Mutex
-	on bool
-	// Both are in the order in which they are due.
-	readyOnes, bornOnes []aged
-	living              map[string]bool // not yet asked to go
-	asked               map[string]bool // whose creation was not answered yet
+	mu                  sync.Mutex
+	on                  bool
+	readyOnes, bornOnes []aged          // Both are ordered by their due time
+	living              map[string]bool // not deleted yet
+	asked               map[string]bool // creation not answered yet
 
 	stop    context.CancelFunc
 	working *errgroup.Group
 }
 
-// aged is a pod and when it is due to go.
 type aged struct {
 	pod string
 	due record.Micros
 }
 
-const (
-	ageingInterval = 20 * time.Millisecond
-	// ageingWorkers is how many deletions are under way at once.
-	ageingWorkers = 32
-)
+const ageingInterval = 20 * time.Millisecond
 
 func (a *Ageing) born(at record.Micros, pod string) {
 	a.mu.Lock()
@@ -61,9 +54,8 @@ func (a *Ageing) gone(pod string) {
 	delete(a.living, pod)
 }
 
-// creating notes that a pod is asked for, and created that this is settled. In between
-// it is not deleted: a request that is tried again would make it a second time, and a
-// look at its name would not find what was made.
+// creating notes that a pod is requested, and created that its outcome is known. In between it is not
+// deleted: a retry would make it again, and a look at its name would not find it.
 func (a *Ageing) creating(pod string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +70,7 @@ func (a *Ageing) created(pod string) {
 	delete(a.asked, pod)
 }
 
-// due takes out the pods that are due to go.
+// due takes the pods that are due from the queues.
 func (a *Ageing) due() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -106,8 +98,7 @@ func (a *Ageing) due() []string {
 	return list
 }
 
-// Begin starts the ageing of what is created from now on; it goes on until end,
-// and at most as long as watching.
+// Begin starts the ageing of pods that are created from now on, until End, or the end of watching.
 func (a *Ageing) Begin(watching context.Context, remove func(ctx context.Context, pod string)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +107,7 @@ func (a *Ageing) Begin(watching context.Context, remove func(ctx context.Context
 	}
 	ctx, cancel := context.WithCancel(watching)
 	working := new(errgroup.Group)
-	working.SetLimit(1 + ageingWorkers)
+	working.SetLimit(1 + 32)
 	a.on, a.living, a.asked, a.stop, a.working = true, make(map[string]bool), make(map[string]bool), cancel, working
 	working.Go(func() error {
 		tick := time.NewTicker(ageingInterval)
@@ -144,7 +135,7 @@ func (a *Ageing) End() {
 		return
 	}
 	a.stop()
-	_ = a.working.Wait() // none of it fails
+	_ = a.working.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.living, a.asked, a.readyOnes, a.bornOnes = nil, nil, nil, nil

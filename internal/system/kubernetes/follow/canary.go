@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,24 +22,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// canary measures how late the news of a change comes: it changes a pod that
-// no scheduler will place, at known times, and awaits the news on the same
-// watch that tells of the load's pods. Its changes are numbered. The pod stands
-// in the run's own namespace, which also tells other runs that this one is
-// alive.
+// canary measures how late news comes: at known times it changes a pod that no scheduler places, and
+// awaits the news on the watch of the load's pods. Its changes are numbered. The pod is in the
+// run's own namespace, which also shows other runs that this one is alive.
 type canary struct {
 	*prepared.Run
 	now       func() time.Time
-	dead      func() // is told when the watches' connection is
+	dead      func() // called when the watches' connection is dead
 	name      string
 	namespace string
 	pods      string // the path of its namespace's pods
-	made      bool   // there may be something of it in the cluster
-	path      string // its own
+	made      bool   // the cluster may have an object of it
+	path      string // of the canary
 
 	mu      sync.Mutex
 	last    int                   // the number of the last change
-	open    map[int]*canaryChange // changes that were not seen yet
+	open    map[int]*canaryChange // unseen changes
 	service []time.Duration       // service times of the latest changes
 	failed  error                 // of the latest change
 	seenAt  record.Micros         // the latest news, 0 for none
@@ -48,22 +47,21 @@ type canaryChange struct {
 	sent, replied record.Micros
 	seen          record.Micros
 	version       string
-	done          chan struct{} // closed once it was seen
+	done          chan struct{} // closed when seen
 }
 
 const canaryName = "canary"
 
-// maxOpen bounds the changes whose news is awaited: a watch that is silent for
-// so many is cut.
+// maxOpen bounds the unseen changes: a watch that misses so many is cut.
 const maxOpen = 40
 
-// serviceWindow is how many of the latest service times tell the API's latency.
+// serviceWindow is the number of latest service times that make up the API's latency.
 const serviceWindow = 9
 
 func newCanary(common *prepared.Run, now func() time.Time, dead func()) *canary {
 	namespace, name := "plimsoll-"+common.Load.RunID, canaryName
 	if common.Load.Namespace != "" {
-		namespace, name = common.Load.Namespace, namespace // others may have theirs there
+		namespace, name = common.Load.Namespace, namespace // other runs may have a canary there
 	}
 	return &canary{
 		Run: common, now: now, dead: dead, name: name,
@@ -71,8 +69,7 @@ func newCanary(common *prepared.Run, now func() time.Time, dead func()) *canary 
 	}
 }
 
-// start makes the run's own namespace and the canary in it, and awaits the
-// first news.
+// start makes the run's own namespace and the canary in it, and awaits the first news.
 func (c *canary) start(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	pod := CanaryPod(c.Load.RunID, c.Load.Variant)
@@ -92,7 +89,7 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	} else if err != nil {
 		return fmt.Errorf("create the canary: %w", c.Client.Unreachable(err))
 	}
-	// A user who may not make it is told later of news of events that does not come.
+	// Without the right to make it, missing news of events is reported later.
 	_, _ = typed.Events(c.namespace).Create(ctx, &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Name: c.name, Labels: pod.Labels},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: c.namespace, Name: c.name},
@@ -106,14 +103,13 @@ func (c *canary) start(ctx context.Context, actors *Actors) error {
 	return nil
 }
 
-// makeNamespace makes the run's own namespace.
 func (c *canary) makeNamespace(ctx context.Context, actors *Actors) error {
 	typed := c.Client.Typed.CoreV1()
 	labels := map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: c.Load.RunID}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace, Labels: labels, Annotations: map[string]string{api.AnnotationAlive: aliveNow(c.now())}}}
 	_, err := typed.Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	err = api.Settle(err, c.Load.RunID, func() (metav1.Object, error) { return typed.Namespaces().Get(ctx, c.namespace, metav1.GetOptions{}) })
-	c.made = !api.Refused(err) // an answer that never came may have been a yes
+	c.made = !api.Refused(err) // without an answer it may exist
 	if api.Refused(err) {
 		return system.Mistakef("the user needs the rights of a run: plimsoll check names those that are missing", "this user may not create namespaces, and a run makes one of its own: %w", err)
 	} else if err != nil {
@@ -125,15 +121,15 @@ func (c *canary) makeNamespace(ctx context.Context, actors *Actors) error {
 	return nil
 }
 
-// CanaryPod is the canary of a run: a pod that no policy need refuse, since it asks
-// for no right, and for the resources that the containers of the workload do.
+// CanaryPod returns the canary of a run. No policy needs to refuse it: it has no rights, and the
+// resources of the workload's containers.
 func CanaryPod(run string, v prepared.Variant) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: canaryName, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: run, api.LabelCanary: "true"}},
 		Spec: corev1.PodSpec{
-			// The gate keeps schedulers from looking at it, and the name of a
-			// scheduler that nobody runs does where gates are unknown.
+			// The gate keeps schedulers away, and where gates are unknown, the name of a
+			// scheduler that does not exist.
 			SchedulingGates:              []corev1.PodSchedulingGate{{Name: api.LabelCanary}},
 			SchedulerName:                api.LabelCanary,
 			AutomountServiceAccountToken: new(false),
@@ -148,19 +144,18 @@ func CanaryPod(run string, v prepared.Variant) *corev1.Pod {
 
 func aliveNow(now time.Time) string { return now.UTC().Format(time.RFC3339) }
 
-// run changes the canary until ctx ends.
 func (c *canary) run(ctx context.Context) {
 	signed := c.now()
 	for api.Sleep(ctx, c.Load.CanaryInterval) {
 		if now := c.now(); c.Load.Namespace != "" && now.Sub(signed) > AliveInterval/2 {
-			_, _ = c.touch(ctx, c.path, api.AnnotationAlive, aliveNow(now)) // what fails is done again
+			_, _ = c.touch(ctx, c.path, api.AnnotationAlive, aliveNow(now))
 			signed = now
 		}
-		_, _ = c.change(ctx) // what fails is kept for latency
+		_, _ = c.change(ctx) // latency reports the error
 	}
 }
 
-// own are the paths of what the canary has made in a namespace that is not its own.
+// own returns the paths of the canary's objects in a namespace that is not its own.
 func (c *canary) own() []string {
 	if c.Load.Namespace == "" {
 		return nil
@@ -168,11 +163,11 @@ func (c *canary) own() []string {
 	return []string{c.Load.In("events") + "/" + c.name, c.path}
 }
 
-// AliveInterval is how often a run gives a sign of life at least.
+// AliveInterval is the longest time between a run's signs of life.
 const AliveInterval = 20 * time.Second
 
-// The run's namespace and an event in it are changed, too: the one is a sign of life,
-// and the news of both tells how late that of all others of their kind comes.
+// The run's namespace and an event in it are changed as well: the first is a sign of life, and the news
+// of both shows how late the news of their kinds is.
 
 func (c *canary) touchNamespace(ctx context.Context) (string, error) {
 	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace, api.AnnotationAlive, aliveNow(c.now()))
@@ -182,7 +177,6 @@ func (c *canary) touchEvent(ctx context.Context) (string, error) {
 	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace+"/events/"+c.name, api.AnnotationCanary, strconv.FormatInt(int64(c.Clock.Now()), 10))
 }
 
-// touchPod changes the canary once more.
 func (c *canary) touchPod(ctx context.Context) (string, error) {
 	change, err := c.change(ctx)
 	if err != nil {
@@ -191,32 +185,19 @@ func (c *canary) touchPod(ctx context.Context) (string, error) {
 	return change.version, nil
 }
 
-// touch changes an annotation of an object and returns its version.
+// touch changes an annotation of an object and returns the object's new version.
 func (c *canary) touch(ctx context.Context, path, key, value string) (version string, err error) {
-	r, err := c.annotate(ctx, path, key, value)
-	if err != nil {
-		return "", err
-	}
-	return versionOf(r)
-}
-
-// versionOf is the version of the object that was answered.
-func versionOf(r api.Reply) (string, error) {
-	if err := r.Err(); err != nil {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	r, err := c.Client.Try(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", patch, new(bytes.Buffer))
+	if err = cmp.Or(err, r.Err()); err != nil {
 		return "", err
 	}
 	raw, err := api.OpenEnvelope(r.Body)
 	if err != nil {
 		return "", err
 	}
-	_, version := api.DecodeMeta(raw)
+	_, version = api.DecodeMeta(raw)
 	return version, nil
-}
-
-// annotate changes an annotation of the object at a path.
-func (c *canary) annotate(ctx context.Context, path, key, value string) (api.Reply, error) {
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	return c.Client.Try(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", patch, new(bytes.Buffer))
 }
 
 func (c *canary) change(ctx context.Context) (*canaryChange, error) {
@@ -226,17 +207,19 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	number := c.last
 	c.open[number] = change
 	if len(c.open) >= maxOpen {
-		// The server answers and the watch is silent: its connection is dead,
-		// for the other watches too.
-		c.lose()
+		// The server answers and the watch is silent: its connection is dead, for the other watches too.
+		for number, change := range c.open {
+			if change.seen == 0 && change.replied != 0 {
+				c.report(change)
+				delete(c.open, number)
+			}
+		}
 		c.dead()
 	}
 	c.mu.Unlock()
 
-	r, err := c.annotate(ctx, c.path, api.AnnotationCanary, strconv.Itoa(number))
-	if err == nil {
-		change.version, err = versionOf(r)
-	}
+	var err error
+	change.version, err = c.touch(ctx, c.path, api.AnnotationCanary, strconv.Itoa(number))
 	replied := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,12 +240,12 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	return change, nil
 }
 
-// seen takes in the news of the canary: of the change with that number, and so
-// of all before it, which the watch may have told together.
+// seen takes the news of the change with that number, and of all earlier ones, which the watch may have
+// merged.
 func (c *canary) seen(now record.Micros, number string) {
 	n, err := strconv.Atoi(number)
 	if err != nil {
-		return // the news of its creation
+		return // the pod's creation
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -280,22 +263,11 @@ func (c *canary) seen(now record.Micros, number string) {
 	}
 }
 
-// lose gives up on all changes that were not seen. It is called with the lock
-// held.
-func (c *canary) lose() {
-	for number, change := range c.open {
-		if change.seen == 0 && change.replied != 0 {
-			c.report(change)
-			delete(c.open, number)
-		}
-	}
-}
-
 func (c *canary) report(change *canaryChange) {
 	c.Emit(&record.Canary{Sent: change.sent, Replied: change.replied, Seen: change.seen})
 }
 
-// unseenFor is how long ago the latest news came, 0 before the first.
+// unseenFor returns the time since the latest news, 0 before the first.
 func (c *canary) unseenFor(now record.Micros) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +277,7 @@ func (c *canary) unseenFor(now record.Micros) time.Duration {
 	return (now - c.seenAt).Duration()
 }
 
-// barrier returns once everything that was published before the call was seen.
+// barrier returns when all news that was published before the call was seen.
 func (c *canary) barrier(ctx context.Context) error {
 	for {
 		change, err := c.change(ctx)
@@ -323,7 +295,7 @@ func (c *canary) barrier(ctx context.Context) error {
 	}
 }
 
-// latency is the median service time of the latest changes, in seconds.
+// latency returns the median service time of the latest changes, in seconds.
 func (c *canary) latency() (float64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

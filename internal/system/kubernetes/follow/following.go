@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -13,47 +14,46 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Followed are the objects that a load is made of.
+// Followed follows the objects that make up a load.
 type Followed interface {
 	Progress() system.Progress
-	// Account puts on record why those that are not there are not, and counts
-	// them by place. With failing it picks some that fail, for their logs.
+	// Account records why objects are not ready, and counts them by place. With failing it also picks
+	// some failing ones, for their logs.
 	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
-	// Names are those of the objects that are unknown to be gone.
+	// Names lists the objects that may still exist.
 	Names() []string
-	// Expect says how many were asked for since the target was last empty.
+	// Expect sets the number of objects requested since the target was last empty.
 	Expect(n int)
-	// AwaitGone waits until the news has told of the end of all.
+	// AwaitGone waits until the end of all objects was seen.
 	AwaitGone(ctx context.Context) error
-	// Noun is what they are called.
+	// Noun names the objects.
 	Noun() record.Noun
-	// ExpectMade says that somebody else is to make so many objects for us.
+	// ExpectMade adds objects that others make for us.
 	ExpectMade(n int)
-	// Waits tells for whom objects wait.
+	// Waits says whom objects await.
 	Waits() Waits
-	// Forget drops all that is known, once the target is empty.
+	// Forget drops all knowledge of objects, once the target is empty.
 	Forget()
 }
 
-// following follows the objects of a run and puts their news on record.
+// following follows the objects of a run and records their news.
 type following struct {
 	*prepared.Run
 	ageing *Ageing
 	noun   record.Noun
 	there  string // the milestone that counts
 
-	mu      sync.Mutex
-	tracker *observe.Tracker
-	arrived int // that ever were there since the target was last empty
-	asked   int // that were asked for since
-	leaving int // how many wait for the end of all
-	// expected are those that somebody is to make for us, of all that were asked for.
-	expected int
-	owners   []string // whose work each milestone is, by its index
+	mu       sync.Mutex
+	tracker  *observe.Tracker
+	arrived  int          // objects that were ever ready since the target was last empty
+	asked    atomic.Int64 // requested since
+	leaving  atomic.Int64 // callers that await the end of all
+	expected atomic.Int64 // requested objects that others make for us
+	owners   []string     // actors by the index of their milestone
 }
 
-// short reports whether objects are not there that should be, or not gone. What has
-// moved in the last while is waited for.
+// short reports whether objects that should be ready are not, or are not gone, although nothing moved for
+// quiet.
 func (s *following) short(quiet time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,40 +61,32 @@ func (s *following) short(quiet time.Duration) bool {
 	if (s.Clock.Now() - c.Moved).Duration() < quiet {
 		return false
 	}
-	if s.leaving > 0 {
+	if s.leaving.Load() > 0 {
 		return left > 0
 	}
-	return c.Ready < left || s.arrived < s.asked
+	return c.Ready < left || s.arrived < int(s.asked.Load())
 }
 
-// quiet is how long nothing moves before it is doubted that nothing does.
+// quiet is the time without news after which the watch is doubted.
 const quiet = 3 * time.Second
 
 func (s *following) doubt() bool { return s.short(quiet) }
 
-// Expect says how many objects were asked for since the target was last empty.
-func (s *following) Expect(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked = n
-}
+// Expect implements Followed.
+func (s *following) Expect(n int) { s.asked.Store(int64(n)) }
 
-// Waits says for whom objects wait, by the names of record.Milestone.Owner.
+// Waits holds the waits of objects, by the names of record.Milestone.Owner.
 type Waits struct {
-	Objects map[string]int           // how many wait for each
-	Acted   map[string]record.Micros // when each was last seen to do something
-	Places  map[string]int           // of the objects, those that have a place, by that
+	Objects map[string]int           // number that awaits each actor
+	Acted   map[string]record.Micros // the last visible work of each actor
+	Places  map[string]int           // waiting objects by place
 }
 
 // Noun implements Followed.
 func (s *following) Noun() record.Noun { return s.noun }
 
 // ExpectMade implements Followed.
-func (s *following) ExpectMade(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expected += n
-}
+func (s *following) ExpectMade(n int) { s.expected.Add(int64(n)) }
 
 // Waits implements Followed.
 func (s *following) Waits() Waits {
@@ -106,14 +98,14 @@ func (s *following) Waits() Waits {
 		w.Objects[owner] += waiting[bit]
 		w.Acted[owner] = max(w.Acted[owner], acted[bit])
 	}
-	if s.expected > 0 {
-		w.Objects[observe.ControllerManager] += max(0, s.expected-s.tracker.Made())
+	if expected := int(s.expected.Load()); expected > 0 {
+		w.Objects[observe.ControllerManager] += max(0, expected-s.tracker.Made())
 		w.Acted[observe.ControllerManager] = acted[0]
 	}
 	return w
 }
 
-// follow puts news of objects on record. It is called with mu held.
+// follow records news of objects. The caller holds mu.
 func (s *following) follow(at record.Micros, body record.Body) {
 	if o, ok := body.(*record.Object); ok {
 		switch o.Milestone {
@@ -159,13 +151,8 @@ func (s *following) Names() []string {
 }
 
 func (s *following) AwaitGone(ctx context.Context) error {
-	leave := func(n int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.leaving += n
-	}
-	leave(1)
-	defer leave(-1)
+	s.leaving.Add(1)
+	defer s.leaving.Add(-1)
 	for {
 		s.mu.Lock()
 		left := s.tracker.Followed()
@@ -183,5 +170,7 @@ func (s *following) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tracker.Forget()
-	s.arrived, s.asked, s.expected = 0, 0, 0
+	s.arrived = 0
+	s.asked.Store(0)
+	s.expected.Store(0)
 }

@@ -18,8 +18,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Bounds of the logs that are sampled at the end of a step: it must cost a
-// cluster in trouble next to nothing, and a record not much.
+// Bounds of the logs at the end of a step: they must cost a cluster in trouble almost nothing, and
+// a record little.
 const (
 	logsPerReason = 3
 	logsPerStep   = 12
@@ -29,13 +29,12 @@ const (
 	logsFor       = 5 * time.Second
 )
 
-// SampleLogs puts the ends of the logs of failing pods on record. What takes too
-// long is left out.
+// SampleLogs records the ends of the logs of failing pods, except those that take too long.
 func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failing) {
 	ctx, cancel := context.WithTimeout(ctx, logsFor)
 	defer cancel()
 	logs := make([]*record.Log, len(pods))
-	// The only error is one that is so for all: each tells its own.
+	// An error ends the sampling if it is the same for all; each log has its own.
 	_ = api.InParallel(ctx, len(pods), logWorkers, 0, func(ctx context.Context, i int) error {
 		l, err := logOf(ctx, common.Client, pods[i])
 		logs[i] = l
@@ -54,8 +53,7 @@ func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failin
 	}
 }
 
-// logOf reads the end of the log of one pod's container: the first that is not
-// ready, of those that have run.
+// logOf reads the end of the log of one pod's container.
 func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, error) {
 	l := &record.Log{Object: p.Name, Place: p.Place, Reason: p.Reason}
 	namespace, name, _ := strings.Cut(p.Name, "/")
@@ -68,7 +66,7 @@ func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, 
 		return l, errors.New("no container of it has run")
 	}
 	l.Container = status.Name
-	// After a restart the end of the container before tells why.
+	// After a restart, the log of the previous container shows the reason.
 	l.Previous = status.RestartCount > 0 && status.State.Running != nil
 	stream, err := c.Typed.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{
 		Container: l.Container, Previous: l.Previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
@@ -82,7 +80,6 @@ func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, 
 	return l, err
 }
 
-// linesOf are the last lines of a text.
 func linesOf(text []byte) []string {
 	text = bytes.TrimRight(text, "\n")
 	if len(text) == 0 {
@@ -92,9 +89,8 @@ func linesOf(text []byte) []string {
 	return lines[max(len(lines)-logLines, 0):]
 }
 
-// containerToLog is the container of a pod whose log may say what is wrong: of those
-// that have run one that is not ready, and one that waits to be started again
-// before one that runs.
+// containerToLog chooses the container whose log may show the problem: one that has run and is not ready,
+// and of these a restarting one before a running one.
 func containerToLog(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
 	var best corev1.ContainerStatus
 	rank := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,44 +16,33 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// NamespaceNoun is what a namespace is called.
+// NamespaceNoun returns the noun of namespaces.
 func NamespaceNoun() record.Noun { return record.Noun{One: "namespace", Many: "namespaces"} }
 
-// NamespaceSet follows the namespaces of a run. It handles their watch.
+// NamespaceSet follows the namespaces of a run, as the handler of their watch.
 type NamespaceSet struct {
 	mu      sync.Mutex
 	names   map[string]bool
-	changes chan struct{} // has room for one: something changed
-	leaving int           // how many wait for the end of some
-	unseen  bool          // this user may not list them, or not watch them
+	changes chan struct{} // with room for one notice of a change
+	leaving atomic.Int64  // callers that await the end of some
+	unseen  atomic.Bool   // this user may not list or watch them
 }
 
 // Seen reports whether the user may see namespaces.
-func (s *NamespaceSet) Seen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.unseen
-}
+func (s *NamespaceSet) Seen() bool { return !s.unseen.Load() }
 
 func (s *NamespaceSet) hide() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unseen = true
+	s.unseen.Store(true)
 	s.notify()
 }
 
-// doubt reports whether the end of one is waited for.
-func (s *NamespaceSet) doubt() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leaving > 0
-}
+func (s *NamespaceSet) doubt() bool { return s.leaving.Load() > 0 }
 
 func newNamespaceSet() *NamespaceSet {
 	return &NamespaceSet{names: make(map[string]bool), changes: make(chan struct{}, 1)}
 }
 
-// Has reports whether a namespace is one of the run's that is there.
+// Has reports whether the run has a namespace of this name.
 func (s *NamespaceSet) Has(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,27 +74,22 @@ func (s *NamespaceSet) notify() {
 	}
 }
 
-// Left is how many of the namespaces are there, 0 where the user does not see them.
+// Left counts the existing ones of some namespaces, 0 where the user does not see them.
 func (s *NamespaceSet) Left(names []string) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
-		if s.names[name] && !s.unseen {
+		if s.names[name] && s.Seen() {
 			left++
 		}
 	}
 	return left
 }
 
-// AwaitGone waits until none of the namespaces is there, as far as the user sees them.
+// AwaitGone waits until the namespaces are gone, as far as the user sees them.
 func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
-	leave := func(n int) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.leaving += n
-	}
-	leave(1)
-	defer leave(-1)
+	s.leaving.Add(1)
+	defer s.leaving.Add(-1)
 	for {
 		left := s.Left(names)
 		if left == 0 {
@@ -118,8 +103,7 @@ func (s *NamespaceSet) AwaitGone(ctx context.Context, names []string) error {
 	}
 }
 
-// AwaitServiceAccount waits until the namespace has its default service
-// account: pods are refused before.
+// AwaitServiceAccount waits for the namespace's default service account: until then pods are refused.
 func (a *Actors) AwaitServiceAccount(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

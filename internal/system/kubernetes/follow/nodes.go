@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,29 +20,27 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
+// simulatedAnnotation marks KWOK's nodes, which run nothing.
 const simulatedAnnotation = "kwok.x-k8s.io/node"
 
-// reasonMeant is the reason of an event of what is done to nodes on purpose.
+// reasonMeant is the reason of events of intended changes to nodes.
 const reasonMeant = "NodesAreUpdated"
 
-// annotationUpdate tells how far OpenShift's operator of nodes is with one.
+// annotationUpdate has the progress of OpenShift's operator of nodes.
 const annotationUpdate = "machineconfiguration.openshift.io/state"
 
-// nodeView is a node as the level and the guards see it.
+// nodeView is a node with its condition.
 type nodeView struct {
-	node     *corev1.Node // metadata, spec and the parts of status that are used
+	node     *corev1.Node // with the used parts of its status
 	ready    bool
 	troubles []nodeTrouble
 }
 
-// rebooting reports whether a node's operator drains and reboots it: what it tells
-// of itself meanwhile is no failure.
+// rebooting reports whether a node's operator drains and reboots it: its troubles are then no failure.
 func (v nodeView) rebooting() bool { return v.node.Annotations[annotationUpdate] == "Working" }
 
-// meant reports whether an event tells only of what is done to nodes on purpose:
-// that the one it is about, or those that are not ready, are rebooted by their
-// operator, or that pods find no node among those that are drained.
+// meant reports whether an event is only about intended changes: operators reboot the nodes that are not
+// ready, or pods find no node because of a drain.
 func (s *NodeSet) meant(e *corev1.Event) bool {
 	_, reasons, _ := strings.Cut(e.Message, "nodes are available: ")
 	first, _, _ := strings.Cut(reasons, ",")
@@ -65,12 +64,10 @@ func (s *NodeSet) meant(e *corev1.Event) bool {
 	return is
 }
 
-// nodeTrouble is a condition that a node should not have.
 type nodeTrouble struct{ reason, message string }
 
-// NodeConditions are the conditions that a node should not have, and ready, which
-// it should, by the names that a kubelet and the node controller give them in
-// events.
+// NodeConditions returns the reasons that events give for bad conditions of nodes. Ready is bad when it
+// is not true, the others when they are.
 func NodeConditions() map[corev1.NodeConditionType]string {
 	return map[corev1.NodeConditionType]string{
 		corev1.NodeReady: "NodeNotReady", corev1.NodeMemoryPressure: "NodeHasInsufficientMemory", corev1.NodeDiskPressure: "NodeHasDiskPressure",
@@ -78,50 +75,27 @@ func NodeConditions() map[corev1.NodeConditionType]string {
 	}
 }
 
-// troublesOf are a node's troubles.
-func troublesOf(conditions []corev1.NodeCondition) (list []nodeTrouble) {
-	names := NodeConditions()
-	for _, c := range conditions {
-		reason, known := names[c.Type]
-		if bad := (c.Status == corev1.ConditionTrue) != (c.Type == corev1.NodeReady); known && bad {
-			list = append(list, nodeTrouble{reason, c.Message})
-		}
-	}
-	return list
-}
-
-// NodeSet follows the cluster's nodes. It handles the watch of nodes.
+// NodeSet follows the cluster's nodes, as the handler of their watch.
 type NodeSet struct {
 	mu       sync.Mutex
 	nodes    map[string]nodeView
 	notReady int
-	// tell takes what a node's own conditions tell, and what happens to the places
-	// of the load; it may be nil. Whoever publishes events of nodes does so as it
-	// likes, and often as Normal ones.
-	tell func(now record.Micros, body record.Body)
-	run  string // whose places these are
-	// reboots says that nodes are meant to be rebooted by their operator.
-	reboots bool
-	// pods are what a node must take to be a place of the load, places what was
-	// last told of each that was one; nil before they are declared.
+	// tell takes news of nodes' conditions and of the places of the load, or is nil. The cluster's own
+	// events of nodes are not reliable, and often of type Normal.
+	tell    func(now record.Micros, body record.Body)
+	run     string // that has these places
+	reboots bool   // reboots says that the nodes' operator reboots them on purpose
+	// pods are the pods that a place must take, places the last news of each place; nil before Declare.
 	pods   []corev1.PodSpec
 	places map[string]*record.Place
-	unseen bool            // this user may not list nodes, or not watch them
-	fell   map[string]bool // places that were deleted when they were not ready
+	unseen atomic.Bool     // this user may not list or watch nodes
+	fell   map[string]bool // places that were deleted while not ready
 }
 
-// Seen reports whether the user sees what becomes of nodes.
-func (s *NodeSet) Seen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.unseen
-}
+// Seen reports whether the user may see nodes.
+func (s *NodeSet) Seen() bool { return !s.unseen.Load() }
 
-func (s *NodeSet) hide() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unseen = true
-}
+func (s *NodeSet) hide() { s.unseen.Store(true) }
 
 func newNodeSet() *NodeSet {
 	return &NodeSet{nodes: make(map[string]nodeView), fell: make(map[string]bool)}
@@ -151,8 +125,7 @@ func (s *NodeSet) Missing(now record.Micros, gone []api.Identity) {
 	}
 }
 
-// Declare makes the nodes on which all of the pods could land the places of the
-// load, and tells of them.
+// Declare makes the nodes that can take all of the pods the places of the load, and reports them.
 func (s *NodeSet) Declare(now record.Micros, pods []corev1.PodSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +150,7 @@ func (s *NodeSet) Holds(name string) bool {
 	return p != nil && (p.State == record.PlaceThere || p.Meant)
 }
 
-// tellPlace tells what became of a node as a place of the load, where that is
-// another thing than before.
+// tellPlace reports a change of a node as a place of the load.
 func (s *NodeSet) tellPlace(now record.Micros, name string) {
 	was, view := s.places[name], s.nodes[name]
 	if s.places == nil {
@@ -198,7 +170,7 @@ func (s *NodeSet) tellPlace(now record.Micros, name string) {
 	case was == nil || was.State == record.PlaceGone:
 		p.What = "was added"
 	case was.State == record.PlaceClosed && slices.ContainsFunc(view.node.Spec.Taints, isCordon):
-		return // the taint goes after the cordon did
+		return // the taint goes after the cordon
 	}
 	if p.State == record.PlaceThere {
 		delete(s.fell, name)
@@ -209,10 +181,8 @@ func (s *NodeSet) tellPlace(now record.Micros, name string) {
 	}
 }
 
-// isCordon reports whether a taint is the one that comes with a cordon.
 func isCordon(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
-// withoutCordon is a node without that taint.
 func withoutCordon(node *corev1.Node) *corev1.Node {
 	if !slices.ContainsFunc(node.Spec.Taints, isCordon) {
 		return node
@@ -222,11 +192,10 @@ func withoutCordon(node *corev1.Node) *corev1.Node {
 	return &rest
 }
 
-// placeOf is what a node is as a place of the load. What is done to one that this run
-// drains, or has rolled out, is meant.
+// placeOf returns the state of a node as a place of the load. Drains and updates by this run are meant.
 func (s *NodeSet) placeOf(v nodeView) record.Place {
 	p := record.Place{Place: v.node.Name, State: record.PlaceThere, What: "takes load again"}
-	node := withoutCordon(v.node) // whose taint goes after it
+	node := withoutCordon(v.node) // the taint goes after the cordon
 	switch taint := s.untolerated(node); {
 	case !v.ready, taint != nil && strings.HasPrefix(taint.Key, "node.kubernetes.io/"):
 		p.State, p.What = record.PlaceNotReady, "is not ready"
@@ -244,11 +213,10 @@ func (s *NodeSet) placeOf(v nodeView) record.Place {
 	return p
 }
 
-// down reports whether a node is not ready, and not as it is meant.
+// down reports whether a node is not ready for no intended reason.
 func (s *NodeSet) down(v nodeView) bool { return !v.ready && !(s.reboots && v.rebooting()) }
 
-// untolerated is the first of a node's taints that keeps one of the load's pods
-// away, nil for none.
+// untolerated returns the first taint that keeps one of the load's pods off a node, or nil.
 func (s *NodeSet) untolerated(node *corev1.Node) *corev1.Taint {
 	for i := range s.pods {
 		if t := untolerated(node, &s.pods[i]); t != nil {
@@ -258,8 +226,7 @@ func (s *NodeSet) untolerated(node *corev1.Node) *corev1.Taint {
 	return nil
 }
 
-// compare tells of the troubles that a node has and had not, and the other way
-// round.
+// compare reports troubles of a node that begin or end.
 func (s *NodeSet) compare(now record.Micros, was, is nodeView) {
 	if s.tell == nil {
 		return
@@ -294,37 +261,41 @@ func (s *NodeSet) put(node *corev1.Node, gone bool) {
 		delete(s.nodes, node.Name)
 		return
 	}
-	view := nodeView{node: node, troubles: troublesOf(node.Status.Conditions)}
+	view, names := nodeView{node: node}, NodeConditions()
 	for _, c := range node.Status.Conditions {
+		isTrue := c.Status == corev1.ConditionTrue
 		if c.Type == corev1.NodeReady {
-			view.ready = c.Status == corev1.ConditionTrue
+			view.ready = isTrue
+		}
+		if reason, known := names[c.Type]; known && isTrue != (c.Type == corev1.NodeReady) {
+			view.troubles = append(view.troubles, nodeTrouble{reason, c.Message})
 		}
 	}
 	if s.down(view) {
 		s.notReady++
 	}
-	// Thousands of nodes are kept: what nobody asks for is let go.
+	// Thousands of nodes are kept, so unused parts are dropped.
 	node.ManagedFields, node.Status.Images, node.Status.Conditions = nil, nil, nil
 	s.nodes[node.Name] = view
 }
 
-// CountNotReady is how many nodes are not ready, those included that were deleted
-// when they were not, but for those that are rebooted as is meant.
+// CountNotReady counts the nodes that are not ready, except for intended reboots, and those that were
+// deleted while not ready.
 func (s *NodeSet) CountNotReady() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.notReady + len(s.fell)
 }
 
-// Names are those of all nodes.
+// Names lists all nodes.
 func (s *NodeSet) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.nodes))
 }
 
-// Eligible are the nodes on which every one of the pods could land, by name:
-// schedulable, selected and tolerated. Skipped is how many others there are.
+// Eligible returns the nodes that can take every one of the pods, by name: schedulable, selected and
+// tolerated. skipped counts the others.
 func (s *NodeSet) Eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,14 +310,13 @@ func (s *NodeSet) Eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped
 	return nodes, skipped
 }
 
-// CanLand reports whether every one of the pods could land on a node.
+// CanLand reports whether a node can take every one of the pods.
 func CanLand(node *corev1.Node, pods []corev1.PodSpec) bool {
 	return !node.Spec.Unschedulable && !slices.ContainsFunc(pods, func(spec corev1.PodSpec) bool { return !PodFits(node, &spec) })
 }
 
-// PodFits reports whether the scheduler would consider the node for the pod at
-// all: by its name, selector, affinity and the node's taints. Resources are
-// what a search is about, and are left out.
+// PodFits reports whether the scheduler would consider the node for the pod, by its name, selector,
+// affinity and the node's taints. Resources are left out: a search finds their limit.
 func PodFits(node *corev1.Node, spec *corev1.PodSpec) bool {
 	if spec.NodeName != "" && spec.NodeName != node.Name {
 		return false
@@ -358,7 +328,7 @@ func PodFits(node *corev1.Node, spec *corev1.PodSpec) bool {
 	return untolerated(node, spec) == nil
 }
 
-// untolerated is the first of a node's taints that keeps a pod away, nil for none.
+// untolerated returns the first of a node's taints that keeps a pod away, or nil.
 func untolerated(node *corev1.Node, spec *corev1.PodSpec) *corev1.Taint {
 	taint, found := helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
@@ -369,7 +339,7 @@ func untolerated(node *corev1.Node, spec *corev1.PodSpec) *corev1.Taint {
 	return &taint
 }
 
-// FidelityOf tells whether a node is real.
+// FidelityOf reports whether a node is real or simulated.
 func FidelityOf(node *corev1.Node) record.Realness {
 	if node.Annotations[simulatedAnnotation] == "fake" {
 		return record.Simulated
@@ -377,13 +347,13 @@ func FidelityOf(node *corev1.Node) record.Realness {
 	return record.Real
 }
 
-// NoNodes refuses a workload whose pods could land on none of so many nodes.
+// NoNodes returns the error of a workload whose pods fit on none of so many nodes.
 func NoNodes(skipped int) error {
 	return system.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)
 }
 
-// OneFidelity is that of all the nodes. The error is a mistake: where pods could
-// land on real and on simulated nodes alike no level would mean anything.
+// OneFidelity returns the fidelity of all the nodes. The error is a mistake: a level on a mix of real and
+// simulated nodes would mean nothing.
 func OneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	simulated := 0
 	for _, n := range nodes {
@@ -401,8 +371,8 @@ func OneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 		"the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", len(nodes)-simulated, simulated)
 }
 
-// OtherPods counts the pods that are not ours on each of the nodes, and those
-// without a node that could land on one of them: a level is of all pods.
+// OtherPods counts the pods of others on each of the nodes, and those without a node that fit on
+// one of them: a level includes all pods.
 func OtherPods(list func(each func([]byte) error) error, nodes []*corev1.Node) (perNode map[string]int, pending int, err error) {
 	perNode = make(map[string]int, len(nodes))
 	for _, n := range nodes {

@@ -19,62 +19,57 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// ObjectSet follows the objects that a workload describes. Each of their
-// resources has a watch.
+// ObjectSet follows the objects that a workload describes, with a watch for each of their resources.
 type ObjectSet struct {
 	*following
 	described *observe.Described
 	collect   []string // the path of each resource
-	within    []string // the same as far as the run sees it
+	within    []string // the same, in the run's namespace
 	ours      func(namespace string) bool
-	caller    Caller
+	Caller    Caller
 	probing   context.Context // ends with the watches
-	heard     string          // why the last server did not let itself be read
-	// Ask asks something further of an object, and is what was refused; at most
-	// as many at once as asking has room for.
+	heard     string          // why the last server could not be read
+	// Ask makes a further request to an object, and returns its refusal. asking bounds the calls at once.
 	Ask    func(ctx context.Context, name string, then *described.Then) error
 	asking chan struct{}
-	// spells are the times for which something held, by whose they are and what.
+	// spells holds the durations of what held, by owner and name.
 	spells map[[2]string]*record.ComponentHistogram
 }
 
-// Caller calls the servers that milestones wait for.
+// Caller calls the servers whose answers are milestones.
 type Caller interface {
-	// Begin says by which parameters servers are called from now on.
+	// Begin sets the parameters of the following calls.
 	Begin(params workload.Params)
-	// Call calls the server of a probe until it has answered as it should, its
-	// object is gone, or ctx ends, and tells the set what came of it.
+	// Call calls a probe's server until it answers, its object is gone, or ctx ends, and reports the
+	// result to the set.
 	Call(ctx context.Context, to *ObjectSet, p observe.Probe)
-	// Times are the names of the times that calls of a probe tell of.
+	// Times names the durations that calls of a probe report.
 	Times(p *described.Probe) []string
-	// Await waits for what is still being read at the end of a step.
+	// Await waits for readings under way at the end of a step.
 	Await(ctx context.Context)
-	// Figures are what the servers of so many objects have told. Like Forget, which
-	// drops that, it is called while nobody Looks.
+	// Figures returns the figures from the servers of so many objects. Forget drops them. Both are called
+	// while nobody Looks.
 	Figures(objects int) []record.Body
 	Forget()
 }
 
-// Look calls f with what is known of the objects, which nobody else changes
-// meanwhile.
+// Look calls f with the objects' state, locked.
 func (s *ObjectSet) Look(f func(d *observe.Described)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.described)
 }
 
-// Behind reports whether a probe's milestone is behind the one that counts.
+// Behind reports whether a probe's milestone comes after the one that counts.
 func (s *ObjectSet) Behind(p observe.Probe) bool { return p.Milestone > s.described.Course().There }
 
-// Heard notes why a server did not let itself be read. Like Spell and GaveUp it is
-// called within Look.
+// Heard notes why a server could not be read. Like Spell and GaveUp it is called within Look.
 func (s *ObjectSet) Heard(why string) { s.heard = why }
 
-// Spell notes how long something held of objects.
+// Spell notes for how long something held for objects.
 func (s *ObjectSet) Spell(what string, d time.Duration) { s.spell(s.noun.Many, what, d) }
 
-// GaveUp notes that a server will never answer: its object is never there, unless
-// it was before.
+// GaveUp notes that a server will never answer: its object will not be ready, unless it was before.
 func (s *ObjectSet) GaveUp(now record.Micros, p observe.Probe, reason, message string) {
 	s.heard = reason + ": " + message
 	if p.Milestone >= 0 && !s.Behind(p) {
@@ -84,27 +79,21 @@ func (s *ObjectSet) GaveUp(now record.Micros, p observe.Probe, reason, message s
 	}
 }
 
-// CallBy says by which parameters servers are called from now on.
-func (s *ObjectSet) CallBy(params workload.Params) { s.caller.Begin(params) }
-
-// AwaitFigures waits for what is still being read at the end of a step.
-func (s *ObjectSet) AwaitFigures(ctx context.Context) { s.caller.Await(ctx) }
-
-// Account implements Followed, and tells what servers have told.
+// Account implements Followed, and records the servers' figures.
 func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
 	s.mu.Lock()
 	s.described.Unanswered(s.Clock.Now())
-	for _, body := range s.caller.Figures(s.tracker.Followed()) {
+	for _, body := range s.Caller.Figures(s.tracker.Followed()) {
 		s.Emit(body)
 	}
 	s.mu.Unlock()
 	return s.following.Account(failing)
 }
 
-// Says hands the texts that objects tell to a function as they change.
+// Says sets the function that takes the objects' texts as they change.
 func (s *ObjectSet) Says(tell func(kind, name, text string)) { s.described.Says = tell }
 
-// Path is that of an object by its name, "namespace/name".
+// Path returns the path of an object by its name, "namespace/name".
 func (s *ObjectSet) Path(name string) string {
 	namespace, name, inOne := strings.Cut(name, "/")
 	if !inOne {
@@ -114,13 +103,12 @@ func (s *ObjectSet) Path(name string) string {
 	return s.collect[0][:at] + "/namespaces/" + namespace + s.collect[0][at:] + "/" + name
 }
 
-// newObjectSet makes what follows a workload's objects, for a cluster that knows
-// their resources.
+// newObjectSet makes the follower of a workload's objects, for a cluster that knows their resources.
 func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper, caller Caller) (*ObjectSet, error) {
 	spec := common.Load.Objects
 	s := &ObjectSet{
-		following: &following{Run: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.Has, asking: make(chan struct{}, askingAtOnce),
-		caller: caller, spells: make(map[[2]string]*record.ComponentHistogram),
+		following: &following{Run: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.Has, asking: make(chan struct{}, 32),
+		Caller: caller, spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
 	s.described.Ask = func(name string, then *described.Then) { go s.further(name, then) }
@@ -155,7 +143,6 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 	return s, nil
 }
 
-// watchers are the watches of the resources.
 func (s *ObjectSet) watchers() (list []*api.Watcher) {
 	for i, r := range s.Load.Objects.Resources {
 		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.within[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
@@ -167,14 +154,21 @@ func (s *ObjectSet) watchers() (list []*api.Watcher) {
 	return list
 }
 
-// resourceNews takes in the watch of one resource.
+// resourceNews handles the watch of one resource.
 type resourceNews struct {
 	set      *ObjectSet
 	resource int
 }
 
 func (n *resourceNews) Changed(now record.Micros, kind string, object []byte) error {
-	return n.apply(now, changeOf(kind), object)
+	s := n.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	probes, err := s.described.Apply(now, changeOf(kind), n.resource, object, s.ours)
+	for _, p := range probes {
+		go s.Caller.Call(s.probing, s, p)
+	}
+	return err
 }
 
 func (n *resourceNews) Missing(now record.Micros, gone []api.Identity) {
@@ -187,21 +181,7 @@ func (n *resourceNews) Missing(now record.Micros, gone []api.Identity) {
 	n.set.described.Missing(now, n.resource, uids)
 }
 
-func (n *resourceNews) apply(now record.Micros, change observe.Change, object []byte) error {
-	s := n.set
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	probes, err := s.described.Apply(now, change, n.resource, object, s.ours)
-	for _, p := range probes {
-		go s.caller.Call(s.probing, s, p)
-	}
-	return err
-}
-
-// askingAtOnce is of how many objects something further is asked at once.
-const askingAtOnce = 32
-
-// further asks something further of an object.
+// further makes a further request to an object.
 func (s *ObjectSet) further(name string, then *described.Then) {
 	s.asking <- struct{}{}
 	err := s.Ask(s.probing, name, then)
@@ -213,13 +193,12 @@ func (s *ObjectSet) further(name string, then *described.Then) {
 	}
 }
 
-// spellBounds are those of the histograms of times for which something held, in
-// seconds.
+// spellBounds returns the bounds of the histograms of spells, in seconds.
 func spellBounds() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
 }
 
-// spell notes how long something held: 0 that it may. It is called with mu held.
+// spell notes for how long something held; 0 only declares it. The caller holds mu.
 func (s *ObjectSet) spell(whose, what string, d time.Duration) {
 	h := s.spells[[2]string{whose, what}]
 	if h == nil {
@@ -237,7 +216,7 @@ func (s *ObjectSet) spell(whose, what string, d time.Duration) {
 	}
 }
 
-// TellSpells puts on record how long what was described held so far.
+// TellSpells records the spells so far.
 func (s *ObjectSet) TellSpells() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +229,7 @@ func (s *ObjectSet) TellSpells() {
 		if m.Probe == nil {
 			continue
 		}
-		for _, name := range s.caller.Times(m.Probe) {
+		for _, name := range s.Caller.Times(m.Probe) {
 			s.Spell(name, 0)
 		}
 	}
@@ -261,14 +240,14 @@ func (s *ObjectSet) TellSpells() {
 	}
 }
 
-// Begin says that an object that was set up is asked for what is measured.
+// Begin notes that the measured work of an object begins.
 func (s *ObjectSet) Begin(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Begin(s.Clock.Now(), name)
 }
 
-// Live says on which node an object is.
+// Live notes the node of an object.
 func (s *ObjectSet) Live(name, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,18 +260,17 @@ func (s *ObjectSet) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Forget()
-	s.caller.Forget()
+	s.Caller.Forget()
 }
 
-// SetUp is how many things of a stage are set up.
+// SetUp counts the ready objects of a stage.
 func (s *ObjectSet) SetUp(stage int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.described.SetUp(stage)
 }
 
-// AwaitSetUp waits until n things of a stage are set up, as long as patience
-// lasts since the last one was.
+// AwaitSetUp waits until n objects of a stage are ready, for at most patience after the last one.
 func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.Duration, show func(done int)) error {
 	last, since := -1, s.Clock.Now()
 	for {
@@ -318,7 +296,7 @@ func (s *ObjectSet) AwaitSetUp(ctx context.Context, stage, n int, patience time.
 	}
 }
 
-// IsObject reports whether a kind is that of the objects that are followed.
+// IsObject reports whether the followed objects are of this kind.
 func IsObject(o *described.Objects, gvk schema.GroupVersionKind) bool {
 	return o != nil && gvk.GroupVersion().String() == o.Resources[0].APIVersion && gvk.Kind == o.Resources[0].Kind
 }

@@ -1,18 +1,15 @@
 // Package follow watches a cluster for a run: the objects of its load, its nodes
 // and namespaces, and how late the news of them comes.
 //
-// The canary is the barrier. It is a pod that no scheduler places, changed at
-// known times on the watch that brings the news of the load's pods: when a
-// change made now has been seen, so has everything before it. It also measures
-// the API's latency and shows a dead connection. The lag is counted from the
-// request that made the change, so it is an upper bound. For other resources
-// the barrier is a list: once a watch has seen the newest version in it, it has
-// seen all.
+// The canary is the barrier: a pod that no scheduler places, changed at known times on the watch of
+// the load's pods. Once a change has been seen, so has all earlier news. The canary also measures the
+// API's latency and shows a dead connection. The lag counts from the request of the change, so it is
+// an upper bound. For other resources the barrier is a list: a watch that has seen its newest
+// version has seen all.
 //
-// Every watch is guarded, see api.Watcher: a change of the run's own namespace and
-// of an event in it, and lists of the others, tell whether each is alive, how late
-// it is and what it has missed. What a user may not list is not seen, and said once;
-// only pods, and what else is followed, must be.
+// Every watch is guarded, see api.Watcher: changes of the run's own namespace and of an event in it,
+// and lists of the others, show whether it is alive, how late it is and what it has missed. Resources
+// that a user may not list are reported once, except pods and other followed ones, which a run needs.
 package follow
 
 import (
@@ -38,25 +35,23 @@ import (
 type Observer struct {
 	*prepared.Run
 	Pods       *PodSet
-	Objects    *ObjectSet // nil where the load is of pods
-	Followed   Followed   // what the load is of
+	Objects    *ObjectSet // nil for a load of pods
+	Followed   Followed   // Pods or Objects
 	Nodes      *NodeSet
 	Namespaces *NamespaceSet
 	Actors     *Actors
 	canary     *canary
 	watchers   []*api.Watcher
-	pods       *api.Watcher   // the one that brings the news of the canary
-	of         []*api.Watcher // those of the resources of Objects
+	pods       *api.Watcher   // brings the news of the canary
+	of         []*api.Watcher // of the resources of Objects
 
-	// Watching ends with the watches: when the observer is closed, or with the
-	// reason for which one of them cannot go on.
+	// Watching ends with the watches, or with the reason why one of them cannot go on.
 	Watching context.Context
 	stop     context.CancelCauseFunc
 	working  sync.WaitGroup
 }
 
-// NewObserver makes what watches the cluster for a run, by Start. Caller calls the
-// servers of objects that are not pods.
+// NewObserver makes an observer for a run. caller calls the servers of objects that are not pods.
 func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, mapper meta.RESTMapper, caller Caller) (*Observer, error) {
 	o := &Observer{Run: common, Nodes: newNodeSet(), Namespaces: newNamespaceSet()}
 	o.Nodes.tell, o.Nodes.run = o.EmitAt, common.Load.RunID
@@ -80,9 +75,9 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 	return o, nil
 }
 
-// Start starts the watches, each before anything is created that it must see,
-// and then the canary. Fail is told what a watch cannot go on for. Made says that
-// something may be in the cluster when it fails: the watches then go on, to see it go.
+// Start starts the watches, each before the objects that it must see, and then the canary. fail takes the
+// reason why a watch cannot go on. After an error, made says that objects may exist: the watches then go
+// on, to see their removal.
 func (o *Observer) Start(ctx context.Context, fail func(error)) (made bool, err error) {
 	o.Watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err = o.watch(ctx, fail); err != nil {
@@ -102,18 +97,16 @@ func (o *Observer) Start(ctx context.Context, fail func(error)) (made bool, err 
 	return true, nil
 }
 
-// watch starts the watches.
 func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	ours := ours(o.Load.RunID)
 	events := url.Values{}
 	if !o.Load.NormalEvents {
 		events.Set("fieldSelector", "type=Warning")
 	}
-	// A gap in the news of what is followed can lose objects; the other resources
-	// only explain and guard.
+	// A gap in the news of followed objects can lose some; other resources only explain and guard.
 	o.pods = &api.Watcher{Name: "pods", Path: o.Load.In("pods"), Query: ours, Handler: o.Pods, Care: api.Care{Touch: o.canary.touchPod, Doubt: o.Pods.doubt}}
 	if o.Objects != nil {
-		o.pods.Path, o.pods.Beside = o.canary.pods, true // the others tell of nothing that is followed
+		o.pods.Path, o.pods.Beside = o.canary.pods, true // the load has no pods
 	}
 	o.watchers = []*api.Watcher{
 		o.pods,
@@ -161,8 +154,8 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	return nil
 }
 
-// refused goes on without a watch whose user may not watch, or not any more. What the
-// load is judged by ends it; lists then tell of the removal, as far as they are allowed.
+// refused goes on without a watch that the user may not have, or no more. If a verdict needs it, the run
+// fails; lists then show the removal, as far as they are allowed.
 func (o *Observer) refused(w *api.Watcher, err error, fail func(error)) {
 	if w.Closed() && w != o.pods {
 		o.hide(w)
@@ -176,22 +169,22 @@ func (o *Observer) refused(w *api.Watcher, err error, fail func(error)) {
 	}
 }
 
-// hide tells the handler of a watch that it sees nothing.
+// hide tells a watch's handler that it sees nothing.
 func (o *Observer) hide(w *api.Watcher) {
 	if hidden, can := w.Handler.(interface{ hide() }); can {
 		hidden.hide()
 	}
 }
 
-// listEvery is how often a list is held against a watch by which nothing is judged
-// and that may still stop a load, or keep it from being removed.
+// listEvery is the time between lists of resources that no verdict needs, but that may stop a load or
+// keep it from being removed.
 const listEvery = 10 * time.Second
 
-// ours selects what carries the label of a run.
+// ours selects objects with the run's label.
 func ours(run string) url.Values { return url.Values{"labelSelector": {api.LabelRun + "=" + run}} }
 
-// Settle returns once all that was published before the call was seen. Where an
-// object is not there by then, a list tells whether that is so.
+// Settle returns when all news published before the call was seen. Where objects are missing then, lists
+// show whether that is true.
 func (o *Observer) Settle(ctx context.Context) error {
 	if err := o.canary.barrier(ctx); err != nil {
 		return err
@@ -208,17 +201,16 @@ func (o *Observer) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Own is the run's own namespace, or the one that exists and that it is in.
+// Own returns the run's own namespace, or the existing one that it uses.
 func (o *Observer) Own() string { return o.canary.namespace }
 
-// OwnObjects are the paths of what the observer has made in a namespace that exists.
+// OwnObjects returns the paths of the observer's objects in an existing namespace.
 func (o *Observer) OwnObjects() []string { return o.canary.own() }
 
-// Latency is that of the API now, in seconds.
+// Latency returns the API's present latency in seconds.
 func (o *Observer) Latency() (float64, error) { return o.canary.latency() }
 
-// Close ends the watches. Emptied says that nothing of the run is left that they
-// could tell of.
+// Close ends the watches. emptied says that nothing of the run is left to be seen.
 func (o *Observer) Close(emptied bool) {
 	o.stop(nil)
 	o.working.Wait()
@@ -229,7 +221,7 @@ func (o *Observer) Close(emptied bool) {
 	}
 }
 
-// reconnect takes all watches up again, on another connection.
+// reconnect renews all watches on other connections.
 func (o *Observer) reconnect() {
 	if err := o.Client.RenewStream(); err == nil {
 		for _, w := range o.watchers {
@@ -238,7 +230,7 @@ func (o *Observer) reconnect() {
 	}
 }
 
-// eventHandler takes in a watch of the cluster's events, from now on.
+// eventHandler handles a watch of the cluster's new events.
 type eventHandler func(now record.Micros, e *corev1.Event)
 
 func (h eventHandler) Changed(now record.Micros, kind string, object []byte) error {
@@ -250,17 +242,11 @@ func (h eventHandler) Changed(now record.Micros, kind string, object []byte) err
 
 func (h eventHandler) Missing(record.Micros, []api.Identity) {}
 
-// event puts an event on record, if it is about a node or an object of ours.
+// event records an event about a node or an object of ours.
 func (o *Observer) event(now record.Micros, e *corev1.Event) {
-	o.Actors.event(now, cmp.Or(e.Source.Component, e.ReportingController))
-	about := e.InvolvedObject
-	if e.Labels[api.LabelCanary] != "" {
-		return
-	}
-	if about.Namespace != "" && !o.Namespaces.Has(about.Namespace) {
-		return
-	}
-	if about.Namespace == "" && about.Kind != "Node" {
+	about, source := e.InvolvedObject, cmp.Or(e.Source.Component, e.ReportingController)
+	o.Actors.event(now, source)
+	if e.Labels[api.LabelCanary] != "" || about.Namespace != "" && !o.Namespaces.Has(about.Namespace) || about.Namespace == "" && about.Kind != "Node" {
 		return
 	}
 	if o.Load.Images {
@@ -273,13 +259,9 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	if o.Nodes.meant(e) {
 		e.Type, e.Message, e.Reason = corev1.EventTypeNormal, e.Reason+": "+e.Message, reasonMeant
 	}
-	name := about.Name
-	if about.Namespace != "" {
-		name = about.Namespace + "/" + about.Name
-	}
-	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
+	name := api.ObjectName(about.Namespace, about.Name)
+	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
 }
 
-// reasonPulled is the reason of the event that a kubelet writes when a
-// container's image is on its node, fetched or there before.
+// reasonPulled is the reason of a kubelet's event when an image is on its node.
 const reasonPulled = "Pulled"

@@ -16,9 +16,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// Described follows objects of the kind that a workload describes. Several
-// resources tell of one object: what each has told last is kept, and what it
-// comes to goes to a Tracker. Its methods are not safe for concurrent use.
+// Described follows objects of the kind that a workload describes. It keeps the last news of each
+// of their resources, and passes the sum to a Tracker. Its methods are not safe for concurrent use.
 type Described struct {
 	*Tracker
 	spec      *described.Objects
@@ -27,28 +26,26 @@ type Described struct {
 	there     int      // the resource of the milestone that counts
 	objects   map[string]*told
 	setUp     setUp
-	on        map[string][]string     // the objects of each place
-	then      map[int]*described.Then // by the milestone after which it is asked
-	gone      *rule                   // the milestone that an object is gone, nil for none
-	// Ask is called for what is to be asked of an object further.
-	Ask func(object string, then *described.Then)
-	// Says is called with a text that has changed, and Held when something that
-	// was seen to hold no longer does; when its object is first seen, it held for
-	// no time.
+	on        map[string][]string                       // objects by place
+	then      map[int]*described.Then                   // further requests by the milestone before them
+	gone      *rule                                     // the rule of the milestone of an object's end, or nil
+	Ask       func(object string, then *described.Then) // Ask takes a further request to an object
+	// Says takes a changed text. Held takes the time for which something held, once that ends; when its
+	// object is first seen, it takes 0.
 	Says    func(kind, name, text string)
 	Held    func(what *described.Held, name string, since, until record.Micros)
-	message message // the one that is taken in
-	// silent says that objects which do not answer are in trouble: a step has ended.
+	message message // the present one
+	// silent says that a step has ended: objects that do not answer are in trouble.
 	silent bool
 	said   map[int]string                               // by resource
-	held   map[*described.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
+	held   map[*described.Held]map[string]record.Micros // by name, since when it holds; -1 while it does not
 }
 
-// rule is what a message of a resource is looked at for.
+// rule says what to look for in messages of a resource.
 type rule struct {
-	when      matcher
-	milestone int // its bit, 0 for none: a milestone that is created is no rule
-	after     int // the milestone before which it is not looked for
+	when      *described.When
+	milestone int // its index, 0 for none: Created needs no rule
+	after     int // the milestone that must come first
 	stamp     string
 	place     string
 	probe     *described.Probe
@@ -56,24 +53,22 @@ type rule struct {
 	stage     int // of the set-up, -1 for none
 }
 
-// setUp is what was set up before the load.
+// setUp holds the objects that were set up before the load.
 type setUp struct {
-	// ready are, by stage, the things that are ready, by name.
-	ready []map[string]bool
-	asked map[string]bool // things whose server is called
+	ready []map[string]bool // ready holds the names of ready objects, by stage
+	asked map[string]bool   // objects whose server is called
 }
 
-// take looks for the rules of the set-up in a message, and is what is to be called
-// by it.
+// take applies the rules of the set-up to a message, and returns the probes to call.
 func (s *setUp) take(rules []rule, m *message) (called []Probe) {
 	for i := range rules {
 		rule := &rules[i]
 		if rule.stage < 0 {
 			continue
 		}
-		// What was ready once has been set up, whatever the load makes of it.
+		// An object that was ready once stays set up, whatever the load does to it.
 		name := m.namespace + "/" + m.name
-		if met, _ := rule.when.met(m); met && !s.ready[rule.stage][name] {
+		if met, _ := m.meets(rule.when); met && !s.ready[rule.stage][name] {
 			if !m.has(rule.probe) {
 				s.ready[rule.stage][name] = true
 			} else if address := m.address(rule.probe); address != "" && !s.asked[name] {
@@ -87,59 +82,44 @@ func (s *setUp) take(rules []rule, m *message) (called []Probe) {
 	return called
 }
 
-// forget drops all that is known.
-func (s *setUp) forget() {
-	clear(s.asked)
-	for _, ready := range s.ready {
-		clear(ready)
-	}
-}
-
-// told is what the resources have told of an object.
+// told holds the news of an object's resources.
 type told struct {
-	news News
-	uids []string // of each resource's object
-	// stale are those of before it was asked for what is measured: they tell of
-	// an earlier life.
-	stale    []string
+	news     News
+	uids     []string // by resource
+	stale    []string // stale holds the UIDs of an earlier life, before the measured work began.
 	troubles []trouble
-	address  string // that is called now
+	address  string // of the present calls
 	refused  Reason // a further request was refused
-	unheard  string // why it has not answered, "" while it is not called
-	probing  uint32 // milestones whose probe is under way
+	unheard  string // why it has not answered, "" without calls
+	probing  uint32 // milestones with a probe under way
 }
 
-// trouble is what one resource tells of troubles.
+// trouble holds the troubles that one resource shows.
 type trouble struct {
 	trouble, unplaced Reason
 	class             string // of trouble
 	final             bool
 }
 
-// Probe asks for a server to be called until it answers, which is a milestone
-// of an object.
+// Probe describes a server to call until it answers, which is a milestone of an object.
 type Probe struct {
 	Object    string
 	Milestone int    // -1 for a stage of the set-up
-	Server    string // "namespace/name" of what has the address
+	Server    string // "namespace/name" of the object with the address
 	Address   string // with its port
-	Port      int    // of the object's server, wherever the address leads
-	Keep      bool   // it is called on after its answer
-	Banner    string
-	FIO       string // a command to be run there instead; see described.Probe
-	Phase     string // what its figures are told for
-	stage     int
-	resource  int
-	uid       string // of the object of the resource that told the address
+	described.Probe
+	stage    int
+	resource int
+	uid      string // of the resource's object with the address
 }
 
-// NewDescribed makes a Described that hands its events to emit.
+// NewDescribed makes a Described that passes its events to emit.
 func NewDescribed(spec *described.Objects, created string, emit func(record.Micros, record.Body)) *Described {
 	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
 		said: make(map[int]string), held: make(map[*described.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
-		i, _ := spec.Resource(name) // the description was checked
+		i, _ := spec.Resource(name)
 		return i
 	}
 	for i, m := range spec.Milestones {
@@ -155,7 +135,7 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 		if j := slices.IndexFunc(spec.Then, func(t described.Then) bool { return t.After == m.Name }); j >= 0 {
 			d.then[bit] = &spec.Then[j]
 		}
-		r := rule{when: matcherOf(&m.When), stage: -1, milestone: bit, after: max(bitCreated, slices.Index(d.course.Names, spec.Opens(i))), stamp: m.StampPath(), place: m.Place, probe: m.Probe}
+		r := rule{when: &m.When, stage: -1, milestone: bit, after: max(bitCreated, slices.Index(d.course.Names, spec.Opens(i))), stamp: m.StampPath(), place: m.Place, probe: m.Probe}
 		if m.Gone {
 			d.gone = &r
 			continue
@@ -164,12 +144,12 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 	}
 	for _, t := range spec.Troubles {
 		at := of(t.Resource)
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&t.When), stage: -1, trouble: &t})
+		d.resources[at] = append(d.resources[at], rule{when: &t.When, stage: -1, trouble: &t})
 	}
 	for i := range spec.SetUp {
 		until := &spec.SetUp[i].Until
 		at := of(until.Resource)
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i, probe: spec.SetUp[i].Probe})
+		d.resources[at] = append(d.resources[at], rule{when: until, stage: i, probe: spec.SetUp[i].Probe})
 		d.setUp.ready = append(d.setUp.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
@@ -177,22 +157,24 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 	return d
 }
 
-// Course is which milestones the objects reach.
+// Course returns the milestones of the objects.
 func (d *Described) Course() Course { return d.course }
 
-// SetUp is how many things of a stage of the set-up are ready.
+// SetUp counts the ready objects of a stage.
 func (d *Described) SetUp(stage int) int { return len(d.setUp.ready[stage]) }
 
-// Forget drops all that is known, for a target that was emptied.
+// Forget drops all news, for a target that was emptied.
 func (d *Described) Forget() {
 	d.Tracker.Forget()
 	clear(d.objects)
 	clear(d.on)
-	d.setUp.forget()
+	clear(d.setUp.asked)
+	for _, ready := range d.setUp.ready {
+		clear(ready)
+	}
 }
 
-// Missing takes in that objects of a resource, by UID, ended before now: a list did
-// not have them.
+// Missing takes the UIDs of a resource's objects that a list lacks: they ended before now.
 func (d *Described) Missing(now record.Micros, resource int, gone map[string]bool) {
 	for _, o := range d.objects {
 		uid := o.uids[resource]
@@ -208,7 +190,7 @@ func (d *Described) Missing(now record.Micros, resource int, gone map[string]boo
 	}
 }
 
-// lose drops what a resource has told of an object.
+// lose drops the news of one resource of an object.
 func (d *Described) lose(o *told, resource int) {
 	o.uids[resource], o.troubles[resource] = "", trouble{}
 	if resource == d.there {
@@ -216,29 +198,26 @@ func (d *Described) lose(o *told, resource int) {
 	}
 }
 
-// Live says on which place an object is: what that place tells is told of the
-// object, wherever it goes.
+// Live notes the place of an object: that place's news counts for the object, wherever it goes.
 func (d *Described) Live(name, place string) { d.on[place] = append(d.on[place], name) }
 
-// leave forgets an object that is gone: where that is a milestone of its own, it
-// has reached it.
+// leave forgets an object that is gone. If that is a milestone, the object has reached it.
 func (d *Described) leave(now record.Micros, o *told) {
 	delete(d.objects, o.news.Name)
 	if d.gone != nil && o.opened(d.gone) {
-		o.news.Deleting = false // it is where it should be
+		o.news.Deleting = false
 		d.reach(o, d.gone.milestone, 0, "")
 		d.apply(now, Changed, o)
 		d.Depart(o.news.Name)
 	}
 }
 
-// opened reports whether a milestone is looked for.
+// opened reports whether a rule applies to the object yet.
 func (o *told) opened(r *rule) bool {
 	return r.after == bitCreated || o.news.Reached&(1<<r.after) != 0
 }
 
-// Refused says that what was asked of an object further was refused: it will
-// never be there.
+// Refused notes that a further request to an object was refused: it will never be ready.
 func (d *Described) Refused(now record.Micros, name, reason, message string) {
 	if o := d.objects[name]; o != nil {
 		o.refused, o.news.Done = Reason{reason, message}, true
@@ -246,7 +225,7 @@ func (d *Described) Refused(now record.Micros, name, reason, message string) {
 	}
 }
 
-// Awaits reports whether a probe's answer is waited for.
+// Awaits reports whether a probe's answer is awaited.
 func (d *Described) Awaits(p Probe) bool {
 	if p.Milestone < 0 {
 		return d.setUp.asked[p.Object] && !d.setUp.ready[p.stage][p.Object]
@@ -255,7 +234,7 @@ func (d *Described) Awaits(p Probe) bool {
 	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
 }
 
-// Address is where a probe's server is now.
+// Address returns the present address of a probe's server.
 func (d *Described) Address(p Probe) string {
 	if o := d.objects[p.Object]; o != nil && o.address != "" {
 		return o.address
@@ -263,28 +242,27 @@ func (d *Described) Address(p Probe) string {
 	return p.Address
 }
 
-// Begin says that an object that was set up is asked for what is measured now.
+// Begin notes that the measured work of an object begins.
 func (d *Described) Begin(now record.Micros, name string) {
 	d.Tracker.Begin(now, name)
 	if o := d.objects[name]; o != nil && !d.spec.Begin.GoesOn {
 		if d.spec.Begin.Drain == nil {
 			copy(o.stale, o.uids)
-			o.stale[0] = "" // the object itself goes on
+			o.stale[0] = "" // the object itself stays the same
 		}
 		o.news.Reached, o.news.There, o.news.Done, o.probing, o.unheard = 0, false, false, 0, ""
 		clear(o.troubles)
 	}
 }
 
-// Unheard says why a call of a probe had no answer, and Unanswered that the last
-// such word is what is wrong with the objects that have told of nothing else.
+// Unheard notes why a call of a probe had no answer.
 func (d *Described) Unheard(p Probe, why string) {
 	if o := d.objects[p.Object]; o != nil {
 		o.unheard = why
 	}
 }
 
-// Unanswered is told of in Unheard.
+// Unanswered gives objects without other troubles the last reason of Unheard as theirs.
 func (d *Described) Unanswered(now record.Micros) {
 	d.silent = true
 	for _, o := range d.objects {
@@ -295,7 +273,7 @@ func (d *Described) Unanswered(now record.Micros) {
 	d.silent = false
 }
 
-// Answered says that a probe was answered at now.
+// Answered notes a probe's answer at now.
 func (d *Described) Answered(now record.Micros, p Probe) {
 	if p.Milestone < 0 && d.Awaits(p) {
 		d.setUp.ready[p.stage][p.Object] = true
@@ -308,11 +286,10 @@ func (d *Described) Answered(now record.Micros, p Probe) {
 	}
 }
 
-// Apply takes in one message of a resource, as JSON, that was received at now,
-// and gives the probes that it asks for. Ours says whether a namespace is the
-// run's.
+// Apply takes one message of a resource, as JSON, received at now, and returns the probes to call. ours
+// says whether a namespace is the run's.
 func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
-	// A server's JSON is right or cut off: all of it is not read to see that.
+	// A server's JSON is valid or cut off, which its ends show.
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
 		return nil, fmt.Errorf("decode %s: it is not JSON", d.spec.Resources[resource].Kind)
 	}
@@ -340,7 +317,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	}
 	name := m.objectOf(r)
 	if name == "" {
-		return called, nil // nobody's
+		return called, nil // no object's
 	}
 	o := d.objects[name]
 	if o == nil {
@@ -353,14 +330,11 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		o.news.Name, o.news.Slot = name, name
 		d.objects[name] = o
 	}
-	if m.uid == o.stale[resource] && m.uid != "" {
-		return nil, nil
-	}
-	if change == Gone && o.uids[resource] != m.uid {
-		return nil, nil // of one before
+	if m.uid == o.stale[resource] && m.uid != "" || change == Gone && o.uids[resource] != m.uid {
+		return nil, nil // of an earlier object
 	}
 	if resource == 0 && o.uids[0] != "" && o.uids[0] != m.uid {
-		// The name was given to another object.
+		// Another object has the name now.
 		*o = told{news: News{Name: o.news.Name, Slot: o.news.Slot}, uids: make([]string, len(o.uids)), stale: o.uids, troubles: make([]trouble, len(o.uids))}
 	}
 	o.uids[resource] = m.uid
@@ -377,9 +351,9 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		if resource == 0 {
 			d.leave(now, o)
 			d.Tracker.Apply(now, Gone, &o.news)
-			return nil, nil
+		} else {
+			d.apply(now, Changed, o)
 		}
-		d.apply(now, Changed, o)
 		return nil, nil
 	}
 	probes := append(called, d.look(o, resource, m)...)
@@ -387,7 +361,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	return probes, nil
 }
 
-// besides tells what a message says besides milestones and troubles.
+// besides reports the texts and the held conditions in a message.
 func (d *Described) besides(now record.Micros, change Change, resource int, m *message) {
 	if path := d.spec.Resources[resource].Says; path != "" {
 		if text := kept(m.get(path).String()); text != d.said[resource] {
@@ -400,8 +374,7 @@ func (d *Described) besides(now record.Micros, change Change, resource int, m *m
 		if at, _ := d.spec.Resource(h.Resource); at != resource {
 			continue
 		}
-		when := matcherOf(&h.When)
-		met, _ := when.met(m)
+		met, _ := m.meets(&h.When)
 		name := strings.TrimPrefix(m.namespace+"/"+m.name, "/")
 		if d.held[h] == nil {
 			d.held[h] = make(map[string]record.Micros)
@@ -422,7 +395,7 @@ func (d *Described) besides(now record.Micros, change Change, resource int, m *m
 	}
 }
 
-// look takes in what a message tells by the rules of its resource.
+// look applies the rules of a resource to a message.
 func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 	o.troubles[resource] = trouble{}
 	for i := range d.resources[resource] {
@@ -431,12 +404,12 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 			continue
 		}
 		if m.uid != "" && m.uid == o.stale[resource] {
-			return probes // something was asked just now that renews it
+			return probes // a further request just now renews it
 		}
 		if rule.milestone > 0 && rule.milestone != d.course.There && o.news.Reached&(1<<rule.milestone) != 0 {
-			continue // it is told once
+			continue // reported once
 		}
-		met, value := rule.when.met(m)
+		met, value := m.meets(rule.when)
 		switch {
 		case rule.trouble != nil:
 			if met {
@@ -454,7 +427,7 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 				d.reach(o, rule.milestone, unixOf(m.get(rule.stamp)), place)
 			}
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) != 0:
-			o.address = m.address(rule.probe) // a machine that moves may get another one
+			o.address = m.address(rule.probe) // a moved machine may have another
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
 			if address := m.address(rule.probe); address != "" && m.has(rule.probe) {
 				o.probing |= 1 << rule.milestone
@@ -467,7 +440,6 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 	return probes
 }
 
-// reach notes that an object has reached a milestone.
 func (d *Described) reach(o *told, bit int, stamp int64, place string) {
 	if bit == d.course.There {
 		o.news.There = true
@@ -482,14 +454,14 @@ func (d *Described) reach(o *told, bit int, stamp int64, place string) {
 	}
 	if then := d.then[bit]; then != nil && !o.news.Deleting {
 		if then.Renews != "" {
-			i, _ := d.spec.Resource(then.Renews) // the description was checked
+			i, _ := d.spec.Resource(then.Renews)
 			o.stale[i], o.uids[i], o.troubles[i] = o.uids[i], "", trouble{}
 		}
 		d.Ask(o.news.Name, then)
 	}
 }
 
-// apply hands what all resources have told to the tracker.
+// apply passes the sum of all resources' news to the tracker.
 func (d *Described) apply(now record.Micros, change Change, o *told) {
 	o.news.Trouble, o.news.Unplaced, o.news.Lacks, o.news.Class = o.refused, Reason{}, Reason{}, ""
 	for _, t := range o.troubles {
@@ -507,7 +479,6 @@ func (d *Described) apply(now record.Micros, change Change, o *told) {
 	d.Tracker.Apply(now, change, &o.news)
 }
 
-// add takes in a trouble that holds.
 func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 	r := Reason{Reason: value}
 	if o.Reason != "" {
@@ -522,7 +493,7 @@ func (t *trouble) add(o *described.ObjectTrouble, value string, m *message) {
 	t.final = t.final || o.Final
 	switch {
 	case o.Unplaced && t.unplaced.Reason == "":
-		// What keeps an object from having a place has one name for all kinds.
+		// The reason is the same for all kinds.
 		t.unplaced = Reason{reasonUnschedulable, joined(r)}
 	case !o.Unplaced && t.trouble.Reason == "":
 		t.trouble, t.class = r, o.Class
@@ -536,43 +507,31 @@ func joined(r Reason) string {
 	return r.Reason + ": " + r.Message
 }
 
-// matcher says whether something holds of a message.
-type matcher struct {
-	path, condition string
-	values          []string
-}
-
-func matcherOf(w *described.When) matcher {
-	m := matcher{path: w.Path, condition: w.Condition, values: w.Values}
-	if m.condition != "" && len(m.values) == 0 {
-		m.values = []string{"True"}
-	}
-	return m
-}
-
-// met reports whether it holds, and by which value: of a condition its reason.
-func (w *matcher) met(m *message) (met bool, value string) {
+// meets reports whether a condition holds for the message, and by which value: for a condition of the API
+// its reason.
+func (m *message) meets(w *described.When) (met bool, value string) {
 	switch {
-	case w.condition != "":
-		c := m.condition(w.condition)
-		if !c.Exists() || !slices.Contains(w.values, c.Get("status").String()) {
+	case w.Condition != "":
+		values := w.Values
+		if len(values) == 0 {
+			values = []string{"True"}
+		}
+		c := m.condition(w.Condition)
+		if !c.Exists() || !slices.Contains(values, c.Get("status").String()) {
 			return false, ""
 		}
-		if value = c.Get("reason").String(); value == "" {
-			value = w.condition
-		}
-		return true, value
-	case w.path == "":
+		return true, cmp.Or(c.Get("reason").String(), w.Condition)
+	case w.Path == "":
 		return true, ""
 	}
-	value = m.get(w.path).String()
-	if len(w.values) == 0 {
+	value = m.get(w.Path).String()
+	if len(w.Values) == 0 {
 		return value != "", value
 	}
-	return slices.Contains(w.values, value), value
+	return slices.Contains(w.Values, value), value
 }
 
-// message is an object of the API, its parts found once.
+// message is an object of the API, split into its parts once.
 type message struct {
 	parts                []part
 	namespace, name, uid string
@@ -580,15 +539,14 @@ type message struct {
 	deleting             bool
 }
 
-// kept is what is kept of a text in a message: no more than is read, and with nothing
-// of the message around it, which may have a megabyte for each object.
+// kept cuts and copies a text, so that it does not keep the whole message, which may have a megabyte per
+// object.
 func kept(text string) string { return strings.Clone(redact.Cut(text)) }
 
 // part is the JSON of one of an object's fields, such as its status.
 type part struct{ key, json string }
 
-// read takes in the next message. It keeps the room of the one before, for
-// there is one of them after the other, many times.
+// read takes the next message. It reuses the room of the last one.
 func (m *message) read(raw []byte) {
 	*m = message{parts: m.parts[:0]}
 	gjson.Parse(string(raw)).ForEach(func(key, value gjson.Result) bool {
@@ -612,8 +570,7 @@ func (m *message) read(raw []byte) {
 	})
 }
 
-// part is the JSON of a field, "" where there is none. Of two of one name the
-// last counts.
+// part returns the JSON of a field, "" without one. The last one of the same name counts.
 func (m *message) part(key string) string {
 	for i := len(m.parts) - 1; i >= 0; i-- {
 		if m.parts[i].key == key {
@@ -623,7 +580,6 @@ func (m *message) part(key string) string {
 	return ""
 }
 
-// get is the value at a path.
 func (m *message) get(path string) gjson.Result {
 	first, rest, within := strings.Cut(path, ".")
 	if !within {
@@ -632,7 +588,7 @@ func (m *message) get(path string) gjson.Result {
 	return gjson.Get(m.part(first), rest)
 }
 
-// condition is the one of its status of that type.
+// condition returns the status condition of that type.
 func (m *message) condition(name string) (found gjson.Result) {
 	m.get("status.conditions").ForEach(func(_, c gjson.Result) bool {
 		if c.Get("type").Str == name {
@@ -643,7 +599,7 @@ func (m *message) condition(name string) (found gjson.Result) {
 	return found
 }
 
-// address is where a probe calls, "" while that is unknown.
+// address returns the address for a probe, "" while unknown.
 func (m *message) address(p *described.Probe) string {
 	for _, path := range p.Addresses {
 		address := m.get(path).String()
@@ -656,18 +612,17 @@ func (m *message) address(p *described.Probe) string {
 	return ""
 }
 
-// has reports whether there is something to be called.
+// has reports whether there is a server to call.
 func (m *message) has(p *described.Probe) bool {
 	return p != nil && (p.Where == "" || m.get(p.Where).Exists())
 }
 
-// asks is a probe of what a message tells of.
+// asks returns the probe of a message's object.
 func (m *message) asks(p *described.Probe, address string) Probe {
-	return Probe{Server: m.namespace + "/" + m.name, Address: address, Port: p.Port, Keep: p.Keep, Banner: p.Banner, FIO: p.FIO, Phase: p.Phase, uid: m.uid}
+	return Probe{Server: m.namespace + "/" + m.name, Address: address, Probe: *p, uid: m.uid}
 }
 
-// objectOf is the name, "namespace/name", of the object that a message of a
-// resource tells of, "" for none.
+// objectOf returns the name, "namespace/name", of the object that a message is about, "" for none.
 func (m *message) objectOf(r *described.Resource) string {
 	name := m.name
 	switch r.Of {
@@ -683,15 +638,15 @@ func (m *message) objectOf(r *described.Resource) string {
 	return m.namespace + "/" + name
 }
 
-// How a resource says which object it is of, besides by a path.
+// How a resource names its object, besides a path.
 const (
 	ofName  = "name"
 	ofOwner = "owner"
 	ofAll   = "all"   // of all objects
-	ofPlace = "place" // of all objects that were there when they were begun
+	ofPlace = "place" // of all objects on that place when they began
 )
 
-// unixOf is a time of the API in seconds since 1970, 0 for none.
+// unixOf returns a time of the API in seconds since 1970, 0 for none.
 func unixOf(r gjson.Result) int64 {
 	at, err := time.Parse(time.RFC3339, r.String())
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 )
 
-// Reasons of states that pods are told to be in, besides those of the cluster.
+// Reasons of pods' states that this program adds to the cluster's.
 const (
 	reasonUnschedulable = "Unschedulable"
 	reasonDeleting      = "Deleting"
 )
 
-// Whose work milestones are, and what else objects wait for.
+// Actors whose work leads to milestones, or that objects wait for.
 const (
 	APIServer         = "API server"
 	Store             = "etcd"
@@ -21,7 +21,7 @@ const (
 	Nodes             = "nodes"
 )
 
-// Pods is the kind of object that a cluster is loaded with.
+// Pods returns the kind of the objects that load a cluster.
 func Pods() record.ObjectKind {
 	const server, scheduler, nodes = APIServer, Scheduler, Nodes
 	return record.ObjectKind{
@@ -60,8 +60,7 @@ func Pods() record.ObjectKind {
 	}
 }
 
-// metrics are what a lab's own processes use, and of its real node the runtime
-// and all of it.
+// metrics returns the usage metrics of a lab's processes, and of its real node and runtime.
 func metrics(sources ...string) (list []record.Metric) {
 	for _, source := range sources {
 		list = append(list, record.UseOf(source, source)...)
@@ -69,22 +68,22 @@ func metrics(sources ...string) (list []record.Metric) {
 	return list
 }
 
-// NodesNotReady is the measure of nodes that are not ready.
+// NodesNotReady names the measure of nodes that are not ready.
 const NodesNotReady = "nodesNotReady"
 
-// The axes that a cluster can be raised along.
+// Axes of a cluster's load.
 const (
 	AxisPodsPerNode = "pods-per-node"   // closed: pods in place, on average over the nodes
 	AxisRate        = "rate"            // open: pods that arrive, per second
 	AxisObjects     = "objects"         // closed: objects in place
-	AxisAllAtOnce   = "all-at-once"     // closed: objects in place, those of each level asked for at once
-	AxisAtOnce      = "at-once"         // closed: objects that are asked for at once, each level from empty
+	AxisAllAtOnce   = "all-at-once"     // closed: objects in place, each level requested at once
+	AxisAtOnce      = "at-once"         // closed: objects requested at once, each level from empty
 	AxisIterations  = "iterations"      // closed: iterations of the last job, each level from empty
 	AxisJobs        = workload.AxisJobs // closed: jobs of the configuration, each whole
-	AxisBulk        = "bulk"            // closed: objects that are asked for at once, of a number that each level makes
+	AxisBulk        = "bulk"            // closed: objects requested at once, of a fixed total
 )
 
-// Declare is what a cluster declares of itself as a target.
+// Declare returns the declaration of a cluster as a target.
 func Declare() workload.Target {
 	return workload.Target{
 		Name: "kubernetes", Kind: Pods(), Configured: true,

@@ -1,13 +1,15 @@
 package observe
 
+import "slices"
+
 // Milestones of a pod, in the order in which a kubelet reaches them.
 const (
-	Requested                 = "Requested" // the owner of a pod that a controller makes was requested
+	Requested                 = "Requested" // request for the owner that makes the pod
 	Created                   = "Created"
 	Scheduled                 = "Scheduled"
 	PodReadyToStartContainers = "PodReadyToStartContainers"
 	Initialized               = "Initialized"
-	ImagesReady               = "ImagesReady" // by events, whose news is apart from the pod's own: it may come after ContainersStarted
+	ImagesReady               = "ImagesReady" // from events, so it may come after ContainersStarted
 	ContainersStarted         = "ContainersStarted"
 	ContainersReady           = "ContainersReady"
 	Ready                     = "Ready"
@@ -19,15 +21,13 @@ const (
 	bitScheduled = bitCreated + 1 + iota
 	bitReadyToStart
 	bitInitialized
-	// BitStarted is that of ContainersStarted.
-	BitStarted
+	BitStarted // BitStarted is the index of ContainersStarted
 	bitContainersReady
 	bitReady
-	// BitImagesReady is that of ImagesReady, of which no message of a pod tells.
-	BitImagesReady
+	BitImagesReady // BitImagesReady is the index of ImagesReady, which no message of a pod has.
 )
 
-// PodCourse is the course of pods.
+// PodCourse returns the course of pods.
 func PodCourse() Course {
 	return Course{
 		Names: []string{Created, Scheduled, PodReadyToStartContainers, Initialized, ContainersStarted, ContainersReady, Ready, ImagesReady},
@@ -35,7 +35,7 @@ func PodCourse() Course {
 	}
 }
 
-// Condition is one of the pod's conditions as a message tells it.
+// Condition holds one of a pod's conditions.
 type Condition struct {
 	True    bool
 	Known   bool // the message has this condition
@@ -54,8 +54,7 @@ const (
 	numConditions
 )
 
-// Phase is the pod's phase.
-type Phase byte
+type Phase byte // phase of a pod
 
 // The phases of a pod.
 const (
@@ -66,11 +65,11 @@ const (
 	PhaseFailed
 )
 
-// Pod is what one message tells of a pod.
+// Pod holds the content of one message about a pod.
 type Pod struct {
 	Name      string // namespace/name
 	UID       string
-	Slot      string // the slot it fills; equal to Name for a pod that we created
+	Slot      string // equal to Name for a pod that we created
 	Component string
 	Node      string
 	Phase     Phase
@@ -78,19 +77,16 @@ type Pod struct {
 	Created   int64 // server's time of creation, in seconds since 1970
 
 	Conditions [numConditions]Condition
-	// Containers is how many the pod has, those that initialise it included.
-	Containers int
-	// Started says that every container runs or has run; StartedStamp is
-	// when the last one started by the node's clock.
+	Containers int // Containers counts the containers, init containers included
+	// Started says that every container runs or has run; StartedStamp is the last start, by the node's
+	// clock.
 	Started      bool
 	StartedStamp int64
 	Restarts     int
-	// Trouble is that of the first container that has one; Reason and Message
-	// of the pod's own status (Evicted) come before it.
-	Trouble Reason
+	Trouble      Reason // Trouble is the pod's own (Evicted), or the first container's
 }
 
-// News is what the message tells, as of an object of any kind.
+// News converts the message to news of an object of any kind.
 func (p *Pod) News() *News {
 	m := &News{
 		Name: p.Name, UID: p.UID, Slot: p.Slot, Component: p.Component, Place: p.Node, Deleting: p.Deleting,
@@ -127,13 +123,8 @@ func (p *Pod) News() *News {
 	return m
 }
 
-// isTrouble reports whether what a container gives as its reason for not
-// running is a trouble: waiting for an image or a sandbox is the way of every
-// pod, and a container may have ended well.
+// isTrouble reports whether a container's reason for not running is a trouble: every pod waits for
+// images and sandboxes, and containers may end well.
 func isTrouble(reason string) bool {
-	switch reason {
-	case "", "ContainerCreating", "PodInitializing", "Completed":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "ContainerCreating", "PodInitializing", "Completed"}, reason)
 }

@@ -9,144 +9,125 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// MaxMilestones is how many milestones objects of a kind have at most.
+// MaxMilestones bounds the milestones of a kind of objects.
 const MaxMilestones = 16
 
-// Course is which milestones objects of a kind reach, by index in the order in
-// which they come.
+// Course holds the milestones of a kind of objects, in order.
 type Course struct {
 	Names []string
-	// There is the milestone that counts as there, Placed the one at which the
-	// object has its place, -1 where none does. Those after There come aside:
-	// nothing waits for them.
+	// There is the index of the milestone that counts, Placed of the one at which the object has its
+	// place, or -1. Nothing waits for those after There.
 	There, Placed int
 }
 
-// News is what one message tells of an object that is followed.
+// News holds one message about a followed object.
 type News struct {
 	Name      string // namespace/name
-	UID       string // "" where another object tells of this one
-	Slot      string // the slot it fills; equal to Name for an object that we created
+	UID       string // "" in news from another object
+	Slot      string // equal to Name for an object that we created
 	Component string
-	Place     string   // where it is, "" while that is unknown
-	Labels    []string // as record.Object has them, nil while they are unknown
+	Place     string   // "" while unknown
+	Labels    []string // as in record.Object, nil while unknown
 
-	// Reached are the milestones that the message shows, bit i for the
-	// milestone of index i, and Stamps their times by the server's clock, in
-	// seconds since 1970; 0 is unknown. The first is that the object exists:
-	// it is reached by itself with the first news that has a UID.
+	// Reached has bit i for the milestone of index i, and Stamps their times by the server's clock, in
+	// seconds since 1970; 0 is unknown. The first milestone, existence, is reached by the first news with
+	// a UID.
 	Reached uint32
 	Stamps  [MaxMilestones]int64
 
-	There    bool // at the milestone that counts, now
-	Done     bool // it will never be there any more
+	There    bool // is now at the milestone that counts
+	Done     bool // will never be there again
 	Deleting bool
-	// Trouble is what is wrong with it; Unplaced why it has no place; Lacks
-	// what it says of not being there.
+	// Trouble says what is wrong, Unplaced why it has no place, Lacks why it is not there.
 	Trouble, Unplaced, Lacks Reason
-	Class                    string // of the trouble, "" where its reason tells
-	// Parts are what it consists of, each with an image, and Restarts how often
-	// they were started again.
-	Parts, Restarts int
+	Class                    string // of the trouble, "" to go by its reason
+	Parts, Restarts          int    // Parts counts its parts, each with an image, and Restarts their restarts.
 }
 
-// Reason is why an object is not as it should be.
+// Reason says why an object is not as it should be.
 type Reason struct {
 	Reason  string // "" for none
 	Message string
 }
 
-// Change says how a message came.
+// Change says how a message came: one of the following.
 type Change byte
 
-// The ways in which news of an object comes.
 const (
-	Changed Change = iota // the watch told of it
-	Gone                  // the watch told of its deletion
-	Listed                // a list had it, after a gap in the watch
+	Changed Change = iota // from the watch
+	Gone                  // deleted, from the watch
+	Listed                // from a list, after a gap
 )
 
-// Counts sums up the objects that are followed. No object is in two of Ready,
-// Failed and Unschedulable.
+// Counts sums up the followed objects. Ready, Failed and Unschedulable do not overlap.
 type Counts struct {
-	Seen          int // created, by what was seen
-	Ready         int // there now
-	Failed        int // done without being there: they never will be
-	Unschedulable int // there is no place for them now
+	Seen          int // created
+	Ready         int
+	Failed        int // will never be there
+	Unschedulable int // without a place now
 	Gone          int // deleted
-	// Moved is when an object last reached a milestone, went, or changed
-	// from one of the above to another.
+	// Moved is the last time that an object reached a milestone, went, or changed its count.
 	Moved record.Micros
 }
 
-// object is what is known of an object that is followed.
 type object struct {
-	uid     string
-	slot    string // "" when it equals the name
-	place   string
-	reached uint32 // bit i: milestone i was reached
-	// pulled are those of its parts whose images are in place, until all are.
-	parts    int
+	uid      string
+	slot     string // "" when it equals the name
+	place    string
+	reached  uint32 // bit i: milestone i was reached
+	parts    int    // pulled lists the parts whose images are in place, until all are
 	pulled   []string
 	restarts int
-	labelled bool // its labels were told
-	// departed says that it is gone, which was its last milestone.
-	departed bool
-	// asleep says that it is being made ready: nothing is told of it before it
-	// is asked for what is measured.
-	asleep bool
+	labelled bool // its labels are on record
+	departed bool // departed says that its end was its last milestone
+	asleep   bool // asleep says that it is being set up: nothing is reported before its measured work begins.
 	standing
 }
 
-// standing is how an object stands by what it last told.
+// standing is an object's state by its last news.
 type standing struct {
 	ready         bool
-	done          bool // it will never be there
+	done          bool // will never be there
 	unschedulable bool
-	reason        string // what keeps it from being there, "" for nothing
+	reason        string // why it is not there, "" for none
 	message       string
-	class         string // of that
+	class         string // of the reason
 }
 
-// Tracker follows the objects of a run. Its methods are not safe for concurrent
-// use.
+// Tracker follows the objects of a run. Its methods are not safe for concurrent use.
 type Tracker struct {
 	course  Course
 	emit    func(record.Micros, record.Body)
 	objects map[string]*object
 	counts  Counts
 	left    int // departed
-	made    int // by somebody else for us
-	// acted is when an object last reached each milestone, or changed how it stands
-	// while it waited for it.
-	acted [MaxMilestones]record.Micros
-	// Asleep says that objects are made ready first: each begins with Begin.
-	Asleep bool
-	// Sole says that nobody makes another object in the place of one that failed.
-	Sole bool
+	made    int // by others for us
+	// acted holds the last time that an object reached each milestone, or changed while it waited for it.
+	acted  [MaxMilestones]record.Micros
+	Asleep bool // Asleep says that objects are set up first, until Begin
+	Sole   bool // Sole says that nobody replaces a failed object
 }
 
-// NewTracker makes a Tracker that hands its events to emit.
+// NewTracker makes a Tracker that passes its events to emit.
 func NewTracker(course Course, emit func(record.Micros, record.Body)) *Tracker {
 	return &Tracker{course: course, emit: emit, objects: make(map[string]*object)}
 }
 
-// Counts sums up the objects that are followed.
+// Counts sums up the followed objects.
 func (t *Tracker) Counts() Counts { return t.counts }
 
-// Forget drops all that is known, for a target that was emptied.
+// Forget drops all news, for a target that was emptied.
 func (t *Tracker) Forget() {
 	clear(t.objects)
 	t.left, t.made = 0, 0
 	t.counts = Counts{Moved: t.counts.Moved}
 }
 
-// Made is how many objects somebody else has made for us.
+// Made counts the objects that others have made for us.
 func (t *Tracker) Made() int { return t.made }
 
-// Waiting counts the objects that are not there by the milestone that each waits
-// for, and those of them that have a place by that. Acted is when one last reached
-// each milestone. Where all are there it takes no time.
+// Waiting counts the objects that are not there by the milestone that each waits for, and by place. acted
+// has the last time that one reached each milestone. It is fast if all are there.
 func (t *Tracker) Waiting() (waiting [MaxMilestones]int, places map[string]int, acted [MaxMilestones]record.Micros) {
 	places = make(map[string]int)
 	if t.counts.Ready+t.counts.Failed+t.counts.Unschedulable+t.left == len(t.objects) {
@@ -164,7 +145,7 @@ func (t *Tracker) Waiting() (waiting [MaxMilestones]int, places map[string]int, 
 	return waiting, places, t.acted
 }
 
-// next is the milestone that an object waits for.
+// next returns the milestone that an object waits for.
 func (t *Tracker) next(o *object) int {
 	next := bitCreated
 	for bit := bitCreated; bit < t.course.There; bit++ {
@@ -175,15 +156,14 @@ func (t *Tracker) next(o *object) int {
 	return next
 }
 
-// Missing takes an object for deleted at a time before now: a list did not have it.
+// Missing notes that an object ended before now: a list lacks it.
 func (t *Tracker) Missing(now record.Micros, name, uid string) {
 	if o := t.objects[name]; o != nil && o.uid == uid && !o.departed {
 		t.gone(now, name, o, true)
 	}
 }
 
-// Depart says that an object is gone, which was its last milestone: it stays
-// counted as there.
+// Depart notes that an object is gone, which was its last milestone: it still counts as there.
 func (t *Tracker) Depart(name string) {
 	if o := t.objects[name]; o != nil && !o.departed {
 		o.departed = true
@@ -191,8 +171,7 @@ func (t *Tracker) Depart(name string) {
 	}
 }
 
-// Begin says that an object that was made ready is now asked for what is
-// measured: what it reaches from here on is told.
+// Begin notes that the measured work of an object begins, whose milestones count from here.
 func (t *Tracker) Begin(now record.Micros, name string) {
 	if o := t.objects[name]; o != nil && o.asleep {
 		o.asleep, o.reached, o.standing = false, 1<<bitCreated, standing{}
@@ -200,7 +179,7 @@ func (t *Tracker) Begin(now record.Micros, name string) {
 	}
 }
 
-// Apply takes in one message that was received at now.
+// Apply takes one message that was received at now.
 func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	late := change == Listed
 	o := t.objects[m.Name]
@@ -208,8 +187,7 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 		return
 	}
 	if o != nil && o.uid != "" && m.UID != "" && o.uid != m.UID {
-		// The name was given to another object: the old one's deletion was
-		// missed, or comes after the new one's news.
+		// Another object has the name: the old one's end was missed, or comes after the new one's news.
 		if change == Gone {
 			return
 		}
@@ -218,8 +196,7 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	}
 	if o == nil {
 		if change == Gone {
-			// It came and went within a gap, or its news came after its end was
-			// taken for granted.
+			// It came and went within a gap, or its end was known already.
 			return
 		}
 		o = &object{place: m.Place, asleep: t.Asleep}
@@ -239,7 +216,7 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	had := o.has(t.course.There)
 	for bit := bitCreated + 1; bit < len(t.course.Names); bit++ {
 		if m.Reached&(1<<bit) != 0 {
-			// Its last state shows what it had reached where the news of that was lost.
+			// The last state shows milestones whose news was lost.
 			t.reach(now, m, o, bit, late || change == Gone)
 			if bit == t.course.Placed {
 				o.place = m.Place
@@ -253,9 +230,8 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	t.updateStanding(now, m, o, !had && o.has(t.course.There))
 }
 
-// Pulled takes in an event of an object, "namespace/name", that was received at
-// now: the image of one of its parts is in place, which is the milestone bit.
-// Events of objects that are not followed say nothing.
+// Pulled takes an event of an object, "namespace/name", received at now: the image of a part is in place,
+// and with all of them the milestone bit is reached. It ignores objects that are not followed.
 func (t *Tracker) Pulled(now record.Micros, bit int, name, uid, part string, stamp int64) {
 	o := t.objects[name]
 	if o == nil || o.uid != uid || o.has(bit) || slices.Contains(o.pulled, part) {
@@ -271,10 +247,10 @@ func (t *Tracker) Pulled(now record.Micros, bit int, name, uid, part string, sta
 	t.reach(now, m, o, bit, false)
 }
 
-// bitCreated is the index of the milestone that an object exists.
+// bitCreated is the index of the milestone of existence.
 const bitCreated = 0
 
-// reach emits a milestone the first time that it is seen.
+// reach reports a milestone the first time.
 func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late bool) {
 	if o.has(bit) {
 		return
@@ -294,7 +270,7 @@ func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late boo
 	t.tell(now, o, e)
 }
 
-// tell emits what is measured.
+// tell reports an event, unless the object is being set up.
 func (t *Tracker) tell(now record.Micros, o *object, body record.Body) {
 	if !o.asleep {
 		t.emit(now, body)
@@ -311,8 +287,7 @@ func (t *Tracker) gone(now record.Micros, name string, o *object, late bool) {
 	t.tell(now, o, &record.Object{Object: name, Slot: o.slot, Milestone: Deleted, Late: late})
 }
 
-// count adds an object to the counts, or takes it out of them. One that is made
-// ready only is in none.
+// count adds an object to the counts, or removes it. Objects being set up are in none.
 func (t *Tracker) count(o *object, n int) {
 	switch {
 	case o.asleep:
@@ -325,9 +300,8 @@ func (t *Tracker) count(o *object, n int) {
 	}
 }
 
-// updateStanding takes in how an object stands now and emits what has changed:
-// whether it is there, and what keeps it from being there. Arrived says that
-// the message was the first to tell that it was there.
+// updateStanding takes an object's new state and reports changes. arrived says that this message is the
+// first to show it there.
 func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived bool) {
 	was, is := o.standing, t.standsBy(m, o)
 	t.count(o, -1)
@@ -343,7 +317,7 @@ func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived 
 	there := t.course.Names[t.course.There]
 	switch {
 	case !is.ready && (was.ready || arrived):
-		// The milestone says that it was there; it is no more.
+		// The milestone says that it was there; now it is not.
 		s.Lost = there
 	case is.ready && !was.ready && !arrived:
 		s.Regained = there
@@ -353,14 +327,14 @@ func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived 
 	t.tell(now, o, s)
 }
 
-// standsBy is how an object stands by a message whose milestones were taken in.
+// standsBy returns an object's state by a message, after its milestones.
 func (t *Tracker) standsBy(m *News, o *object) standing {
 	var s standing
 	s.done = o.done || m.Done
 	s.ready = m.There && !m.Deleting && !s.done
 	switch {
 	case !s.ready && m.Deleting && o.has(t.course.There):
-		// What its parts tell from here on follows from the deletion.
+		// The parts' later troubles follow from the deletion.
 		if s.reason, s.message = o.reason, o.message; s.reason == "" {
 			s.reason = reasonDeleting
 		}
@@ -375,30 +349,30 @@ func (t *Tracker) standsBy(m *News, o *object) standing {
 			s.reason = "Not" + t.course.Names[t.course.There]
 		}
 	case m.Restarts > o.restarts:
-		// The restart went by between two messages.
+		// A restart happened between two messages.
 		s.reason = "Restarted"
 	}
 	return s
 }
 
-// Unfinished emits a state for every object that is not ready and has no known trouble: it
-// waits for its next milestone. It is called at the end of a step.
+// Unfinished reports a state for every object that waits for its next milestone without a known trouble,
+// at the end of a step.
 func (t *Tracker) Unfinished(now record.Micros) {
 	for name, o := range t.objects {
 		if o.ready || o.reason != "" || o.asleep {
 			continue
 		}
-		next := max(t.next(o), bitCreated+1) // an object that was there and fell from it has a reason
+		next := max(t.next(o), bitCreated+1) // an object that was there has a reason
 		o.reason = "Not" + t.course.Names[next]
 		o.message = "no reason given; the last milestone was " + t.course.Names[next-1]
 		t.tell(now, o, &record.State{Object: name, Slot: o.slot, Place: o.place, Reason: o.reason, Message: o.message})
 	}
 }
 
-// Followed is how many objects are followed.
+// Followed counts the followed objects.
 func (t *Tracker) Followed() int { return len(t.objects) - t.left }
 
-// Names are the names of the objects that are followed, in no order.
+// Names lists the followed objects, unordered.
 func (t *Tracker) Names() []string {
 	names := make([]string, 0, len(t.objects))
 	for name, o := range t.objects {
@@ -409,8 +383,7 @@ func (t *Tracker) Names() []string {
 	return names
 }
 
-// PerPlace adds the objects that are followed to counts, by place. Objects
-// without one are left out.
+// PerPlace adds the followed objects to counts, by place, except those without one.
 func (t *Tracker) PerPlace(counts map[string]int) {
 	for _, o := range t.objects {
 		if o.place != "" && !o.departed {
@@ -419,16 +392,14 @@ func (t *Tracker) PerPlace(counts map[string]int) {
 	}
 }
 
-// Failing is an object that is not there and whose parts have written
-// something, or may have.
+// Failing names an object that is not there and whose parts may have logs.
 type Failing struct {
 	Name, Place, Reason string
 }
 
-// Failing lists objects that have a place, have reached the milestone started
-// and are not there: at most perReason for each reason, the most frequent
-// reasons first, at most n in all, by name. It takes time in proportion to the
-// objects.
+// Failing lists objects that have a place, have reached the milestone started and are not there: at most
+// perReason for each reason, frequent reasons first, at most n in all, by name. It takes time in
+// proportion to the objects.
 func (t *Tracker) Failing(started, perReason, n int) []Failing {
 	type group struct {
 		reason string
@@ -462,12 +433,7 @@ func (t *Tracker) Failing(started, perReason, n int) []Failing {
 	return list[:min(len(list), n)]
 }
 
-// hasRun reports whether a part that gives a reason for not running has run
-// before.
+// hasRun reports whether a part with this reason for not running has run before.
 func hasRun(reason string) bool {
-	switch reason {
-	case "CrashLoopBackOff", "Error", "OOMKilled", "ContainerCannotRun", "DeadlineExceeded", "Restarted":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"CrashLoopBackOff", "Error", "OOMKilled", "ContainerCannotRun", "DeadlineExceeded", "Restarted"}, reason)
 }

@@ -15,6 +15,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 
@@ -63,7 +64,7 @@ func TestCalls(t *testing.T) {
 			}
 		}
 	}
-	p := observe.Probe{Server: "ns/vm-0", Port: 22, Banner: "SSH-"}
+	p := observe.Probe{Server: "ns/vm-0", Probe: described.Probe{Port: 22, Banner: "SSH-"}}
 	for _, tt := range []struct {
 		why     string
 		answer  http.HandlerFunc
@@ -141,7 +142,7 @@ func TestCallsFromHere(t *testing.T) {
 				_, _ = conn.Write([]byte(part)) // the client may have gone
 			}
 		})
-		if _, err := c.hears(t.Context(), observe.Probe{Banner: "SSH-"}, address); err != nil {
+		if _, err := c.hears(t.Context(), observe.Probe{Probe: described.Probe{Banner: "SSH-"}}, address); err != nil {
 			t.Errorf("a greeting in two parts, each after %v: %v", pause, err)
 		}
 	}
@@ -153,7 +154,7 @@ func TestCallsFromHere(t *testing.T) {
 		listener.Addr().String(): "no answer to this machine: nothing came in time; if its address cannot be reached from here, sshFrom=portforward goes through the API server",
 		closed.Addr().String():   "no answer to this machine: connection refused",
 	} {
-		if _, err := c.hears(t.Context(), observe.Probe{Banner: "SSH-"}, address); err == nil || c.silentFor(err) != want {
+		if _, err := c.hears(t.Context(), observe.Probe{Probe: described.Probe{Banner: "SSH-"}}, address); err == nil || c.silentFor(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -177,7 +178,7 @@ func TestForwardBothWays(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.CloseClientConnections)
-	conn, _, err := callsTo(t, server.URL).open(t.Context(), observe.Probe{Server: "ns/vm-0", Port: 22}, "", probePatience)
+	conn, _, err := callsTo(t, server.URL).open(t.Context(), observe.Probe{Server: "ns/vm-0", Probe: described.Probe{Port: 22}}, "", probePatience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func TestHostKeys(t *testing.T) {
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			address, logins := serveSSH(t, tt.key, given[described.ParamSSHKey])
-			did, ok, err := c.readFIO(t.Context(), nil, observe.Probe{Address: address, FIO: "cat results"})
+			did, ok, err := c.readFIO(t.Context(), nil, observe.Probe{Address: address, Probe: described.Probe{FIO: "cat results"}})
 			if tt.says == nil {
 				if err != nil || !ok || did.Sides[fio.Read].Bins.N() != 100 || logins.Load() != 1 {
 					t.Errorf("%+v, %v, %v after %d logins", did, ok, err, logins.Load())
