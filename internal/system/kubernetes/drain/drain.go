@@ -1,15 +1,11 @@
-// Package drain drains nodes for a run, or has their pools rolled out, and lets go
-// of them.
+// Package drain drains nodes for a run, or has their pools rolled out, and releases them.
 //
-// A drain labels the nodes that it has chosen before it makes machines, which
-// prefer them by that label. It cordons them with a label of the run, in one
-// patch bound to what was looked at. So the nodes of a dead run are found by
-// one list, and a node that somebody else cordoned is never uncordoned. A
-// refused eviction is an answer, no throttled request. A roll-out is a drain
-// that somebody else carries out: it has the same labels, set-up and
-// milestones, and begins with a MachineConfig. That its end is over is read
-// from the pool's list of sources, since the name of what is in force may be
-// another one afterwards.
+// A drain labels its nodes before it makes machines, which prefer them by that label. It cordons
+// them with a label of the run, in one patch that holds only for the node that was read. So one list
+// finds the nodes of a dead run, and a node that somebody else cordoned is never uncordoned. A refused
+// eviction is an answer, not a throttled request. A roll-out is a drain by OpenShift: it has the same
+// labels, set-up and milestones, and begins with a MachineConfig. Its end shows in the pool's list of
+// sources, since the configuration in force may have another name afterwards.
 package drain
 
 import (
@@ -19,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -40,17 +35,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// evictAgain is how often an eviction that was refused is asked for again, unless
-// the server says otherwise: as often as kubectl does.
+// evictAgain is the pause before a refused eviction is repeated, as in kubectl, unless the server names
+// one.
 const evictAgain = 5 * time.Second
 
 const (
-	nodeWorkers  = 8                // nodes that are changed at once
-	releaseBound = 10 * time.Second // how long letting go of them may take
+	nodeWorkers  = 8                // parallel changes of nodes
+	releaseBound = 10 * time.Second // bound on the release of nodes
 )
 
-// Drain drains nodes as kubectl does, but evicts only the pods of this run's
-// objects.
+// Drain drains nodes as kubectl does, but evicts only pods of this run's objects.
 type Drain struct {
 	*prepared.Run
 	spec   *described.Drain
@@ -58,26 +52,24 @@ type Drain struct {
 	log    func(format string, args ...any)
 	agreed []string // nodes that may be drained, nil for any
 
-	nodes     []string           // that were chosen
-	iteration []int              // of each of them
-	pools     []pool             // that were chosen, by iteration, where there are roll-outs
-	pods      map[string]evictee // of the objects on them, by the object's name
-	asked     sync.WaitGroup     // evictions that are asked for again
-	stop      context.CancelFunc // ends them
+	nodes     []string           // the chosen ones
+	iteration []int              // of each node
+	pools     []pool             // the chosen ones by iteration, for roll-outs
+	pods      map[string]evictee // of the objects on the nodes, by the object's name
+	asked     sync.WaitGroup     // repeated evictions
+	stop      context.CancelFunc // ends the repetition
 	again     context.Context    // ends with stop
 }
 
-// New makes what drains nodes of a cluster, only those that were agreed to or any
-// for nil; ours tells which namespaces are the run's.
+// New makes a Drain of the agreed nodes, or of any for nil. ours says which namespaces are the run's.
 func New(common *prepared.Run, spec *described.Drain, agreed []string, ours func(namespace string) bool, log func(format string, args ...any)) *Drain {
 	return &Drain{Run: common, spec: spec, ours: ours, log: log, agreed: agreed}
 }
 
-// evictee is the pod of an object.
 type evictee struct{ namespace, name, node string }
 
-// nodesToDrain are the nodes that can be drained, in order: ready, schedulable,
-// chosen by no other run, and without others' pods of the kind that is evicted.
+// nodesToDrain lists the nodes that can be drained: ready, schedulable, chosen by no other run, and
+// without others' pods of the evicted kind.
 func nodesToDrain(ctx context.Context, c *api.Client, spec *described.Drain, ours func(namespace string) bool) ([]string, error) {
 	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
 	if err != nil {
@@ -94,8 +86,7 @@ func nodesToDrain(ctx context.Context, c *api.Client, spec *described.Drain, our
 	return drainable(nodes.Items, busy), nil
 }
 
-// drainable are those of nodes that can be drained; busy are those with pods of
-// others.
+// drainable lists the nodes that can be drained; busy ones have pods of others.
 func drainable(nodes []corev1.Node, busy map[string]bool) (list []string) {
 	for _, node := range nodes {
 		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
@@ -110,8 +101,7 @@ func drainable(nodes []corev1.Node, busy map[string]bool) (list []string) {
 	return list
 }
 
-// chosen are the first n of the nodes that can be drained: at least one more
-// must be there, to take what leaves them.
+// chosen returns the first n nodes, if at least one more can take their pods.
 func chosen(nodes []string, n int, selector string) ([]string, error) {
 	if n >= len(nodes) {
 		return nil, system.Mistakef("lower the level; nodes that are cordoned, tainted, not ready or have others' machines are left alone, and plimsoll clean uncordons those of runs that were killed",
@@ -120,8 +110,7 @@ func chosen(nodes []string, n int, selector string) ([]string, error) {
 	return nodes[:n], nil
 }
 
-// Mark chooses the nodes to drain, one for each iteration, and labels them, so
-// that what is set up can ask to be there.
+// Mark chooses and labels the nodes to drain, one for each iteration, so that objects can prefer them.
 func (d *Drain) Mark(ctx context.Context, n int) error {
 	if d == nil {
 		return nil
@@ -153,7 +142,6 @@ func (d *Drain) Mark(ctx context.Context, n int) error {
 	return d.label(ctx)
 }
 
-// label labels the chosen nodes.
 func (d *Drain) label(ctx context.Context) error {
 	return d.each(ctx, func(ctx context.Context, i int) error {
 		return changeNode(ctx, d.Client, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
@@ -165,7 +153,6 @@ func (d *Drain) label(ctx context.Context) error {
 	})
 }
 
-// each does something for each of the chosen nodes.
 func (d *Drain) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
 	return api.InParallel(ctx, len(d.nodes), nodeWorkers, 0, do)
 }
@@ -188,7 +175,7 @@ func (d *Drain) Cordon(ctx context.Context) error {
 		}
 	}
 	if d.spec.Pools != "" {
-		return nil // whoever rolls out cordons
+		return nil // the roll-out cordons
 	}
 	for _, node := range d.nodes {
 		if even := len(d.pods) / len(d.nodes); perNode[node] != even {
@@ -211,7 +198,7 @@ func (d *Drain) Cordon(ctx context.Context) error {
 	})
 }
 
-// tellOthers says which pods stay on a node although it is drained.
+// tellOthers records that pods of others stay on a drained node.
 func (d *Drain) tellOthers(ctx context.Context, node string) error {
 	pods, err := d.Client.Typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: api.NotTerminal + ",spec.nodeName=" + node})
 	if err != nil {
@@ -226,8 +213,8 @@ func (d *Drain) tellOthers(ctx context.Context, node string) error {
 	return nil
 }
 
-// Evict asks for the eviction of an object's pod. A refusal is an answer too: it
-// is asked for again until the pod is gone, and the object is followed.
+// Evict requests the eviction of an object's pod. A refusal counts as an answer: the request is repeated
+// until the pod is gone.
 func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) record.Slot {
 	pod, there := d.pods[object]
 	if !there || !slices.Contains(d.nodes, pod.node) {
@@ -242,7 +229,7 @@ func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) reco
 	var last api.Reply
 	_, err := d.Client.Patiently(rest, d.Load.RetryFor(), func(ctx context.Context) (r api.Reply, err error) {
 		if last, err = d.ask(ctx, pod); last.Code == http.StatusTooManyRequests {
-			return api.Reply{}, err // a budget's answer, which is told, and asked for again
+			return api.Reply{}, err // a disruption budget's refusal, which is recorded
 		}
 		return last, err
 	})
@@ -258,7 +245,7 @@ func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) reco
 	return slot
 }
 
-// askAgain asks for an eviction until it is granted, or the pod is gone.
+// askAgain repeats an eviction until it is granted, or the pod is gone.
 func (d *Drain) askAgain(pod evictee, after time.Duration) {
 	for api.Sleep(d.again, max(evictAgain, after)) {
 		r, err := d.ask(d.again, pod)
@@ -279,8 +266,7 @@ func (d *Drain) ask(ctx context.Context, pod evictee) (api.Reply, error) {
 	return d.Client.Try(ctx, http.MethodPost, api.PodPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
 }
 
-// Release ends the drains and uncordons what they cordoned, unless the run is
-// leaving a cluster that is about to go.
+// Release ends the drains and uncordons their nodes, unless the cluster is about to go.
 func (d *Drain) Release(ctx context.Context, leaving bool) error {
 	if d == nil || len(d.nodes) == 0 {
 		return nil
@@ -308,8 +294,7 @@ func (d *Drain) Release(ctx context.Context, leaving bool) error {
 	return err
 }
 
-// ReleaseNodes takes a run's labels off nodes, and uncordons those that it has
-// cordoned.
+// ReleaseNodes removes a run's labels from nodes, and uncordons those that it has cordoned.
 func ReleaseNodes(ctx context.Context, c *api.Client, run string, nodes []string) error {
 	return api.InParallel(ctx, len(nodes), nodeWorkers, 0, func(ctx context.Context, i int) error {
 		err := changeNode(ctx, c, nodes[i], func(node *corev1.Node) (map[string]any, error) { return releaseOf(node, run), nil })
@@ -320,8 +305,7 @@ func ReleaseNodes(ctx context.Context, c *api.Client, run string, nodes []string
 	})
 }
 
-// releaseOf is the patch that takes a run's labels off a node, and its cordon if
-// it is the run's; nil where there is nothing of it.
+// releaseOf returns the patch that removes a run's labels and cordon from a node, nil for none.
 func releaseOf(node *corev1.Node, run string) map[string]any {
 	if node.Labels[api.LabelDrained] != run {
 		return nil
@@ -333,8 +317,8 @@ func releaseOf(node *corev1.Node, run string) map[string]any {
 	return patch
 }
 
-// changeNode patches a node by what it is: a patch of nil changes nothing. The
-// patch holds only for what was looked at.
+// changeNode patches a node, unless change returns nil. The patch holds only for the node that change has
+// seen.
 func changeNode(ctx context.Context, c *api.Client, name string, change func(*corev1.Node) (map[string]any, error)) error {
 	for {
 		node, err := c.Typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -348,9 +332,7 @@ func changeNode(ctx context.Context, c *api.Client, name string, change func(*co
 		if patch == nil {
 			return nil
 		}
-		meta := maps.Clone(patch["metadata"].(map[string]any))
-		meta["resourceVersion"] = node.ResourceVersion
-		patch["metadata"] = meta
+		patch["metadata"].(map[string]any)["resourceVersion"] = node.ResourceVersion
 		body, err := json.Marshal(patch)
 		if err != nil {
 			return fmt.Errorf("encode the patch of node %s: %w", name, err)
@@ -366,8 +348,7 @@ func changeNode(ctx context.Context, c *api.Client, name string, change func(*co
 	}
 }
 
-// Drained finds the nodes that runs have chosen to drain. Whoever may not see
-// nodes has cordoned none.
+// Drained finds the nodes that runs have chosen to drain. A user who may not see nodes has cordoned none.
 func Drained(ctx context.Context, c *api.Client, found func(run, node string)) error {
 	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: api.LabelDrained})
 	if apierrors.IsForbidden(err) {
@@ -382,8 +363,7 @@ func Drained(ctx context.Context, c *api.Client, found func(run, node string)) e
 	return nil
 }
 
-// Agree chooses the nodes that a run will drain at most, and says what will be
-// done to them, for whoever must agree.
+// Agree chooses at most so many nodes, and describes their drain for the user's consent.
 func Agree(ctx context.Context, c *api.Client, spec *described.Drain, most int) (nodes []string, text string, err error) {
 	if spec.Pools != "" {
 		return agreeToRollOut(ctx, c, spec.Pools, most)
@@ -395,8 +375,7 @@ func Agree(ctx context.Context, c *api.Client, spec *described.Drain, most int) 
 	return nodes, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(nodes, ", ")), err
 }
 
-// On are the nodes of the objects that are drained, by their names; none where no
-// node is drained.
+// On returns the nodes of the drained objects, by object; nil without a drain.
 func (d *Drain) On() map[string]string {
 	if d == nil {
 		return nil

@@ -23,15 +23,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// Where pools of nodes and their configurations are, and the label by which a
-// pool selects its own.
+// Paths of pools of nodes and their configurations, and the label by which a pool selects its own.
 const (
 	poolsPath   = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 	ConfigsPath = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
 	labelRole   = "machineconfiguration.openshift.io/role"
 )
 
-// pool is what is read of a MachineConfigPool, and its nodes.
+// pool holds the used parts of a MachineConfigPool, and its nodes.
 type pool struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -57,23 +56,18 @@ func (p *pool) is(condition string) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == condition && c.Status == metav1.ConditionTrue })
 }
 
-// poolsToRollOut are the pools with a label to which a configuration can be
-// rolled out, in order: updated, not paused, and with nodes that no run has
-// chosen.
+// poolsToRollOut lists the pools with a label that can be rolled out: updated, not paused, and with
+// nodes that no run has chosen. It waits a while for pools that are not updated.
 func poolsToRollOut(ctx context.Context, c *api.Client, selector string) (list []pool, err error) {
 	for tries := 1; ; tries++ {
 		list, settling, err := poolsNow(ctx, c, selector)
-		if err != nil || !settling || tries == poolsTries || !api.Sleep(ctx, time.Second) {
+		if err != nil || !settling || tries == 30 || !api.Sleep(ctx, time.Second) {
 			return list, err
 		}
 	}
 }
 
-// poolsTries is how many seconds pools that are not updated are waited for.
-const poolsTries = 30
-
-// poolsNow are the pools that could be rolled out now; settling says that others
-// may be soon: they are not updated yet.
+// poolsNow lists the pools that can be rolled out now; settling says that others are being updated.
 func poolsNow(ctx context.Context, c *api.Client, selector string) (list []pool, settling bool, err error) {
 	var found struct {
 		Items []pool `json:"items"`
@@ -107,7 +101,7 @@ func poolsNow(ctx context.Context, c *api.Client, selector string) (list []pool,
 	return list, settling, nil
 }
 
-// atOnce is how many of the pool's nodes are drained at once.
+// atOnce returns how many of the pool's nodes are drained at once.
 func (p *pool) atOnce() int {
 	most, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(p.Spec.MaxUnavailable, new(intstr.FromInt32(1))), len(p.nodes), false)
 	if err != nil {
@@ -116,8 +110,7 @@ func (p *pool) atOnce() int {
 	return min(max(1, most), len(p.nodes))
 }
 
-// chosenPools are the first n of the pools that can be rolled out. So many nodes
-// that take machines are left out of a roll-out at least: one.
+// chosenPools returns the first n pools, if their roll-out leaves at least one node that takes machines.
 func chosenPools(ctx context.Context, c *api.Client, pools []pool, n int, selector string) ([]pool, error) {
 	if n > len(pools) {
 		return nil, system.Mistakef("label the pools that may be rolled out; one that is paused, is not updated, does not select configurations by the role of its name or has nodes that a run has chosen is left alone, and plimsoll clean ends those of runs that were killed",
@@ -137,7 +130,6 @@ func chosenPools(ctx context.Context, c *api.Client, pools []pool, n int, select
 	return pools[:n], nil
 }
 
-// choosePools chooses the pools of a level, one for each iteration.
 func (d *Drain) choosePools(ctx context.Context, n int) error {
 	can, err := poolsToRollOut(ctx, d.Client, d.spec.Pools)
 	if err != nil {
@@ -160,11 +152,9 @@ func (d *Drain) choosePools(ctx context.Context, n int) error {
 	return nil
 }
 
-// configName is the name of a run's configuration of a pool.
 func configName(run, pool string) string { return "99-plimsoll-" + run + "-" + pool }
 
-// makeConfig makes a configuration that changes a file that nothing reads: an
-// empty one is no change, and would not be rolled out.
+// makeConfig makes a configuration that changes an unused file: an empty one would not be rolled out.
 func makeConfig(ctx context.Context, c *api.Client, run, pool string) error {
 	body, err := json.Marshal(map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
 		"metadata": map[string]any{"name": configName(run, pool), "labels": map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: run, labelRole: pool}},
@@ -174,14 +164,13 @@ func makeConfig(ctx context.Context, c *api.Client, run, pool string) error {
 		return fmt.Errorf("encode the configuration of pool %s: %w", pool, err)
 	}
 	r, err := c.Do(ctx, http.MethodPost, ConfigsPath, nil, "application/json", body, new(bytes.Buffer))
-	// One of the run's name is its own: an answer was lost.
+	// A conflict means that an answer was lost: the name has the run's ID.
 	if err = cmp.Or(err, r.ErrBut(http.StatusConflict)); err != nil {
 		return fmt.Errorf("make the configuration of pool %s: %w", pool, c.Unreachable(err))
 	}
 	return nil
 }
 
-// rollOut begins the roll-out to an object's pool.
 func (d *Drain) rollOut(node string, slot record.Slot) record.Slot {
 	slot.Outcome = record.SlotCreated
 	if err := d.pools[d.iteration[slices.Index(d.nodes, node)]].apply(); err != nil {
@@ -190,8 +179,7 @@ func (d *Drain) rollOut(node string, slot record.Slot) record.Slot {
 	return slot
 }
 
-// rollBack takes the configurations of the level away, which reboots the nodes
-// again, and says how long that took.
+// rollBack removes the level's configurations, which reboots the nodes again, and reports the duration.
 func (d *Drain) rollBack(ctx context.Context) error {
 	show := func(string) {}
 	if d.Load.Progress != nil && len(d.pools) > 0 {
@@ -209,7 +197,7 @@ func (d *Drain) rollBack(ctx context.Context) error {
 	}, func(pool string) {
 		text := fmt.Sprintf("the second roll-out, which took the configuration away, took %v", (d.Clock.Now() - begin).Duration().Round(100*time.Millisecond))
 		d.Emit(&record.Note{Warning: record.WarningNote, Place: pool, Text: text})
-		d.log("pool %s: %s", pool, text) // at the end the result is already there
+		d.log("pool %s: %s", pool, text)
 	})
 	if err == nil {
 		d.pools = nil
@@ -217,8 +205,7 @@ func (d *Drain) rollBack(ctx context.Context) error {
 	return err
 }
 
-// RollBack removes a run's configurations of pools and waits until the pools are
-// updated without them.
+// RollBack removes a run's configurations and waits until their pools are updated without them.
 func RollBack(ctx context.Context, c *api.Client, run string, pools []string, waits func(left []string), back func(pool string)) error {
 	rest, end := system.Outlive(ctx)
 	defer end()
@@ -251,8 +238,8 @@ func RollBack(ctx context.Context, c *api.Client, run string, pools []string, wa
 	}
 }
 
-// RolledOut finds the configurations that runs have made. A cluster that has no
-// pools has none, and whoever may not see them has made none.
+// RolledOut finds the configurations that runs have made: none on a cluster without pools, or where the
+// user may not see them.
 func RolledOut(ctx context.Context, c *api.Client, tell func(run, pool string)) error {
 	var found metav1.PartialObjectMetadataList
 	err := c.InJSON(ctx, ConfigsPath, map[string][]string{"labelSelector": {api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun}}, nil, &found)
@@ -268,7 +255,7 @@ func RolledOut(ctx context.Context, c *api.Client, tell func(run, pool string)) 
 	return nil
 }
 
-// agreeToRollOut chooses the pools whose nodes are rebooted at most.
+// agreeToRollOut chooses at most so many pools, and describes their roll-out for the user's consent.
 func agreeToRollOut(ctx context.Context, c *api.Client, selector string, most int) (nodes []string, text string, err error) {
 	can, err := poolsToRollOut(ctx, c, selector)
 	if err != nil {

@@ -32,65 +32,55 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Demand is a workload on its way to a cluster, before any load.
+// Demand describes a workload's demands on a cluster, before any load.
 type Demand struct {
 	Workload string
-	// Variant is the workload rendered; with no configuration, pods that ask
-	// for nothing are meant.
+	// Variant is the rendered workload; without a configuration it stands for pods without requests.
 	Variant prepared.Variant
 	RunID   string
 	UUID    string
 	Axis    ceiling.Axis
-	// Means is the axis that it is to the target, and Open says that its objects are
-	// removed as they age.
-	Means string
-	Open  bool
-	// Objects are what is followed, nil for pods; Beyond are the rights that they
-	// take besides.
-	Objects *described.Objects
-	Beyond  []ceiling.Right
-	// Namespace is one that exists and that all is made in, "" for the run's own.
-	Namespace string
-	// ToLoad makes a kind that the cluster does not know an error, and not a
-	// finding.
-	ToLoad bool
+	Means   string // Means is the target's name of the axis; Open says that objects are removed as they age.
+	Open    bool
+	// Objects are the followed objects, nil for pods; Beyond are further rights that they need.
+	Objects   *described.Objects
+	Beyond    []ceiling.Right
+	Namespace string // Namespace is an existing one for all objects, "" for the run's own
+	ToLoad    bool   // ToLoad makes an unknown kind an error instead of a finding
 }
 
-// Assessment is what a survey tells of one workload.
+// Assessment holds a survey's conclusions about one workload.
 type Assessment struct {
-	Facts ceiling.Facts
-	// Findings are what is wrong with the workload on this cluster.
-	Findings []record.HealthFinding
-	// Needs are the rights that a run of it takes, none without a workload.
-	Needs []ceiling.Right
+	Facts    ceiling.Facts
+	Findings []record.HealthFinding // Findings lists the workload's problems on this cluster
+	Needs    []ceiling.Right        // Needs lists the rights that a run needs, none without a workload
 
 	survey *Survey
 	toLoad bool
 	load   ceiling.Load
 	specs  []namedSpec
-	local  []string // images that no registry has, each once
+	local  []string // distinct images that are in no registry
 	limits []namedLimits
 	quotas []ceiling.Quota
 }
 
-// namedSpec is a pod of the workload's, and where it is to be.
+// namedSpec is a pod of the workload, with its place.
 type namedSpec struct {
 	spec      *corev1.PodSpec
 	meta      metav1.ObjectMeta
-	namespace string // that the document names, "" for that of its iteration
+	namespace string // in the document, "" for its iteration's
 	labels    map[string]string
 	entry     int
 }
 
-// namedLimits are the limits of a namespace: "" for those of the iterations.
+// namedLimits are the limits of a namespace, "" for the iterations' ones.
 type namedLimits struct {
 	namespace string
 	items     []corev1.LimitRangeItem
 }
 
-// Assess works out what the workload asks of the cluster. It reads what belongs to
-// the namespaces that it comes into, and nothing else. The error is a mistake
-// in the workload, or an *UnreachableError.
+// Assess computes the workload's demands on the cluster. It reads only from the workload's namespaces.
+// The error is a mistake in the workload, or an *UnreachableError.
 func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 	l := &Assessment{survey: s, toLoad: d.ToLoad, Facts: ceiling.Facts{
 		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
@@ -123,20 +113,18 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 	return l, nil
 }
 
-// Found adds a finding.
 func (l *Assessment) Found(severity record.Severity, what, hint, format string, args ...any) {
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// Mistake adds a mistake in the workload, with its hint.
+// Mistake adds a mistake in the workload, a *system.MistakeError, with its hint.
 func (l *Assessment) Mistake(err error) {
 	var m *system.MistakeError
 	errors.As(err, &m)
 	l.Found(record.SeverityError, "workload", m.Hint, "%v", m)
 }
 
-// foundIn adds a warning about a place, to the same one about others if there is
-// one.
+// foundIn adds a warning about a place to the same warning about others, if there is one.
 func (l *Assessment) foundIn(place, text string) {
 	i := slices.IndexFunc(l.Findings, func(f record.HealthFinding) bool { return len(f.Places) > 0 && f.Text == text })
 	if i < 0 {
@@ -146,7 +134,7 @@ func (l *Assessment) foundIn(place, text string) {
 	l.Findings[i].Places = append(l.Findings[i].Places, place)
 }
 
-// render reads from the first iteration of each entry what it asks for.
+// render reads the demands from the first iteration of each entry.
 func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	jobs := d.Variant.Config.Jobs
 	last := &jobs[len(jobs)-1]
@@ -157,7 +145,7 @@ func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	for j := range jobs {
 		job := &jobs[j]
 		if !job.Creates() {
-			continue // it makes nothing
+			continue
 		}
 		labels := maps.Clone(job.NamespaceLabels)
 		if first := job.NamespaceOf(0); first != "" && first != d.Namespace {
@@ -188,8 +176,8 @@ func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	return nil
 }
 
-// repetition is how often an object of a job is made: of the last job, by
-// iteration, and of those before it once and whole.
+// repetition returns how often an object of a job is made: by iteration for the last job, and once and
+// whole for earlier ones.
 func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
 	o := job.Objects[object]
 	e := ceiling.Entry{Copies: int64(o.Replicas), Every: int64(max(1, o.RepeatEveryNIterations))}
@@ -206,7 +194,6 @@ func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
 	return e
 }
 
-// renderEntry takes in the documents of one template.
 func (l *Assessment) renderEntry(docs []create.Document, namespace string, repeat ceiling.Entry, labels map[string]string) error {
 	for _, doc := range docs {
 		mapping, typed := doc.Mapping, doc.Typed
@@ -256,28 +243,14 @@ func quotaOf(q *corev1.ResourceQuota, namespace, from string) ceiling.Quota {
 		hard = q.Status.Hard
 	}
 	return ceiling.Quota{
-		Name: q.Name, Namespace: namespace, Hard: quotaAmounts(hard), Used: quotaAmounts(q.Status.Used),
+		Name: q.Name, Namespace: namespace, Hard: amounts(hard), Used: amounts(q.Status.Used),
 		Scoped: len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil, From: from,
 	}
 }
 
-// quotaAmounts are a quota's figures: those of CPU, whatever they are called,
-// in thousandths.
-func quotaAmounts(list corev1.ResourceList) ceiling.Amounts {
-	a := make(ceiling.Amounts, len(list))
-	for name, quantity := range list {
-		if strings.HasSuffix(string(name), ceiling.CPU) {
-			a[string(name)] = quantity.MilliValue()
-		} else {
-			a[string(name)] = quantity.Value()
-		}
-	}
-	return a
-}
-
-// linkBytes is what a service adds to the environment of each container that
-// has service links, with the kubelet's names for the variables, the pointer
-// that each takes, an address of usual length and an iteration of four digits.
+// linkBytes returns the bytes that a service adds to the environment of each container with service
+// links: by the kubelet's names for the variables, with a pointer for each, an address of usual length
+// and an iteration of four digits.
 func linkBytes(service *corev1.Service) (n int64) {
 	const address, iteration, pointer = len("172.30.225.60"), 3, 8
 	name := len(service.Name) + iteration
@@ -306,8 +279,7 @@ func linkBytes(service *corev1.Service) (n int64) {
 	return n
 }
 
-// readLimits reads the quotas and limits of those namespaces that the workload
-// names and that are there.
+// readLimits reads the quotas and limits of existing namespaces that the workload names.
 func (l *Assessment) readLimits(ctx context.Context) error {
 	names := make(map[string]bool)
 	for _, e := range l.load.Entries {
@@ -317,7 +289,7 @@ func (l *Assessment) readLimits(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if _, there := l.survey.namespaces[name]; l.survey.namespacesRead.Known() && !there {
-			continue // its creation is the workload's own affair
+			continue // the workload makes it
 		}
 		path := "/api/v1/namespaces/" + name
 		read, err := l.survey.read(ctx, path+"/resourcequotas", "the quotas", nil, api.Decoded("quota", func(q *corev1.ResourceQuota) {
@@ -342,8 +314,7 @@ func (l *Assessment) readLimits(ctx context.Context) error {
 	return nil
 }
 
-// size works out what the workload's pods take up, with what the namespace's
-// limits and the runtime class add.
+// size computes the resources of the workload's pods, with the limits of namespaces and runtime classes.
 func (l *Assessment) size(ctx context.Context) error {
 	overheads := make(map[string]corev1.ResourceList)
 	for _, p := range l.specs {
@@ -378,7 +349,6 @@ func (l *Assessment) size(ctx context.Context) error {
 	return nil
 }
 
-// containersOf are all containers of a pod.
 func containersOf(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	return func(yield func(*corev1.Container) bool) {
 		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -391,15 +361,14 @@ func containersOf(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
 	}
 }
 
-// applyDefaults lets a container that has a limit request as much, as the API
-// does.
+// applyDefaults makes a container with a limit request as much, as the API does.
 func applyDefaults(spec *corev1.PodSpec) {
 	for c := range containersOf(spec) {
 		c.Resources.Requests = filledIn(c.Resources.Requests, c.Resources.Limits)
 	}
 }
 
-// applyLimits fills in what a limit range fills in, and finds what it refuses.
+// applyLimits applies the defaults of limit ranges, and reports what they refuse.
 func (l *Assessment) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRangeItem) {
 	for _, item := range items {
 		if item.Type != corev1.LimitTypeContainer {
@@ -413,7 +382,6 @@ func (l *Assessment) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRange
 	}
 }
 
-// refused finds what a limit range refuses of a container.
 func (l *Assessment) refused(c *corev1.Container, item corev1.LimitRangeItem) {
 	for name, most := range item.Max {
 		if limit, ok := c.Resources.Limits[name]; ok && limit.Cmp(most) > 0 {
@@ -427,8 +395,7 @@ func (l *Assessment) refused(c *corev1.Container, item corev1.LimitRangeItem) {
 	}
 }
 
-// filledIn is a list with the quantities that it lacks of others. The list may be
-// shared with a template, and is not changed.
+// filledIn adds the missing quantities to a copy of the list, which a template may share.
 func filledIn(list, others corev1.ResourceList) corev1.ResourceList {
 	whole := make(corev1.ResourceList, len(list)+len(others))
 	maps.Copy(whole, others)
@@ -436,7 +403,7 @@ func filledIn(list, others corev1.ResourceList) corev1.ResourceList {
 	return whole
 }
 
-// overhead is what a runtime class adds to each pod.
+// overhead returns the resources that a runtime class adds to each pod.
 func (l *Assessment) overhead(ctx context.Context, class string) (corev1.ResourceList, error) {
 	rc, err := l.survey.Typed.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -456,8 +423,8 @@ func (l *Assessment) overhead(ctx context.Context, class string) (corev1.Resourc
 	return rc.Overhead.PodFixed, nil
 }
 
-// secure looks for what Pod Security would refuse, by the labels of the
-// namespaces. What a cluster enforces where there is no label it does not tell.
+// secure reports violations of Pod Security by the labels of the namespaces. The cluster does not show
+// its default.
 func (l *Assessment) secure() {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -465,20 +432,16 @@ func (l *Assessment) secure() {
 	}
 	told := make(map[string]bool)
 	for _, p := range l.specs {
-		labels := p.labels
-		where := "the workload's own namespaces"
+		labels, enforces := p.labels, "the workload's own namespaces enforce"
 		if p.namespace != "" {
-			labels, where = l.survey.namespaces[p.namespace], "namespace "+p.namespace
+			labels, enforces = l.survey.namespaces[p.namespace], "namespace "+p.namespace+" enforces"
 		}
 		enforced, problems := psa.PolicyToEvaluate(labels, psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}})
 		if len(problems) > 0 || enforced.Enforce.Level == psa.LevelPrivileged {
 			continue
 		}
 		result := policy.AggregateCheckResults(evaluator.EvaluatePod(enforced.Enforce, &p.meta, p.spec))
-		text := fmt.Sprintf("%s enforce Pod Security %s, and pods of the workload break it: %s", where, enforced.Enforce, result.ForbiddenDetail())
-		if p.namespace != "" {
-			text = strings.Replace(text, " enforce ", " enforces ", 1)
-		}
+		text := fmt.Sprintf("%s Pod Security %s, and pods of the workload break it: %s", enforces, enforced.Enforce, result.ForbiddenDetail())
 		if !result.Allowed && !told[text] {
 			told[text] = true
 			l.Found(record.SeverityError, "workload", "", "%s", text)
@@ -486,7 +449,7 @@ func (l *Assessment) secure() {
 	}
 }
 
-// place finds the nodes that the workload can land on.
+// place finds the nodes that can take the workload.
 func (l *Assessment) place() {
 	specs := make([]corev1.PodSpec, 0, len(l.specs)+1)
 	for _, p := range l.specs {
@@ -521,9 +484,8 @@ func (l *Assessment) place() {
 	}
 }
 
-// NeedImages finds images of the workload that no registry has and that a node which
-// takes its pods is unknown to have: no load should begin. Remedy says what to do
-// about one.
+// NeedImages reports images of the workload that are in no registry and perhaps not on a node that takes
+// its pods: they stop a load. remedy says what to do about an image.
 func (l *Assessment) NeedImages(remedy func(image string) string) {
 	for _, name := range l.local {
 		var lack, unknown []string
@@ -553,8 +515,8 @@ func (l *Assessment) NeedImages(remedy func(image string) string) {
 	}
 }
 
-// Kubelets reads what kubelets are configured to, from one node of each kind,
-// by the API server's proxy. Simulated nodes have none.
+// Kubelets reads the maximum number of pods of one kubelet of each kind of node, through the API server.
+// Simulated nodes have none.
 func (s *Survey) Kubelets(ctx context.Context, l *Assessment) {
 	const kinds = 8
 	byKind := make(map[string]ceiling.Fact)
@@ -599,5 +561,5 @@ func (r reader) kubelet(ctx context.Context, node string) (f ceiling.Fact) {
 	return f
 }
 
-// kubeletPatience is how long a kubelet's answer is waited for.
+// kubeletPatience bounds the wait for a kubelet.
 const kubeletPatience = 2 * time.Second

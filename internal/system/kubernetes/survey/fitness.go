@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 )
 
-// Health is how the cluster is by what the survey has read: the API server's
-// checks, its nodes and its pods.
+// Health returns the condition of the cluster as surveyed: the API server's checks, its nodes and pods.
 func (s *Survey) Health() ceiling.Health {
 	h := ceiling.Health{
 		Checks: s.checks, Code: s.checksCode, ChecksRead: s.checksRead,
@@ -42,9 +41,8 @@ func (s *Survey) Health() ceiling.Health {
 	return h
 }
 
-// Examine adds to the health what takes further requests: the clock, the user
-// and what it may do of the needs, the time that reads take, and what earlier
-// runs have left, as far as a namespace that exists and is given goes. The error is an
+// Examine adds to the health what takes further requests: the clock, the user's rights, the duration of
+// reads, and leftovers of earlier runs, in an existing namespace if one is given. The error is an
 // *UnreachableError.
 func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right, namespace string) error {
 	if err := s.time(ctx, h); err != nil {
@@ -67,12 +65,9 @@ func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling
 	return s.review(ctx, h, needs)
 }
 
-// reads is how many reads of one object are timed.
-const reads = 5
-
-// time times some reads, and compares the clocks.
+// time measures the duration of some reads, and compares the clocks.
 func (s *Survey) time(ctx context.Context, h *ceiling.Health) error {
-	for range reads {
+	for range 5 {
 		before := s.host.Now()
 		r, err := s.Call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 		if err != nil {
@@ -85,8 +80,7 @@ func (s *Survey) time(ctx context.Context, h *ceiling.Health) error {
 	return nil
 }
 
-// identify asks who the user is to the server, and whether priority and
-// fairness applies.
+// identify finds the user's name, and whether priority and fairness applies.
 func (s *Survey) identify(ctx context.Context, h *ceiling.Health) error {
 	var groups []string
 	review, err := s.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -98,21 +92,17 @@ func (s *Survey) identify(ctx context.Context, h *ceiling.Health) error {
 	if h.Exempt, err = s.Exemption(ctx); err != nil {
 		return err
 	}
-	// A flow schema that every cluster has exempts this group.
+	// Every cluster has a flow schema that exempts this group.
 	if slices.Contains(groups, user.SystemPrivilegedGroup) {
 		h.Exempt = new(true)
 	}
 	return nil
 }
 
-// reviewers is how many questions about rights are asked at once.
-const reviewers = 4
-
-// review asks what of the needs the user may do. The questions are not kept by
-// the server.
+// review checks which of the needs the user may do. The server keeps no record of that.
 func (s *Survey) review(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
 	h.Rights = slices.Clone(needs)
-	return api.InParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
+	return api.InParallel(ctx, len(needs), 4, 0, func(ctx context.Context, i int) error {
 		r := &h.Rights[i]
 		var asked authorizationv1.SelfSubjectAccessReviewSpec
 		if strings.HasPrefix(r.Resource, "/") {

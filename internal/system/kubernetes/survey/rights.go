@@ -18,9 +18,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Rights are those that a run of the demand takes, in the order in which it takes
-// them: the ones that it cannot do without first. Mapper finds the resources of
-// kinds; what it does not know is left out. The error is a mistake in the workload.
+// Rights lists the rights that a run of the demand needs, in the order of their use, the optional ones
+// last. It leaves out kinds that mapper lacks. The error is a mistake in the workload.
 func Rights(d Demand, mapper meta.RESTMapper) ([]ceiling.Right, error) {
 	r := &rights{Demand: d, mapper: mapper}
 	if err := r.made(); err != nil {
@@ -32,19 +31,11 @@ func Rights(d Demand, mapper meta.RESTMapper) ([]ceiling.Right, error) {
 		r.put(right)
 	}
 	r.ofEveryRun()
-	slices.SortStableFunc(r.list, func(a, b ceiling.Right) int {
-		switch {
-		case a.Optional == b.Optional:
-			return 0
-		case b.Optional:
-			return -1
-		}
-		return 1
-	})
-	return r.list, nil
+	needed := slices.DeleteFunc(slices.Clone(r.list), func(x ceiling.Right) bool { return x.Optional })
+	return append(needed, slices.DeleteFunc(r.list, func(x ceiling.Right) bool { return !x.Optional })...), nil
 }
 
-// rights gathers those of one demand.
+// rights collects the rights of one demand.
 type rights struct {
 	Demand
 	mapper   meta.RESTMapper
@@ -52,7 +43,7 @@ type rights struct {
 	onlyPods bool // the load makes nothing else
 }
 
-// put takes in a right, once: as needed where it is needed for anything.
+// put adds a right once, as needed if anything needs it.
 func (r *rights) put(right ceiling.Right) {
 	i := slices.IndexFunc(r.list, func(x ceiling.Right) bool {
 		return x.Verb == right.Verb && x.Resource == right.Resource && (x.Where == right.Where || x.Where == "")
@@ -77,8 +68,7 @@ func (r *rights) want(what, where, resource string, verbs ...string) {
 	}
 }
 
-// of is the resource of a kind, and where it is as far as the run sees it; "" where
-// it is unknown.
+// of returns the resource of a kind, and the namespace where the run sees it; "" where unknown.
 func (r *rights) of(apiVersion, kind string) (resource, where string) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -95,7 +85,7 @@ func resourceOf(m *meta.RESTMapping) string {
 	return strings.TrimSuffix(m.Resource.Resource+"."+m.Resource.Group, ".")
 }
 
-// within is the namespace that the run keeps to, for what is in namespaces.
+// within returns the run's existing namespace, for resources in namespaces.
 func (r *rights) within(m *meta.RESTMapping) string {
 	if m.Scope.Name() == meta.RESTScopeNameNamespace {
 		return r.Namespace
@@ -103,8 +93,8 @@ func (r *rights) within(m *meta.RESTMapping) string {
 	return ""
 }
 
-// made are the rights to make the objects of the load, and to remove those that go
-// with no namespace of the run's.
+// made adds the rights to make the objects of the load, and to remove those outside of the run's
+// namespaces.
 func (r *rights) made() error {
 	r.onlyPods = true
 	if r.Variant.Config == nil {
@@ -142,14 +132,14 @@ func (r *rights) made() error {
 	return nil
 }
 
-// waited are the rights to wait for objects of a kind.
+// waited adds the rights to wait for objects of a kind.
 func (r *rights) waited(apiVersion, kind string) {
 	if resource, where := r.of(apiVersion, kind); resource != "" {
 		r.need("waits for what the configuration waits for", where, resource, "list", "watch")
 	}
 }
 
-// chosen are the rights to work on objects that are there.
+// chosen adds the rights to use existing objects.
 func (r *rights) chosen(job kubeburner.JobType, o *kubeburner.Object) {
 	verb := map[kubeburner.JobType]string{kubeburner.Delete: "delete", kubeburner.Read: "get", kubeburner.Patch: "patch"}[job]
 	if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
@@ -177,8 +167,7 @@ func (r *rights) document(doc create.Document, namespace string) {
 	}
 }
 
-// followed are the rights to see, and to ask further, the objects that are followed
-// instead of pods.
+// followed adds the rights to follow objects other than pods, and to make further requests to them.
 func (r *rights) followed() {
 	if r.Objects == nil {
 		return
@@ -220,7 +209,7 @@ func (r *rights) followed() {
 	}
 }
 
-// subresourceOf is the resource of a path such as
+// subresourceOf returns the resource in a path such as
 // /apis/GROUP/VERSION/namespaces/{namespace}/RESOURCE/{name}/SUBRESOURCE.
 func subresourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -230,7 +219,7 @@ func subresourceOf(path string) string {
 	return parts[5] + "/" + parts[7] + "." + parts[1]
 }
 
-// changed are the rights to change settings, and to put them back.
+// changed adds the rights to change settings, and to put them back.
 func (r *rights) changed() {
 	for _, v := range r.Variant.Settings {
 		for i, in := range v.In {
@@ -253,7 +242,7 @@ func (r *rights) changed() {
 	}
 }
 
-// ofEveryRun are the rights that a run of any workload takes.
+// ofEveryRun adds the rights that every run needs.
 func (r *rights) ofEveryRun() {
 	in := r.Namespace
 	r.need("follows the pods of the run, and counts those of others", in, "pods", "list", "watch")
@@ -278,7 +267,7 @@ func (r *rights) ofEveryRun() {
 	r.want("shows the cluster's own warnings", in, "events", "list", "watch")
 	canary := []string{"create", "patch"}
 	if r.Namespace != "" {
-		canary = append(canary, "delete") // else it goes with its namespace
+		canary = append(canary, "delete") // else its namespace takes it along
 	}
 	r.want("measures how late the news of events comes", in, "events", canary...)
 	r.want("tells a component that does nothing from one that has nothing to do", "", "leases.coordination.k8s.io", "get")
@@ -291,12 +280,11 @@ func (r *rights) ofEveryRun() {
 	r.want("finds pools of OpenShift that earlier runs have left changed", "", "machineconfigs.machineconfiguration.openshift.io", "list")
 }
 
-// conventional finds the resources of kinds without a cluster: those of Kubernetes
-// itself, and of others what their names are by convention.
+// conventional finds the resources of kinds without a cluster: Kubernetes' own, and others by convention.
 type conventional struct{ meta.RESTMapper }
 
-// Conventional is a mapper for Rights where there is no cluster to ask. Of a kind
-// that is not of Kubernetes itself it takes the lower-case plural of the name.
+// Conventional returns a mapper that needs no cluster. For kinds that are not Kubernetes' own it assumes
+// the lower-case plural.
 func Conventional() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for gvk := range scheme.Scheme.AllKnownTypes() {
@@ -305,7 +293,6 @@ func Conventional() meta.RESTMapper {
 	return conventional{m}
 }
 
-// RESTMapping implements meta.RESTMapper.
 func (c conventional) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := c.RESTMapper.RESTMapping(gk, versions...)
 	if err == nil || len(versions) == 0 {
@@ -316,8 +303,7 @@ func (c conventional) RESTMapping(gk schema.GroupKind, versions ...string) (*met
 	return &meta.RESTMapping{Resource: plural, GroupVersionKind: gvk, Scope: scopeOf(gk.Kind)}, nil
 }
 
-// scopeOf is that of a kind: those of clusters that workloads make, follow or change
-// are listed.
+// scopeOf returns the scope of a kind, by a list of the cluster-scoped kinds that workloads use.
 func scopeOf(kind string) meta.RESTScope {
 	switch kind {
 	case "Namespace", "Node", "PersistentVolume", "StorageClass", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass", "RuntimeClass",

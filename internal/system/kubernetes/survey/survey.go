@@ -1,5 +1,5 @@
-// Package survey looks at a cluster by reading only: how it is, and how far a
-// workload can be raised on it.
+// Package survey looks at a cluster by reading only: its condition, and how far a workload can be raised
+// on it.
 package survey
 
 import (
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resources "k8s.io/component-helpers/resource"
@@ -30,15 +31,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// Survey is what one look at a cluster has found. It was made by reading only,
-// and what the user may not read is unknown: that is no error.
+// Survey holds the result of one look at a cluster. What the user may not read is unknown, which is no
+// error.
 type Survey struct {
 	reader
 	host system.Host
 
 	Version string // of the API server
 
-	checks     map[string]bool // the API server's own
+	checks     map[string]bool // of the API server
 	checksCode int
 	checksRead ceiling.Source
 
@@ -48,9 +49,9 @@ type Survey struct {
 
 	pods, addressed, containers      int
 	unplaced, restarting, noImage    []string
-	waiting                          map[string]*waitingPods // Pending and on no node, by what they ask of one
+	waiting                          map[string]*waitingPods // Pending without a node, by their demands on one
 	podsRead                         ceiling.Source
-	controllerManager, apiServerArgs []string // of their pods, where they are pods
+	controllerManager, apiServerArgs []string // command lines, where they are pods
 
 	namespaces     map[string]map[string]string // their labels, by name
 	namespacesRead ceiling.Source
@@ -59,14 +60,14 @@ type Survey struct {
 	servicesRead            ceiling.Source
 	servicesV6              bool // the default family
 
-	broken []api.BrokenAPI // as far as the server says
+	broken []api.BrokenAPI // by the server's discovery
 
 	serviceRanges, podRanges ceiling.Ranges
 	openShift                bool
-	ownAddresses             string // the plug-in that has ranges of its own
+	ownAddresses             string // the plug-in with its own ranges
 }
 
-// Labels are the values of labels of each node.
+// Labels returns the values of labels by node.
 func (s *Survey) Labels(names []string) map[string][]string {
 	of := make(map[string][]string, len(s.nodes))
 	for _, node := range s.nodes {
@@ -77,33 +78,32 @@ func (s *Survey) Labels(names []string) map[string][]string {
 	return of
 }
 
-// surveyedNode is a node and what stands on it.
+// surveyedNode is a node with what is on it.
 type surveyedNode struct {
 	*corev1.Node
 	ready     bool
 	pressure  []string
 	requested ceiling.Amounts
-	// local are those of its images that no registry has; moreImages says that it has
-	// others than those that it tells of.
+	// local lists its images that are in no registry; moreImages says that it may have images that it
+	// does not list.
 	local      []string
 	moreImages bool
 
 	standing, hostNetwork, static, daemons int
 }
 
-// waitingPods are pods that no node was found for yet.
+// waitingPods are pods without a node and with equal demands.
 type waitingPods struct {
 	spec corev1.PodSpec // of one of them
 	n    int
 }
 
-// readyPatience is how long an API server may take to become ready that is not
-// yet: one that has just started has checks that pass a little later.
+// readyPatience bounds the wait for an API server that is not ready: one that has just started may be
+// soon.
 const readyPatience = 3 * time.Second
 
-// Of looks at the cluster: its API server's checks, nodes, pods, services,
-// namespaces and ranges of addresses. The error is an *UnreachableError, or the
-// end of ctx.
+// Of surveys the cluster: its API server's checks, nodes, pods, services, namespaces and address ranges.
+// The error is an *UnreachableError, or the end of ctx.
 func Of(ctx context.Context, c *api.Client, host system.Host) (*Survey, error) {
 	s := &Survey{
 		reader: reader{c}, host: host, byName: make(map[string]*surveyedNode), waiting: make(map[string]*waitingPods),
@@ -127,11 +127,10 @@ func Of(ctx context.Context, c *api.Client, host system.Host) (*Survey, error) {
 	return s, nil
 }
 
-// reader reads from a cluster what its user may not be allowed to read.
+// reader reads from a cluster as far as the user may.
 type reader struct{ *api.Client }
 
-// why is why something could not be read, as far as that is no reason to give
-// up altogether.
+// why returns the reason why something could not be read, or the error if the cluster is out of reach.
 func (r reader) why(err error) (string, error) {
 	var unreachable *api.UnreachableError
 	if errors.Is(err, context.Canceled) || errors.As(r.Unreachable(err), &unreachable) {
@@ -144,7 +143,7 @@ func (r reader) why(err error) (string, error) {
 	return "it could not be read: " + err.Error(), nil
 }
 
-// read lists a resource and says where it was read, or why it could not be.
+// read lists a resource and returns its source, or why it could not be read.
 func (r reader) read(ctx context.Context, path, from string, selectors url.Values, each func([]byte) error) (ceiling.Source, error) {
 	if _, err := r.List(ctx, path, selectors, each); err != nil {
 		why, err := r.why(err)
@@ -153,7 +152,7 @@ func (r reader) read(ctx context.Context, path, from string, selectors url.Value
 	return ceiling.Source{From: from}, nil
 }
 
-// json reads one object as JSON. Found is false for one that is not there.
+// json reads one object as JSON. found is false for one that does not exist.
 func (r reader) json(ctx context.Context, path string, into any) (found bool, err error) {
 	request, err := r.Request(ctx, http.MethodGet, path, nil, "", nil)
 	if err != nil {
@@ -184,8 +183,7 @@ func (s *Survey) readVersion(ctx context.Context) error {
 	return nil
 }
 
-// readChecks asks the API server whether it is ready, and for what not. One
-// that is not gets a little time.
+// readChecks reads the API server's health checks. A server that is not ready gets a little time.
 func (s *Survey) readChecks(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, api.RequestTimeout)
 	defer cancel()
@@ -193,7 +191,7 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	defer patience.Stop()
 	for {
 		var r api.Reply
-		// Any answer counts, and is asked for again below.
+		// Any answer counts; the loop repeats the request.
 		_, err := s.Patiently(ctx, api.Patience, func(ctx context.Context) (_ api.Reply, err error) {
 			r, err = s.Try(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}}, "", nil, new(bytes.Buffer))
 			return api.Reply{}, err
@@ -220,8 +218,8 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	}
 }
 
-// parseChecks reads the verbose answer of /readyz: a line for each check, such
-// as "[+]ping ok" or "[-]etcd failed: reason withheld".
+// parseChecks reads the verbose answer of /readyz, with lines such as "[+]ping ok" or
+// "[-]etcd failed: reason withheld".
 func parseChecks(text string) map[string]bool {
 	checks := make(map[string]bool)
 	for line := range strings.Lines(text) {
@@ -252,7 +250,7 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 			n.local = append(n.local, slices.DeleteFunc(i.Names, func(name string) bool { return !strings.HasPrefix(name, image.Local) })...)
 		}
 		n.moreImages = len(n.Status.Images) >= toldImages
-		// Thousands of nodes are kept: what nobody asks for is let go.
+		// Thousands of nodes are kept, so unused parts are dropped.
 		n.ManagedFields, n.Status.Images, n.Status.Conditions = nil, nil, nil
 		s.nodes = append(s.nodes, n)
 		s.byName[n.Name] = n
@@ -261,11 +259,10 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 	return err
 }
 
-// toldImages is how many of its images a kubelet tells of, the largest ones, unless
-// it is configured otherwise.
+// toldImages is the number of images that a kubelet lists by default, the largest ones.
 const toldImages = 50
 
-// longPending is how long a pod may be without a node before it is told of.
+// longPending is the time after which a pod without a node is reported.
 const longPending = time.Minute
 
 func (s *Survey) readPods(ctx context.Context) (err error) {
@@ -278,7 +275,7 @@ func (s *Survey) readPods(ctx context.Context) (err error) {
 	return err
 }
 
-// addPod takes in one pod that is there.
+// addPod adds one existing pod.
 func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 	s.pods++
 	s.containers += len(pod.Spec.Containers)
@@ -304,8 +301,7 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 		s.ownAddresses = app
 	}
 	if pod.Namespace == metav1.NamespaceSystem && len(pod.Spec.Containers) == 1 {
-		// Where the control plane runs in pods, its command lines are there to
-		// be read.
+		// If the control plane runs in pods, its command lines are readable.
 		line := slices.Concat(pod.Spec.Containers[0].Command, pod.Spec.Containers[0].Args)
 		switch pod.Labels["component"] {
 		case "kube-controller-manager":
@@ -340,15 +336,14 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// ownRanges are the labels (k8s-app) of network plug-ins that take no notice of
-// the ranges of nodes: Calico, Cilium, Amazon's.
+// ownRanges returns the k8s-app labels of network plug-ins that ignore the nodes' ranges: Calico, Cilium,
+// Amazon's.
 func ownRanges() []string { return []string{"calico-node", "cilium", "aws-node"} }
 
-// maxWaiting bounds the kinds of waiting pods that are told apart.
+// maxWaiting bounds the distinct demands of waiting pods.
 const maxWaiting = 1000
 
-// addWaiting takes in a pod that has no node. Pods that ask the same of a node
-// are kept as one.
+// addWaiting adds a pod without a node. Pods with equal demands are counted together.
 func (s *Survey) addWaiting(pod *corev1.Pod) {
 	spec := corev1.PodSpec{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}
 	key := ""
@@ -366,11 +361,11 @@ func (s *Survey) addWaiting(pod *corev1.Pod) {
 	w.n++
 }
 
-// amounts are quantities as ceilings count them.
+// amounts converts quantities to the ceilings' units: CPUs, also those of quotas, become thousandths.
 func amounts(list corev1.ResourceList) ceiling.Amounts {
 	a := make(ceiling.Amounts, len(list))
 	for name, quantity := range list {
-		if name == corev1.ResourceCPU {
+		if name == corev1.ResourceCPU || strings.HasSuffix(string(name), "."+ceiling.CPU) {
 			a[string(name)] = quantity.MilliValue()
 		} else {
 			a[string(name)] = quantity.Value()
@@ -380,7 +375,7 @@ func amounts(list corev1.ResourceList) ceiling.Amounts {
 }
 
 func (s *Survey) readNamespaces(ctx context.Context) (err error) {
-	s.namespacesRead, err = s.read(ctx, "/api/v1/namespaces", "the namespaces", nil, api.Decoded("namespace", func(ns *metav1.PartialObjectMetadata) { // its fields come first in a namespace too
+	s.namespacesRead, err = s.read(ctx, "/api/v1/namespaces", "the namespaces", nil, api.Decoded("namespace", func(ns *metav1.PartialObjectMetadata) {
 		s.namespaces[ns.Name] = ns.Labels
 	}))
 	return err
@@ -411,19 +406,9 @@ func (s *Survey) readServices(ctx context.Context) (err error) {
 	return err
 }
 
-// readServiceRanges reads the ranges that services get addresses of. The
-// objects that tell of them are there since Kubernetes 1.33.
+// readServiceRanges reads the address ranges of services, which the API shows since Kubernetes 1.33.
 func (s *Survey) readServiceRanges(ctx context.Context) error {
-	var list struct {
-		Items []struct {
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-			Spec struct {
-				CIDRs []string `json:"cidrs"`
-			} `json:"spec"`
-		} `json:"items"`
-	}
+	var list networkingv1.ServiceCIDRList
 	found, err := s.json(ctx, "/apis/networking.k8s.io/v1/servicecidrs", &list)
 	if err != nil {
 		s.serviceRanges.Why, err = s.why(err)
@@ -444,8 +429,6 @@ func (s *Survey) readServiceRanges(ctx context.Context) error {
 	return nil
 }
 
-// readOpenShift reads OpenShift's own description of its network, where it is
-// one.
 func (s *Survey) readOpenShift(ctx context.Context) error {
 	var network struct {
 		Status struct {
@@ -470,7 +453,6 @@ func (s *Survey) readOpenShift(ctx context.Context) error {
 	return nil
 }
 
-// readBroken reads which APIs do not answer.
 func (s *Survey) readBroken(ctx context.Context) (err error) {
 	if s.broken, err = s.BrokenAPIs(ctx); err != nil {
 		_, err = s.why(err)
@@ -478,8 +460,8 @@ func (s *Survey) readBroken(ctx context.Context) (err error) {
 	return err
 }
 
-// completeRanges reads from the control plane's command lines what nothing else
-// has told, and keeps the services' ranges of the default family.
+// completeRanges fills gaps from the control plane's command lines, and keeps the service ranges of the
+// default family.
 func (s *Survey) completeRanges() {
 	if !s.serviceRanges.Known() {
 		if list := prefixes(flagOf(s.apiServerArgs, "--service-cluster-ip-range"), 0, 0); len(list) > 0 {
@@ -504,8 +486,7 @@ func (s *Survey) completeRanges() {
 	s.serviceRanges.List = slices.DeleteFunc(s.serviceRanges.List, func(r ceiling.Range) bool { return r.Prefix.Addr().Is6() != s.servicesV6 })
 }
 
-// prefixes reads a list of ranges with commas between; v4 and v6 are the parts
-// that nodes get.
+// prefixes reads a list of ranges separated by commas; v4 and v6 are the prefix lengths of nodes.
 func prefixes(list string, v4, v6 int) (ranges []ceiling.Range) {
 	for text := range strings.SplitSeq(list, ",") {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
@@ -521,8 +502,7 @@ func prefixes(list string, v4, v6 int) (ranges []ceiling.Range) {
 	return ranges
 }
 
-// flagOf is the value of a flag on a command line, "" for one that is not
-// there.
+// flagOf returns the value of a flag on a command line, or "".
 func flagOf(line []string, name string) string {
 	for i, word := range line {
 		if value, ok := strings.CutPrefix(word, name+"="); ok {
@@ -535,16 +515,15 @@ func flagOf(line []string, name string) string {
 	return ""
 }
 
-// numberOf is 0 for what is not a number.
+// numberOf returns 0 for a text that is not a number.
 func numberOf(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n
 }
 
-// ovnSubnets is the annotation in which OVN-Kubernetes keeps a node's ranges.
-const ovnSubnets = "k8s.ovn.org/node-subnets"
+const ovnSubnets = "k8s.ovn.org/node-subnets" // OVN-Kubernetes' annotation of a node's ranges
 
-// rangesOf are a node's parts of the pod network, and where that was read.
+// rangesOf returns a node's parts of the pod network, and their source.
 func rangesOf(n *corev1.Node) (list []ceiling.Range, from string) {
 	from = ceiling.PodCIDRs
 	texts := n.Spec.PodCIDRs
@@ -562,8 +541,8 @@ func rangesOf(n *corev1.Node) (list []ceiling.Range, from string) {
 	return list, from
 }
 
-// ovnRanges reads OVN-Kubernetes' annotation: the default network's range, or
-// ranges, under "default".
+// ovnRanges reads OVN-Kubernetes' annotation: one range or several of the default network, under
+// "default".
 func ovnRanges(annotation string) []string {
 	var several struct {
 		Default []string `json:"default"`
@@ -580,14 +559,13 @@ func ovnRanges(annotation string) []string {
 	return nil
 }
 
-// Annotations of nodes whose pods hang on a Linux bridge: those on which flannel
-// runs, and a lab's real one.
+// Annotations of nodes whose pods are on a Linux bridge: flannel's, and a lab's real node.
 const (
 	flannelBackend = "flannel.alpha.coreos.com/backend-type"
 	labBridge      = "plimsoll.dev/pod-bridge"
 )
 
-// facts are what ceilings follow from.
+// facts returns the node's facts for ceilings.
 func (n *surveyedNode) facts() ceiling.Node {
 	ranges, from := rangesOf(n.Node)
 	return ceiling.Node{

@@ -11,14 +11,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// A run of this user on this machine has a file of its name below the state
-// directory and keeps it locked. The kernel gives the lock back when its
-// process dies, however it dies: a file without a lock is a dead run's.
+// runsDir is below the state directory. Each run of this user on this machine keeps a file of its name
+// there locked. The kernel unlocks it when the process ends: a file without a lock is a dead run's.
 const runsDir = "runs"
 
-// Hold says to other commands of this user that a run is alive, until end is
-// called with whether nothing is left of it. Where there is no place for that,
-// only the run's signs of life in the cluster tell.
+// Hold shows other commands of this user that a run is alive, until end is called with whether nothing
+// is left of the run. Where that fails, only the signs of life in the cluster show it.
 func Hold(host system.Host, run string) (end func(clean bool)) {
 	nothing := func(bool) {}
 	dir, err := host.StateDir()
@@ -40,22 +38,21 @@ func Hold(host system.Host, run string) (end func(clean bool)) {
 	}
 	return func(clean bool) {
 		if clean {
-			_ = os.Remove(f.Name()) // one that stays says that the run is dead, which is so
+			_ = os.Remove(f.Name()) // a file that stays says that the run is dead, which is true
 		}
 		f.Close()
 	}
 }
 
-// runHere is what is known of a run of this user on this machine.
+// runHere is the state of a run of this user on this machine.
 type runHere int8
 
 const (
-	runElsewhere runHere = iota // nothing: it may be another user's, or another machine's
+	runElsewhere runHere = iota // unknown: perhaps another user's or machine's
 	runAlive
 	runDead
 )
 
-// runState finds out whether a run of this user on this machine is alive.
 func runState(host system.Host, run string) runHere {
 	if host.StateDir == nil || run == "" || strings.ContainsRune(run, filepath.Separator) {
 		return runElsewhere
@@ -83,17 +80,17 @@ func lockState(path string) runHere {
 	return runDead
 }
 
-// forgetRun forgets a dead run of which nothing is left.
+// forgetRun removes the file of a dead run.
 func forgetRun(host system.Host, run string) {
 	if runState(host, run) != runDead {
 		return
 	}
 	if dir, err := host.StateDir(); err == nil {
-		_ = os.Remove(filepath.Join(dir, runsDir, run)) // it only says what is so
+		_ = os.Remove(filepath.Join(dir, runsDir, run))
 	}
 }
 
-// forgetOld forgets dead runs of long ago: their signs of life tell enough.
+// forgetOld removes the files of runs that died long ago: their signs of life are enough.
 func forgetOld(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -24,34 +24,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// Leftover is what a run has left in a cluster.
+// Leftover holds what a run has left in a cluster.
 type Leftover struct {
 	Run        string   `json:"run"`
 	Namespaces []string `json:"namespaces"`
-	// Others are the paths of objects outside of those namespaces.
-	Others []string `json:"others"`
-	// Nodes are those that it has chosen to drain: it may have cordoned them.
+	Others     []string `json:"others"` // Others has the paths of objects outside of those namespaces
+	// Nodes lists the nodes that it has chosen to drain, and may have cordoned.
 	Nodes []string `json:"nodes,omitempty"`
-	// Pools are those that it has made a configuration for: taking that away
-	// reboots their nodes.
-	Pools []string `json:"pools,omitempty"`
-	// Changed are the paths of objects that are not the run's, and that it has
-	// changed.
-	Changed []string `json:"changed"`
-	// Alive says that the run gave a sign of life lately: it may still be
-	// going on.
-	Alive bool `json:"alive"`
-	// Here says that the run is one of this user on this machine: whether it is
-	// going on is then known at once, and else only by its signs of life.
-	Here bool `json:"here"`
-	// LastSign is when it gave the last one; zero if none is known.
-	LastSign time.Time `json:"lastSign"`
+	// Pools lists those with its configuration: removing that reboots their nodes.
+	Pools   []string `json:"pools,omitempty"`
+	Changed []string `json:"changed"` // Changed has the paths of objects of others that it has changed
+	Alive   bool     `json:"alive"`   // Alive says that the run may still go on, by a recent sign of life
+	// Here says that the run is this user's on this machine, so that Alive is certain.
+	Here     bool      `json:"here"`
+	LastSign time.Time `json:"lastSign"` // LastSign is the time of its last sign of life; zero if unknown
 }
 
-// DeadFrom is when a run that gives no further sign of life counts as dead.
+// DeadFrom returns the time from which a run without further signs of life counts as dead.
 func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
 
-// What names all that is left, in a line.
+// What lists the leftovers in a line.
 func (l *Leftover) What() string {
 	all := slices.Concat(l.Namespaces, l.Others)
 	for _, path := range l.Changed {
@@ -66,13 +58,12 @@ func (l *Leftover) What() string {
 	return strings.Join(all, ", ")
 }
 
-// AliveFor is how long after its last sign of life a run counts as going on.
+// AliveFor is the time after its last sign of life for which a run counts as alive.
 const AliveFor = 3 * follow.AliveInterval
 
-// Leftovers finds what carries this program's labels, by run: all of it, or
-// with quick just namespaces, which hold nearly everything and cost one
-// request. With a namespace it finds what is in that one, and namespaces as far as
-// the user may list them.
+// Leftovers finds the objects with this program's labels, by run: all of them, or with quick only
+// namespaces, which hold nearly everything and take one request. With a namespace it finds those
+// in it, and namespaces as far as the user may list them.
 func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool, namespace string) ([]Leftover, error) {
 	byRun := make(map[string]*Leftover)
 	of := func(run string) *Leftover {
@@ -142,8 +133,7 @@ func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool,
 	return list, nil
 }
 
-// sign takes in a sign of life: a run's own namespace has it, or its canary where
-// that is in a namespace that exists.
+// sign reads a sign of life of a run's own namespace, or of its canary in an existing one.
 func (l *Leftover) sign(o *metav1.ObjectMeta, host system.Host) {
 	if sign, err := time.Parse(time.RFC3339, o.Annotations[api.AnnotationAlive]); err == nil && o.DeletionTimestamp == nil {
 		l.LastSign = sign
@@ -151,8 +141,8 @@ func (l *Leftover) sign(o *metav1.ObjectMeta, host system.Host) {
 	}
 }
 
-// strays finds the labelled objects of every kind but namespaces, with their
-// paths: those in a namespace, or with "" all.
+// strays finds the labelled objects of every kind but namespaces, with their paths, in a namespace or
+// with "" in all.
 func strays(ctx context.Context, c *api.Client, namespace, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	_, lists, err := c.Typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
@@ -160,10 +150,7 @@ func strays(ctx context.Context, c *api.Client, namespace, selector string, foun
 	}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if strings.Contains(r.Name, "/") || r.Name == "namespaces" || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
-				continue
-			}
-			if namespace != "" && !r.Namespaced {
+			if strings.Contains(r.Name, "/") || r.Name == "namespaces" || namespace != "" && !r.Namespaced || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
 				continue
 			}
 			path := "/api/" + list.GroupVersion
@@ -178,10 +165,10 @@ func strays(ctx context.Context, c *api.Client, namespace, selector string, foun
 	return nil
 }
 
-// kindPatience is how long a kind that is new to the server is waited for.
+// kindPatience bounds the wait for a kind that is new to the server.
 const kindPatience = 15 * time.Second
 
-// straysOf lists one resource by its metadata only.
+// straysOf lists the metadata of one resource.
 func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, namespace string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
@@ -196,13 +183,13 @@ func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, 
 			return err
 		}
 		request.Header.Set("Accept", api.ProtobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		// A kind that is new to the server is not ready for some seconds.
+		// A new kind is not ready for some seconds.
 		answer, err := c.SendFor(patience, request, &buf, 0)
 		if err = cmp.Or(err, answer.ErrBut(notOurs...)); err != nil {
 			return c.Unreachable(err)
 		}
 		if slices.Contains(notOurs, answer.Code) {
-			return nil // not ours to see: then not ours to have made
+			return nil // a user who may not see them has not made any
 		}
 		raw, err := api.OpenEnvelope(answer.Body)
 		if err != nil {
@@ -227,8 +214,7 @@ func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, 
 	}
 }
 
-// Clean puts back what a run has changed, removes what it has left and waits
-// until that is gone.
+// Clean puts back a run's changes, removes its leftovers and waits until they are gone.
 func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) error {
 	if len(l.Pools) > 0 {
 		host.Log("note: the nodes of %s are rebooted, since their configuration is taken away; waiting for that", strings.Join(l.Pools, ", "))
@@ -248,7 +234,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 			host.Log("note: %s: %s", path, text)
 		}
 	}
-	// What controllers would make again goes after them.
+	// Pods go last: their controllers would make them again.
 	isPod := func(path string) bool { return strings.HasPrefix(path, "/api/v1/") && strings.Contains(path, "/pods/") }
 	slices.SortStableFunc(l.Others, func(a, b string) int { return cmp.Compare(fmt.Sprint(isPod(a)), fmt.Sprint(isPod(b))) })
 	for _, path := range l.Others {
@@ -267,8 +253,8 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	if err != nil {
 		return err
 	}
-	// The namespaces' controller does the same some seconds later, and then
-	// waits longer than pods take to go. Whoever may not do it has to wait.
+	// The namespace controller would do this some seconds later, and then wait longer than pods take to
+	// go. Without the right to it, the user has to wait.
 	err = deletePods(ctx, c, l.Namespaces, api.LabelRun+"="+l.Run, nil)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.Unreachable(err)
@@ -287,8 +273,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	return nil
 }
 
-// awaitGone waits until an object that was asked to go is gone, unless its finalizers
-// hold it.
+// awaitGone waits until a deleted object is gone, unless its finalizers hold it.
 func awaitGone(ctx context.Context, c *api.Client, host system.Host, path string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RemovalBound, fmt.Errorf("not gone after %v", RemovalBound))
 	defer cancel()
@@ -303,16 +288,12 @@ func awaitGone(ctx context.Context, c *api.Client, host system.Host, path string
 			return nil
 		}
 		var held []heldUp
-		if o, err := api.MetadataOf(r.Body); err == nil { // else it is waited for
+		if o, err := api.MetadataOf(r.Body); err == nil {
 			if one, is := objectHeldUp(o, path); is {
 				held = append(held, one)
 			}
 		}
-		note, err := h.look(ctx, c, host.Now().Sub(begin), 1, held)
-		if note != "" {
-			host.Log("note: %s", note)
-		}
-		if err != nil {
+		if err := h.look(ctx, c, host.Now().Sub(begin), 1, held, host.Log); err != nil {
 			return fmt.Errorf("still there: %w", err)
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
@@ -321,16 +302,14 @@ func awaitGone(ctx context.Context, c *api.Client, host system.Host, path string
 	}
 }
 
-// unlooked is for how long no namespace may come nearer to its end. A controller that
-// could not reach the server for long tries again after a minute at most: one whose
-// lease is renewed has backedOff for that.
+// unlooked bounds the time without progress of any namespace. A controller that could not reach the
+// server for long retries after at most a minute: it has backedOff for that while it renews its lease.
 const (
 	unlooked  = 30 * time.Second
 	backedOff = 75 * time.Second
 )
 
-// renewed is when the controller manager last said that it is alive, "" where that is
-// not known.
+// renewed returns the last renewal of the controller manager's lease, "" where unknown.
 func renewed(ctx context.Context, c *api.Client) string {
 	lease, err := c.Typed.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-controller-manager", metav1.GetOptions{})
 	if err != nil || lease.Spec.RenewTime == nil {
@@ -339,8 +318,8 @@ func renewed(ctx context.Context, c *api.Client) string {
 	return lease.Spec.RenewTime.String()
 }
 
-// awaitNamespacesGone waits until a run has no namespaces. Where the controller that
-// takes them away looks at none of them, it says so.
+// awaitNamespacesGone waits until a run has no namespaces. The error says if their controller does not
+// act.
 func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, run string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RemovalBound, fmt.Errorf("not gone after %v", RemovalBound))
 	defer cancel()
@@ -366,14 +345,10 @@ func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, r
 				held = append(held, one)
 			}
 		}
-		note, err := h.look(ctx, c, now.Sub(begin), len(list.Items), held)
-		if note != "" {
-			host.Log("note: %s", note)
-		}
-		if err != nil {
+		if err := h.look(ctx, c, now.Sub(begin), len(list.Items), held, host.Log); err != nil {
 			return fmt.Errorf("still there: %s: %w", noun, err)
 		}
-		// Its first look leaves conditions where anything is in the namespace.
+		// The controller's first look leaves conditions on namespaces that are not empty.
 		looked := slices.ContainsFunc(list.Items, func(ns corev1.Namespace) bool { return len(ns.Status.Conditions) > 0 })
 		if looked || len(list.Items) != left {
 			left, since = len(list.Items), now

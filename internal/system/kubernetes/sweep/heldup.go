@@ -17,31 +17,29 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// heldUp is something that was asked to go, and why it does not.
+// heldUp is a deleted object that does not go, with the reason.
 type heldUp struct {
 	what, why string
-	// patience is how long that is waited for while nothing changes; 0 is as long as a
-	// removal lasts, since who holds it up is known to let go.
+	// patience bounds the wait without progress; 0 waits as long as the removal may, since the holder
+	// is known to let go.
 	patience time.Duration
-	api      bool // an API does not answer: it may again
+	api      bool // the reason is an API that does not answer
 }
 
-// HeldUpError says who holds up a removal that would not end.
+// HeldUpError says who holds up a removal.
 type HeldUpError struct{ What string }
 
-// Error implements error.
 func (e *HeldUpError) Error() string { return e.What }
 
-// How long is waited for what holds up a removal, while nothing changes.
+// Bounds of the wait for a hold-up without progress.
 const (
 	brokenPatience    = 10 * time.Second // an API that does not answer
 	refusedPatience   = 30 * time.Second // content that cannot be deleted
-	finalizerPatience = time.Minute      // a finalizer of who is unknown
-	nameAfter         = 3 * time.Second  // until it is named
+	finalizerPatience = time.Minute      // an unknown finalizer
+	nameAfter         = 3 * time.Second  // time before it is named
 )
 
-// namespaceHeldUp says what holds up the end of a namespace, by its conditions and
-// finalizers.
+// namespaceHeldUp says what holds up the end of a namespace, by its conditions and finalizers.
 func namespaceHeldUp(ns *corev1.Namespace) (h heldUp, is bool) {
 	h.what = ns.Name
 	if ns.DeletionTimestamp == nil {
@@ -91,7 +89,7 @@ func namespaceHeldUp(ns *corev1.Namespace) (h heldUp, is bool) {
 	return h, false
 }
 
-// objectHeldUp says what holds up the end of an object: its finalizers.
+// objectHeldUp says which finalizers hold up the end of an object.
 func objectHeldUp(o *metav1.PartialObjectMetadata, what string) (h heldUp, is bool) {
 	if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 {
 		return h, false
@@ -103,8 +101,7 @@ func objectHeldUp(o *metav1.PartialObjectMetadata, what string) (h heldUp, is bo
 	return h, true
 }
 
-// lets reports whether who has set a finalizer is known to let go, even if that takes a
-// while: Kubernetes itself, and KubeVirt.
+// lets reports whether a finalizer's owner is known to let go, even if slowly: Kubernetes and KubeVirt.
 func lets(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/")
 	for _, own := range []string{"kubernetes.io", "k8s.io", "kubevirt.io"} {
@@ -115,16 +112,16 @@ func lets(finalizer string) bool {
 	return slices.Contains([]string{metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents, "foregroundDeleteVirtualMachine"}, finalizer)
 }
 
-// holdups watches what holds up a removal.
+// holdups tracks the hold-ups of a removal.
 type holdups struct {
 	key   string
 	since time.Duration
 	told  bool
 }
 
-// look takes in how far a removal has got, and what holds it up, at a time. Note is to be
-// told, once. The error is a *HeldUpError: waiting does not help.
-func (h *holdups) look(ctx context.Context, c *api.Client, at time.Duration, left int, held []heldUp) (note string, err error) {
+// look takes the progress of a removal and its hold-ups at a time, and tells the user of them once. The
+// error is a *HeldUpError: waiting does not help.
+func (h *holdups) look(ctx context.Context, c *api.Client, at time.Duration, left int, held []heldUp, tell func(format string, args ...any)) error {
 	by := make(map[string][]string)
 	var patience time.Duration
 	broken := false
@@ -144,24 +141,25 @@ func (h *holdups) look(ctx context.Context, c *api.Client, at time.Duration, lef
 	}
 	waited := at - h.since
 	if len(held) > 0 && !h.told && waited >= nameAfter {
-		h.told, note = true, "what was asked to go does not: "+text
+		h.told = true
+		tell("note: what was asked to go does not: %s", text)
 	}
 	if patience == 0 || waited < patience {
-		return note, nil
+		return nil
 	}
 	if broken {
 		apis, err := c.BrokenAPIs(ctx)
 		if err == nil && len(apis) == 0 && waited < backedOff {
-			return note, nil // it answers again, and the controller manager has not looked
+			return nil // it answers again, but the controller manager has not looked
 		}
 		for _, b := range apis {
 			text += fmt.Sprintf(" ('kubectl get apiservice %s' shows why%s)", b.Service, strings.TrimSuffix(": "+b.Cause, ": "))
 		}
 	}
-	return note, &HeldUpError{text}
+	return &HeldUpError{text}
 }
 
-// heldUpNow lists what holds up the end of what the run has made.
+// heldUpNow lists the hold-ups of the run's removal.
 func (rm *Remover) heldUpNow(ctx context.Context) (held []heldUp) {
 	add := func(h heldUp, is bool) {
 		if is {
@@ -179,7 +177,7 @@ func (rm *Remover) heldUpNow(ctx context.Context) (held []heldUp) {
 				}
 			}
 		} else if err != nil {
-			return nil // the removal itself meets that, too
+			return nil // the removal reports it
 		}
 		for i := range list.Items {
 			add(namespaceHeldUp(&list.Items[i]))
@@ -194,19 +192,19 @@ func (rm *Remover) heldUpNow(ctx context.Context) (held []heldUp) {
 		path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
 		_ = straysOf(ctx, rm.Client, lookPatience, path, "", metav1.APIResource{Name: name}, selector, func(o *metav1.PartialObjectMetadata, _ string) {
 			add(objectHeldUp(o, name+" "+api.ObjectName(o.Namespace, o.Name)))
-		}) // as above
+		})
 	}
 	return held
 }
 
 const (
-	namedEach    = 10 // namespaces that are looked at one by one, where they may not be listed
+	namedEach    = 10 // namespaces to get where they may not be listed
 	lookInterval = time.Second
 	lookPatience = 5 * time.Second
 )
 
-// endHeldUp ends a removal that is held up by what does not let go. Until done is called it looks
-// at what is left whenever that has not become less for a while.
+// endHeldUp ends a removal that waits in vain. Until done is called, it checks the hold-ups whenever
+// there is no progress for a while.
 func (rm *Remover) endHeldUp(ctx context.Context) (held context.Context, done func()) {
 	held, end := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -226,11 +224,7 @@ func (rm *Remover) endHeldUp(ctx context.Context) (held context.Context, done fu
 				continue
 			}
 			next = at + nameAfter
-			note, err := h.look(held, rm.Client, at, left, rm.heldUpNow(held))
-			if note != "" {
-				rm.tell("note: %s", note)
-			}
-			if err != nil && held.Err() == nil {
+			if err := h.look(held, rm.Client, at, left, rm.heldUpNow(held), rm.tell); err != nil && held.Err() == nil {
 				end(err)
 				return
 			}

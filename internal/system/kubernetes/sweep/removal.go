@@ -1,10 +1,9 @@
-// Package sweep removes what runs have made: a run its own at its end, and any
-// command what dead runs have left.
+// Package sweep removes what runs have made: a run its own objects at its end, and any command
+// the leftovers of dead runs.
 //
-// The namespaces of a load stay between steps if it makes nothing but pods.
-// Removing them would take along thousands of the cluster's events, which is a
-// load of its own. A load that makes other objects is emptied by its
-// namespaces, since these take along what controllers made.
+// The namespaces of a load that makes only pods stay between steps: removing them takes along
+// thousands of events, a load of its own. Other loads are emptied by their namespaces, which take
+// along what controllers made.
 package sweep
 
 import (
@@ -22,7 +21,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,16 +40,15 @@ type Remover struct {
 	actors     *follow.Actors
 	namespaces *follow.NamespaceSet
 	holdings   *create.Holdings
-	own        string     // the run's own namespace, "" where it has none
-	inOthers   []string   // the paths of what is its own in a namespace that exists
-	grace      url.Values // of pods, see graceOn
-	// path is that of an object by its name; nil is a pod's.
-	path func(name string) string
-	tell func(format string, args ...any)
+	own        string                   // the run's own namespace, "" for none
+	inOthers   []string                 // paths of its own objects in an existing namespace
+	grace      url.Values               // query of pod deletions, see Lies
+	path       func(name string) string // path returns an object's path by its name; nil is for pods
+	tell       func(format string, args ...any)
 }
 
-// NewRemover makes what removes what watch follows and holdings are. It tells who holds
-// it up.
+// NewRemover makes the remover of the objects that watch follows and of holdings. tell takes notes of
+// hold-ups.
 func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings, tell func(format string, args ...any)) *Remover {
 	rm := &Remover{Run: common, tell: tell, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own(), inOthers: watch.OwnObjects()}
 	if common.Load.Namespace != "" {
@@ -63,15 +60,21 @@ func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.H
 	return rm
 }
 
-// Lies says on which nodes the pods lie.
-func (rm *Remover) Lies(on record.Realness) { rm.grace = graceOn(on) }
+// Lies sets whether the pods are on real nodes.
+func (rm *Remover) Lies(on record.Realness) {
+	rm.grace = nil
+	if on == record.Real {
+		// Without a grace period the API forgets pods at once, and nodes still stop them in the next
+		// step.
+		rm.grace = url.Values{"gracePeriodSeconds": {"1"}}
+	}
+}
 
 // Bounds of the end of a run.
 const (
-	RemovalBound = 15 * time.Minute // how long it waits for its objects to be gone
-	dismissBound = 10 * time.Second // how long asking them to go may take
-
-	dismissSignalled = 500 * time.Millisecond // and where a signal has ended the wait
+	RemovalBound     = 15 * time.Minute       // of the wait until all objects are gone
+	dismissBound     = 10 * time.Second       // of the deletion requests after a failed wait
+	dismissSignalled = 500 * time.Millisecond // of these requests after a signal
 )
 
 // Empty removes the load. Its namespaces stay if it makes only pods.
@@ -91,15 +94,14 @@ func (rm *Remover) Empty(ctx context.Context, onlyPods bool) error {
 	if err := rm.deleteNamespaces(ctx, spaces); err != nil || rm.Load.Namespace == "" {
 		return err
 	}
-	return rm.awaitGone(ctx) // what controllers made goes after what they made it of
+	return rm.awaitGone(ctx) // dependents go after their owners
 }
 
-// RemoveAll removes everything that the run made. What it cannot see the end
-// of it asks to go.
+// RemoveAll removes everything that the run made. If the wait fails, it still sends all deletions.
 func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 	if rm.grace == nil {
-		// Nothing runs there, and nothing is measured any more: the API forgets
-		// pods at once, without a second request of their nodes for each.
+		// Nothing runs there, and nothing is measured any more: with 0 the API forgets pods at once,
+		// without a second request by their nodes.
 		rm.grace = url.Values{"gracePeriodSeconds": {"0"}}
 	}
 	answers := rm.Client.Answers.Load()
@@ -126,7 +128,7 @@ func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 		further = append(further, rm.dismissPods(ctx), rm.deleteAll(ctx, rm.inOthers))
 	}
 	for _, f := range further {
-		if f != nil && !strings.Contains(err.Error(), f.Error()) { // it is said once
+		if f != nil && !strings.Contains(err.Error(), f.Error()) {
 			err = errors.Join(err, f)
 		}
 	}
@@ -161,10 +163,8 @@ func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 	return rm.confirmAll(ctx)
 }
 
-// confirmAll returns once the API has nothing more that carries the run's label: of
-// namespaces, of pods, and of whatever else it has made. News of an end says that
-// only as far as there was news of the beginning. What is there and was not asked to
-// go is asked.
+// confirmAll returns when the API lists no more objects of the run: news shows only the ends of
+// objects whose beginning was seen. It deletes further objects that it finds.
 func (rm *Remover) confirmAll(ctx context.Context) error {
 	var further []string
 	var err error
@@ -188,8 +188,8 @@ func (rm *Remover) confirmAll(ctx context.Context) error {
 	return err
 }
 
-// confirm returns once a list has nothing more that carries the run's label and
-// counts; nil is that all does. Meanwhile is called before each further look.
+// confirm returns when a list has no more objects of the run that count; nil counts all. It calls
+// meanwhile before each further look.
 func (rm *Remover) confirm(ctx context.Context, collection string, counts func(o *metav1.PartialObjectMetadata) bool, meanwhile func() error) error {
 	path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
 	pause := api.FirstPause
@@ -215,18 +215,17 @@ func (rm *Remover) confirm(ctx context.Context, collection string, counts func(o
 	}
 }
 
-// awaitGone waits until the news has told of the end of all objects.
+// awaitGone waits until the end of all objects was seen.
 func (rm *Remover) awaitGone(ctx context.Context) error {
 	ctx, done := rm.actors.Wait(ctx, observe.Nodes, rm.followed.Noun(), func() int { return len(rm.followed.Names()) })
 	defer done()
 	return rm.followed.AwaitGone(ctx)
 }
 
-// EndOutOfReach ends a removal whose server answers nothing at all for as long
-// as a request is tried again, with an *OutOfReachError, until ctx ends. Once a
-// signal has ended run it waits for a second more.
+// EndOutOfReach ends a removal with an *OutOfReachError when the server answers nothing for as long as
+// requests are retried, until ctx ends. After a signal it waits only a second more.
 func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
-	const looks = 10 // in that time
+	const looks = 10 // during the patience
 	answers, silent := rm.Client.Answers.Load(), 0
 	patience := rm.Load.RetryFor()
 	signalled := make(chan struct{})
@@ -236,7 +235,7 @@ func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 		}
 	})()
 	for silent < looks {
-		// Its failure shows in that nothing is answered, or in the removal itself.
+		// A failure shows as missing answers, or in the removal itself.
 		look, cancel := context.WithTimeout(ctx, patience/looks)
 		go func() { _, _ = rm.Client.Try(look, http.MethodGet, "/version", nil, "", nil, new(bytes.Buffer)) }()
 		select {
@@ -257,8 +256,7 @@ func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 	end(rm.outOfReach(patience))
 }
 
-// How long after a signal a server may have been silent, and how long at least
-// while what the run has made is removed.
+// Bounds of the server's silence after a signal: in all, and at least during the removal.
 const (
 	signalPatience = 1200 * time.Millisecond
 	leastPatience  = 500 * time.Millisecond
@@ -268,7 +266,7 @@ func (rm *Remover) outOfReach(after time.Duration) error {
 	return &api.OutOfReachError{Server: rm.Client.Base.Host, Patience: after.Round(100 * time.Millisecond), Last: "while the run's objects were removed"}
 }
 
-// allNamespaces are those of the load and the run's own.
+// allNamespaces lists the namespaces of the load and the run's own.
 func (rm *Remover) allNamespaces() []string {
 	spaces, _ := rm.holdings.List()
 	if rm.own != "" {
@@ -277,10 +275,9 @@ func (rm *Remover) allNamespaces() []string {
 	return spaces
 }
 
-// deleteNamespaces deletes namespaces, and waits until they are gone. All go
-// at once: their controller lets some seconds pass before it looks at one, and
-// as many again where it finds pods. Where deletions have no bound those are
-// gone by then.
+// deleteNamespaces deletes namespaces together, and waits until they are gone: their controller waits
+// some seconds before it looks at one, and again where it finds pods. Without a bound on deletions
+// the pods are gone by then.
 func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -289,7 +286,7 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 		return err
 	}
 	if rm.Load.Deletions == 0 {
-		// Whoever may not do it waits for their namespaces.
+		// Without the right to it, the pods go with their namespaces.
 		if err := rm.dismissPods(ctx); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
@@ -314,8 +311,7 @@ func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 	return nil
 }
 
-// awaitEach waits until none of the namespaces is there, of which the user may look
-// at each alone.
+// awaitEach waits until each namespace is gone, for a user who may get but not list them.
 func (rm *Remover) awaitEach(ctx context.Context, names []string) error {
 	for _, name := range names {
 		for there := true; there; {
@@ -332,8 +328,7 @@ func (rm *Remover) awaitEach(ctx context.Context, names []string) error {
 	return nil
 }
 
-// dismissNamespaces asks for the end of namespaces: of each, whatever becomes
-// of the others.
+// dismissNamespaces deletes each namespace, even if others fail.
 func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error {
 	failed := make([]error, len(names))
 	err := api.InParallel(ctx, len(names), removalWorkers, 0, func(ctx context.Context, i int) error {
@@ -350,21 +345,17 @@ func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error 
 	return fmt.Errorf("%w (and %d more)", failed[0], len(failed)-1)
 }
 
-// deleteNamespace deletes a namespace of the load if it is there and is this
-// run's: a name alone does not say whose it is. The deletion is bound to what
-// was looked at, so that nothing made since under the same name goes with it.
+// deleteNamespace deletes a namespace if it is this run's, by its label and not only its name. The
+// deletion holds only for the UID that was read.
 func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	path := "/api/v1/namespaces/" + name
-	var ns corev1.Namespace
 	r, err := rm.Client.Call(ctx, http.MethodGet, path, nil)
 	if err == nil && r.Code == http.StatusNotFound {
 		return nil
 	}
+	ns := new(metav1.PartialObjectMetadata)
 	if err = cmp.Or(err, r.Err()); err == nil {
-		var raw []byte
-		if raw, err = api.OpenEnvelope(r.Body); err == nil {
-			err = ns.Unmarshal(raw)
-		}
+		ns, err = api.MetadataOf(r.Body)
 	}
 	if err != nil {
 		return fmt.Errorf("look at namespace %s before deleting it: %w", name, err)
@@ -377,7 +368,7 @@ func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 		return err
 	}
 	r, err = rm.Client.Do(ctx, http.MethodDelete, path, nil, "application/json", options, new(bytes.Buffer))
-	// A conflict: it is another one by now.
+	// A conflict means that another namespace has the name now.
 	err = cmp.Or(err, r.ErrBut(http.StatusNotFound, http.StatusConflict))
 	if err != nil {
 		return fmt.Errorf("delete namespace %s: %w", name, err)
@@ -385,10 +376,8 @@ func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// deletePods deletes the pods of a load that makes nothing else, at the rate
-// that is allowed, and waits until they are gone. Where the load makes other
-// objects too, controllers would make pods again: all of it is then left to the
-// end of the namespaces.
+// deletePods deletes the pods of a load of only pods, at the allowed rate, and waits until they are gone.
+// Other loads are removed by their namespaces, because controllers would make pods again.
 func (rm *Remover) deletePods(ctx context.Context) error {
 	if err := rm.dismissPods(ctx); err != nil {
 		return err
@@ -412,8 +401,8 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 	})
 }
 
-// dismissPods asks for the end of the pods that are followed: at the rate that
-// is allowed one by one, and without a bound by their namespaces where the user may.
+// dismissPods deletes the followed pods: one by one at the allowed rate, or without a bound by namespace,
+// if the user may.
 func (rm *Remover) dismissPods(ctx context.Context) error {
 	names := rm.followed.Names()
 	if rm.Load.Deletions == 0 {
@@ -424,7 +413,7 @@ func (rm *Remover) dismissPods(ctx context.Context) error {
 		}
 		selector := api.LabelRun + "=" + rm.Load.RunID
 		if rm.Load.Namespace != "" {
-			selector += ",!" + api.LabelCanary // which goes last
+			selector += ",!" + api.LabelCanary // the canary goes last
 		}
 		err := deletePods(ctx, rm.Client, slices.Sorted(maps.Keys(holds)), selector, rm.grace)
 		if !apierrors.IsForbidden(err) {
@@ -443,35 +432,22 @@ func (rm *Remover) deleteOneByOne(ctx context.Context, names []string) error {
 	})
 }
 
-// DeleteAged asks for the end of an object that has aged. One that cannot be
-// deleted now goes with all others when the target is emptied.
+// DeleteAged deletes an object that has aged. If that fails, it goes when the target is emptied.
 func (rm *Remover) DeleteAged(ctx context.Context, name string) {
 	path := api.PodPath(name)
 	if rm.path != nil {
 		path = rm.path(name)
 	}
-	// The error is of no matter, see above; the server's trouble shows in the
-	// load's own requests.
+	// The server's trouble shows in the load's own requests.
 	_, _ = rm.Client.Try(ctx, http.MethodDelete, path, rm.grace, "", nil, new(bytes.Buffer))
 }
 
-// graceOn is what deletions of pods say of the time that they have to stop.
-func graceOn(nodes record.Realness) url.Values {
-	if nodes != record.Real {
-		return nil
-	}
-	// Without a grace period the API forgets a pod at once, and its node is
-	// still stopping it when the next step begins.
-	return url.Values{"gracePeriodSeconds": {"1"}}
-}
-
-// deleteStrays deletes what no namespace of the run's takes along.
+// deleteStrays deletes the objects outside of the run's namespaces.
 func (rm *Remover) deleteStrays(ctx context.Context) error {
 	_, paths := rm.holdings.List()
 	return rm.deleteAll(ctx, paths)
 }
 
-// deleteAll deletes objects by their paths.
 func (rm *Remover) deleteAll(ctx context.Context, paths []string) error {
 	return api.InParallel(ctx, len(paths), removalWorkers, rm.Load.Deletions, func(ctx context.Context, i int) error {
 		if err := rm.delete(ctx, paths[i], nil); err != nil {
@@ -482,17 +458,16 @@ func (rm *Remover) deleteAll(ctx context.Context, paths []string) error {
 	})
 }
 
-// delete deletes one object, through the server's passing troubles. An object
-// that is not there is deleted.
+// delete deletes one object, through the server's passing troubles. A missing object counts as deleted.
 func (rm *Remover) delete(ctx context.Context, path string, query url.Values) error {
 	r, err := rm.Client.Call(ctx, http.MethodDelete, path, query)
 	return cmp.Or(err, r.ErrBut(http.StatusNotFound))
 }
 
-// removalWorkers is how many deletions are under way at once.
+// removalWorkers bounds the parallel deletions.
 const removalWorkers = 8
 
-// deletePods asks for the end of the pods that have labels in namespaces, page by page.
+// deletePods deletes the pods with labels in namespaces, page by page.
 func deletePods(ctx context.Context, c *api.Client, namespaces []string, selector string, grace url.Values) error {
 	return api.InParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
 		query := url.Values{"labelSelector": {selector}, "limit": {strconv.Itoa(api.ListPage)}}
