@@ -19,27 +19,24 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// change is a setting that a run has changed.
+// change is the note of a setting that a run has changed.
 type change struct {
-	Keys []string `json:"keys"`
-	Was  any      `json:"was,omitempty"` // nil where there was none
-	Set  any      `json:"set"`
-	// There is how many of the keys there were before.
-	There int `json:"there"`
+	Keys  []string `json:"keys"`
+	Was   any      `json:"was,omitempty"` // nil for none
+	Set   any      `json:"set"`
+	There int      `json:"there"` // There counts the keys that existed before
 }
 
-// wanted is what a setting of an object is to be.
+// wanted is the wanted value of a setting.
 type wanted struct {
 	param string
 	keys  []string
-	to    any // as JSON decodes it
-	// clear takes it away at the end, whatever was there before.
-	clear bool
+	to    any
+	clear bool // clear removes it at the end, whatever was there before
 }
 
-// rewrite puts back what the run has changed of an object so far, and changes
-// what is wanted now. Others are the settings that somebody else has changed
-// since: they are left. Told says what each wanted one was and is.
+// rewrite puts back the run's changes of an object, and then makes the wanted ones. others describes
+// settings that somebody else has changed since, which are left; told describes the wanted changes.
 func rewrite(object map[string]any, run string, want []wanted) (told, others []string, err error) {
 	u := unstructured.Unstructured{Object: object}
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
@@ -50,7 +47,7 @@ func rewrite(object map[string]any, run string, want []wanted) (told, others []s
 			return nil, nil, fmt.Errorf("read the annotation %s: %w", api.AnnotationWas, err)
 		}
 	case len(want) == 0:
-		return nil, nil, nil // it was put back before
+		return nil, nil, nil
 	case by != "":
 		return nil, nil, changedByError(by)
 	}
@@ -68,7 +65,7 @@ func rewrite(object map[string]any, run string, want []wanted) (told, others []s
 			continue
 		}
 		unstructured.RemoveNestedField(object, c.Keys...)
-		for n := len(c.Keys) - 1; n > c.There; n-- { // what was made for it
+		for n := len(c.Keys) - 1; n > c.There; n-- { // the parents that were made for it
 			if within, _, _ := unstructured.NestedMap(object, c.Keys[:n]...); len(within) == 0 {
 				unstructured.RemoveNestedField(object, c.Keys[:n]...)
 			}
@@ -116,33 +113,31 @@ func rewrite(object map[string]any, run string, want []wanted) (told, others []s
 	return told, others, nil
 }
 
-// value is a setting's value as it is shown.
 func value(v any) string {
 	if v == nil {
 		return "not set"
 	}
 	if m, ok := v.(map[string]any); ok {
-		text, _ := json.Marshal(m) // it was decoded from JSON
+		text, _ := json.Marshal(m)
 		return string(text)
 	}
 	return fmt.Sprint(v)
 }
 
-// changedByError says that a run has changed an object, and has not put it back.
+// changedByError names the run that has changed an object, and has not put it back.
 type changedByError string
 
 func (e changedByError) Error() string {
 	return fmt.Sprintf("run %s has changed it, and may be going on: --wait waits for its end", string(e))
 }
 
-// readObject reads an object as JSON decodes it.
 func readObject(ctx context.Context, c *api.Client, path string) (object map[string]any, err error) {
 	err = c.InJSON(ctx, path, nil, nil, &object)
 	return object, err
 }
 
-// RewriteObject does it to an object of the cluster, or with dryRun has the
-// server look at it. One that is gone needs nothing put back.
+// RewriteObject applies rewrite to an object of the cluster, or with dryRun only asks the server. A
+// missing object needs nothing put back.
 func RewriteObject(ctx context.Context, c *api.Client, path, run string, want []wanted, dryRun bool) (told, others []string, err error) {
 	for {
 		before, err := readObject(ctx, c, path)
@@ -155,7 +150,7 @@ func RewriteObject(ctx context.Context, c *api.Client, path, run string, want []
 		if told, others, err = rewrite(after, run, want); err != nil || reflect.DeepEqual(before, after) {
 			return told, others, err
 		}
-		// With its version in the patch nobody's change in between is overwritten.
+		// The version in the patch protects changes by others in between.
 		unstructured.RemoveNestedField(before, "metadata", "resourceVersion")
 		was, err := json.Marshal(before)
 		if err != nil {

@@ -1,12 +1,9 @@
-// Package change changes settings of a cluster for as long as a run lasts, and puts
-// them back.
+// Package change changes settings of a cluster for the time of a run, and puts them back.
 //
-// A setting that a run changes is noted on the changed object: the former value
-// is an annotation that comes with the same patch, bound to the object's
-// version. So a killed run leaves no change that cannot be put back. The run's
-// namespace lists these objects before the first change, so that the next run
-// finds them with a request that it makes anyway; 'plimsoll clean' finds them
-// by their label.
+// The changed object notes the change: the same patch, bound to the object's version, annotates it
+// with the former value. So a killed run leaves no change that cannot be put back. The run's namespace
+// lists these objects before the first change, so that the next run finds them with a request that
+// it makes anyway; 'plimsoll clean' finds them by their label.
 package change
 
 import (
@@ -34,23 +31,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// place is where a setting stands in the cluster.
+// place is the place of a setting in the cluster.
 type place struct {
-	path, what string // of the object, and how it is called
+	path, what string // the object's path and name
 	keys       []string
-	as         string // the only key of the object that is put there, "" for none
+	as         string // the single key of an object around the value, "" for none
 }
 
-// setting is one that is to be changed in the cluster.
+// setting is a setting to change.
 type setting struct {
 	place
 	wanted
-	repeats []place // say the same some time later
+	repeats []place // places that show the value some time later
 	was     any     // nil for not set
-	late    bool    // changed once all is set up
+	late    bool    // changed after the set-up
 }
 
-// findSettings finds where settings stand in the cluster.
 func findSettings(ctx context.Context, c *api.Client, values []workload.Value) (list []setting, err error) {
 	for _, v := range values {
 		var places []place
@@ -89,7 +85,7 @@ func findSettings(ctx context.Context, c *api.Client, values []workload.Value) (
 	return list, nil
 }
 
-// findPlace finds the object in which a setting stands, nil for none.
+// findPlace returns the object that has a setting, or nil.
 func findPlace(ctx context.Context, c *api.Client, in workload.SettingPlace, name string) (*place, error) {
 	mapper, err := c.Mapper()
 	if err != nil {
@@ -133,8 +129,8 @@ func findPlace(ctx context.Context, c *api.Client, in workload.SettingPlace, nam
 	return nil, system.Mistakef("", "the cluster has several %s: %s", mapping.Resource.Resource, strings.Join(names, ", "))
 }
 
-// defaultStorageClass is the class of volumes that name none: that of virtual
-// machines' where there is one.
+// defaultStorageClass returns the class of volumes that name none, that of virtual machines if there is
+// one.
 func defaultStorageClass(ctx context.Context, c *api.Client) (string, error) {
 	classes, err := c.Typed.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -150,27 +146,30 @@ func defaultStorageClass(ctx context.Context, c *api.Client) (string, error) {
 	return "", system.Mistakef("name a storage class", "the cluster has no default storage class")
 }
 
-// Settings are those that a run changes, and puts back.
+// Settings changes a run's settings, and puts them back.
 type Settings struct {
 	*prepared.Run
 	namespace string               // the run's own
-	arms      map[string][]setting // of each arm, of the workload itself for ""
+	arms      map[string][]setting // by arm, the workload's own for ""
 	arm       string               // whose settings are in force
-	changed   bool                 // something may have been changed
-	late      bool                 // so is what is changed late
+	changed   bool                 // something may be changed
+	late      bool                 // late settings too
 }
 
-// New finds the settings of each arm, and has the server look at them.
-// Nothing is changed yet.
+// New finds the settings of each arm, and sends dry runs of their changes.
 func New(ctx context.Context, common *prepared.Run, namespace string) (*Settings, error) {
 	s := &Settings{Run: common, namespace: namespace, arms: make(map[string][]setting)}
-	for arm, v := range armsOf(common.Load) {
+	arms := common.Load.Arms
+	if len(arms) == 0 {
+		arms = map[string]prepared.Variant{"": common.Load.Variant}
+	}
+	for arm, v := range arms {
 		list, err := findSettings(ctx, common.Client, v.Settings)
 		if err != nil {
 			return nil, err
 		}
 		if s.arms[arm] = list; len(list) > 0 && common.Load.Namespace != "" {
-			// What is changed is noted in the run's namespace, for whoever comes after it.
+			// The run's own namespace notes the changes, for later runs.
 			return nil, system.Mistakef("leave out --namespace, or the parameters that change settings", "a run in a namespace that exists changes no settings of the cluster")
 		}
 		if err := s.rewrite(ctx, arm, true); err != nil {
@@ -180,15 +179,7 @@ func New(ctx context.Context, common *prepared.Run, namespace string) (*Settings
 	return s, nil
 }
 
-// armsOf are the renderings by arm, by "" where there are no arms.
-func armsOf(load *prepared.Workload) map[string]prepared.Variant {
-	if len(load.Arms) > 0 {
-		return load.Arms
-	}
-	return map[string]prepared.Variant{"": load.Variant}
-}
-
-// objects are what any of the arms changes, by path.
+// objects names the objects that any arm changes, by path.
 func (s *Settings) objects() map[string]string {
 	all := make(map[string]string)
 	for _, list := range s.arms {
@@ -199,8 +190,8 @@ func (s *Settings) objects() map[string]string {
 	return all
 }
 
-// Apply puts the settings of an arm in force, and waits until all that repeats
-// them says so; late says that all is set up.
+// Apply changes the settings to an arm's, and waits until all repetitions show them; late says that the
+// set-up is complete.
 func (s *Settings) Apply(ctx context.Context, arm string, late bool) error {
 	late = late && slices.ContainsFunc(s.arms[arm], func(at setting) bool { return at.late })
 	objects := s.objects()
@@ -208,7 +199,7 @@ func (s *Settings) Apply(ctx context.Context, arm string, late bool) error {
 		return nil
 	}
 	if !s.changed {
-		// Whoever comes after a run that was killed finds them there.
+		// A run after this one's death finds them there.
 		list, err := json.Marshal(slices.Sorted(maps.Keys(objects)))
 		if err != nil {
 			return err
@@ -235,8 +226,7 @@ func (s *Settings) Apply(ctx context.Context, arm string, late bool) error {
 	return nil
 }
 
-// rewrite changes the settings to those of an arm; a dry run only asks whether
-// that can be done.
+// rewrite changes the settings to an arm's, or asks with dryRun whether that is possible.
 func (s *Settings) rewrite(ctx context.Context, arm string, dryRun bool) error {
 	for path, what := range s.objects() {
 		var want []wanted
@@ -264,9 +254,8 @@ func (s *Settings) tell(what string, texts []string) {
 	}
 }
 
-// How long a request for a setting is tried again, and putting back may take
-// when the user wants no more waiting; and how long a change may take to be in
-// force.
+// Bounds of a request for a setting, also when the user wants no more waiting, and of the time until a
+// change is in force.
 const (
 	settingPatience = 15 * time.Second
 	repeatPatience  = time.Minute
@@ -290,7 +279,7 @@ func (s *Settings) awaitRepeat(ctx context.Context, at setting, in place) error 
 	}
 }
 
-// PutBack makes all as it was before the run.
+// PutBack restores all settings.
 func (s *Settings) PutBack(ctx context.Context) error {
 	if s == nil || !s.changed {
 		return nil
@@ -311,8 +300,7 @@ func (s *Settings) PutBack(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Texts say what values would change in the cluster during something, for whoever
-// must agree.
+// Texts describes the changes of values during something, for the user's consent.
 func Texts(ctx context.Context, c *api.Client, values []workload.Value, during string) (texts []string, err error) {
 	list, err := findSettings(ctx, c, values)
 	for _, at := range list {

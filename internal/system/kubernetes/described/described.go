@@ -1,5 +1,5 @@
-// Package described is what a workload says of the objects that are followed on a
-// cluster, instead of pods: its key objects, which plan/workload keeps as written.
+// Package described holds what a workload says of the objects that a run follows instead of
+// pods: its key objects, which plan/workload keeps as written.
 package described
 
 import (
@@ -14,46 +14,37 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Objects says what is followed where that is not pods: which resources of the
-// API tell of an object, and when it has reached which milestone.
+// Objects describes the followed objects: which resources of the API show an object, and when it reaches
+// which milestone.
 type Objects struct {
-	// Noun is what one is called, and Place what it is on, where it is on one.
+	// Noun names the objects, Place the kind of place that they are on, if any.
 	Noun  record.Noun `yaml:"noun"`
 	Place record.Noun `yaml:"place"`
-	// Resources tell of the objects. The first is the object itself: it is
-	// created with it and gone with it.
+	// Resources show the objects. The first is the object itself, with its creation and its end.
 	Resources []Resource `yaml:"resources"`
-	// Milestones are in the order in which objects reach them, after being
-	// created; There is the one that counts as there. Those behind it are
-	// reached too, and nothing waits for them.
+	// Milestones are ordered as objects reach them, after their creation. There is the one that counts;
+	// nothing waits for those after it.
 	Milestones []ObjectMilestone `yaml:"milestones"`
 	There      string            `yaml:"there"`
-	// Troubles are what says why an object is not there.
-	Troubles []ObjectTrouble `yaml:"troubles"`
-	// SetUp is what is made before the load and not measured, one stage after
-	// the other.
+	Troubles   []ObjectTrouble   `yaml:"troubles"` // Troubles say why an object is not there
+	// SetUp is made before the load and not measured, one stage after the other.
 	SetUp []SetUp `yaml:"setUp"`
-	// Begin, if not nil, is what is asked of an object that was set up, and
-	// what its times count from; else that is its creation.
+	// Begin, if not nil, begins the measured work of objects that were set up; otherwise their
+	// creation does.
 	Begin *Begin `yaml:"begin"`
-	// Then is what is asked of an object further, each once it has reached a
-	// milestone.
-	Then []Then `yaml:"then"`
-	// Held are the times for which something held, of which the distribution in
-	// the step is told.
-	Held []Held `yaml:"held"`
+	Then  []Then `yaml:"then"` // Then has further requests to an object, each after a milestone
+	Held  []Held `yaml:"held"` // Held are conditions whose durations in a step are reported
 	// Concurrent, if not nil, says between which milestones objects are counted.
 	Concurrent *Concurrent `yaml:"atOnce"`
 	// GroupBy, if not nil, says by which labels the objects' times are grouped.
 	GroupBy *GroupBy `yaml:"by"`
-	// Bounds are what can keep the load from going faster, by samples that a lab
-	// or a cluster gives.
+	// Bounds can keep the load from going faster, by readings of a lab or a cluster.
 	Bounds []record.Bound `yaml:"bounds"`
 
 	ofMachines bool
 }
 
-// MachinesOf returns what a workload says of virtual machines, nil where it has none.
+// MachinesOf returns the description of a workload's virtual machines, or nil.
 func MachinesOf(w *workload.Workload) *Objects {
 	if o := Of(w); o != nil && o.ofMachines {
 		return o
@@ -61,15 +52,13 @@ func MachinesOf(w *workload.Workload) *Objects {
 	return nil
 }
 
-// New is a description that is to be read. OfMachines is one on a target that calls
-// servers and drains nodes.
+// New returns an empty description to be read.
 func New() workload.Followed { return new(Objects) }
 
-// OfMachines is told of in New.
+// OfMachines returns New for a target that calls servers and drains nodes.
 func OfMachines() workload.Followed { return &Objects{ofMachines: true} }
 
-// Of is what a workload says of the objects that are followed, nil where these are
-// pods, and without a workload.
+// Of returns the description of a workload's objects, nil for pods and without a workload.
 func Of(w *workload.Workload) *Objects {
 	if w == nil {
 		return nil
@@ -78,105 +67,93 @@ func Of(w *workload.Workload) *Objects {
 	return o
 }
 
-// Resource is a resource of the API whose news tells of the objects.
+// Resource describes a resource of the API that shows objects.
 type Resource struct {
-	Name       string `yaml:"name"` // for the rest of the description
+	Name       string `yaml:"name"` // in the rest of the description
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// Of says which object one tells of: "name" (the default) has the object's
-	// name and namespace, "owner" is owned by it, "place" is the node on which it
-	// was when its drain began, "all" tells of all of them, and else a path to its name.
+	// Of says which object it is about: "name" (default) has the object's name and namespace, "owner"
+	// is owned by it, "place" is the node on which its drain began, "all" is about all objects;
+	// anything else is the path of the object's name.
 	Of string `yaml:"of"`
-	// Unlabelled says that none carries the run's label, since whoever makes it
-	// does not hand labels on: those in the run's namespaces are followed.
-	Unlabelled bool `yaml:"unlabelled"`
-	// Says is the path to a text that is shown and put on record as it changes.
-	Says string `yaml:"says"`
+	// Unlabelled says that it lacks the run's label, because its maker does not pass labels on: those in
+	// the run's namespaces are followed.
+	Unlabelled bool   `yaml:"unlabelled"`
+	Says       string `yaml:"says"` // Says is the path of a text that is shown and recorded as it changes
 }
 
-// Held is something that holds of a resource for a time, which is reported.
+// Held describes a condition of a resource whose durations are reported.
 type Held struct {
 	When `yaml:",inline"`
-	Name string `yaml:"name"` // what takes that time
-	// Each says that the times are those of each object by its name.
-	Each bool `yaml:"each"`
+	Name string `yaml:"name"` // of the duration
+	Each bool   `yaml:"each"` // Each reports the durations of each object by its name
 }
 
-// When says what must hold of a resource. Without a path and a condition it
-// holds as soon as there is one.
+// When describes a condition of a resource. Without a path and a condition it holds when the resource
+// exists.
 type When struct {
-	Resource string `yaml:"resource"` // the first resource without one
-	// Path is where in it a value stands, in gjson's syntax: status.phase. It
-	// holds with one of Values, or with any value that is not empty.
+	Resource string `yaml:"resource"` // "" is the first one
+	// Path leads to a value, in gjson's syntax: status.phase. It holds with one of Values, or with any
+	// value that is not empty.
 	Path   string   `yaml:"path"`
 	Values []string `yaml:"values"`
-	// Condition is the type of one of its status.conditions, instead of a path:
-	// it holds where that is True, or has one of Values.
+	// Condition is the type of one of its status.conditions, instead of a path: it holds if that is True,
+	// or has one of Values.
 	Condition string `yaml:"condition"`
 }
 
-// ObjectMilestone is a milestone and when it is reached.
+// ObjectMilestone describes a milestone and when it is reached.
 type ObjectMilestone struct {
 	Name string `yaml:"name"`
-	By   string `yaml:"by"` // whose work it is
+	By   string `yaml:"by"` // the actor that does the work
 	When `yaml:",inline"`
-	// After is a milestone before which this one is not looked for. Without one
-	// it is the last of those before it at which something further is asked.
+	// After is the milestone from which this one counts, by default the last earlier one with a further
+	// request.
 	After string `yaml:"after"`
-	// Gone says that it is reached once the object is gone, without more.
-	Gone bool `yaml:"gone"`
-	// Stamp is the path to its time by the server's clock, "" for none; a
-	// condition has one by itself.
+	Gone  bool   `yaml:"gone"` // Gone says that the end of the object reaches it
+	// Stamp is the path of its time by the server's clock, "" for none; a condition has its own.
 	Stamp string `yaml:"stamp"`
-	// Place is the path to where the object is from then on.
-	Place string `yaml:"place"`
-	// Probe, if not nil, is what must answer besides, at an address that the
-	// resource tells.
-	Probe *Probe `yaml:"probe"`
+	Place string `yaml:"place"` // Place is the path of the object's place from then on
+	Probe *Probe `yaml:"probe"` // Probe, if not nil, must also answer, at an address in the resource
 }
 
-// Probe is a server that is called until it answers.
+// Probe describes a server that is called until it answers.
 type Probe struct {
-	// Addresses are paths to its IP address, which may tell a port too: the
-	// first one that there is counts.
+	// Addresses are paths of its IP address, perhaps with a port: the first existing one counts.
 	Addresses []string `yaml:"addresses"`
-	Port      int      `yaml:"port"`   // where the address tells none
-	Banner    string   `yaml:"banner"` // what it must begin with, "" for a connection alone
-	// Keep says that it is called on, and that the times without an answer are
-	// told.
-	Keep bool `yaml:"keep"`
-	// FIO is a command that is run on it by SSH as root, once, and prints what a fio
-	// has done, as json+; the milestone is reached when it has. The keys are those
-	// of the parameters ParamSSHKey and ParamSSHHostKey, which the run fills in.
-	FIO string `yaml:"fio"`
-	// Phase is what the figures of that IO are for, "" where there is one.
-	Phase string `yaml:"phase"`
-	// Where, if not "", is a path without whose value there is nothing to be called.
+	Port      int      `yaml:"port"`   // if the address has none
+	Banner    string   `yaml:"banner"` // the required first bytes, "" for only a connection
+	Keep      bool     `yaml:"keep"`   // Keep calls it on, and reports the times without an answer
+	// FIO is a command that is run once, by SSH as root, and prints the result of fio as json+; its
+	// success reaches the milestone. The keys are in the parameters ParamSSHKey and ParamSSHHostKey,
+	// which the run sets.
+	FIO   string `yaml:"fio"`
+	Phase string `yaml:"phase"` // Phase tells the figures of several commands apart, "" for a single one
+	// Where, if not "", is a path that must have a value, or there is nothing to call.
 	Where string `yaml:"where"`
 }
 
-// Parameters that a run fills in: with the public key that opens its machines, and
-// with the private key that they show, by which it knows them.
+// Parameters that a run sets: the public key that opens its machines, and the private host key by which
+// the run recognises them.
 const (
 	ParamSSHKey     = "sshKey"
 	ParamSSHHostKey = "sshHostKey"
 )
 
-// ParamSSHFrom is the parameter that says from where machines are called:
-// SSHFromForward is through the API server, else from this machine.
+// ParamSSHFrom says from where machines are called: SSHFromForward is through the API server, any other
+// from this machine.
 const (
 	ParamSSHFrom   = "sshFrom"
 	SSHFromForward = "portforward"
 )
 
-// ParamGuestIOPS is the parameter without which, or with 0, objects do no IO. Where
-// a workload that reads what they did has none, they do some.
+// ParamGuestIOPS, missing or 0, says that objects do no IO. A workload that reads IO and lacks the
+// parameter does some.
 const ParamGuestIOPS = "guestIOPS"
 
-// ReadsFIO reports whether objects tell of IO that they do.
+// ReadsFIO reports whether the objects show the IO that they do.
 func (o *Objects) ReadsFIO() bool { return len(o.phases()) > 0 }
 
-// phases are those that figures of IO are for.
 func (o *Objects) phases() (list []string) {
 	if o == nil {
 		return nil
@@ -189,14 +166,13 @@ func (o *Objects) phases() (list []string) {
 	return list
 }
 
-// DoesIO reports whether the objects of a workload do IO, with these parameters.
+// DoesIO reports whether the workload's objects do IO with these parameters.
 func DoesIO(w *workload.Workload, params workload.Params) bool {
 	_, err := w.Param(ParamGuestIOPS)
 	return Of(w).ReadsFIO() && (err != nil || params.Int(ParamGuestIOPS) > 0)
 }
 
-// SourceFIO is the source of samples of IO that objects have done, whose values
-// are those of the metrics that a kind has for it.
+// SourceFIO is the source of readings of the objects' IO, which fioMetrics names.
 const SourceFIO = "fio"
 
 func (o *Objects) fioMetrics() (list []record.Metric) {
@@ -214,95 +190,78 @@ func (o *Objects) fioMetrics() (list []record.Metric) {
 	return list
 }
 
-// ObjectTrouble is something that keeps an object from being there.
+// ObjectTrouble describes a condition that keeps an object from being there.
 type ObjectTrouble struct {
 	When    `yaml:",inline"`
-	Reason  string `yaml:"reason"`  // path; else the value that Path or Condition found
+	Reason  string `yaml:"reason"`  // path, or "" for the value of Path or Condition
 	Message string `yaml:"message"` // path, "" for none
-	// Final says that the object will never be there, Unplaced that there is no
-	// place for it now.
-	Final    bool `yaml:"final"`
-	Unplaced bool `yaml:"unplaced"`
-	// Class and What say what kind of trouble it is, for what broke first.
-	Class string `yaml:"class"`
-	What  string `yaml:"what"`
+	// Final says that the object will never be there, Unplaced that it has no place now.
+	Final    bool   `yaml:"final"`
+	Unplaced bool   `yaml:"unplaced"`
+	Class    string `yaml:"class"` // Class and What name the kind of trouble, for what broke first
+	What     string `yaml:"what"`
 }
 
-// SetUp is a stage of what is made before the load: a job of the configuration,
-// of which as many iterations are made as the level takes, and what must hold of
-// each thing made.
+// SetUp describes a stage before the load: a job of the configuration, with as many iterations as the
+// level needs, and the condition of each object.
 type SetUp struct {
-	Job string `yaml:"job"`
-	// Once says that all iterations of the job are made, when the target is
-	// empty.
-	Once  bool `yaml:"once"`
-	Until When `yaml:"until"`
-	// Probe, if not nil, is what must answer then.
-	Probe *Probe `yaml:"probe"`
+	Job   string `yaml:"job"`
+	Once  bool   `yaml:"once"` // Once makes all iterations of the job when the target is empty
+	Until When   `yaml:"until"`
+	Probe *Probe `yaml:"probe"` // Probe, if not nil, must answer then
 }
 
-// Ask is a request to an object: a merge patch, or a call of a subresource by
-// PUT.
+// Ask describes a request to an object: a merge patch, or a PUT to a subresource.
 type Ask struct {
 	Patch map[string]any `yaml:"patch"`
-	// Put is the path of the call, with {namespace} and {name} in it.
-	Put string `yaml:"put"`
+	Put   string         `yaml:"put"` // Put is the path of the request, with {namespace} and {name}
 }
 
-// Begin is a request to each object that was set up: an Ask, or the eviction of
-// its pod from a node that is drained.
+// Begin describes a request to each object that was set up: an Ask, or the eviction of its pod from a
+// drained node.
 type Begin struct {
-	Ask   `yaml:",inline"`
-	Drain *Drain `yaml:"drain"`
-	// GoesOn says that objects go on with what they had: no new life begins.
-	GoesOn bool `yaml:"goesOn"`
-	// Reboots says that the cluster's operators reboot its nodes meanwhile, as is
-	// meant.
-	Reboots bool `yaml:"reboots"`
+	Ask     `yaml:",inline"`
+	Drain   *Drain `yaml:"drain"`
+	GoesOn  bool   `yaml:"goesOn"`  // GoesOn says that no new life of the objects begins
+	Reboots bool   `yaml:"reboots"` // Reboots says that the cluster's operators are meant to reboot its nodes.
 }
 
-// Then is a further request, to an object that has reached a milestone: an Ask,
-// its deletion, or what a job of the configuration makes in the object's own
-// iteration and replica.
+// Then describes a further request after a milestone: an Ask, a deletion, or the objects of a job in
+// the object's own iteration and replica.
 type Then struct {
 	After  string `yaml:"after"`
 	Ask    `yaml:",inline"`
 	Job    string `yaml:"job"`
 	Delete bool   `yaml:"delete"`
-	// Renews is a resource that gets another object by the request: what the
-	// present one tells counts no more.
+	// Renews names a resource that the request replaces: news of the old one no longer counts.
 	Renews string `yaml:"renews"`
 }
 
-// Drain says what is evicted from which nodes: as many nodes as the last job has
-// iterations.
+// Drain says which pods are evicted from which nodes: from as many nodes as the last job has iterations.
 type Drain struct {
-	Nodes string `yaml:"nodes"` // label selector of those that may be drained
+	Nodes string `yaml:"nodes"` // label selector
 	Pods  string `yaml:"pods"`  // label selector; the first owner's name is the object's
-	// Pools, instead of nodes, is the label selector of the MachineConfigPools to
-	// which a configuration is rolled out: whoever does that drains their nodes
-	// and reboots them. An iteration is a pool.
+	// Pools, instead of nodes, selects the MachineConfigPools that get a new configuration, which drains
+	// and reboots their nodes. An iteration is a pool.
 	Pools string `yaml:"pools"`
 }
 
-// Concurrent says between which milestones objects are counted, in all and on one
-// place, and what says how many may be there.
+// Concurrent says between which milestones objects are counted, in all and by place, and their limits.
 type Concurrent struct {
 	From   string  `yaml:"from"`
 	To     string  `yaml:"to"`
-	Limits *Limits `yaml:"limits"` // nil: there are none
+	Limits *Limits `yaml:"limits"` // nil for none
 }
 
-// GroupBy names labels of the objects, or of the nodes that they are on, by which
-// their times are grouped, and between which milestones these are; without From
-// they are from time zero.
+// GroupBy names labels of the objects or their nodes that group their times, and the milestones of these
+// times; without From they begin at time zero.
 type GroupBy struct {
 	Labels []string `yaml:"labels"`
 	From   string   `yaml:"from"`
 	To     string   `yaml:"to"`
 }
 
-// Limits are those that the first object of a kind has that the cluster has.
+// Limits describes the limits in the first object of a kind.
 type Limits struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -310,13 +269,12 @@ type Limits struct {
 	PerPlace   Limit  `yaml:"perPlace"`
 }
 
-// Limit is a figure at a path, and what holds where there is none.
+// Limit describes a figure at a path, with its default.
 type Limit struct {
 	Path    string `yaml:"path"`
 	Default int    `yaml:"default"`
 }
 
-// name is what a limit is called: the last key of its path.
 func (l Limit) name() string { return l.Path[strings.LastIndexByte(l.Path, '.')+1:] }
 
 // Kind implements workload.Followed.
@@ -327,11 +285,11 @@ func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 	if o.Begin == nil {
 		k.Milestones = append(k.Milestones, record.Milestone{Name: base.Created, Owner: base.Owner(base.Created)})
 	} else {
-		k.Created = "" // they are there before they are asked for anything
+		k.Created = "" // they exist before
 	}
 	for _, m := range o.Milestones {
 		if m.Probe != nil && m.Probe.Where != "" {
-			continue // not all objects have it to reach
+			continue // not all objects reach it
 		}
 		k.Milestones = append(k.Milestones, record.Milestone{Name: m.Name, Owner: m.By})
 		if m.Place != "" {
@@ -361,7 +319,7 @@ func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 	return k
 }
 
-// Resource is the resource of that name, the first for "".
+// Resource returns the index of a resource by name, the first for "".
 func (o *Objects) Resource(name string) (index int, ok bool) {
 	if name == "" {
 		return 0, true
@@ -370,14 +328,13 @@ func (o *Objects) Resource(name string) (index int, ok bool) {
 	return index, index >= 0
 }
 
-// milestoneForm is how a milestone stands in objectives and tables.
+// milestoneForm is the form of milestones in objectives and tables.
 var milestoneForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 
-// maxMilestones bounds the milestones of a description: what follows objects
-// keeps them as bits, and one is that the object was created.
+// maxMilestones bounds the milestones of a description: the tracker keeps them as bits, and has one for
+// the creation.
 const maxMilestones = 15
 
-// validator checks the objects of a workload.
 type validator struct {
 	*strictyaml.Validation
 	w       *workload.Workload
@@ -471,7 +428,7 @@ func (v *validator) after(o *Objects, path, name string, n int) {
 	}
 }
 
-// ways is how many of these a request is.
+// ways counts the true ones.
 func ways(these ...bool) (n int) {
 	for _, is := range these {
 		if is {
@@ -545,7 +502,6 @@ func (v *validator) probe(path string, p *Probe) {
 	}
 }
 
-// when checks what must hold of a resource, and what it leaves open.
 func (v *validator) when(o *Objects, path string, w *When) {
 	if _, ok := o.Resource(w.Resource); !ok {
 		var names []string
@@ -562,7 +518,7 @@ func (v *validator) when(o *Objects, path string, w *When) {
 	}
 }
 
-// StampPath is the path to a milestone's time, "" for none.
+// StampPath returns the path of the milestone's time, "" for none.
 func (m *ObjectMilestone) StampPath() string {
 	if m.Stamp == "" && m.Condition != "" {
 		return `status.conditions.#(type=="` + m.Condition + `").lastTransitionTime`
@@ -570,8 +526,7 @@ func (m *ObjectMilestone) StampPath() string {
 	return m.Stamp
 }
 
-// Opens is the milestone before which the milestone of an index is not looked
-// for, "" for none.
+// Opens returns the milestone from which milestone i counts, "" for none.
 func (o *Objects) Opens(i int) (name string) {
 	if after := o.Milestones[i].After; after != "" {
 		return after

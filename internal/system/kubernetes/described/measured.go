@@ -7,9 +7,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Measured is what is followed for a measurement of a configuration in kube-burner's
-// format, of which the first resource is of one of these kinds, nil for one that is not
-// known. Its milestones are called as documents of quantiles call them.
+// Measured describes the objects of a kube-burner measurement, if one of these kinds is the first
+// resource; else it returns nil. Its milestones have the names in kube-burner's documents of quantiles.
 func Measured(measurement string, kinds []string) workload.Followed {
 	switch {
 	case measurement == "vmiLatency" && slices.Contains(kinds, "VirtualMachine"):
@@ -40,7 +39,7 @@ func Measured(measurement string, kinds []string) workload.Followed {
 	return nil
 }
 
-// machines follow machines by their instances and the pods that these run in.
+// machines follows machines by their instances and the instances' pods.
 func machines(resources ...Resource) *Objects {
 	phases := []string{"Pending", "Scheduling", "Scheduled", "Running"}
 	pod := func(name, condition string) ObjectMilestone {
@@ -54,7 +53,7 @@ func machines(resources ...Resource) *Objects {
 	}
 	for i, phase := range phases {
 		m := ObjectMilestone{Name: "VMI" + phase, By: "virt-controller", When: When{Resource: "instance", Path: "status.phase", Values: phases[i:]}}
-		if i > 1 { // it is bound by then
+		if i > 1 {
 			m.By, m.Place = "virt-handler", "status.nodeName"
 		}
 		o.Milestones = append(o.Milestones, m)

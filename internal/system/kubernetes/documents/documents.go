@@ -1,7 +1,6 @@
-// Package documents makes, from the record of a run, the documents that kube-burner
-// writes of one: files of its names, with its keys and types, whose figures are
-// Plimsoll's. A figure that kube-burner would leave out or call 0, since it was not
-// reached, is null.
+// Package documents makes kube-burner's documents from the record of a run: files with its names,
+// keys and types, and Plimsoll's figures. A figure that was not reached is null, where kube-burner
+// would leave it out or write 0.
 package documents
 
 import (
@@ -28,42 +27,37 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
-// File has, in a run directory, what its documents take from the configuration.
+// File holds, in a run directory, the Configuration.
 const File = "kube-burner.json"
 
-// Configuration is what documents take from a configuration, as it was run.
+// Configuration holds the parts of a configuration that its documents need.
 type Configuration struct {
-	UUID    string `json:"uuid"`
-	Version string `json:"version"` // of the program
-	// Metadata is put into each document: the user's, in the run's directory.
-	Metadata map[string]any `json:"metadata,omitempty"`
+	UUID     string         `json:"uuid"`
+	Version  string         `json:"version"`            // of the program
+	Metadata map[string]any `json:"metadata,omitempty"` // Metadata is the user's, for each document
 	Jobs     []Job          `json:"jobs"`
 	Places   []Place        `json:"places"`
 }
 
-// Job is what documents say of a job.
+// Job describes a job for its documents.
 type Job struct {
 	Name   string         `json:"name"`
 	Config map[string]any `json:"config"`
-	// Measured is the measurement that is made of it, "" for none; Skip says that it
-	// has no documents.
-	Measured string `json:"measured"`
-	Skip     bool   `json:"skip"`
-	// Pause belongs to the job: its documents end after it.
-	Pause time.Duration `json:"pause"`
+	// Measured is its measurement, "" for none; Skip leaves out its documents.
+	Measured string        `json:"measured"`
+	Skip     bool          `json:"skip"`
+	Pause    time.Duration `json:"pause"` // Pause counts for the job: its documents end after it
 }
 
-// Place is where the documents go: below the working directory, unless its user named
-// the directory.
+// Place says where documents go: below the working directory, unless the user named the directory.
 type Place struct {
 	Directory string `json:"directory"`
 	Tarball   string `json:"tarball,omitempty"` // "" for none
-	// Named says that the user named Directory on the command line. A record cannot
-	// say that.
+	// Named says that the user named Directory on the command line, which a record cannot say.
 	Named bool `json:"-"`
 }
 
-// files are documents as files of the place.
+// files encodes documents as files of the place.
 func (p Place) files(below string, list []Document) (files []writeall.File, err error) {
 	for _, d := range list {
 		f := writeall.File{In: below, Name: filepath.Join(p.Directory, d.Name()), Mode: 0o600}
@@ -84,7 +78,7 @@ func (p Place) files(below string, list []Document) (files []writeall.File, err 
 	return files, nil
 }
 
-// Of is what the documents of a run take from its configuration.
+// Of returns the Configuration of a run.
 func Of(c *kubeburner.Config, version string, metadata map[string]any) Configuration {
 	of := Configuration{UUID: c.UUID, Version: version, Metadata: metadata, Jobs: []Job{}, Places: []Place{}}
 	for i := range c.Jobs {
@@ -107,7 +101,7 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 	return of
 }
 
-// measured is the measurement of a run, "" for none.
+// measured returns the run's measurement, "" for none.
 func (c Configuration) measured() string {
 	for _, j := range c.Jobs {
 		if j.Measured != "" {
@@ -117,30 +111,29 @@ func (c Configuration) measured() string {
 	return ""
 }
 
-// Document is one file: an array.
+// Document holds the array in one file.
 type Document struct {
 	Metric string
-	Job    string // "" for one of all jobs
+	Job    string // "" for all jobs
 	Items  []any
 }
 
-// Name is that of its file.
+// Name returns the file's name.
 func (d Document) Name() string {
 	return strings.TrimSuffix(d.Metric+"-"+d.Job, "-") + ".json"
 }
 
-// Read reads what the documents of a run take from its configuration. A run of
-// anything else has none: the error is fs.ErrNotExist.
+// Read reads the Configuration of a run. Without one the error is fs.ErrNotExist.
 func Read(dir record.Dir) (Configuration, error) {
 	var c Configuration
 	err := dir.ReadJSON(File, &c)
 	return c, err
 }
 
-// Make makes the documents of a run that was judged. It reads the whole history.
+// Make makes the documents of a judged run. It reads the whole history.
 func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	environment, err := dir.Environment()
-	if errors.Is(err, fs.ErrNotExist) { // the run was killed before it was written
+	if errors.Is(err, fs.ErrNotExist) { // the run was killed before
 		environment, err = &record.Environment{}, nil
 	}
 	if err != nil {
@@ -152,7 +145,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	}
 	measured := tableOf(c.measured())
 	f := newFold(measured.there)
-	// What of a damaged history can be read is told; the result has the warning.
+	// A damaged history is used as far as possible; the result has the warning.
 	if _, err := record.ReadHistory(dir, f.add); err != nil {
 		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
 			return nil, err
@@ -166,7 +159,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	for _, job := range c.Jobs {
 		of := jobs[job.Name]
 		if of == nil || job.Skip {
-			continue // it was not begun
+			continue
 		}
 		summary.Items = append(summary.Items, m.summary(job, of))
 		if objects := m.objects(job.Name, of); job.Measured != "" && len(objects) > 0 {
@@ -179,7 +172,6 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	return list, nil
 }
 
-// maker makes the documents of a run.
 type maker struct {
 	Configuration
 	start time.Time
@@ -187,25 +179,23 @@ type maker struct {
 	table table
 }
 
-// at is a time of the run as documents have it.
 func (m *maker) at(t record.Micros) string {
 	return m.start.Add(t.Duration()).UTC().Format(time.RFC3339Nano)
 }
 
-// table says how the documents of a measurement call what is measured.
+// table holds the names in the documents of a measurement.
 type table struct {
-	metric string   // of one object; that of quantiles is made of it
+	metric string   // of one object; the name for quantiles derives from it
 	name   []string // keys of an object's name
-	node   string   // and of its node, "" for none
+	node   string   // key of its node, "" for none
 	there  string   // the milestone that counts
-	// milestones, with their keys in the document of an object and their names in those
-	// of quantiles, which lack some.
+	// milestones have their key in an object's document and their name in that of quantiles, "" where
+	// that lacks them.
 	milestones []milestone
 }
 
 type milestone struct{ name, key, quantile string }
 
-// tableOf is that of a measurement.
 func tableOf(measurement string) table {
 	same := func(name, key string) milestone { return milestone{name, key, name} }
 	switch measurement {
@@ -227,8 +217,7 @@ func tableOf(measurement string) table {
 	}}
 }
 
-// objects are the documents of what a job made: times in milliseconds, null where the
-// milestone was not reached.
+// objects returns the documents of a job's objects, with times in milliseconds, null where not reached.
 func (m *maker) objects(job string, of *jobFold) (list []any) {
 	for _, p := range of.pods {
 		namespace, name, _ := strings.Cut(p.name, "/")
@@ -250,17 +239,16 @@ func (m *maker) objects(job string, of *jobFold) (list []any) {
 	return list
 }
 
-// millis is a latency, nil where the time was not reached.
+// millis returns a latency, nil where not reached.
 func millis(at, zero record.Micros) *int64 {
 	if at == never || zero == never {
 		return nil
 	}
-	n := int64(max(at-zero, 0)+500) / 1000
-	return &n
+	return new(int64(max(at-zero, 0)+500) / 1000)
 }
 
-// quantile is the document of a milestone over all objects of a job: those that did not
-// reach it are infinitely late, and what falls on one is null.
+// quantile is the document of a milestone over all objects of a job. Objects that did not reach it are
+// infinitely late: their figures are null.
 type quantile struct {
 	Name      string         `json:"quantileName"`
 	UUID      string         `json:"uuid"`
@@ -304,16 +292,15 @@ func (m *maker) quantiles(job string, of *jobFold) (list []any) {
 	return list
 }
 
-// whole is a figure in whole milliseconds, nil for one that is not finite.
+// whole rounds a figure in milliseconds, nil if not finite.
 func whole(x float64) *int64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
 	}
-	n := int64(math.Round(x))
-	return &n
+	return new(int64(math.Round(x)))
 }
 
-// metadata are the user's, with what kube-burner finds of the cluster.
+// metadata adds kube-burner's facts of the cluster to the user's.
 func metadata(users map[string]any, environment *record.Environment) map[string]any {
 	d := map[string]any{}
 	maps.Copy(d, users)
@@ -332,7 +319,7 @@ func metadata(users map[string]any, environment *record.Environment) map[string]
 	return d
 }
 
-// summary is the document of a job. Metadata stand in it beside its own keys.
+// summary returns the document of a job, which has the metadata beside its own keys.
 func (m *maker) summary(job Job, of *jobFold) map[string]any {
 	end := of.ended + record.MicrosOf(job.Pause)
 	d := maps.Clone(m.Metadata)
@@ -353,9 +340,8 @@ func (m *maker) summary(job Job, of *jobFold) map[string]any {
 	return d
 }
 
-// Write writes documents where they go: below a directory, unless the user named the
-// place. Files of earlier runs that have the same names are replaced. It returns how many
-// files there are.
+// Write writes documents to their place, below a directory unless the user named the place. It replaces
+// files of earlier runs, and returns the number of files.
 func Write(below string, to Place, list []Document) (int, error) {
 	files, err := to.files(below, list)
 	if err != nil {
@@ -374,8 +360,8 @@ func Write(below string, to Place, list []Document) (int, error) {
 	return len(files), writeall.Files(files, true)
 }
 
-// replaceable refuses a name that a file has which is no tarball: a configuration may be
-// somebody else's, and that file is not.
+// replaceable refuses the name of an existing file that is not a tarball: a configuration may be another
+// user's, and name any file.
 func replaceable(below, tarball string) error {
 	f, err := os.OpenInRoot(below, tarball)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -391,7 +377,7 @@ func replaceable(below, tarball string) error {
 	return nil
 }
 
-// tarball packs files, by their names alone.
+// tarball packs files by their base names.
 func tarball(files []writeall.File) ([]byte, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)

@@ -10,23 +10,21 @@ import (
 // never is a time that was not reached.
 const never record.Micros = -1
 
-// fold takes the events of a run and has what became of each job. What stands in the
-// target together has one name each: a target that was emptied begins again.
+// fold collects from the events of a run what became of each job. Names are unique until the target is
+// emptied.
 type fold struct {
 	jobs  map[string]*jobFold
-	there string // the milestone that counts
-	// Since the target was last empty.
-	slots map[string]*slot
-	pods  map[string]*pod // by namespace and name
+	there string           // the milestone that counts
+	slots map[string]*slot // Since the target was last empty
+	pods  map[string]*pod  // by namespace and name
 	order []*pod
 	open  bool // the step's requests come by a schedule
 }
 
-// jobFold is what became of a job.
 type jobFold struct {
-	began, ended record.Micros // never: its first request, and the last answer or ready pod
-	cut          record.Micros // the end of its last step: never while that lasts
-	units        int           // pods that it asked for
+	began, ended record.Micros // first request, and last answer or ready pod; or never
+	cut          record.Micros // the end of its last step, or never
+	units        int           // requested pods
 	steps        map[int]bool
 	pods         []*pod
 }
@@ -34,20 +32,20 @@ type jobFold struct {
 type slot struct {
 	job                string
 	iteration, replica int
-	sent               record.Micros // time zero of what it names itself
-	grouped            bool          // its pods are named by a controller
-	before             *slot         // of the same name, whose objects were deleted
+	sent               record.Micros // time zero of objects with their own names
+	grouped            bool          // a controller names its pods
+	before             *slot         // the deleted one of the same name
 }
 
 type pod struct {
 	name, of, node string
 	slot           *slot
-	first          record.Micros // when it was first known of
+	first          record.Micros // first news
 	created, zero  record.Micros
 	at             map[string]record.Micros // by milestone
 }
 
-// reached is when a milestone was.
+// reached returns the time of a milestone, or never.
 func (p *pod) reached(milestone string) record.Micros {
 	if at, ok := p.at[milestone]; ok {
 		return at
@@ -65,7 +63,6 @@ func (f *fold) clear() {
 	f.slots, f.pods, f.order = make(map[string]*slot), make(map[string]*pod), nil
 }
 
-// add takes an event.
 func (f *fold) add(e record.Event) error {
 	switch b := e.Body.(type) {
 	case *record.StepEvent:
@@ -114,11 +111,11 @@ func (f *fold) addSlot(step int, b *record.Slot) {
 	}
 	f.slots[b.Slot] = s
 	if !b.Grouped && b.Outcome != record.SlotFailed && b.Outcome != record.SlotDropped {
-		f.pod(s.sent, b.Slot, b.Slot) // also if no news of it ever comes
+		f.pod(s.sent, b.Slot, b.Slot) // even without news of it
 	}
 }
 
-// pod is the pod of a name, which fills a slot.
+// pod returns the pod of a name, which fills a slot.
 func (f *fold) pod(t record.Micros, name, of string) *pod {
 	p := f.pods[name]
 	if p == nil {
@@ -136,14 +133,14 @@ func (f *fold) addObject(t record.Micros, b *record.Object) {
 	case "Created":
 		p.created = t
 	case "Deleted":
-		delete(f.pods, b.Object) // what comes of that name is another one
+		delete(f.pods, b.Object) // later news of the name is of another pod
 	}
 	if _, reached := p.at[b.Milestone]; !reached {
 		p.at[b.Milestone] = t
 	}
 }
 
-// empty ends what stands in the target: its pods go to their jobs.
+// empty ends all pods, which go to their jobs.
 func (f *fold) empty() {
 	for _, p := range f.order {
 		p.slot = f.slots[p.of]
@@ -151,7 +148,7 @@ func (f *fold) empty() {
 			p.slot = p.slot.before
 		}
 		if p.slot == nil {
-			continue // its request is not on record
+			continue
 		}
 		p.zero = p.slot.sent
 		if p.slot.grouped {
@@ -169,8 +166,8 @@ func (f *fold) empty() {
 	}
 }
 
-// all are the jobs, once the history has ended: one whose pods were not all ready ended
-// with its step.
+// all returns the jobs at the end of the history. A job with pods that were never ready ended with its
+// step.
 func (f *fold) all() map[string]*jobFold {
 	f.empty()
 	for _, j := range f.jobs {

@@ -21,26 +21,24 @@ import (
 	"time"
 )
 
-// Server is an index of an OpenSearch or Elasticsearch that takes documents.
+// Server takes documents into an index of OpenSearch or Elasticsearch.
 type Server struct {
-	// URL may name a user and a password.
-	URL, Index string
+	URL, Index string // URL may name a user and a password
 	Client     *http.Client
 }
 
-// Check says what is wrong with the server's address or the index's name.
+// Check says what is wrong with the server's URL or the index's name.
 func (s Server) Check() error {
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return errors.New("want the URL of a server, such as https://user:password@search:9200") // which may hold a password
+		return errors.New("want the URL of a server, such as https://user:password@search:9200") // it may hold a password
 	case s.Index == "" || s.Index != strings.ToLower(s.Index) || strings.ContainsAny(s.Index, " ,/\\*?\"<>|#:") || strings.HasPrefix(s.Index, "_"):
 		return fmt.Errorf("%q names no index: want lower case without blanks, slashes and wildcards", s.Index)
 	}
 	return nil
 }
 
-// host is the server without its user and password.
 func (s Server) host() string {
 	if u, err := url.Parse(s.URL); err == nil {
 		return u.Host
@@ -48,12 +46,11 @@ func (s Server) host() string {
 	return ""
 }
 
-// bulk bounds what is sent at once; a server takes 100 MB by default, and 5 to 15 are
-// advised.
+// bulk bounds a request: servers accept 100 MB by default, and 5 to 15 MB are advised.
 const bulk = 5 << 20
 
-// Send sends documents, by the bulk API. Each has an ID of what it says, so that one that
-// is sent again does not stand there twice. It returns how many are there.
+// Send sends documents by the bulk API. The ID of each is its hash, so that a repeated one is stored
+// once. It returns the number of sent ones.
 func (s Server) Send(ctx context.Context, list iter.Seq2[json.RawMessage, error]) (sent int, err error) {
 	var lines bytes.Buffer
 	n := 0
@@ -86,7 +83,7 @@ func (s Server) Send(ctx context.Context, list iter.Seq2[json.RawMessage, error]
 	return sent, flush()
 }
 
-// sendBulk makes one request, again where the server is busy.
+// sendBulk makes one request, and repeats it where the server is busy.
 func (s Server) sendBulk(ctx context.Context, body []byte) error {
 	for wait := time.Second; ; wait *= 2 {
 		again, err := s.post(ctx, body)
@@ -110,7 +107,7 @@ func (s Server) post(ctx context.Context, body []byte) (again bool, err error) {
 	r, err := s.Client.Do(q)
 	if err != nil {
 		if inner, ok := errors.AsType[*url.Error](err); ok {
-			err = inner.Err // it names the URL
+			err = inner.Err // the outer error shows the URL
 		}
 		return true, err
 	}
@@ -147,7 +144,7 @@ func (s Server) post(ctx context.Context, body []byte) (again bool, err error) {
 	return again, fmt.Errorf("it refuses %d of %d documents: %w", refused, len(answer.Items), err)
 }
 
-// Items are what documents hold, one after the other.
+// Items yields the items of documents.
 func Items(list []Document) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		for _, d := range list {
@@ -161,7 +158,7 @@ func Items(list []Document) iter.Seq2[json.RawMessage, error] {
 	}
 }
 
-// Stored are the documents of a directory, or of a tarball of one, as they are read.
+// Stored yields the items of stored documents in a directory or a tarball.
 func Stored(name string) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		info, err := os.Stat(name)
@@ -178,16 +175,16 @@ func Stored(name string) iter.Seq2[json.RawMessage, error] {
 	}
 }
 
-// errEnough ends a walk of which nothing more is asked.
+// errEnough ends a walk that the caller has stopped.
 var errEnough = errors.New("nothing more is asked for")
 
 func storedIn(dir string, yield func(json.RawMessage, error) bool) error {
-	root, err := os.OpenRoot(dir) // a link out of it would have any file sent
+	root, err := os.OpenRoot(dir) // so that no link leads to other files
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	files, err := fs.Glob(root.FS(), "*.json") // in order
+	files, err := fs.Glob(root.FS(), "*.json")
 	if err != nil {
 		return err
 	}
@@ -196,8 +193,7 @@ func storedIn(dir string, yield func(json.RawMessage, error) bool) error {
 		if err != nil {
 			return err
 		}
-		err = errors.Join(eachOf(f, file, yield), f.Close())
-		if err != nil {
+		if err := errors.Join(eachOf(f, file, yield), f.Close()); err != nil {
 			return err
 		}
 	}
@@ -228,7 +224,7 @@ func packedIn(name string, yield func(json.RawMessage, error) bool) error {
 	}
 }
 
-// eachOf reads an array, one document after the other.
+// eachOf yields the elements of an array.
 func eachOf(from io.Reader, name string, yield func(json.RawMessage, error) bool) error {
 	d := json.NewDecoder(from)
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
@@ -243,8 +239,7 @@ func eachOf(from io.Reader, name string, yield func(json.RawMessage, error) bool
 			return errEnough
 		}
 	}
-	_, err := d.Token()
-	if err != nil {
+	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("%s is cut off: %w", name, err)
 	}
 	return nil

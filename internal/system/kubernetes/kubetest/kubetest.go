@@ -1,5 +1,5 @@
-// Package kubetest is what the tests of the Kubernetes target have in common: an API
-// server that answers as a test says, and what a run on it records.
+// Package kubetest holds what the tests of the Kubernetes target share: an API server that answers as
+// a test says, and a run on it with its record.
 package kubetest
 
 import (
@@ -23,7 +23,7 @@ type Sink struct {
 	events []record.Event
 }
 
-// Events are those that came so far.
+// Events returns the events so far.
 func (s *Sink) Events() []record.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,7 @@ func (s *Sink) Append(e record.Event) {
 	s.events = append(s.events, e)
 }
 
-// RunOn is a run on an API server that answers as handler says, and what it puts
-// on record.
+// RunOn returns a run on an API server with this handler, and its record.
 func RunOn(t *testing.T, handler http.HandlerFunc) (*prepared.Run, *Sink) {
 	t.Helper()
 	server := httptest.NewServer(handler)

@@ -54,7 +54,8 @@ const (
 	numConditions
 )
 
-type Phase byte // phase of a pod
+// Phase holds the phase of a pod.
+type Phase byte
 
 // The phases of a pod.
 const (

@@ -113,6 +113,7 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 	return l, nil
 }
 
+// Found adds a finding.
 func (l *Assessment) Found(severity record.Severity, what, hint, format string, args ...any) {
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }

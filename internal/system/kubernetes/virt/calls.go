@@ -30,18 +30,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// How servers are called: how often, and how long a call may take.
+// Bounds of calls.
 const (
 	probeInterval = 250 * time.Millisecond
 	probePatience = time.Second
-	// Through the API server a call passes three further connections, each with a
-	// handshake. It does not bound such calls itself, as long-running ones.
+	// A call through the API server has three more connections, each with a handshake. The API server
+	// does not bound such calls.
 	forwardPatience   = 3 * time.Second
 	forwardsPerSecond = 100
 	forwardsAtOnce    = 200
 )
 
-// What is told of calls, besides what came of them.
+// Names of the reported times of calls.
 const (
 	silence  = "time without an answer"
 	answered = "call that was answered"
@@ -59,17 +59,17 @@ func (c *calls) Times(p *described.Probe) []string {
 	return []string{answered, lateness}
 }
 
-// calls reach the servers of machines, from this machine or through the API server.
+// calls calls the servers of machines, from this machine or through the API server.
 type calls struct {
 	*prepared.Run
-	keys    keys        // of machines that are to be logged in to
+	keys    keys        // for logins
 	forward atomic.Bool // through the API server
 	rate    flowcontrol.RateLimiter
 	room    chan struct{}
-	// done is the IO that machines have told of, by its phase and their names. It
-	// is changed as what is known of the objects is; see follow.ObjectSet.Look.
+	// done holds the machines' reports of IO, by phase and name. It changes with the objects; see
+	// follow.ObjectSet.Look.
 	done    map[string]map[string]fio.Report
-	reading atomic.Int32 // figures that are read behind what counts
+	reading atomic.Int32 // readings after the milestone that counts
 }
 
 func newCalls(common *prepared.Run, made keys) *calls {
@@ -84,7 +84,6 @@ func (c *calls) Begin(params workload.Params) {
 	c.forward.Store(throughForward(params))
 }
 
-// throughForward reports whether machines are called through the API server.
 func throughForward(params workload.Params) bool {
 	return params.Get(described.ParamSSHFrom) == described.SSHFromForward
 }
@@ -92,8 +91,7 @@ func throughForward(params workload.Params) bool {
 // Forget implements follow.Caller.
 func (c *calls) Forget() { clear(c.done) }
 
-// open connects to the server of a probe, for as long as patience lasts, and says
-// when it began to.
+// open connects to the server of a probe within patience, and returns when it began.
 func (c *calls) open(ctx context.Context, p observe.Probe, address string, patience time.Duration) (conn net.Conn, began record.Micros, err error) {
 	through := c.forward.Load()
 	if through {
@@ -125,18 +123,18 @@ func (c *calls) open(ctx context.Context, p observe.Probe, address string, patie
 	return conn, began, err
 }
 
-// subresources is the group in which KubeVirt serves what is done with machines.
+// subresources is the group of KubeVirt's subresources of machines.
 const subresources = "subresources.kubevirt.io"
 
-// forward connects to a port of a virtual machine, "namespace/name", through the
-// API server, as virtctl does. An answer other than a connection is an APIStatus.
+// forward connects to a port of a virtual machine, "namespace/name", through the API server, as virtctl
+// does. A refusal is an APIStatus.
 func forward(ctx context.Context, c *api.Client, machine string, port int) (net.Conn, error) {
 	namespace, name, _ := strings.Cut(machine, "/")
 	request, err := c.Request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", subresources, namespace, name, port), nil, "", nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Accept", "application/json") // what a refusal is to be told in
+	request.Header.Set("Accept", "application/json") // for refusals
 	transport, made, err := websocket.RoundTripperFor(c.Config)
 	if err != nil {
 		return nil, err
@@ -150,8 +148,8 @@ func forward(ctx context.Context, c *api.Client, machine string, port int) (net.
 	return portforward.NewTunnelingConnection("client", conn), nil
 }
 
-// hears calls a server: nil is that it took the connection and began with the
-// banner. It says when the call began.
+// hears calls a server, and returns nil if it accepts and begins with the banner. began is the start of
+// the call.
 func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (began record.Micros, err error) {
 	got := make([]byte, len(p.Banner))
 	if to, notIP := netip.ParseAddrPort(address); notIP == nil && to.Addr().Is4() && p.Banner != "" && !c.forward.Load() {
@@ -171,11 +169,9 @@ func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (beg
 	return began, err
 }
 
-// greeting fills got with what a server begins with. Machines that boot are
-// called thousands of times a second and mostly refuse at once: a bare socket
-// that is looked at after a moment takes half the CPU of net's, which asks the
-// system thrice as much and waits twice. Where nothing has come by then, it waits
-// as any file does.
+// greeting fills got with a server's first bytes. Booting machines are called thousands of times a second
+// and mostly refuse at once: a bare socket that is read after a moment takes half the CPU of net's, which
+// makes three times as many system calls and waits twice. Without data by then, it waits as a file does.
 func greeting(ctx context.Context, from netip.AddrPort, got []byte, patience time.Duration) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -202,7 +198,7 @@ func greeting(ctx context.Context, from netip.AddrPort, got []byte, patience tim
 	return err
 }
 
-// forbidden is an error that no further call changes: the user may not do it.
+// forbidden returns an error if the user may not call: a repetition would not help.
 func forbidden(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
@@ -210,11 +206,11 @@ func forbidden(err error) error {
 	return nil
 }
 
-// silentFor says why a call had no answer, alike for all servers.
+// silentFor says why a call had no answer, in the same words for all servers.
 func (c *calls) silentFor(err error) string {
 	text := err.Error()
 	if i := strings.LastIndex(text, ": "); i >= 0 {
-		text = text[i+2:] // what is before names the server
+		text = text[i+2:] // cuts the server's name
 	}
 	var network net.Error
 	late := errors.As(err, &network) && network.Timeout()
@@ -233,8 +229,8 @@ func (c *calls) silentFor(err error) string {
 	return "no answer to this machine: " + text
 }
 
-// keep calls a server that has answered until its object is gone, and tells of
-// the times without an answer.
+// keep calls a server that has answered until its object is gone, and reports the times without an
+// answer.
 func (c *calls) keep(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
 	last, silent := c.Clock.Now(), false
 	for api.Sleep(ctx, probeInterval) {
@@ -249,7 +245,7 @@ func (c *calls) keep(ctx context.Context, to *follow.ObjectSet, p observe.Probe)
 			continue
 		}
 		now := c.Clock.Now()
-		// Calls that wait for their turn do not make a silence.
+		// A wait for a turn does not count as silence.
 		if gap := (now - last).Duration(); silent && gap > 3*probeInterval {
 			to.Look(func(*observe.Described) { to.Spell(silence, gap) })
 		}
@@ -265,20 +261,20 @@ func (c *calls) Await(ctx context.Context) {
 	}
 }
 
-// Call implements follow.Caller: a server is called until it answers as it should.
+// Call implements follow.Caller: it calls a server until its answer is right.
 func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
 	interval := probeInterval
 	if p.FIO != "" {
 		interval = loginInterval
 	}
-	// A step that has ended waits for figures of what is past what counts.
+	// The end of a step waits for figures after the milestone that counts.
 	if p.FIO != "" && to.Behind(p) {
 		c.reading.Add(1)
 		defer c.reading.Add(-1)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	var before record.Micros // when the call before this one began, 0 for none
+	var before record.Micros // start of the previous call, 0 for none
 	for {
 		var did fio.Report
 		var ok, wanted bool
@@ -320,7 +316,7 @@ func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe)
 	}
 }
 
-// reasonFor is the word for what ends the calls of a server.
+// reasonFor returns the reason for the end of calls.
 func reasonFor(err error) string {
 	if _, is := errors.AsType[*strangerError](err); is {
 		return "HostKeyRefused"
@@ -330,8 +326,8 @@ func reasonFor(err error) string {
 	return "FioFailed"
 }
 
-// answered notes what an answer at now tells, to a call that began then, and the
-// one before it, 0 for none.
+// answered notes an answer at now, to a call that began at began; before is the start of the previous
+// call, 0 for none.
 func (c *calls) answered(to *follow.ObjectSet, p observe.Probe, did fio.Report, now, began, before record.Micros) {
 	if p.FIO == "" {
 		to.Spell(answered, (now - began).Duration())

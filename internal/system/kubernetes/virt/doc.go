@@ -1,10 +1,8 @@
-// Package virt does what the Kubernetes target does for virtual machines alone. They are
-// called and logged in to, tell of the IO that they do, and are moved off nodes that a
-// run drains.
+// Package virt adds virtual machines to the Kubernetes target: it calls them, logs in to read their
+// IO, and drains the nodes that they are on.
 //
-// Machines are called from this machine or through the API server, never from a
-// pod of the run: that needs an image that the cluster can pull, and a clock
-// that agrees with ours. Calls through the API server are bounded here, since
-// priority and fairness lets long-running requests pass. How late an answer may
-// have been seen is measured: the time since the failed call before.
+// Machines are called from this machine or through the API server, never from a pod of the run:
+// that would need an image that the cluster can pull, and a clock that agrees with ours. Calls through
+// the API server are bounded here, since priority and fairness does not bound long-running requests.
+// The time since the previous failed call shows how late an answer may have been seen.
 package virt

@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// drain returns what the workload drains, nil for nothing.
+// drain returns the workload's drain, or nil.
 func (m *Machines) drain() *described.Drain {
 	if m.objects == nil || m.objects.Begin == nil {
 		return nil
@@ -23,7 +23,7 @@ func (m *Machines) drain() *described.Drain {
 	return m.objects.Begin.Drain
 }
 
-// drainRights is what draining takes besides.
+// drainRights returns the further rights for a drain.
 func drainRights(spec *described.Drain) (list []ceiling.Right) {
 	need := func(what, resource string, verbs ...string) {
 		for _, verb := range verbs {
@@ -40,8 +40,7 @@ func drainRights(spec *described.Drain) (list []ceiling.Right) {
 	return list
 }
 
-// Agree adds to what the user of a cluster must agree to: it names the nodes that the
-// run will cordon and drain at most; no others are.
+// Agree adds to the user's consent the nodes that the run may cordon and drain, at most.
 func (m *Machines) Agree(ctx context.Context, c *api.Client, consent *system.Consent) error {
 	spec := m.drain()
 	if m.ToRead {
@@ -69,7 +68,7 @@ func (m *Machines) Agree(ctx context.Context, c *api.Client, consent *system.Con
 	return nil
 }
 
-// Outline returns what a run does to the cluster besides.
+// Outline returns the run's further changes to the cluster.
 func (m *Machines) Outline() []system.Change {
 	if d := m.drain(); d != nil && d.Pools != "" {
 		return []system.Change{{Action: system.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)}}
@@ -82,8 +81,8 @@ func (m *Machines) Outline() []system.Change {
 	return nil
 }
 
-// upgrades says by which parameter the run has an operator reboot all nodes, "" where it
-// does not: one of an upgrade that somebody else begins is only watched.
+// upgrades returns the parameter by which the run makes an operator reboot all nodes, "" for none.
+// Upgrades that others begin are only watched.
 func (m *Machines) upgrades() string {
 	if m.objects == nil || m.objects.Begin == nil || !m.objects.Begin.Reboots {
 		return ""
@@ -102,9 +101,9 @@ func (m *Machines) upgrades() string {
 	return ""
 }
 
-// Bounds changes the bounds of a load.
+// Bounds adapts the bounds of a load.
 func (m *Machines) Bounds(b *system.Bounds) {
 	if d := m.drain(); d != nil && d.Pools != "" {
-		delete(b.Guards, observe.NodesNotReady) // that is what is done to them
+		delete(b.Guards, observe.NodesNotReady) // the roll-out reboots nodes
 	}
 }

@@ -18,16 +18,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// How a machine is logged in to: how often it is tried, which costs the machine
-// something, and how long it may take.
+// Pace and bound of logins, which cost the machine something.
 const (
 	loginInterval = 2 * time.Second
 	loginPatience = 30 * time.Second
 )
 
-// readFIO runs the command of a probe, which tells what a fio has done. It reports
-// false for a machine that cannot be logged in to yet, or was lost meanwhile; an
-// error says that it never will tell.
+// readFIO runs the command of a probe, which prints a report of fio. It reports false for a machine that
+// cannot be logged in to yet, or was lost meanwhile; an error is final.
 func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Probe) (did fio.Report, ok bool, failed error) {
 	conn, _, err := c.open(ctx, p, p.Address, loginPatience)
 	if err != nil {
@@ -67,15 +65,15 @@ func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Pro
 	return did, err == nil, err
 }
 
-// strangerError is a server that is none of the run's machines: it does not show the
-// host key that they were given, and it is told nothing. No further call changes that.
+// strangerError says that a server lacks the host key that the run gave its machines: no further call
+// helps.
 type strangerError struct{ shows, want string }
 
 func (e *strangerError) Error() string {
 	return fmt.Sprintf("it shows %s, and the run gave its machines the host key %s by cloud-init: something else answers at its address, or its image does not take ssh_keys", e.shows, e.want)
 }
 
-// knows is nil for a server that shows the host key that the run made.
+// knows accepts a server with the run's host key.
 func (c *calls) knows(_ string, _ net.Addr, shown ssh.PublicKey) error {
 	if bytes.Equal(shown.Marshal(), c.keys.host.Marshal()) {
 		return nil
@@ -83,8 +81,7 @@ func (c *calls) knows(_ string, _ net.Addr, shown ssh.PublicKey) error {
 	return &strangerError{"the host key " + ssh.FingerprintSHA256(shown), ssh.FingerprintSHA256(c.keys.host)}
 }
 
-// strangerOf is what a login tells of a server that is none of the run's machines,
-// nil of any other.
+// strangerOf returns the error of a login if the server is not one of the run's machines.
 func (c *calls) strangerOf(err error) error {
 	if stranger, is := errors.AsType[*strangerError](err); is {
 		return stranger
@@ -95,9 +92,9 @@ func (c *calls) strangerOf(err error) error {
 	return nil
 }
 
-// Figures implements follow.Caller, and tells what IO the machines have done.
+// Figures implements follow.Caller: it returns the machines' IO.
 func (c *calls) Figures(objects int) []record.Body {
-	// Of some alone it would be the IO of those that were fast.
+	// The IO of only some machines would be that of the fast ones.
 	values := make(map[string]float64)
 	for phase, done := range c.done {
 		if objects > 0 && objects == len(done) {
@@ -110,8 +107,7 @@ func (c *calls) Figures(objects int) []record.Body {
 	return []record.Body{&record.Reading{Source: described.SourceFIO, Values: values}}
 }
 
-// sumOf adds the figures of IO over all who did it in a phase: their rates added,
-// and their latencies merged.
+// sumOf adds the IO of all machines in a phase: the sum of their rates, and their merged latencies.
 func sumOf(done map[string]fio.Report, phase string, values map[string]float64) {
 	if phase != "" {
 		phase = " " + phase

@@ -19,7 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// Lab completes what a private lab is brought up as.
+// Lab completes the specification of a private lab.
 func (m *Machines) Lab(spec *lab.Spec) {
 	spec.Machines = m.asked()
 	if m.here && m.Workload.Lab == workload.LabVirt {
@@ -27,9 +27,8 @@ func (m *Machines) Lab(spec *lab.Spec) {
 	}
 }
 
-// asked is how many virtual machines there will be at once by what the plan says
-// itself, 0 where it does not say it: an object of an axis that counts objects has
-// one.
+// asked returns how many virtual machines the plan will certainly have at once, one for each object of an
+// axis that counts objects; 0 if the plan does not say.
 func (m *Machines) asked() int {
 	if m.objects == nil {
 		return 0
@@ -41,8 +40,8 @@ func (m *Machines) asked() int {
 	return int(m.Plan.Certain())
 }
 
-// Refuse refuses a level of so many machines that do IO in a lab that has fewer real
-// ones: what is played does none.
+// Refuse refuses a level with more machines that do IO than the lab has real guests: simulated ones do
+// none.
 func (m *Machines) Refuse(l lab.Spec, level system.Level, objects int, params workload.Params) error {
 	if m.objects == nil || !l.HasVirt() || !described.DoesIO(m.Workload, params) || objects <= l.RealGuests {
 		return nil
@@ -54,7 +53,7 @@ func (m *Machines) Refuse(l lab.Spec, level system.Level, objects int, params wo
 	return system.Mistakef(hint, "the level %g has %d machines, each of which does IO, and %d of the lab's have a real guest: what is played does no IO", level.Value, objects, l.RealGuests)
 }
 
-// Describe completes what is said of a run on a lab.
+// Describe completes the fidelity of a run on a lab.
 func (m *Machines) Describe(v lab.Spec, of *record.Fidelity) {
 	if !m.here || !v.HasVirt() {
 		return
@@ -75,7 +74,7 @@ func (m *Machines) Describe(v lab.Spec, of *record.Fidelity) {
 	}
 }
 
-// Readings returns how far what can hold up machines is used up, as a lab tells.
+// Readings returns the usage of the limits on machines, as a lab shows it.
 func (m *Machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
 	if !m.here || !l.HasVirt() {
 		return nil
@@ -93,5 +92,5 @@ func (m *Machines) Readings(l lab.Spec, c *api.Client) (list []record.Reading) {
 	return list
 }
 
-// limitsPatience is how long a lab may take to tell: readings must not wait.
+// limitsPatience bounds the wait for a lab's limits.
 const limitsPatience = time.Second

@@ -17,17 +17,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Name is that of the target.
+// Name is the name of the target.
 const Name = "kubevirt"
 
-// Machines is what one session has of virtual machines. It does nothing for a workload
-// that has none.
+// Machines adds virtual machines to a session. It does nothing for a workload without any.
 type Machines struct {
 	system.Request
 	here    bool               // the target is KubeVirt
-	objects *described.Objects // nil where no machines are followed
-	keys    keys               // of those that are to be logged in to, or none
-	drains  []string           // nodes that the user let be drained, nil for any
+	objects *described.Objects // nil without machines
+	keys    keys               // for logins, or empty
+	drains  []string           // nodes that the user agreed to drain, nil for any
 }
 
 // Of returns the machines of a session.
@@ -35,13 +34,13 @@ func Of(r system.Request) *Machines {
 	return &Machines{Request: r, here: r.Workload != nil && r.Workload.Target.Name == Name, objects: described.MachinesOf(r.Workload)}
 }
 
-// keys are what a run and its machines know each other by.
+// keys identify a run and its machines to each other.
 type keys struct {
 	login ssh.Signer    // lets the run in
-	host  ssh.PublicKey // what machines show
+	host  ssh.PublicKey // identifies the machines
 }
 
-// newKeys makes the keys of one run, and what its machines are given of them.
+// newKeys makes the keys of a run, and the parameters for its machines.
 func newKeys() (keys, map[string]string, error) {
 	login, _, err := newKey()
 	if err != nil {
@@ -57,7 +56,7 @@ func newKeys() (keys, map[string]string, error) {
 	}, nil
 }
 
-// newKey makes one, and its form in a file of OpenSSH's.
+// newKey makes a key, and its text in OpenSSH's format.
 func newKey() (ssh.Signer, string, error) {
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -74,8 +73,7 @@ func newKey() (ssh.Signer, string, error) {
 	return signer, string(pem.EncodeToMemory(file)), nil
 }
 
-// Fill returns the parameters that the run gives, whatever the plan says, and which are
-// not put on record: keys of this run for machines that are to be logged in to.
+// Fill returns the parameters that the run sets itself and that are not recorded: the keys for logins.
 func (m *Machines) Fill() (given map[string]string, err error) {
 	if !m.objects.ReadsFIO() {
 		return nil, nil
@@ -84,7 +82,7 @@ func (m *Machines) Fill() (given map[string]string, err error) {
 	return given, err
 }
 
-// Rights returns those that a load with these parameters takes besides.
+// Rights returns the further rights of a load with these parameters.
 func (m *Machines) Rights(params workload.Params) (list []ceiling.Right) {
 	if spec := m.drain(); spec != nil {
 		list = drainRights(spec)
@@ -95,8 +93,8 @@ func (m *Machines) Rights(params workload.Params) (list []ceiling.Right) {
 	return list
 }
 
-// Open returns what calls the machines of a run, and what drains their nodes, nil where
-// none is drained. Ours tells which namespaces are the run's.
+// Open returns the caller of a run's machines, and the drain of their nodes or nil. ours says which
+// namespaces are the run's.
 func (m *Machines) Open(run *prepared.Run, ours func(namespace string) bool, log func(format string, args ...any)) (follow.Caller, *drain.Drain) {
 	caller := newCalls(run, m.keys)
 	if spec := m.drain(); spec != nil {
