@@ -1,6 +1,5 @@
-// Package local is what sessions on systems of this machine's own have in
-// common: nobody needs to agree, each run has a directory, and what a killed run
-// left is removed by the next one.
+// Package local holds the common parts of sessions on systems of this machine: nobody needs to
+// consent, each run has a directory, and the next run removes what a killed run left.
 package local
 
 import (
@@ -22,12 +21,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// FileSystem says which file systems directories are on.
+// FileSystem returns the file systems of directories.
 func FileSystem(dirs ...string) record.Fact {
 	var on []string
 	var mounts []*procfs.MountInfo
-	if len(dirs) > 0 { // else it is declared alone
-		mounts, _ = procfs.GetMounts() // without them it is not on record
+	if len(dirs) > 0 { // else it is only declared
+		mounts, _ = procfs.GetMounts() // without them the value is empty
 	}
 	for _, dir := range dirs {
 		var s unix.Stat_t
@@ -45,25 +44,21 @@ func FileSystem(dirs ...string) record.Fact {
 	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
 }
 
-// Fidelity says that no part of a cluster was loaded; the notes say what was.
+// Fidelity returns the fidelity of a system that is not part of a cluster, with notes.
 func Fidelity(notes ...string) record.Fidelity {
 	return record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: notes}
 }
 
-// Rooms are the directories of the runs on one kind of system.
+// Rooms names the directories of the runs on one kind of system.
 type Rooms struct {
-	// Target is the target's name, Kind that of the rooms below the state directory.
-	Target, Kind string
-	// Elsewhere begins the names of the directories that runs make outside of their
-	// own; "" where they make none.
+	Target, Kind string // Target is the target's name, Kind the kind of rooms below the state directory.
+	// Elsewhere begins the names of directories that runs make outside of their own; "" for none.
 	Elsewhere string
 }
 
-// elsewhereFile lists these in a run's own directory.
-const elsewhereFile = "made"
+const elsewhereFile = "made" // lists the directories elsewhere, in a run's own
 
-// elsewhere are the directories that a run which was killed has made besides its
-// own, by the list there.
+// elsewhere returns the directories outside of its own that a killed run has made.
 func (r Rooms) elsewhere(dir string) (dirs []string, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, elsewhereFile))
 	if errors.Is(err, os.ErrNotExist) || r.Elsewhere == "" {
@@ -94,22 +89,20 @@ func (r Rooms) SweepHost(_ context.Context, h system.Host, removes func(run stri
 	return list, err
 }
 
-// Running is a system that is loaded.
+// Running is a loaded system.
 type Running interface {
-	// Readings are what its parts use now.
+	// Readings returns the present usage of its parts.
 	Readings() []record.Reading
-	// Close ends it. It may be called again.
+	// Close ends it, and may be called again.
 	Close(context.Context) error
 }
 
-// Session implements what system.Sessions of such systems have in common.
+// Session implements the common parts of system.Session.
 type Session struct {
 	system.Request
 	Rooms Rooms
-	// Tied starts processes that die with this one; nil where nothing is loaded.
-	Tied *proc.Tie
-	// Room is the run's directory, nil before MakeRoom.
-	Room *room.Room
+	Tied  *proc.Tie  // Tied starts processes that die with this one; nil without a load
+	Room  *room.Room // Room is the run's directory, nil before MakeRoom
 
 	workplace string // see MakeWorkplace
 
@@ -117,7 +110,7 @@ type Session struct {
 	running Running
 }
 
-// Consent implements system.Session: what is changed is ours.
+// Consent implements system.Session: the run changes only its own system.
 func (*Session) Consent(context.Context) (*system.Consent, error) { return nil, nil }
 
 // Sweep implements system.Session.
@@ -139,8 +132,8 @@ func (s *Session) MakeRoom() error {
 	return err
 }
 
-// NoteElsewhere notes which directories there are outside of the run's own, or are
-// about to be: they are removed after a run that was killed.
+// NoteElsewhere notes directories outside of the run's own, before they are made: the next run removes
+// them after a killed one.
 func (s *Session) NoteElsewhere(dirs ...string) error {
 	if err := os.WriteFile(filepath.Join(s.Room.Dir, elsewhereFile), []byte(strings.Join(dirs, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note which directories there are: %w", err)
@@ -148,12 +141,11 @@ func (s *Session) NoteElsewhere(dirs ...string) error {
 	return nil
 }
 
-// runtimeDir is where every user may go, and root alone may make something.
+// runtimeDir can be entered by every user, and only root can make something there.
 const runtimeDir = "/run"
 
-// MakeWorkplace makes a directory for programs of a user that must find it by its
-// path, once: within the run's own where this program runs as that user. The user
-// may read what is there, and others may not. It is removed by Close.
+// MakeWorkplace makes a directory for programs of a user, once: within the run's own where this program
+// runs as that user. The user may read it, others may not. Close removes it.
 func (s *Session) MakeWorkplace(as proc.User) (string, error) {
 	if s.workplace != "" {
 		return s.workplace, nil
@@ -176,14 +168,14 @@ func (s *Session) MakeWorkplace(as proc.User) (string, error) {
 	return dir, nil
 }
 
-// Loads notes the system that is loaded from now on.
+// Loads sets the loaded system.
 func (s *Session) Loads(r Running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = r
 }
 
-// Loaded returns the system that is loaded, nil before there is one.
+// Loaded returns the loaded system, nil before there is one.
 func (s *Session) Loaded() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,18 +10,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// Place is one that a load goes to.
+// Place is a place that a load goes to.
 type Place struct {
 	Name string
-	// Look says how it is: nothing, or PlaceThere, where it takes load.
-	Look func() record.Place
+	Look func() record.Place // Look returns its state: the zero value, or PlaceThere, while it takes load.
 }
 
-// lookInterval is how often a place is looked at.
+// lookInterval is the time between looks at a place.
 const lookInterval = 500 * time.Millisecond
 
-// FollowPlaces declares the places of a load, and tells of each what happens to it,
-// until it is stopped: stop it before any of them is ended. Noun is what they are.
+// FollowPlaces declares the places of a load, which noun names, and records their changes until stop,
+// which must come before any of them is ended.
 func FollowPlaces(rec system.Recorder, noun record.Noun, list []Place) (stop func()) {
 	set := &record.Place{Noun: &noun}
 	for _, p := range list {
@@ -29,7 +28,7 @@ func FollowPlaces(rec system.Recorder, noun record.Noun, list []Place) (stop fun
 	}
 	rec.Emit(set)
 	ctx, cancel := context.WithCancel(context.Background())
-	var mu sync.Mutex // so that nothing is told once it is stopped
+	var mu sync.Mutex // stops reports at stop
 	told := make(map[string]record.PlaceState)
 	go func() {
 		tick := time.NewTicker(lookInterval)
@@ -64,7 +63,7 @@ func FollowPlaces(rec system.Recorder, noun record.Noun, list []Place) (stop fun
 	}
 }
 
-// Ended is how a place is that a process stands for.
+// Ended returns the state of the place of a process.
 func Ended(p *proc.Process) record.Place {
 	if !p.Ended() {
 		return record.Place{}

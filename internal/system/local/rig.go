@@ -13,29 +13,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// Load is the load of one step, with what is made for it.
+// Load is the load of one step, with its system.
 type Load interface {
 	// Stream makes the load; see system.Batch.
 	Stream(ctx context.Context, s system.Schedule) error
 	// Progress sums up the stream.
 	Progress() system.Progress
-	// Readings returns what the parts use now. It is not called during or after End.
+	// Readings returns the present usage of the parts. It is not called during or after End.
 	Readings() []record.Reading
-	// End removes what was made.
+	// End removes the system.
 	End() error
 }
 
-// Rig implements system.Instance for streams: each step has a Load of its own, so that
-// none inherits what another one left. S holds the settings of an arm.
+// Rig implements system.Instance for streams: each step has a new Load, without traces of the last one. S
+// holds the settings of an arm.
 type Rig[S any] struct {
 	Rec  system.Recorder
 	Seed uint64
 	Arms map[string]S
-	// Start makes the load of a level. It may lower the level to the one that is
-	// reached.
+	// Start makes the load of a level, which it may lower to the reached one.
 	Start func(ctx context.Context, one S, level *system.Level) (Load, error)
 
-	made uint64 // generators
+	made uint64 // generators so far
 	mu   sync.Mutex
 	load Load // nil between steps
 }
@@ -90,7 +89,7 @@ func (r *Rig[S]) Readings() []record.Reading {
 	return r.load.Readings()
 }
 
-// Settle implements system.Target: all that is known of a stream is on record.
+// Settle implements system.Target: everything known of a stream is on record.
 func (*Rig[S]) Settle(context.Context) error { return nil }
 
 // Account implements system.Target.
@@ -116,28 +115,25 @@ func (r *Rig[S]) Reset(context.Context) error {
 // Close implements system.Instance.
 func (r *Rig[S]) Close(ctx context.Context) error { return r.Reset(ctx) }
 
-// Requests implements Load by the generator of requests.
+// Requests implements Load with the generator of requests.
 type Requests struct {
 	*load.Generator // made by Begin
 	Rec             system.Recorder
 	Plan            load.Plan
-	Client          string // names whose ports connections come from
-	Clients         int    // that a closed loop has where its axis is another one; 0 is the level
-	CPUs            []int  // keep this program, with the generator; none leaves it where it is
-	// Places are where the load goes to, none where nothing is seen of them.
-	Noun   record.Noun
-	Places []Place
-	// Sees is called for each window before it is put on record, unless it is nil.
+	Client          string      // names the owner of the connections' ports
+	Clients         int         // of a closed loop on another axis; 0 is the level
+	CPUs            []int       // for this program; none leaves it where it is
+	Noun            record.Noun // Places are the places of the load, none where they are not seen
+	Places          []Place
+	// Sees is called with each window before it is recorded, unless it is nil.
 	Sees func(*record.Window) error
-	// Read returns what the parts use now, which takes milliseconds.
-	Read func() []record.Reading
-	// Stop ends what was made for the step.
-	Stop func() error
+	Read func() []record.Reading // Read returns the present usage of the parts, which takes milliseconds
+	Stop func() error            // Stop ends the system of the step
 
 	undo, unfollow func()
 }
 
-// Begin makes the generator of a step whose system runs. If it fails, it ends the system.
+// Begin makes the generator of a step whose system runs. On an error it ends the system.
 func (r *Rig[S]) Begin(l *Requests) (err error) {
 	r.made++
 	l.Rec, l.Generator = r.Rec, load.New(l.Plan, r.Rec.Clock.Now, r.Seed+r.made)
@@ -173,7 +169,7 @@ func (l *Requests) Stream(ctx context.Context, s system.Schedule) error {
 	return errors.Join(err, failed)
 }
 
-// Note puts a note about the step on record.
+// Note records a note about the step.
 func (l *Requests) Note(format string, args ...any) {
 	l.Rec.Emit(&record.Note{About: l.Rec.Step(), Text: fmt.Sprintf(format, args...)})
 }

@@ -1,6 +1,5 @@
-// Package backend is the server that requests go to: static pages of one size, with
-// a planted time to serve them. It runs in a process of its own, so that what
-// it uses of the processors is known apart.
+// Package backend serves static pages of one size, with a planted service time. It runs in its
+// own process, so that its CPU usage is known separately.
 package backend
 
 import (
@@ -25,42 +24,36 @@ import (
 // Component is the name of the server among the program's hidden commands.
 const Component = "backend"
 
-// Spec is what a server serves, and where.
+// Spec says what a server serves, and where.
 type Spec struct {
-	Plain  string `json:"plain"`  // host and port
-	Secure string `json:"secure"` // likewise, by TLS; "" is not served
-	// Certificate and Key are files.
-	Certificate string `json:"certificate"`
+	Plain       string `json:"plain"`       // host and port
+	Secure      string `json:"secure"`      // likewise, by TLS; "" for none
+	Certificate string `json:"certificate"` // Certificate and Key are files
 	Key         string `json:"key"`
-	// Mark is what pages begin with, "" for Mark.
-	Mark     string `json:"mark,omitempty"`
-	PageSize int    `json:"pageSize"`
-	// Header is how many bytes of header answers have besides the usual ones.
+	Mark        string `json:"mark,omitempty"` // Mark begins each page, "" for Mark
+	PageSize    int    `json:"pageSize"`
+	// Header is the number of further bytes in the headers of answers.
 	Header int `json:"header,omitempty"`
-	// Service is a distribution of the time that an answer takes, as package
-	// dist reads it; "" is none. Workers is how many are served at once, 0 for
-	// any number.
+	// Service is the distribution of the time that an answer takes, in the format of package dist; "" is
+	// none. Workers bounds the parallel answers, 0 for no bound.
 	Service string `json:"service,omitempty"`
 	Workers int    `json:"workers,omitempty"`
-	// HTTP2 serves by HTTP/2, too.
-	HTTP2 bool `json:"http2,omitempty"`
+	HTTP2   bool   `json:"http2,omitempty"` // HTTP2 also serves HTTP/2
 }
 
-// Mark is what a page begins with, as far as it is that long.
+// Mark begins a page, as far as the page is that long.
 const Mark = "plimsoll page\n"
 
-// OtherMark is what pages of another server begin with, so that both can be told
-// apart: from CommonMark bytes on they differ.
+// OtherMark begins the pages of another server: the two differ after CommonMark bytes.
 const (
 	OtherMark  = "plimsoll part\n"
 	CommonMark = len("plimsoll pa")
 )
 
-// Begin is how a page of a size begins.
+// Begin returns the beginning of a page of a size.
 func Begin(size int) []byte { return []byte(Mark[:min(len(Mark), size)]) }
 
-// Run serves what the file of a Spec says, until it is killed. Arguments are the
-// file alone.
+// Run serves the Spec in a file until it is killed. The file is the only argument.
 func Run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("the server's command line has the name of a file")
@@ -94,7 +87,7 @@ func Run(args []string) error {
 	}
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
-		// Without the hybrid one, which costs much more for each handshake.
+		// The hybrid curve is left out: it costs much more for each handshake.
 		CurvePreferences: []tls.CurveID{tls.X25519, tls.CurveP256},
 	}
 	if spec.HTTP2 {
@@ -108,7 +101,7 @@ func Run(args []string) error {
 
 // Server serves pages.
 type Server struct {
-	answer, last []byte // the last one of a connection
+	answer, last []byte // last ends a connection
 	size         int
 	header       string
 	service      dist.Dist
@@ -116,7 +109,7 @@ type Server struct {
 	workers      chan struct{} // nil for any number
 }
 
-// New makes a server of a Spec, of which the files and addresses do not matter.
+// New makes a server of a Spec, whose files and addresses it does not use.
 func New(spec Spec) (*Server, error) {
 	s := &Server{size: spec.PageSize, header: strings.Repeat("h", spec.Header)}
 	if spec.Service != "" {
@@ -140,7 +133,6 @@ func New(spec Spec) (*Server, error) {
 	return s, nil
 }
 
-// page is a page's content.
 func page(mark string, size int) []byte {
 	b := append([]byte(mark[:min(len(mark), size)]), bytes.Repeat([]byte{'p'}, max(size-len(mark), 0))...)
 	if size > len(mark) {
@@ -149,7 +141,7 @@ func page(mark string, size int) []byte {
 	return b
 }
 
-// Serve takes connections until the listener fails.
+// Serve serves connections until the listener fails.
 func (s *Server) Serve(l net.Listener) error {
 	for n := uint64(0); ; n++ {
 		conn, err := l.Accept()
@@ -167,7 +159,6 @@ func (s *Server) Serve(l net.Listener) error {
 // requestBytes bounds a request's head.
 const requestBytes = 256 << 10
 
-// talk answers the requests of a connection.
 func (s *Server) talk(conn net.Conn, rng *rand.Rand) {
 	defer conn.Close()
 	buf := make([]byte, 4<<10)
@@ -212,7 +203,7 @@ func (s *Server) talk(conn net.Conn, rng *rand.Rand) {
 	}
 }
 
-// work takes the time that an answer takes.
+// work waits for the service time.
 func (s *Server) work(rng *rand.Rand) {
 	if !s.waits {
 		return
@@ -224,18 +215,12 @@ func (s *Server) work(rng *rand.Rand) {
 	time.Sleep(s.service.At(rng.Float64()))
 }
 
-// parse reads of a request's head how long its body is and whether it is the
-// connection's last one.
+// parse reads from a request's head the length of its body, and whether the connection ends after it.
 func parse(head []byte) (body int64, last, ok bool) {
-	first := true
-	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
-		if first {
-			first = false
-			last = bytes.HasSuffix(line, []byte("HTTP/1.0"))
-			ok = bytes.Count(line, []byte(" ")) == 2
-			continue
-		}
-		// Routers write names in lower case, and others with capitals.
+	first, rest, _ := bytes.Cut(head, []byte("\r\n"))
+	last, ok = bytes.HasSuffix(first, []byte("HTTP/1.0")), bytes.Count(first, []byte(" ")) == 2
+	for line := range bytes.SplitSeq(rest, []byte("\r\n")) {
+		// Routers write names in lower case, other clients with capitals.
 		switch {
 		case len(line) > 15 && (line[0] == 'c' || line[0] == 'C') && bytes.EqualFold(line[:15], []byte("content-length:")):
 			n, err := strconv.ParseInt(string(bytes.TrimSpace(line[15:])), 10, 64)
@@ -246,7 +231,7 @@ func parse(head []byte) (body int64, last, ok bool) {
 		case len(line) > 11 && (line[0] == 'c' || line[0] == 'C') && bytes.EqualFold(line[:11], []byte("connection:")):
 			last = bytes.EqualFold(bytes.TrimSpace(line[11:]), []byte("close"))
 		case len(line) > 18 && (line[0] == 't' || line[0] == 'T') && bytes.EqualFold(line[:18], []byte("transfer-encoding:")):
-			return 0, false, false // requests of ours tell their length
+			return 0, false, false // our requests have a length
 		}
 	}
 	return body, last, ok
@@ -264,7 +249,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(s.answer[len(s.answer)-s.size:])
 }
 
-// serveHTTP2 serves by the standard library's server, which knows HTTP/2.
+// serveHTTP2 uses the standard library's server, which supports HTTP/2.
 func (s *Server) serveHTTP2(plain, raw net.Listener, config *tls.Config) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)

@@ -11,24 +11,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// NginxProgram is the nginx of this machine.
+// NginxProgram describes nginx on this machine.
 func NginxProgram() proc.Program {
 	return proc.Program{Name: "nginx", Package: "nginx-light", For: "router", Optional: "for backend=nginx", Asks: "-v", Version: nginxVersion}
 }
 
 var nginxVersion = regexp.MustCompile(`nginx/(\S+)`)
 
-// Nginx is an nginx that is installed.
+// Nginx is an installed nginx.
 type Nginx proc.Found
 
-// FindNginx finds the nginx of this machine.
+// FindNginx finds nginx on this machine.
 func FindNginx(ctx context.Context) (Nginx, error) {
 	found, err := NginxProgram().Find(ctx, "")
 	return Nginx(found), err
 }
 
-// nginxText serves one page for every path. One process does all: a worker would
-// outlive a master that is killed.
+// nginxText serves one page for every path, in one process: a worker would survive a killed master.
 const nginxText = `daemon off;
 master_process off;
 worker_rlimit_nofile 16384;
@@ -58,9 +57,9 @@ http {
 }
 `
 
-// Command writes what an nginx serves of a Spec to files in a directory, which
-// begin with a name, and is the command that serves it from there, and writes to run
-// there. The spec must ask for pages alone.
+// Command writes the configuration and page of a Spec to files in a directory, whose names begin with
+// name, and returns the command that serves them from there, with run/ below it for other files. The spec
+// must have only pages.
 func (n Nginx) Command(dir, name string, s Spec) (*exec.Cmd, error) {
 	config := fmt.Sprintf(nginxText, name, s.Certificate, s.Key, s.Plain, s.Secure)
 	for file, text := range map[string][]byte{name: []byte(config), name + ".html": page(cmp.Or(s.Mark, Mark), s.PageSize)} {

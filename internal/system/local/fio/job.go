@@ -5,37 +5,31 @@ import (
 	"strings"
 )
 
-// Job is what one fio does in one directory, on a file of its own, until it is
-// ended.
+// Job describes the work of one fio on its own file in a directory, until it is ended.
 type Job struct {
 	Dir string
-	// Pattern is the kind of IO as fio names it: read, write, randread, randwrite,
-	// rw or randrw. ReadPercent is the share of reads of one that is mixed.
+	// Pattern is fio's kind of IO: read, write, randread, randwrite, rw or randrw. ReadPercent is the
+	// share of reads of a mixed one.
 	Pattern     string
 	ReadPercent int
 	Block, Size int64 // bytes, of one IO and of the file
 	Direct      bool
 	Engine      string
 	Depth       int
-	// Rate is how many IOs are done each second, 0 for as many as it goes.
-	Rate int
-	// Fsync is after how many writes one is made, 0 for never.
-	Fsync int
-	// Verify writes checksums, and reads what was written.
-	Verify bool
-	Seed   uint64
-	// Fill has the file written once, in order, and ends then.
-	Fill bool
+	Rate        int  // Rate is the number of IOs per second, 0 for as many as possible
+	Fsync       int  // Fsync is the number of writes before each fsync, 0 for none
+	Verify      bool // Verify writes checksums, and reads the data again
+	Seed        uint64
+	Fill        bool // Fill writes the file once, in order, and ends
 }
 
-// Reads and Writes report whether there are IOs of that kind.
+// Reads reports whether data is read.
 func (j Job) Reads() bool { return j.Pattern != "write" && j.Pattern != "randwrite" }
 
 // Writes reports whether data is written.
 func (j Job) Writes() bool { return j.Pattern != "read" && j.Pattern != "randread" }
 
-// Rates are how many reads and how many writes a job of a fixed rate does each
-// second. Both are 0 where there is no fixed rate.
+// Rates returns the numbers of reads and writes per second of a job with a fixed rate, else 0.
 func (j Job) Rates() (reads, writes int) {
 	switch {
 	case !j.Writes():
@@ -48,21 +42,18 @@ func (j Job) Rates() (reads, writes int) {
 }
 
 const (
-	// endless is longer than any step: fio is told when to end.
-	endless = "runtime=30d"
-	// fillBlock is the size of an IO that fills a file.
-	fillBlock = 1 << 20
-	// verifyBacklog is after how many writes they are read again.
-	verifyBacklog = 256
+	endless       = "runtime=30d" // endless is longer than any step: a signal ends fio
+	fillBlock     = 1 << 20       // fillBlock is the size of the IOs that fill a file
+	verifyBacklog = 256           // verifyBacklog is the number of writes after which they are read again
 )
 
-// always are the lines that each job has whose output is read here. Threads die
-// with the process that the kernel ends with this program.
+// always returns the lines that each job needs for its output to be read. Threads die with the process,
+// which the kernel ends together with this program.
 func always(dir string) []string {
 	return []string{"thread=1", "directory=" + dir, "group_reporting=0", "lat_percentiles=1", "clat_percentiles=0", "disk_util=0", "fallocate=none", "verify_state_save=0"}
 }
 
-// Text is the job as a file for fio.
+// Text returns the job as a file for fio.
 func (j Job) Text() string {
 	var b strings.Builder
 	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -83,7 +74,7 @@ func (j Job) Text() string {
 	if j.Fill {
 		block := min(int64(fillBlock), j.Size)
 		if j.Verify {
-			block = j.Block // a checksum is of a block
+			block = j.Block // a checksum covers a block
 		}
 		put("rw=write\nbs=%d\niodepth=8\ndo_verify=0\nend_fsync=1", block)
 		return b.String()
@@ -104,5 +95,5 @@ func (j Job) Text() string {
 	return b.String()
 }
 
-// FileName is the name of the file that a job works on.
+// FileName is the name of a job's file.
 const FileName = "data"

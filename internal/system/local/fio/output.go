@@ -13,21 +13,17 @@ import (
 	"time"
 )
 
-// Report is what one fio has done since it began, over all of its jobs.
+// Report holds the work of one fio since its start, over all of its jobs.
 type Report struct {
-	// Ran is for how long it has run.
-	Ran time.Duration
-	// Sides are what was done, by the names of what it is.
-	Sides map[string]Side
-	// Errno is the first error of a job, 0 for none.
-	Errno int
+	Ran   time.Duration   // since the start
+	Sides map[string]Side // Sides holds the work by the names below
+	Errno int             // Errno is the first error of a job, 0 for none
 }
 
-// Side is what was done in one direction.
+// Side holds the work in one direction.
 type Side struct {
 	Bytes int64
-	// Bins are of the times from submission to completion.
-	Bins Bins
+	Bins  Bins // Bins counts the times from submission to completion
 }
 
 // Names of the sides of a report. The last three are not fio's.
@@ -40,10 +36,10 @@ const (
 	Delete = "delete"
 )
 
-// SidesInOrder are all names of sides.
+// SidesInOrder returns all names of sides.
 func SidesInOrder() []string { return []string{Read, Write, Sync, Create, Stat, Delete} }
 
-// document is what is read of fio's json+ output.
+// document holds the used parts of fio's json+ output.
 type document struct {
 	Jobs   []jobOutput `json:"jobs"`
 	Client []jobOutput `json:"client_stats"`
@@ -68,12 +64,12 @@ type sideOutput struct {
 	} `json:"lat_ns"`
 }
 
-// allClients is the name of an entry that fio makes of all clients. Its sums
-// have been wrong, and its latencies are not merged.
+// allClients names fio's entry for all clients. Its sums have been wrong, and its latencies are not
+// merged.
 const allClients = "All clients"
 
-// ParseReport reads one document of fio's json+ output. The jobs are merged by
-// their bins; what fio itself made of all clients is passed over.
+// ParseReport reads one document of fio's json+ output. It merges the jobs by their bins, and skips fio's
+// own entry for all clients.
 func ParseReport(text []byte) (Report, error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -115,12 +111,11 @@ func ParseReport(text []byte) (Report, error) {
 	return r, nil
 }
 
-// mostDocument bounds a document of fio's.
+// mostDocument bounds a document.
 const mostDocument = 64 << 20
 
-// ReadReports reads what a fio prints until its end: documents, each of which is
-// handed over, and lines about them. It returns the first error; what comes
-// after is read and let go, so that fio does not wait.
+// ReadReports reads a fio's output until its end: it passes documents to report, and other lines to line.
+// It returns the first error, but reads on, so that fio does not wait.
 func ReadReports(from io.Reader, report func(Report), line func(string)) error {
 	lines := bufio.NewReader(from)
 	var text bytes.Buffer

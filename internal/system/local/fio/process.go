@@ -22,23 +22,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Program is the fio of this machine.
+// Program describes fio on this machine.
 func Program() proc.Program {
 	return proc.Program{Name: "fio", Package: "fio", For: "io", Asks: "--version", Version: versionLine}
 }
 
-// Binary is a fio that is installed.
+// Binary is an installed fio.
 type Binary proc.Found
 
 var versionLine = regexp.MustCompile(`(?m)^fio-(\d+\.\d+\S*)`)
 
-// Find finds a fio: at a path, or where it is installed for "".
+// Find finds fio at a path, or with "" where it is installed.
 func Find(ctx context.Context, path string) (Binary, error) {
 	found, err := Program().Find(ctx, path)
 	return Binary(found), err
 }
 
-// Check has fio read a job file without running it.
+// Check makes fio parse a job file without running it.
 func (b Binary) Check(ctx context.Context, job string) error {
 	cmd := exec.CommandContext(ctx, b.Path, "--parse-only", "-")
 	cmd.Env, cmd.Stdin = proc.Environment(), strings.NewReader(job)
@@ -49,7 +49,7 @@ func (b Binary) Check(ctx context.Context, job string) error {
 	return nil
 }
 
-// firstLine is the first line that tells something, else another text.
+// firstLine returns the first line that is not empty, else another text.
 func firstLine(text, other string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
@@ -59,8 +59,8 @@ func firstLine(text, other string) string {
 	return other
 }
 
-// Args are the arguments of a fio that reads its job from its standard input, and
-// reports that often, 0 for at its end alone.
+// Args returns the arguments of a fio that reads its job from standard input and reports at this
+// interval, 0 for only at its end.
 func Args(every time.Duration) []string {
 	args := []string{"--output-format=json+", "-"}
 	if every > 0 {
@@ -69,22 +69,21 @@ func Args(every time.Duration) []string {
 	return args
 }
 
-// Process is a fio that was started.
+// Process is a started fio.
 type Process struct {
 	*proc.Process
 	stdin io.WriteCloser
-	tail  proc.Tail // of what it printed beside
+	tail  proc.Tail // of its other output
 
 	mu      sync.Mutex
-	reports []Report // that were not taken
+	reports []Report // not taken yet
 	last    Report
-	told    int   // reports
-	err     error // why its output could not be read
+	told    int   // number of reports
+	err     error // of reading its output
 	watched []*os.File
 }
 
-// Start starts a command that is a fio with Args, which then waits for its job. As
-// is whom it runs as. How it is started is said, so that it dies with this program.
+// Start starts a fio with Args, which waits for its job, as a user. start ties it to this program.
 func Start(cmd *exec.Cmd, as proc.User, start func(*exec.Cmd, proc.How) (*proc.Process, error)) (*Process, error) {
 	p := &Process{}
 	var err error
@@ -96,7 +95,6 @@ func Start(cmd *exec.Cmd, as proc.User, start func(*exec.Cmd, proc.How) (*proc.P
 	return p, err
 }
 
-// read reads what it prints.
 func (p *Process) read(out io.Reader) {
 	err := ReadReports(out, p.add, func(line string) { fmt.Fprintln(&p.tail, line) })
 	p.mu.Lock()
@@ -114,7 +112,7 @@ func (p *Process) add(r Report) {
 	p.reports, p.last, p.told = append(p.reports, r), r, p.told+1
 }
 
-// Feed gives the process its job: it begins.
+// Feed gives the process its job, which begins.
 func (p *Process) Feed(job string) error {
 	_, err := io.WriteString(p.stdin, job)
 	if err = errors.Join(err, p.stdin.Close()); err != nil {
@@ -123,7 +121,7 @@ func (p *Process) Feed(job string) error {
 	return nil
 }
 
-// Take are the reports since the last call.
+// Take returns the reports since the last call.
 func (p *Process) Take() []Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,27 +130,27 @@ func (p *Process) Take() []Report {
 	return list
 }
 
-// Last is the last report and how many there were.
+// Last returns the last report and the number of reports.
 func (p *Process) Last() (Report, int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last, p.told
 }
 
-// PID is that of fio itself: what was started may be a program that starts it,
-// such as one that enters namespaces.
+// PID returns the process ID of fio itself: the started program may be one that starts fio, such as to
+// enter namespaces.
 func (p *Process) PID() int { return p.Inner() }
 
 // Kinds of failure of a process.
 const (
-	FailedVerify = "verify"    // data was not what was written
+	FailedVerify = "verify"    // data differs from what was written
 	FailedFull   = "disk full" // ENOSPC
 	FailedKilled = "killed"    // by a signal that was not ours
-	FailedEnded  = "ended"     // for a reason of its own
+	FailedEnded  = "ended"     // for another reason
 )
 
-// Failure is how a process that has ended failed: its kind, "" where it did not,
-// and what is known of it. Asked says that we ended it.
+// Failure returns the kind of failure of an ended process, "" for none, and the details. asked says that
+// we ended it.
 func (p *Process) Failure(asked bool) (kind, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,8 +182,7 @@ func (p *Process) Failure(asked bool) (kind, why string) {
 
 var mismatched = regexp.MustCompile(`at file (\S+) offset (\d+), length (\d+)`)
 
-// mismatch says where data was not what was written, by what fio printed, "" where
-// it does not tell.
+// mismatch says where data differs from what was written, by fio's lines, or "".
 func mismatch(lines []string) string {
 	blocks := make(map[string]bool)
 	first, length := "", ""
@@ -206,18 +203,17 @@ func mismatch(lines []string) string {
 	return fmt.Sprintf("%s of %s bytes %s not what was written, the first in %s; fio looked no further", many, length, was, first)
 }
 
-// besideThreads are the threads of a fio that do no IO, the first ones: its main
-// thread, and the one that prints.
+// besideThreads is the number of a fio's first threads that do no IO: the main one, and the one that
+// prints.
 const besideThreads = 2
 
-// Prefer has a process that waits for its job served before others on this machine,
-// as far as that is allowed. Watch takes it back for the threads that do no IO. It
-// matters from the beginning: fio sees then how exactly it is woken, and is awake
-// for as long before each IO that is due.
-func (p *Process) Prefer() { _ = cpu.PreferThread(p.PID(), true) } // at worst it waits, which is read
+// Prefer raises the priority of a process that waits for its job, if that is allowed; Watch takes that
+// back for threads that do no IO. It matters from the beginning, when fio measures how exactly it wakes
+// up.
+func (p *Process) Prefer() { _ = cpu.PreferThread(p.PID(), true) } // without it Waits shows the delay
 
-// Watch begins to read what the threads that do IO wait for, which there must be.
-// With prefer they are served before others.
+// Watch begins to measure how long the threads that do IO, which must exist, wait for a processor. With
+// prefer their priority is raised.
 func (p *Process) Watch(prefer bool) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
 	if err != nil {
@@ -234,7 +230,7 @@ func (p *Process) Watch(prefer bool) error {
 	defer p.mu.Unlock()
 	for n, tid := range threads {
 		if prefer {
-			_ = cpu.PreferThread(tid, n >= besideThreads) // as above
+			_ = cpu.PreferThread(tid, n >= besideThreads)
 		}
 		if n < besideThreads {
 			continue
@@ -246,9 +242,8 @@ func (p *Process) Watch(prefer bool) error {
 	return nil
 }
 
-// Waits are how often the threads of Watch have waited for a processor since they
-// began, and for how long in all, by the kernel's schedstat: from when a thread
-// could run until it did, be it that it was woken or that another took its place.
+// Waits returns how long in all, and how often, the threads of Watch have waited for a processor since
+// they began, by the kernel's schedstat: from when a thread could run until it ran.
 func (p *Process) Waits() (waited time.Duration, times uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,7 +251,7 @@ func (p *Process) Waits() (waited time.Duration, times uint64) {
 	for _, f := range p.watched {
 		n, err := f.ReadAt(text[:], 0)
 		if err != nil && !errors.Is(err, io.EOF) {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		if fields := strings.Fields(string(text[:n])); len(fields) == 3 {
 			ns, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers

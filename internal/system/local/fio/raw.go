@@ -11,20 +11,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// form is what the value of an option may be.
+// form is the form of an option's value.
 type form struct {
-	pattern string // that all of it has
+	pattern string // of the whole value
 	what    string // in words
 }
 
 func (f form) fits(value string) bool {
-	return regexp.MustCompile(`^(?:` + f.pattern + `)$`).MatchString(value) // as they stand below
+	return regexp.MustCompile(`^(?:` + f.pattern + `)$`).MatchString(value)
 }
 
-// forms are the options of a job, each with its values. A job file comes from
-// whoever wrote it, and fio runs programs, loads libraries, and reads and writes
-// files by options, some of them by a value: what does not stand here is refused.
-// No value has a $, which fio fills in from its environment.
+// forms returns the allowed options of a job with the forms of their values. A job file may be anybody's,
+// and some of fio's options or values run programs, load libraries, or read and write files: all others
+// are refused. No value has a $, which fio would replace from its environment.
 func forms() map[string]form {
 	amount := form{`[0-9]+(\.[0-9]+)?[a-zA-Z%]{0,3}`, "a number, with a unit such as k or s where it has one"}
 	amounts := form{`[0-9][0-9a-zA-Z.,:/%-]*`, "numbers with units, such as 4k, 4k-64k or 4k/70:64k/30"}
@@ -70,7 +69,7 @@ func forms() map[string]form {
 	return all
 }
 
-// reasons say why options that a user may look for are refused.
+// reasons says why options that a user may look for are refused.
 func reasons() map[string]string {
 	const writes = "what fio writes is read by this program"
 	return map[string]string{
@@ -82,15 +81,14 @@ func reasons() map[string]string {
 	}
 }
 
-// RawError is a job file that does not do.
+// RawError says why a job file is refused.
 type RawError struct {
-	Line  int // 0 where it is none
+	Line  int // 0 for the whole file
 	Found string
 	Why   string
-	Hint  string // what to do about it, or ""
+	Hint  string // the remedy, or ""
 }
 
-// Error implements error.
 func (e *RawError) Error() string {
 	if e.Line == 0 {
 		return e.Why
@@ -98,8 +96,7 @@ func (e *RawError) Error() string {
 	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Found, e.Why)
 }
 
-// Check checks those of a job's settings that are texts: a workload of a user's own
-// may let them be anything.
+// Check checks those settings of a job that a user's own workload may set to any text.
 func (j Job) Check() error {
 	for option, value := range map[string]string{"rw": j.Pattern, "ioengine": j.Engine} {
 		if f := forms()[option]; !f.fits(value) {
@@ -109,12 +106,12 @@ func (j Job) Check() error {
 	return nil
 }
 
-// jobName is a job's name, from which fio makes names of files.
+// jobName matches a job's name, which becomes part of file names.
 var jobName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
 
-// Raw is a job file of the user's, for a directory: what each job must have
-// stands at its end, where it counts. It is written again from the options that
-// were checked, so that fio reads what was. A mistake is a *RawError.
+// Raw returns a user's job file for a directory, with the necessary lines at the end of each job, where
+// they override others. It is written from the checked options, so that fio reads only these. A mistake
+// is a *RawError.
 func Raw(text, dir string) (string, error) {
 	var out []string
 	known := forms()
@@ -130,7 +127,7 @@ func Raw(text, dir string) (string, error) {
 		}
 		trimmed := line
 		if at := strings.IndexAny(trimmed, "#;"); at >= 0 {
-			trimmed = trimmed[:at] // as fio does, anywhere in a line
+			trimmed = trimmed[:at] // fio allows comments anywhere in a line
 		}
 		if trimmed = strings.TrimSpace(trimmed); trimmed == "" {
 			continue

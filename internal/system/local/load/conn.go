@@ -20,48 +20,43 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// fruitlessPause is how long a client waits that failed to connect, twice in a
-// row.
+// fruitlessPause is the pause of a client after two failed connections in a row.
 const fruitlessPause = 5 * time.Millisecond
 
-// conn is a client: it has at most one connection and one request under way. It
-// is a coroutine of its loop.
+// conn is a client with at most one connection and one request in flight. It is a coroutine of its loop.
 type conn struct {
 	*loop
 	id     int32
 	rng    *rand.Rand
-	resume func()      // goes on with the coroutine, until it waits
-	yield  func() bool // called by the coroutine, it waits; nil without a loop
+	resume func()      // runs the coroutine until it waits
+	yield  func() bool // makes the coroutine wait; nil without a loop
 	stop   func()
 
-	// The request under way.
-	intended record.Micros
-	began    record.Micros // when it was
-	bound    record.Micros // when it is given up, 0 while there is none
-	aborted  bool          // it was
+	intended record.Micros // The request in flight
+	bound    record.Micros // when the request is given up, 0 without one
+	began    record.Micros
+	aborted  bool // given up
 	answer   Answer
-	retries  int // times that it was sent again
+	retries  int
 	times    map[string]record.Micros
 
-	host     int
-	asked    *request
-	answered int // requests on this connection
-	// fruitless is how many requests in a row could not even connect.
-	fruitless int
+	host      int
+	asked     *request
+	answered  int // requests answered on this connection
+	fruitless int // fruitless counts requests in a row that could not connect
 
-	fd    int    // of the connection, -1 while there is none
-	opens int32  // how often one was opened
-	ready uint32 // what happened to it and was not taken in yet
-	waits uint32 // for which events
-	got   int    // bytes, since others had their turn
-	least int    // bytes that must be there for it to be ready to be read
-	put   int64  // bytes, ever
-	wire  io.ReadWriter
-	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
-	framed *framed
+	fd     int    // of the connection, -1 without one
+	opens  int32  // connections so far
+	ready  uint32 // pending events
+	waits  uint32 // awaited events
+	got    int    // bytes read in this turn
+	least  int    // bytes that make the connection readable
+	put    int64  // bytes written in all
+	wire   io.ReadWriter
+	framed *framed // framed is nil for HTTP/1.1
 }
 
-// begin begins a request that is due at a time.
+// begin begins a request that is due at intended.
 func (c *conn) begin(intended record.Micros) {
 	host, all := c.serves()
 	if all {
@@ -80,22 +75,21 @@ func (c *conn) beginAt(host int, intended record.Micros) {
 	c.answer.Reset(c.asked.want, c.asked.Method == "HEAD")
 }
 
-// serves is the host that the connection was opened for, by TLS, or all.
+// serves returns the host of a TLS connection, or all for a connection to any host.
 func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || c.plan.TLS == nil }
 
-// mostRetries is how often a request is sent again that was not taken in.
+// mostRetries bounds the retries of a request that was not taken in.
 const mostRetries = 5
 
-// errNotTaken is that of a request that the other side has certainly not begun to
-// work on: it is safe to send it again.
+// errNotTaken says that the other side has certainly not begun to work on a request: a retry is safe.
 var errNotTaken = errors.New("the request was not taken in")
 
-// transact makes the request under way from its beginning.
+// transact makes the present request.
 func (c *conn) transact() system.Outcome {
 	c.began = c.last
 	for {
 		if c.wire != nil && c.ready&broken != 0 {
-			c.close() // it was closed while it had nothing to do
+			c.close() // the other side closed it while idle
 		}
 		if c.wire == nil {
 			if x, ok := c.open(); !ok {
@@ -118,8 +112,8 @@ func (c *conn) transact() system.Outcome {
 	}
 }
 
-// again reports whether the request is to be sent again after err, Kept says that
-// its connection had served others before.
+// again reports whether the request is to be retried after err. kept says that its connection has served
+// earlier ones.
 func (c *conn) again(err error, kept bool) bool {
 	switch {
 	case c.cut.Load() || c.aborted || c.retries >= mostRetries:
@@ -130,8 +124,7 @@ func (c *conn) again(err error, kept bool) bool {
 	return c.plan.Retry && kept && c.retries == 0 && c.asked.Method != "POST" && !c.answer.Started() && isClosed(err)
 }
 
-// outcome is what became of the request after err, or says that it is to be made
-// again.
+// outcome returns the outcome of the request after err, or that it is to be retried.
 func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 	if err != nil {
 		kept := c.answered > 0
@@ -167,7 +160,7 @@ func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 	return x, false
 }
 
-// read reads until the answer is whole.
+// read reads the whole answer.
 func (c *conn) read() error {
 	for {
 		c.wakeAt(c.answer.Left())
@@ -178,7 +171,7 @@ func (c *conn) read() error {
 			case bad != nil:
 				return bad
 			case c.answer.Done() && read < n:
-				return errAnswer // more than was asked for
+				return errAnswer // more than one answer
 			case c.answer.Done():
 				return nil
 			}
@@ -192,7 +185,7 @@ func (c *conn) read() error {
 	}
 }
 
-// open opens a connection for the request under way.
+// open opens a connection for the present request.
 func (c *conn) open() (x system.Outcome, ok bool) {
 	fail := func(x system.Outcome) (system.Outcome, bool) {
 		c.close()
@@ -205,7 +198,7 @@ func (c *conn) open() (x system.Outcome, ok bool) {
 	if err := c.connect(); err != nil {
 		c.fruitless++
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EMFILE) {
-			// This machine's fault, not that of what is loaded.
+			// This machine is the cause, not the target.
 			c.noPort.Add(1)
 			return fail(system.Outcome{Lost: true})
 		}
@@ -238,8 +231,8 @@ func (c *conn) open() (x system.Outcome, ok bool) {
 	return x, true
 }
 
-// close closes the connection, if there is one. A TLS connection's farewell is
-// not waited for, nor sent: the answer is there, or nothing more will come.
+// close closes the connection, if any. It neither sends nor awaits TLS's farewell: the answer is
+// complete, or nothing more will come.
 func (c *conn) close() {
 	if c.fd >= 0 {
 		_ = unix.Close(c.fd)
@@ -260,7 +253,6 @@ func ifTimeout(err error) string {
 	return ""
 }
 
-// kindOf is the kind of failure that an error is.
 func kindOf(err error) string {
 	switch {
 	case ifTimeout(err) != "":

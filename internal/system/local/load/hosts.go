@@ -4,24 +4,22 @@ import (
 	"math/rand/v2"
 )
 
-// Host is a name that requests are sent to, and how often beside the others.
+// Host is the name of a server, and its share of the requests.
 type Host struct {
-	Name   string
-	Weight float64 // above 0
-	// Requests are what is asked of it; none leaves it to the plan.
-	Requests []Request
+	Name     string
+	Weight   float64   // above 0
+	Requests []Request // Requests are made to it; without any, the plan's
 }
 
-// Request is what is asked of a host, and how often beside its other requests.
+// Request describes a request to a host, and its share of the host's requests.
 type Request struct {
 	Method, Path string
-	Fields       [][2]string // of the head, by name, besides those that every request has
+	Fields       [][2]string // names and values of further header fields
 	Body         []byte
 	Weight       float64 // above 0
-	Status       int     // that the answer must have, 0 for 200
+	Status       int     // of the answer, 0 for 200
 }
 
-// weightsOf are the weights of what is chosen from.
 func weightsOf[T any](list []T, weight func(T) float64) []float64 {
 	weights := make([]float64, len(list))
 	for i, x := range list {
@@ -30,10 +28,9 @@ func weightsOf[T any](list []T, weight func(T) float64) []float64 {
 	return weights
 }
 
-// chooser draws hosts, or their requests, by weight in constant time: an alias table (Walker 1977,
-// in Vose's form).
+// chooser draws an index by weight in constant time: an alias table (Walker 1977, in Vose's form).
 type chooser struct {
-	keep  []float64 // with this probability the column's own host, else its alias
+	keep  []float64 // probability of the column's own index, else its alias
 	alias []int32
 }
 
@@ -68,7 +65,7 @@ func newChooser(weights []float64) chooser {
 	return c
 }
 
-// draw draws an index, 0 of none.
+// draw draws an index, 0 without any.
 func (c *chooser) draw(rng *rand.Rand) int {
 	if len(c.keep) <= 1 {
 		return 0

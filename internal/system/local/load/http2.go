@@ -14,46 +14,41 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// framed is a connection of HTTP/2.
+// framed is an HTTP/2 connection.
 type framed struct {
 	*http2.Framer
 	wire    io.Writer
-	out     bytes.Buffer // frames that are not sent yet
+	out     bytes.Buffer // unsent frames
 	encoder *hpack.Encoder
 	decoder *hpack.Decoder
 	block   bytes.Buffer // a request's headers
-	last    uint32       // stream that was begun
-	streams []*exchange  // under way
-	status  int          // of the block of headers that is read
-	away    bool         // it takes no more requests
-	within  int64        // bytes read of a frame that is not whole
+	last    uint32       // the last stream
+	streams []*exchange  // in flight
+	status  int          // of the present block of headers
+	away    bool         // no more requests are accepted
+	within  int64        // bytes of an incomplete frame
 
-	// What the other side takes: streams at once, bytes of the connection, and at
-	// the begin of a stream, and of a frame.
+	// The other side's bounds: streams at once, bytes of the connection, of a new stream, and of a frame.
 	most                   uint32
 	window, initial, frame int64
-	taken                  uint32 // bytes of the connection that were not given back
+	taken                  uint32 // received bytes without a window update
 }
 
-// exchange is a request on a stream, and its answer.
+// exchange is a request on a stream, with its answer.
 type exchange struct {
 	stream uint32
-	body   []byte // that is not sent yet
-	window int64  // bytes that the other side takes
+	body   []byte // unsent
+	window int64  // bytes that may be sent
 	answer *Answer
-	err    error // how it ended, beside the connection
+	err    error // of the stream, not of the connection
 }
 
-// over reports whether nothing more is to come.
 func (x *exchange) over() bool { return x.err != nil || x.answer.state == complete }
 
 const (
-	// firstWindow is what a connection takes at first, RFC 9113 6.9.2.
-	firstWindow = 65_535
-	// wide is a window that an answer never fills.
-	wide = 1<<31 - 1
-	// mostStream is the last stream of a connection.
-	mostStream = 1<<31 - 1
+	firstWindow = 65_535    // firstWindow is a connection's first window, RFC 9113 6.9.2
+	wide        = 1<<31 - 1 // wide is a window that an answer never fills
+	mostStream  = 1<<31 - 1 // mostStream is the last possible stream of a connection
 )
 
 // newFramed begins HTTP/2 on a connection.
@@ -64,30 +59,28 @@ func newFramed(wire io.ReadWriter) *framed {
 	f.encoder = hpack.NewEncoder(&f.block)
 	f.decoder = hpack.NewDecoder(4096, func(h hpack.HeaderField) {
 		if h.Name == ":status" {
-			f.status, _ = strconv.Atoi(h.Value) // 0 is no status
+			f.status, _ = strconv.Atoi(h.Value) // 0 is not a status
 		}
 	})
 	f.out.WriteString(http2.ClientPreface)
-	// A buffer does not fail.
+	// Writes to a buffer do not fail.
 	_ = f.WriteSettings(http2.Setting{ID: http2.SettingEnablePush}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: wide})
 	_ = f.WriteWindowUpdate(0, wide-firstWindow)
 	return f
 }
 
-// counted counts what is read.
+// counted counts the bytes read.
 type counted struct {
 	io.Reader
 	n *int64
 }
 
-// Read implements io.Reader.
 func (c counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	*c.n += int64(n)
 	return n, err
 }
 
-// flush sends what is not sent yet.
 func (f *framed) flush() error {
 	if f.out.Len() == 0 {
 		return nil
@@ -97,11 +90,10 @@ func (f *framed) flush() error {
 	return err
 }
 
-// errStream is that of a stream which the other side refuses, and leaves the
-// connection.
+// errStream says that the other side refuses a stream, but keeps the connection.
 var errStream = errors.New("the stream was refused")
 
-// begin sends the client's request on a stream of its own.
+// begin sends the client's request on a new stream.
 func (f *framed) begin(c *conn) *exchange {
 	f.last += 2
 	x := &exchange{stream: f.last, body: c.asked.Body, window: f.initial, answer: &c.answer}
@@ -131,14 +123,12 @@ func (f *framed) begin(c *conn) *exchange {
 	return x
 }
 
-// full reports whether the connection takes no further stream now, and used
-// whether it never will.
+// full reports whether the connection accepts no further stream now, and used whether it never will.
 func (f *framed) full() bool { return uint32(len(f.streams)) >= f.most || f.used() }
 
 func (f *framed) used() bool { return f.away || f.last >= mostStream-2 && f.last != ^uint32(0) }
 
-// end forgets an exchange that is over. What of its body nobody wants any more is
-// not sent.
+// end forgets an exchange. It does not send the rest of a body that is no longer wanted.
 func (f *framed) end(x *exchange) {
 	if len(x.body) > 0 || !x.over() {
 		_ = f.WriteRSTStream(x.stream, http2.ErrCodeCancel)
@@ -146,7 +136,7 @@ func (f *framed) end(x *exchange) {
 	f.streams = slices.DeleteFunc(f.streams, func(y *exchange) bool { return y == x })
 }
 
-// advance sends what is to be sent, and takes in the next frame.
+// advance sends pending frames, and reads the next one.
 func (f *framed) advance() error {
 	for _, x := range f.streams {
 		for !x.over() {
@@ -170,8 +160,7 @@ func (f *framed) advance() error {
 	return f.take(frame)
 }
 
-// exchange makes the request under way by HTTP/2, and tells of the answer as if it
-// had been read.
+// exchange makes the present request by HTTP/2, and sets the answer as if it had been read.
 func (c *conn) exchange() error {
 	f := c.framed
 	x := f.begin(c)
@@ -188,10 +177,10 @@ func (c *conn) exchange() error {
 	return f.flush()
 }
 
-// take takes in a frame. An error is one of the connection.
+// take handles a frame. An error is one of the connection.
 func (f *framed) take(frame http2.Frame) error {
 	h := frame.Header()
-	var x *exchange // nil for a stream that is none of ours
+	var x *exchange // nil for other streams
 	if i := slices.IndexFunc(f.streams, func(x *exchange) bool { return x.stream == h.StreamID }); i >= 0 {
 		x = f.streams[i]
 		x.answer.started = true
@@ -241,7 +230,7 @@ func (f *framed) take(frame http2.Frame) error {
 	return nil
 }
 
-// settings takes in what the other side takes.
+// settings applies the other side's bounds.
 func (f *framed) settings(frame *http2.SettingsFrame) error {
 	if frame.IsAck() {
 		return nil
@@ -265,7 +254,7 @@ func (f *framed) settings(frame *http2.SettingsFrame) error {
 	return f.WriteSettingsAck()
 }
 
-// headers takes in a block of headers, of which more frames may follow.
+// headers reads a block of headers, which may continue in further frames.
 func (f *framed) headers(x *exchange, part []byte, ended, last bool) error {
 	f.status = 0
 	for {

@@ -25,82 +25,68 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// What a request reaches.
+// Milestones of a request.
 const (
-	Connected = "Connected" // only of one that opened a connection
-	Secured   = "Secured"   // likewise: the TLS handshake is over
-	Response  = "Response"  // the whole answer is there
+	Connected = "Connected" // only if it opened a connection
+	Secured   = "Secured"   // likewise: end of the TLS handshake
+	Response  = "Response"  // the whole answer was read
 )
 
 // Kinds of failure, besides record.FailedTimeout.
 const (
 	FailedRefused = "refused"   // the connection
-	FailedReset   = "reset"     // the connection, before or within the answer
-	FailedClosed  = "closed"    // the connection ended before the answer was whole
+	FailedReset   = "reset"     // the connection, before or during the answer
+	FailedClosed  = "closed"    // the connection ended before the answer
 	FailedTLS     = "handshake" // of TLS
-	FailedBody    = "body"      // not what was asked for
-	FailedAnswer  = "answer"    // no HTTP
+	FailedBody    = "body"      // not as requested
+	FailedAnswer  = "answer"    // not HTTP
 	FailedStream  = "refused stream"
-	// FailedStatus begins the kind of an answer with another status than 200.
-	FailedStatus = "status "
+	FailedStatus  = "status " // FailedStatus begins the kind of an answer with another status
 )
 
-// Plan is what requests are like. A Plan is not changed once it is in use.
+// Plan describes the requests. It must not change while in use.
 type Plan struct {
-	Address string // IP address and port that connections go to
-	// TLS is nil for plain text. The name of the server is the request's host.
-	TLS *tls.Config
-	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
-	// connection, as by HTTP/1.1, or in a closed loop Streams of them.
+	Address string      // IP address and port that connections go to
+	TLS     *tls.Config // TLS is nil for plain text. The server's name is the request's host.
+	// HTTP2 sends by HTTP/2 with TLS: one request at a time on each connection, or Streams of them in a
+	// closed loop.
 	HTTP2   bool
-	Streams int // at most MostStreams
+	Streams int
 	Hosts   []Host
 	Method  string
 	Path    string
-	Header  int // bytes of a header besides the usual ones
-	Body    int // bytes of body that are sent
-	// Size is how many bytes of body an answer must have, and Want how it must
-	// begin. Method to Want are for hosts without requests of their own.
-	Size int64
-	Want []byte
-	// Close opens a connection for each request.
-	Close bool
-	// Retry sends a request again, once, whose kept connection ended before the
-	// first byte of an answer, where its method allows it, as browsers do. What
-	// was certainly not taken in is sent again in any case.
+	Header  int // bytes of a further header field
+	Body    int // bytes of the request's body
+	// Size is the number of bytes of an answer's body, and Want its beginning. Method to Want are for
+	// hosts without their own requests.
+	Size  int64
+	Want  []byte
+	Close bool // Close uses a new connection for each request
+	// Retry retries a request once if its kept connection ended before the first byte of an answer and
+	// its method allows it, as browsers do. Requests that were certainly not taken in are always retried.
 	Retry bool
-	// Sources are the addresses that connections come from, in turn; none leaves
-	// it to the system. A port of each can be used once for each destination
-	// until the system forgets it.
+	// Sources are the addresses that connections come from, in turn; without any the system chooses. A
+	// port can be used once for each destination until the system forgets it.
 	Sources []net.IP
-	// Pace is how many requests a second a closed loop makes at most, 0 for no
-	// bound.
-	Pace float64
-	// Random draws the arrivals of an open loop as of many independent users.
-	Random bool
-	// Threads is how many threads make requests, at least one: no more than there
-	// are processors for them, for they stay at work while they wait.
+	Pace    float64 // Pace bounds the requests per second of a closed loop, 0 for no bound
+	Random  bool    // Random draws the arrivals of an open loop, as from many independent users.
+	// Threads is the number of threads that make requests, at least one, and at most one for each
+	// processor: they do not sleep while they wait.
 	Threads int
-	// Enter puts the calling thread where connections are made from, for good; nil
-	// leaves it where it is.
+	// Enter moves the calling thread to where connections come from, for good; nil leaves it.
 	Enter func() error
-	// Record is how many of the slowest requests of a stream's hold, and of those
-	// that failed, Recorded tells.
+	// Record bounds the slowest requests of a hold, and the failed ones, that Recorded returns.
 	Record int
-	// Work is a time that the generator is kept busy with for each request, to
-	// see what comes of a slow one.
-	Work time.Duration
+	Work   time.Duration // Work keeps the generator busy for so long per request, to test a slow one.
 }
 
-// Counts are what happened to connections since the generator was made.
+// Counts holds the numbers of connections since New.
 type Counts struct {
-	Opened  int64 // connections
-	Resumed int64 // of them, by a TLS session of before
-	Retried int64 // times that a request was sent again
-	NoPort  int64 // connections for which this machine had no port left
-	// Received is the bytes that connections have brought, heads of answers and the
-	// encryption of TLS included.
-	Received int64
+	Opened   int64 // connections
+	Resumed  int64 // resumed TLS sessions among them
+	Retried  int64 // retries of requests
+	NoPort   int64 // connections that lacked a free port of this machine
+	Received int64 // Received is the number of bytes received, with heads of answers and TLS.
 }
 
 // Values returns the counts of connections as values of a reading.
@@ -108,16 +94,16 @@ func (c Counts) Values() map[string]float64 {
 	return map[string]float64{"opened": float64(c.Opened), "resumed": float64(c.Resumed), "retried": float64(c.Retried), "noPort": float64(c.NoPort)}
 }
 
-// Generator makes streams.
+// Generator makes streams of requests.
 type Generator struct {
 	plan     Plan
-	requests [][]request   // for each host
-	choosers []chooser     // likewise, of its requests
-	configs  []*tls.Config // for each host, none for plain text
+	requests [][]request   // by host
+	choosers []chooser     // of each host's requests
+	configs  []*tls.Config // by host, none for plain text
 	chooser  chooser
 	family   int // of the address
 	peer     func() unix.Sockaddr
-	wrong    error // with the address
+	wrong    error // error of the address
 	now      func() record.Micros
 	seed     uint64
 	streams  uint64
@@ -125,7 +111,7 @@ type Generator struct {
 	opened, resumed, retried, noPort, received atomic.Int64
 	source                                     atomic.Uint32
 
-	beside   sync.RWMutex // read by who works beside a stream, held to collect garbage
+	beside   sync.RWMutex // read-locked by work beside a stream, locked to collect garbage
 	sending  bool         // a stream is under way
 	progress progress
 	recorded recorded
@@ -141,7 +127,7 @@ type progress struct {
 func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	g := &Generator{plan: p, chooser: newChooser(weightsOf(p.Hosts, func(h Host) float64 { return h.Weight })), now: now, seed: seed}
 	peer, err := netip.ParseAddrPort(p.Address)
-	// A call writes to its address, so that each has one of its own.
+	// A system call writes to its address, so each needs a new one.
 	switch {
 	case err != nil:
 		g.wrong = fmt.Errorf("connect to %s: not an address and a port", p.Address)
@@ -175,7 +161,7 @@ func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	return g
 }
 
-// own is the request of hosts that have none of their own.
+// own returns the request of hosts without their own ones.
 func (p Plan) own() Request {
 	r := Request{Method: p.Method, Path: p.Path, Body: bytes.Repeat([]byte{'b'}, p.Body)}
 	if p.Header > 0 {
@@ -187,12 +173,12 @@ func (p Plan) own() Request {
 	return r
 }
 
-// request is one as it is sent, and what its answer must be like.
+// request is a request as sent, with the demands on its answer.
 type request struct {
 	Request
-	text []byte // by HTTP/1.1
+	text []byte // in HTTP/1.1
 	size int64  // of the answer's body, -1 for any
-	want []byte // how that begins
+	want []byte // its beginning
 }
 
 func requestOf(p Plan, host string, r Request, size int64, want []byte) request {
@@ -217,12 +203,12 @@ func requestOf(p Plan, host string, r Request, size int64, want []byte) request 
 	return request{r, b.Bytes(), size, want}
 }
 
-// Counts tells what happened to connections so far.
+// Counts returns the counts of connections so far.
 func (g *Generator) Counts() Counts {
 	return Counts{g.opened.Load(), g.resumed.Load(), g.retried.Load(), g.noPort.Load(), g.received.Load()}
 }
 
-// Progress sums up the stream under way, or the last one.
+// Progress sums up the present or last stream.
 func (g *Generator) Progress() system.Progress {
 	p := &g.progress
 	return system.Progress{
@@ -231,28 +217,25 @@ func (g *Generator) Progress() system.Progress {
 	}
 }
 
-// stream is a stream under way.
 type stream struct {
 	*Generator
 	system.Schedule
 	windows *system.Windows
 	loops   int
-	noted   []atomic.Int64 // by each loop, until when all that happened is noted
-	// cut says that no more requests are sent, and abortAt when those under way
-	// are given up, 0 for never.
+	noted   []atomic.Int64 // by loop, the time until which everything is noted
+	// cut says that no more requests are sent, and abortAt when the ones in flight are given up, 0 for
+	// never.
 	cut     atomic.Bool
 	abortAt atomic.Int64
 }
 
 const (
-	// tick is how often what is over is told of.
-	tick = 20 * time.Millisecond
-	// lastWords is how long requests under way may take when the load is cut.
-	lastWords = time.Second
+	tick      = 20 * time.Millisecond // tick is the interval of reports
+	lastWords = time.Second           // lastWords bounds the requests in flight when the load is cut
 )
 
-// Run makes a stream and returns once all is known of its requests, or once
-// what was under way when ctx ended has had time to end.
+// Run makes a stream and returns when the outcome of all requests is known, or after the last words when
+// ctx ends.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
 	g.held = held{Schedule: schedule}
 	collect, undo := g.uncollected()
@@ -323,14 +306,14 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		case now >= schedule.End():
 			return nil
 		default:
-			// The last window is told of once it is over.
+			// The last window is reported when it is over.
 			time.Sleep((schedule.End() - now).Duration())
 			return s.windows.Tell(g.now())
 		}
 	}
 }
 
-// Beside runs f, which takes milliseconds, so that a stream under way is not late by it.
+// Beside runs f, which takes milliseconds, without delaying a stream.
 func (g *Generator) Beside(f func()) {
 	g.beside.RLock()
 	defer g.beside.RUnlock()
@@ -341,29 +324,28 @@ func (g *Generator) Beside(f func()) {
 	cpu.Aside(f)
 }
 
-// Recorded are single requests of the last stream, which is over: the slowest,
-// the slowest first, and then the first ones that failed.
+// Recorded returns single requests of the last stream: the slowest, in that order, and then the first
+// failed ones.
 func (g *Generator) Recorded() []record.Request {
 	return slices.Concat(g.recorded.slowest, g.recorded.failed)
 }
 
-// stop ends the load: requests under way have so long to end.
+// stop ends the load; requests in flight may take so long.
 func (s *stream) stop(after time.Duration) {
 	s.abortAt.Store(int64(s.now() + record.MicrosOf(after)))
 	s.cut.Store(true)
 }
 
 const (
-	// mostGarbage is at how much memory garbage is collected during a stream, and
-	// mostMemory at how much the runtime does that by itself.
+	// mostGarbage is the memory at which garbage is collected during a stream, mostMemory that at which
+	// the runtime does so itself.
 	mostGarbage = 512 << 20
 	mostMemory  = 1 << 30
 )
 
-// uncollected gives the threads that make requests places of their own among those that
-// run Go, collects garbage, and collects none until undo is called, unless it comes to
-// much: collect is called now and then, and sees to that. At real-time priority a thread
-// that collects runs for tens of milliseconds, and the one that sends is late by them.
+// uncollected gives the threads that make requests their own places among the threads that run Go, and
+// collects garbage now and at undo. In between only collect does, which is called often, if there is too
+// much. A real-time thread that collects runs for tens of milliseconds, and delays the one that sends.
 func (g *Generator) uncollected() (collect, undo func()) {
 	var procs, percent int
 	var limit int64
@@ -373,7 +355,7 @@ func (g *Generator) uncollected() (collect, undo func()) {
 		cpu.Evenly(f)
 	}
 	evenly(func() {
-		// One more than make requests: they hold theirs all the while.
+		// One more than the request threads, which hold theirs all the time.
 		procs = runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), max(g.plan.Threads, 1)+1))
 		runtime.GC()
 		percent, limit = debug.SetGCPercent(-1), debug.SetMemoryLimit(mostMemory)
@@ -388,7 +370,7 @@ func (g *Generator) uncollected() (collect, undo func()) {
 	return collect, func() {
 		evenly(func() {
 			g.sending = false
-			runtime.GC() // else it would be done at once, at real-time priority
+			runtime.GC() // otherwise it would run soon at real-time priority
 			debug.SetMemoryLimit(limit)
 			debug.SetGCPercent(percent)
 			runtime.GOMAXPROCS(procs)

@@ -15,31 +15,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// loop is a thread that makes its part of a stream's requests. Each connection
-// is a coroutine that it resumes when the connection can go on: what is done on
-// a connection reads from top to bottom, and nothing goes through a scheduler.
+// loop is a thread that makes its part of a stream's requests. Each connection is a coroutine that it
+// resumes when the connection can go on, so that its code reads from top to bottom without a scheduler.
 // Only the loop's own thread uses it.
 type loop struct {
 	*stream
-	n      int // which of the stream's
-	epoll  int
-	events []unix.EpollEvent
-	buf    []byte // of all its connections: what is read is taken in at once
-	conns  []*conn
-	// last is when the clock was last read.
-	last record.Micros
-	// nextBound is when the first request is given up, or earlier.
-	nextBound record.Micros
-	// early is how long before an arrival is due the thread wakes up.
-	early    record.Micros
-	later    []*conn // that send next, after what is there was read
-	live     int     // clients of a closed loop that are not done
-	busy     int     // requests under way
-	recorded recorded
+	n         int // its index
+	epoll     int
+	events    []unix.EpollEvent
+	buf       []byte // shared by its connections, which use the data at once
+	conns     []*conn
+	last      record.Micros // last is the last reading of the clock
+	nextBound record.Micros // the earliest time at which a request is given up, or earlier
+	early     record.Micros // early is the time before an arrival at which the thread wakes up
+	later     []*conn       // to resume after this round of reads
+	live      int           // clients of a closed loop that are active
+	busy      int           // requests in flight
+	recorded  recorded
 
-	// Of an open loop: what draws the host of each arrival, clients without a request
-	// by the host that their connections serve, in one list where they serve any, and
-	// requests that were due and found no place, from first.
+	// For an open loop: the source of hosts, the clients without a request by host (in one list if their
+	// connections serve any), and the due requests without a place, from first.
 	rng     *rand.Rand
 	idle    [][]*conn
 	resting int // clients in idle
@@ -48,14 +43,11 @@ type loop struct {
 }
 
 const (
-	// bufferBytes is how much is read at a time.
-	bufferBytes = 64 << 10
-	// batch is how many connections are looked at, or begin, at a time.
-	batch = 64
-	never = record.Micros(math.MaxInt64)
-	// wakeUp is how long an idle processor of a virtual machine takes to wake up.
-	// wakeUpPart is the largest part of the time between two arrivals in which the thread
-	// may poll.
+	bufferBytes = 64 << 10 // bufferBytes bounds a read
+	batch       = 64       // batch bounds the connections that are handled, or begin, at a time
+	never       = record.Micros(math.MaxInt64)
+	// wakeUp is the time that an idle processor of a virtual machine takes to wake up, wakeUpPart the
+	// largest part of the time between arrivals in which the thread may poll.
 	wakeUp, wakeUpPart = record.Micros(60), 0.1
 )
 
@@ -63,9 +55,8 @@ func newLoop(s *stream, n int) *loop {
 	return &loop{stream: s, n: n, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never, recorded: recorded{most: s.plan.Record}}
 }
 
-// run makes the loop's part of the stream.
 func (l *loop) run() (err error) {
-	// The thread ends with the goroutine, so that its slack stays its own.
+	// The thread ends with the goroutine, which keeps its timer slack from others.
 	runtime.LockOSThread()
 	if l.plan.Enter != nil {
 		if err := l.plan.Enter(); err != nil {
@@ -132,7 +123,7 @@ func (l *loop) run() (err error) {
 			e := &l.events[i]
 			c := l.conns[e.Fd]
 			if c.opens != e.Pad {
-				continue // of a connection that it had before
+				continue // an event of its former connection
 			}
 			if c.ready |= e.Events; c.waits&c.ready != 0 {
 				c.resume()
@@ -141,7 +132,7 @@ func (l *loop) run() (err error) {
 				l.arrive(arrivals)
 			}
 		}
-		for i := 0; i < len(l.later); i++ { // some may be there again
+		for i := 0; i < len(l.later); i++ { // may grow
 			l.tick()
 			l.later[i].resume()
 		}
@@ -149,7 +140,7 @@ func (l *loop) run() (err error) {
 	}
 }
 
-// part is how many of all are the loop's.
+// part returns the loop's share of all.
 func (l *loop) part(all int) int { return (all - l.n + l.loops - 1) / l.loops }
 
 // tick reads the clock.
@@ -158,21 +149,19 @@ func (l *loop) tick() record.Micros {
 	return l.last
 }
 
-// poll waits for connections that can go on until a time, or a while, and returns
-// how many there are. The thread keeps its place among those that run Go: others
-// have places of their own.
+// poll waits for connections that can go on until a time, or a while, and returns their number. The
+// thread keeps its place among the threads that run Go: others have their own.
 func (l *loop) poll(until record.Micros) (int, error) {
 	wait := max(min(until-l.last, record.MicrosOf(tick)), 0)
 	if l.Open || l.plan.Pace > 0 {
-		// An idle processor takes time to wake up: the thread sleeps that much less, and
-		// polls for the rest.
+		// An idle processor takes time to wake up: the thread sleeps less, and polls for the rest.
 		wait = max(wait-l.early, 0)
 	}
 	if (l.Open || l.plan.Pace > 0) && wait > 0 {
-		// Rounded to milliseconds, requests would be late.
+		// Milliseconds would make requests late.
 		ts := unix.NsecToTimespec(int64(wait) * 1000)
 		fd := unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}
-		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) // woken early, it waits again
+		_, _, _ = syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fd)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0) // after an early wake-up it waits again
 		wait = 0
 	}
 	n, err := call(unix.SYS_EPOLL_PWAIT, l.epoll, unsafe.Pointer(&l.events[0]), len(l.events), uintptr(wait+999)/1000)
@@ -185,8 +174,7 @@ func (l *loop) poll(until record.Micros) (int, error) {
 	return 0, fmt.Errorf("wait for connections: %w", err)
 }
 
-// expire ends requests whose time is over, and all of them some time after the
-// load was cut.
+// expire ends requests whose time is over, and all of them some time after the load was cut.
 func (l *loop) expire(now record.Micros) {
 	at := l.abortAt.Load()
 	all := at > 0 && int64(now) >= at
@@ -206,7 +194,7 @@ func (l *loop) expire(now record.Micros) {
 	}
 }
 
-// newConn makes a client that lives as it is told.
+// newConn makes a client that runs live.
 func (l *loop) newConn(live func(*conn)) *conn {
 	c := &conn{loop: l, fd: -1, id: int32(len(l.conns)), times: make(map[string]record.Micros, 3)}
 	c.rng = rand.New(rand.NewPCG(l.seed^l.streams, uint64(len(l.conns)*l.loops+l.n)))
@@ -220,13 +208,13 @@ func (l *loop) newConn(live func(*conn)) *conn {
 	return c
 }
 
-// closedLoop sends as fast as it is answered.
+// closedLoop sends as fast as it gets answers.
 func (c *conn) closedLoop() {
 	for !c.cut.Load() && c.last < c.End() {
 		c.begin(c.last)
 		c.sent(c.intended, false, 0)
 		if failed := c.end(c.transact()); failed && c.fruitless > 1 {
-			// One that cannot even connect tries again, not as fast as it can.
+			// A client that cannot connect pauses before it tries again.
 			c.pause(record.MicrosOf(fruitlessPause))
 			continue
 		}
@@ -236,15 +224,14 @@ func (c *conn) closedLoop() {
 				continue
 			}
 		}
-		// Requests go out together: whoever takes them is woken once.
+		// Requests go out together, to wake their receiver once.
 		c.waits, c.later = 0, append(c.later, c)
 		c.yield()
 	}
 	c.live--
 }
 
-// arrive sends the requests that are due, or has them wait for a place, and
-// returns when the next one is due.
+// arrive sends the due requests, or queues them without a place, and returns when the next one is due.
 func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 	for {
 		at, ok := arrivals.Next()
@@ -278,9 +265,8 @@ func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 	}
 }
 
-// client takes a client of an open loop that has no request: one whose connection
-// serves the host, else a new one, else one of another host, whose request goes to
-// that; nil where none is left.
+// client returns a client of an open loop without a request: one whose connection serves the host, else a
+// new one, else one of another host, which then gets the request; nil if all are busy.
 func (l *loop) client(host int) *conn {
 	for i := 0; i < len(l.idle) && l.resting > 0; i++ {
 		list := &l.idle[(host+i)%len(l.idle)]
@@ -300,13 +286,13 @@ func (l *loop) client(host int) *conn {
 	return nil
 }
 
-// openLoop makes requests that it is given.
+// openLoop makes the requests that it gets.
 func (c *conn) openLoop() {
 	for {
 		c.end(c.transact())
 		for c.free(); c.bound == 0; {
 			if c.fd >= 0 && (c.ready&broken != 0 || c.ready&unix.EPOLLIN != 0 && c.plan.TLS == nil) {
-				c.close() // it was closed while it had nothing to do
+				c.close() // the other side closed it while idle
 			}
 			c.waits = unix.EPOLLIN | broken
 			if !c.yield() {
@@ -316,7 +302,7 @@ func (c *conn) openLoop() {
 	}
 }
 
-// free takes a request that waits, or puts the client among those that have none.
+// free takes a queued request, or puts the client into the idle list.
 func (c *conn) free() {
 	l := c.loop
 	l.dropOld()
@@ -333,7 +319,7 @@ func (c *conn) free() {
 	c.sent(intended, true, l.tick()-since)
 }
 
-// dropOld drops what has waited for a place for too long.
+// dropOld drops requests that have waited for a place for too long.
 func (l *loop) dropOld() {
 	for l.first < len(l.waiting) && l.waiting[l.first]+record.MicrosOf(l.DropAfter) <= l.last {
 		l.windows.Drop(l.waiting[l.first], l.last)
@@ -349,7 +335,7 @@ func (l *loop) dropOld() {
 // sent notes that a request is sent now.
 func (l *loop) sent(intended record.Micros, late bool, own record.Micros) {
 	if l.plan.Work > 0 {
-		// The generator's processor is kept busy.
+		// Work keeps the processor busy.
 		for until := l.tick() + record.MicrosOf(l.plan.Work); l.tick() < until; {
 		}
 	}
@@ -359,13 +345,13 @@ func (l *loop) sent(intended record.Micros, late bool, own record.Micros) {
 	l.progress.inFlight.Add(1)
 }
 
-// end notes how the client's request ended, and reports whether it failed.
+// end notes the outcome of the client's request, and reports whether it failed.
 func (c *conn) end(x system.Outcome) (failed bool) {
 	if failed = x.Failed != "" || x.Lost; failed {
 		c.tick()
 	}
 	if x.Failed != "" && c.cut.Load() {
-		x = system.Outcome{Lost: true} // it was we who ended it
+		x = system.Outcome{Lost: true} // we ended it
 	}
 	x.Retries = c.retries
 	c.windows.End(c.intended, c.last, x)
@@ -383,7 +369,6 @@ func (c *conn) end(x system.Outcome) (failed bool) {
 	return failed
 }
 
-// prompt makes the calling thread wake up when it asked to. Its priority stays
-// that of the others: Go's threads wait for each other by turning round, and one
-// that goes first would wait for ever.
+// prompt minimises the timer slack of the calling thread. Its priority stays that of the others: Go's
+// threads wait for each other by spinning, and one with a higher priority would wait for ever.
 func prompt() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

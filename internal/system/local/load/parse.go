@@ -3,31 +3,27 @@ package load
 import (
 	"bytes"
 	"errors"
+	"strconv"
 )
 
-// Answer reads one answer of HTTP/1.1 as its bytes arrive, in pieces of any
-// size, and allocates nothing. Its zero value, or one after Reset, waits for the
-// first byte.
+// Answer reads one HTTP/1.1 answer as its bytes arrive, in pieces of any size, without allocations. Its
+// zero value, or Reset, waits for the first byte.
 type Answer struct {
-	// Status is the status code, 0 until the status line is read.
-	Status int
-	// Close says that the connection is of no more use after it.
-	Close bool
-	// Body is how many bytes of body were read so far. Wrong says that its
-	// first bytes are not those that were wanted.
-	Body  int64
-	Wrong bool
+	Status int   // Status is the status code, 0 before it is read
+	Close  bool  // Close says that the connection cannot be used again
+	Body   int64 // Body counts the bytes of the body so far. Wrong says that it does not begin as it should.
+	Wrong  bool
 
 	state   state
 	started bool
-	length  int64 // of the body that is left, or of the chunk; -1 is until the connection's end
-	sized   bool  // a length was given
+	length  int64 // rest of the body or chunk; -1 is until the connection's end
+	sized   bool  // has a length
 	chunked bool
-	minor   byte // of the version
+	minor   byte
 	want    []byte
-	head    bool // there is never a body
+	head    bool // answers HEAD, so without a body
 	total   int  // bytes of the head so far
-	carry   int  // bytes of line that hold the begin of a line
+	carry   int  // bytes in line of an incomplete line
 	line    [lineBytes]byte
 }
 
@@ -45,18 +41,14 @@ const (
 )
 
 const (
-	// lineBytes is how much is kept of a line that arrives in pieces: what
-	// matters of one stands in its first bytes.
-	lineBytes = 128
-	// headBytes bounds an answer's head.
-	headBytes = 1 << 20
+	lineBytes = 128     // lineBytes is kept of a line that arrives in pieces: its first bytes are enough.
+	headBytes = 1 << 20 // bound on an answer's head
 )
 
-// errAnswer is what is no answer of HTTP/1.1.
 var errAnswer = errors.New("not an answer of HTTP/1.1")
 
-// Reset waits for another answer, whose body begins with want. Head says that
-// it has no body, whatever length it tells.
+// Reset waits for another answer, whose body begins with want. head says that it has no body, whatever
+// its length says.
 func (a *Answer) Reset(want []byte, head bool) {
 	line := &a.line
 	*a = Answer{want: want, head: head, line: *line}
@@ -65,11 +57,10 @@ func (a *Answer) Reset(want []byte, head bool) {
 // Started reports whether any byte of the answer has arrived.
 func (a *Answer) Started() bool { return a.started }
 
-// Done reports whether all of it has.
+// Done reports whether the answer is complete.
 func (a *Answer) Done() bool { return a.state == complete }
 
-// Left is how many bytes of the answer are still to come, of a length that it has told; 0
-// where it has told none.
+// Left returns the number of bytes still to come, 0 where the answer has no length.
 func (a *Answer) Left() int64 {
 	if a.state != inBody {
 		return 0
@@ -77,8 +68,8 @@ func (a *Answer) Left() int64 {
 	return max(a.length, 0)
 }
 
-// End takes in the end of the connection: it completes a body whose length
-// nobody gave, and is an error in any other.
+// End notes the end of the connection: it completes a body without a length, and is an error in any other
+// answer.
 func (a *Answer) End() error {
 	if a.state == inBody && a.length < 0 {
 		a.state, a.Close = complete, true
@@ -89,7 +80,7 @@ func (a *Answer) End() error {
 	return nil
 }
 
-// Feed takes in bytes and returns how many belong to this answer.
+// Feed reads bytes and returns how many belong to this answer.
 func (a *Answer) Feed(data []byte) (int, error) {
 	read := 0
 	for read < len(data) && a.state != complete {
@@ -113,17 +104,17 @@ func (a *Answer) Feed(data []byte) (int, error) {
 			}
 		default:
 			n := bytes.IndexByte(rest, '\n') + 1
-			if n == 0 {
-				a.keep(rest)
-				read = len(data)
-				if a.total += len(rest); a.total > headBytes {
-					return read, errAnswer
-				}
-				continue
+			whole := n > 0
+			if !whole {
+				n = len(rest)
 			}
 			read += n
 			if a.total += n; a.total > headBytes {
 				return read, errAnswer
+			}
+			if !whole {
+				a.keep(rest)
+				continue
 			}
 			line := rest[:n-1]
 			if a.carry > 0 {
@@ -141,12 +132,10 @@ func (a *Answer) Feed(data []byte) (int, error) {
 	return read, nil
 }
 
-// keep keeps the begin of a line.
-func (a *Answer) keep(part []byte) {
-	a.carry += copy(a.line[a.carry:], part)
-}
+// keep keeps the beginning of a line.
+func (a *Answer) keep(part []byte) { a.carry += copy(a.line[a.carry:], part) }
 
-// body looks at bytes of the body.
+// body compares bytes of the body.
 func (a *Answer) body(part []byte) {
 	if at := a.Body; at < int64(len(a.want)) {
 		n := min(len(part), len(a.want)-int(at))
@@ -155,7 +144,7 @@ func (a *Answer) body(part []byte) {
 	a.Body += int64(len(part))
 }
 
-// read takes in a line of the head, or of a chunked body.
+// read reads a line of the head, or of a chunked body.
 func (a *Answer) read(line []byte) error {
 	switch a.state {
 	case inStatus:
@@ -167,11 +156,12 @@ func (a *Answer) read(line []byte) error {
 		}
 		a.header(line)
 	case inChunkSize:
-		size, ok := hexadecimal(line)
-		if !ok {
+		digits, _, _ := bytes.Cut(line, []byte(";")) // extensions may follow
+		size, err := strconv.ParseUint(string(bytes.TrimRight(digits, " \t")), 16, lengthBits)
+		if err != nil {
 			return errAnswer
 		}
-		if a.length, a.state = size, inChunk; size == 0 {
+		if a.length, a.state = int64(size), inChunk; size == 0 {
 			a.state = inTrailer
 		}
 	case inChunkEnd:
@@ -192,14 +182,8 @@ func (a *Answer) status(line []byte) error {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
 		return errAnswer
 	}
-	code := 0
-	for _, c := range line[9:12] {
-		if c < '0' || c > '9' {
-			return errAnswer
-		}
-		code = 10*code + int(c-'0')
-	}
-	if code < 100 {
+	code, err := strconv.Atoi(string(line[9:12]))
+	if err != nil || code < 100 {
 		return errAnswer
 	}
 	a.Status, a.minor, a.state = code, line[7], inHeader
@@ -208,32 +192,19 @@ func (a *Answer) status(line []byte) error {
 	return nil
 }
 
-// header reads a header of which something follows.
+// header reads a header field that matters for the body.
 func (a *Answer) header(line []byte) {
-	colon := bytes.IndexByte(line, ':')
-	if colon < 0 {
-		return
-	}
-	name, value := line[:colon], bytes.TrimSpace(line[colon+1:])
-	switch len(name) {
-	case len("connection"):
-		if equalFold(name, "connection") {
-			if equalFold(value, "close") {
-				a.Close = true
-			} else if equalFold(value, "keep-alive") {
-				a.Close = false
-			}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimSpace(value)
+	switch {
+	case bytes.EqualFold(name, []byte("connection")):
+		a.Close = bytes.EqualFold(value, []byte("close")) || a.Close && !bytes.EqualFold(value, []byte("keep-alive"))
+	case bytes.EqualFold(name, []byte("content-length")):
+		if n, err := strconv.ParseUint(string(value), 10, lengthBits); err == nil {
+			a.length, a.sized = int64(n), true
 		}
-	case len("content-length"):
-		if equalFold(name, "content-length") {
-			if n, ok := decimal(value); ok {
-				a.length, a.sized = n, true
-			}
-		}
-	case len("transfer-encoding"):
-		if equalFold(name, "transfer-encoding") && equalFold(value, "chunked") {
-			a.chunked = true
-		}
+	case bytes.EqualFold(name, []byte("transfer-encoding")) && bytes.EqualFold(value, []byte("chunked")):
+		a.chunked = true
 	}
 }
 
@@ -241,7 +212,7 @@ func (a *Answer) header(line []byte) {
 func (a *Answer) endHead() {
 	switch {
 	case a.Status < 200 && a.Status != 101:
-		a.state, a.Status = inStatus, 0 // the answer itself follows
+		a.state, a.Status = inStatus, 0 // the final answer follows
 	case a.head || a.Status == 204 || a.Status == 304 || a.Status == 101:
 		a.state = complete
 	case a.chunked:
@@ -254,57 +225,5 @@ func (a *Answer) endHead() {
 	}
 }
 
-// equalFold compares with a text in lower case.
-func equalFold(b []byte, lower string) bool {
-	if len(b) != len(lower) {
-		return false
-	}
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// most bounds the lengths that are read.
-const most = 1 << 50
-
-func decimal(b []byte) (int64, bool) {
-	n := int64(0)
-	for _, c := range b {
-		if c < '0' || c > '9' || n > most {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n, len(b) > 0
-}
-
-// hexadecimal reads a chunk's size, which extensions may follow.
-func hexadecimal(b []byte) (int64, bool) {
-	if i := bytes.IndexByte(b, ';'); i >= 0 {
-		b = b[:i]
-	}
-	b = bytes.TrimRight(b, " \t")
-	n := int64(0)
-	for _, c := range b {
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c && c <= 'f':
-			c -= 'a' - 10
-		case 'A' <= c && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return 0, false
-		}
-		if n = 16*n + int64(c); n > most {
-			return 0, false
-		}
-	}
-	return n, len(b) > 0
-}
+// lengthBits bounds lengths in answers: below 2^50.
+const lengthBits = 50

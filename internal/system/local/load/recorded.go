@@ -8,15 +8,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// recorded keeps the requests of a stream that go on record by themselves: the
-// slowest of those that were done, and the first that failed, at most so many of
-// each.
+// recorded keeps the requests of a stream that go on record: the slowest that succeeded, and the first
+// that failed, at most so many of each.
 type recorded struct {
 	most            int
 	slowest, failed []record.Request
 }
 
-// add takes in a request that has ended.
 func (r *recorded) add(x record.Request) {
 	if x.Failed != "" {
 		if len(r.failed) < r.most {
@@ -39,7 +37,7 @@ func (r *recorded) add(x record.Request) {
 
 func slower(a, b record.Request) bool { return a.Ended-a.Intended > b.Ended-b.Intended }
 
-// merge takes in what another part of the stream has kept.
+// merge adds the requests of another part of the stream.
 func (r *recorded) merge(other recorded) {
 	for _, x := range other.slowest {
 		r.add(x)
@@ -49,8 +47,7 @@ func (r *recorded) merge(other recorded) {
 	r.failed = r.failed[:min(len(r.failed), r.most)]
 }
 
-// note keeps the request that has ended, if it is one of those. Those before the
-// hold are not.
+// note keeps the ended request, if it belongs to the hold.
 func (c *conn) note(x system.Outcome) {
 	if c.plan.Record == 0 || x.Lost || c.intended < c.Begin+record.MicrosOf(c.Warm) {
 		return

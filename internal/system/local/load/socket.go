@@ -14,16 +14,13 @@ import (
 )
 
 const (
-	// broken are the events of a connection that the other side has ended.
-	broken = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-	// turn is how many bytes a connection reads before others have their turn.
-	turn = 512 << 10
-	// mostAwaited is how much of an answer is waited for at most.
-	mostAwaited = 256 << 10
+	// broken has the events of a connection that the other side has ended.
+	broken      = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+	turn        = 512 << 10 // turn bounds the bytes that a connection reads in its turn
+	mostAwaited = 256 << 10 // mostAwaited bounds the part of an answer that is awaited
 )
 
-// wait waits until the connection can be read or written. It is an error once
-// the request is given up.
+// wait waits until the connection is readable or writable. The error says that the request was given up.
 func (c *conn) wait(events uint32) error {
 	for {
 		if c.aborted {
@@ -36,14 +33,14 @@ func (c *conn) wait(events uint32) error {
 	}
 }
 
-// pass lets others have their turn until the connection can go on.
+// pass gives others their turn until the connection can go on.
 func (c *conn) pass(events uint32) {
 	c.got, c.waits = 0, events|broken
 	if c.yield != nil {
 		c.yield()
 		return
 	}
-	// It is alone.
+	// Without a loop it polls.
 	left := max(c.bound-c.now(), 0)
 	fds := []unix.PollFd{{Fd: int32(c.fd), Events: int16(events)}}
 	if n, err := unix.Poll(fds, int(left/1000)+1); n > 0 && err == nil {
@@ -52,7 +49,6 @@ func (c *conn) pass(events uint32) {
 	c.aborted = c.now() >= c.bound
 }
 
-// pause waits for some time.
 func (c *conn) pause(d record.Micros) {
 	c.bound, c.waits = c.last+d, 0
 	c.nextBound = min(c.nextBound, c.bound)
@@ -61,21 +57,19 @@ func (c *conn) pause(d record.Micros) {
 	c.tick()
 }
 
-// wakeAt has the connection be ready once much of an answer is there of which so many
-// bytes are still to come, or all of it. If each segment of a large answer wakes this
-// thread, it wakes the other side as often by its acknowledgements, which takes more of
-// both processors than the bytes do.
+// wakeAt makes the connection readable when much of the rest of an answer, or all of it, has arrived. If
+// each segment of a large answer woke this thread, its acknowledgements would wake the other side as
+// often, which takes more of both processors than the bytes do.
 func (c *conn) wakeAt(left int64) {
 	n := int(min(left, mostAwaited))
 	if n < bufferBytes {
-		n = 1 // the kernel's own
+		n = 1 // the kernel's default
 	}
 	if n != c.least && c.plan.TLS == nil && unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) == nil {
 		c.least = n
 	}
 }
 
-// connect opens a connection.
 func (c *conn) connect() error {
 	if c.wrong != nil {
 		return c.wrong
@@ -86,11 +80,11 @@ func (c *conn) connect() error {
 	}
 	c.fd, c.ready, c.least = fd, 0, 1
 	c.opens++
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // without it answers are later
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // avoids late answers
 	if n := len(c.plan.Sources); n > 0 {
 		from := sockaddr(c.plan.Sources[int(c.source.Add(1))%n], 0)
-		// The port is chosen when the connection is made, so that one can serve for
-		// many destinations; without it there are fewer ports.
+		// The port is chosen at connect, so that one can serve many destinations; otherwise there are
+		// fewer ports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 		if err := unix.Bind(fd, from); err != nil {
 			return err
@@ -118,30 +112,29 @@ func (c *conn) connect() error {
 	return nil
 }
 
-// watched is what the connection is watched for: each change is told of once.
+// watched returns the events that epoll watches, edge-triggered.
 func (c *conn) watched() unix.EpollEvent {
 	return unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: c.id, Pad: c.opens}
 }
 
-// call makes a system call about a file that takes a buffer. Go's scheduler does
-// not learn of it: else the thread that watches over it would look after this one
-// thousands of times a second. What is called must return soon.
+// call makes a system call with a file and a buffer, without announcing it to Go's scheduler: its monitor
+// thread would wake up thousands of times a second. The call must return soon.
 func call(number uintptr, fd int, buf unsafe.Pointer, n int, more uintptr) (int, syscall.Errno) {
 	r, _, err := syscall.RawSyscall6(number, uintptr(fd), uintptr(buf), uintptr(n), more, 0, 0)
 	return int(r), err
 }
 
-// socket is the connection as TLS takes it.
+// socket is the connection for TLS.
 type socket struct {
 	*conn
-	net.Conn // what it does not have itself is never called
+	net.Conn // its other methods are never called
 }
 
-// Read implements net.Conn. It waits until there is something.
+// Read implements net.Conn. It waits for data.
 func (s socket) Read(p []byte) (int, error) {
 	c := s.conn
 	if c.got >= turn && c.epoll >= 0 {
-		// It will be told of at once if there is more.
+		// If there is more, epoll reports it at once.
 		e := c.watched()
 		if err := unix.EpollCtl(c.epoll, unix.EPOLL_CTL_MOD, c.fd, &e); err != nil {
 			return 0, err
@@ -155,7 +148,7 @@ func (s socket) Read(p []byte) (int, error) {
 		switch n, err := call(unix.SYS_READ, c.fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0); {
 		case n > 0:
 			if n < len(p) && c.ready&broken == 0 {
-				c.ready &^= unix.EPOLLIN // there was no more
+				c.ready &^= unix.EPOLLIN // nothing is left
 			}
 			c.got += n
 			c.received.Add(int64(n))
@@ -170,7 +163,7 @@ func (s socket) Read(p []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. It waits until all is written.
+// Write implements net.Conn. It waits until everything is written.
 func (s socket) Write(p []byte) (written int, err error) {
 	c := s.conn
 	for written < len(p) {
@@ -189,10 +182,10 @@ func (s socket) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// SetWriteDeadline implements net.Conn. There is one bound, that of the request.
+// SetWriteDeadline implements net.Conn: the request has the only bound.
 func (socket) SetWriteDeadline(time.Time) error { return nil }
 
-// sockaddr is an address of either family as calls take it.
+// sockaddr converts an address of either family.
 func sockaddr(ip net.IP, port int) unix.Sockaddr {
 	if four := ip.To4(); four != nil {
 		return &unix.SockaddrInet4{Port: port, Addr: [4]byte(four)}

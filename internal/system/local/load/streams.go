@@ -9,12 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// MostStreams is how many requests a connection has under way at most.
-const MostStreams = 1000
-
-// manyStreams is a closed loop of several requests at once on a connection of
-// HTTP/2: each is sent once the one before it is answered, as many as the other side
-// takes. A request that is given up at its bound leaves the others alone.
+// manyStreams is a closed loop of several requests at once on an HTTP/2 connection, as many as the other
+// side accepts. A request that is given up leaves the others alone.
 func (c *conn) manyStreams() {
 	slots := make([]*slot, c.plan.Streams)
 	for i := range slots {
@@ -28,7 +24,7 @@ func (c *conn) manyStreams() {
 			for _, s := range slots {
 				if s.pending {
 					s.bound = 0
-					s.end(system.Outcome{Lost: true}) // the load was cut
+					s.end(system.Outcome{Lost: true}) // cut off
 				}
 			}
 			c.bound = 0
@@ -40,7 +36,7 @@ func (c *conn) manyStreams() {
 			}
 		default:
 			if c.send(slots); len(c.framed.streams) == 0 {
-				c.close() // it takes no more
+				c.close() // it accepts no more requests
 			} else {
 				c.advance(slots)
 			}
@@ -48,14 +44,14 @@ func (c *conn) manyStreams() {
 	}
 }
 
-// slot is a place for a request of a connection.
+// slot is a place for a request on a connection.
 type slot struct {
 	*conn
-	exchange *exchange // nil while there is none
-	pending  bool      // it has a request that is to be sent
+	exchange *exchange // nil without one
+	pending  bool      // has an unsent request
 }
 
-// openFor opens a connection for the first request that waits, or a new one.
+// openFor opens a connection for the first pending request, or a new one.
 func (c *conn) openFor(slots []*slot) (ok bool) {
 	first := slots[0]
 	for _, s := range slots {
@@ -81,8 +77,7 @@ func (c *conn) openFor(slots []*slot) (ok bool) {
 	return true
 }
 
-// send sends requests in all places that have none under way, first those that were
-// not taken in before.
+// send sends requests in all free places, first those that were not taken in before.
 func (c *conn) send(slots []*slot) {
 	for i := range 2 * len(slots) {
 		s, first := slots[i%len(slots)], i < len(slots)
@@ -96,7 +91,7 @@ func (c *conn) send(slots []*slot) {
 		}
 		s.pending = false
 		if s.host != c.host {
-			// A connection of TLS was opened for its host.
+			// A TLS connection is for one host.
 			s.host = c.host
 			s.asked = &c.requests[s.host][c.choosers[s.host].draw(c.rng)]
 			s.answer.Reset(s.asked.want, s.asked.Method == "HEAD")
@@ -105,7 +100,7 @@ func (c *conn) send(slots []*slot) {
 	}
 }
 
-// advance takes in a frame, and ends the requests that are over with it.
+// advance reads a frame, and ends the requests that it completes.
 func (c *conn) advance(slots []*slot) {
 	c.bound = never
 	for _, s := range slots {
@@ -119,7 +114,7 @@ func (c *conn) advance(slots []*slot) {
 	err := f.advance()
 	c.tick()
 	if errors.Is(err, os.ErrDeadlineExceeded) && f.within == 0 && c.abortAt.Load() == 0 {
-		// Between two frames the connection goes on for the others.
+		// Between two frames the connection can go on for the others.
 		for _, s := range slots {
 			if s.exchange != nil && s.bound <= c.last {
 				s.over(c, os.ErrDeadlineExceeded)
@@ -141,7 +136,7 @@ func (c *conn) advance(slots []*slot) {
 	}
 }
 
-// over ends the request of a place, or has it sent again.
+// over ends the request of a place, or makes it pending again.
 func (s *slot) over(c *conn, err error) {
 	c.framed.end(s.exchange)
 	s.exchange, s.answered = nil, c.answered

@@ -12,29 +12,24 @@ import (
 )
 
 const (
-	// MostConnections is how many connections a schedule opens where its user names no
-	// number: as many as it needs, up to these. With some thousands HAProxy does fewer
-	// requests for each second of its processor.
+	// MostConnections is the default bound on a schedule's connections. With some thousands HAProxy
+	// serves fewer requests per second of CPU.
 	MostConnections = 1000
-	// waitedTolerated is the part of the arrivals that may wait for a place without a
-	// trial.
+	// waitedTolerated is the share of arrivals that may wait for a place without a trial.
 	waitedTolerated = 0.01
-	// trialSpan is how long each part of a trial lasts at least, and mostTook how long
-	// requests may take for there to be one.
-	trialSpan = time.Second
-	mostTook  = 5 * time.Second
-	// leastTrialWindow is that of a window of a trial.
-	leastTrialWindow = 100 * time.Millisecond
-	// above is by how much more than the schedule a trial may send.
-	above = 1.05
+	// trialSpan is the shortest duration of each part of a trial, mostTook the longest of requests for
+	// which there is a trial.
+	trialSpan        = time.Second
+	mostTook         = 5 * time.Second
+	leastTrialWindow = 100 * time.Millisecond // leastTrialWindow is the shortest window of a trial
+	above            = 1.05                   // above is the rate of a trial relative to the schedule
 )
 
-// ownHandles is how many files this program has open besides connections.
+// ownHandles is the number of open files besides connections.
 const ownHandles = 200
 
-// Connections returns how many connections a schedule has at most: as many as are asked
-// for, or for 0 MostConnections, or fewer where a process may not have so many open
-// files. It is an error to ask for more than that.
+// Connections returns the bound on a schedule's connections: as asked for, or with 0 MostConnections, or
+// fewer if the limit of open files is lower. It is an error to ask for more than that.
 func Connections(asked int) (int, error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -50,7 +45,6 @@ func Connections(asked int) (int, error) {
 	return asked, nil
 }
 
-// held sums up the hold of a schedule.
 type held struct {
 	system.Schedule
 	intended, late, answered int
@@ -65,20 +59,18 @@ func (h *held) add(w *record.Window) {
 	h.inFlight, h.windows = h.inFlight+w.InFlight, h.windows+1
 }
 
-// short reports whether so many arrivals waited for a place that it matters whether
-// there could have been more of them.
+// short reports whether so many arrivals waited for a place that more places might matter.
 func (h *held) short() bool {
 	return h.Open && h.MaxInFlight > 1 && h.answered > 0 && float64(h.late) > waitedTolerated*float64(h.intended)
 }
 
-// took is how long a request was under way on average (Little's law).
+// took returns how long a request was in flight on average (Little's law).
 func (h *held) took() time.Duration {
 	return time.Duration(float64(h.inFlight) / float64(h.windows) / float64(h.answered) * float64(h.Hold))
 }
 
-// Load makes a stream as Run does, and puts all of it on record: its windows by emit, the
-// rest by tell. Where requests of a schedule waited for a place among those under way, it
-// tries afterwards whether more places would have raised the rate.
+// Load makes a stream as Run does, and records it: windows by emit, the rest by tell. If requests of a
+// schedule waited for a place, it then tries whether more places would have raised the rate.
 func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit func(*record.Window), tell func(record.Body)) error {
 	err := g.Run(ctx, schedule, emit)
 	for _, x := range g.Recorded() {
@@ -94,16 +86,15 @@ func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit fun
 	return err
 }
 
-// try finds out whether more places would raise the rate, with three quarters of those
-// that there were and then with all of them, so that the user's number of connections is
-// never exceeded: a target of which all of its workers are busy with fewer answers no
-// more with more. It sends little faster than the schedule did.
+// try finds out whether more places would raise the rate: it uses three quarters of the places and then
+// all, and so never exceeds the user's number of connections. A target whose workers are all busy with
+// fewer answers no more with more. It sends little faster than the schedule.
 func (g *Generator) try(ctx context.Context, h *held) (list []record.Trial, err error) {
 	took := max(h.took(), time.Millisecond)
 	if took > mostTook {
-		return nil, nil // by then whoever waits is long answered
+		return nil, nil // the answers to waiting requests would have come
 	}
-	// Whole turns of all places, so that none is counted once more than others.
+	// Whole turns of all places count each place equally often.
 	window := took * ((leastTrialWindow + took - 1) / took)
 	p := g.plan
 	p.Record, p.Pace = 0, above*h.Value
