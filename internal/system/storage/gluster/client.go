@@ -20,18 +20,19 @@ type Client struct {
 	*commands
 }
 
-// Mounted is where a volume is mounted at the client, once it is.
+// Mounted returns where a volume is mounted at the client.
 func (c *Client) Mounted(volume string) string {
 	return filepath.Join(c.Dir, clientName, mountsDir, volume)
 }
 
-// Mount mounts a volume at the client, and says where.
+// Mount mounts a volume at the client, and returns where.
 func (c *Client) Mount(ctx context.Context, volume string) (string, error) {
 	at := c.Mounted(volume)
-	if err := os.MkdirAll(at, 0o700); err != nil {
-		return "", fmt.Errorf("mount volume %s: %w", volume, err)
+	err := os.MkdirAll(at, 0o700)
+	if err == nil {
+		_, err = c.run(ctx, c.Machine, "mount", "-t", "glusterfs", machine.Address(0).String()+":/"+volume, at)
 	}
-	if _, err := c.run(ctx, c.Machine, "mount", "-t", "glusterfs", machine.Address(0).String()+":/"+volume, at); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("mount volume %s: %w", volume, err)
 	}
 	return at, nil
@@ -40,31 +41,32 @@ func (c *Client) Mount(ctx context.Context, volume string) (string, error) {
 // Unmount unmounts a volume.
 func (c *Client) Unmount(ctx context.Context, volume string) error {
 	at := c.Mounted(volume)
-	if _, err := c.run(ctx, c.Machine, "umount", at); err != nil {
-		return fmt.Errorf("unmount volume %s: %w", volume, err)
+	_, err := c.run(ctx, c.Machine, "umount", at)
+	if err == nil {
+		err = os.Remove(at)
 	}
-	if err := os.Remove(at); err != nil {
+	if err != nil {
 		return fmt.Errorf("unmount volume %s: %w", volume, err)
 	}
 	return nil
 }
 
-// controlDir is where the kernel's connections to file systems of processes are
-// seen at the client.
+// controlDir has the client's connections to FUSE file systems.
 const controlDir = "/run/fuse"
 
 func (c *Client) mountControl(ctx context.Context) error {
-	if _, err := c.run(ctx, c.Machine, "mkdir", controlDir); err != nil {
-		return fmt.Errorf("reach the kernel's FUSE connections: %w", err)
+	_, err := c.run(ctx, c.Machine, "mkdir", controlDir)
+	if err == nil {
+		_, err = c.run(ctx, c.Machine, "mount", "-t", "fusectl", "fusectl", controlDir)
 	}
-	if _, err := c.run(ctx, c.Machine, "mount", "-t", "fusectl", "fusectl", controlDir); err != nil {
+	if err != nil {
 		return fmt.Errorf("reach the kernel's FUSE connections: %w", err)
 	}
 	return nil
 }
 
-// Abort ends a mount that hangs: whatever waits for it gets an error (FUSE
-// connections, abort). Nothing happens where the volume is not mounted.
+// Abort ends a mount that hangs: callers that wait for it get an error (FUSE connections, abort). It does
+// nothing where the volume is not mounted.
 func (c *Client) Abort(volume string) error {
 	mounts, err := c.Mounts()
 	if err != nil {
@@ -81,8 +83,7 @@ func (c *Client) Abort(volume string) error {
 	return nil
 }
 
-// Mounts are the volumes that are mounted at the client, with the numbers of
-// their FUSE connections.
+// Mounts returns the volumes mounted at the client, with the numbers of their FUSE connections.
 func (c *Client) Mounts() (map[string]int, error) {
 	mounts, err := procfs.GetProcMounts(c.PID())
 	if err != nil {

@@ -1,32 +1,29 @@
-// Package gluster runs a GlusterFS of its own on this machine: a storage server
-// for each replica, and a client that mounts volumes, each a machine within the
-// machine (see package machine). So the system's own glusterd, its directories,
-// ports and mounts are not touched, and all goes at once when the System is
-// closed or this program ends, be it by SIGKILL.
+// Package gluster runs its own GlusterFS on this machine: a storage server for each replica, and a client
+// that mounts volumes, each a machine within the machine (see package machine). So it does not touch the
+// system's glusterd, its directories, ports and mounts, and everything goes when the System is closed or
+// this program ends, even by SIGKILL.
 //
-// Open makes a System, which then creates, starts, mounts, stops and deletes
-// volumes by GlusterFS's own commands:
+// Open makes a System, which then creates, starts, mounts, stops and deletes volumes by GlusterFS's own
+// commands:
 //
 //	sys, err := gluster.Open(ctx, gluster.Settings{Dir: dir, Executable: exe, Tied: tied, Replica: 1, Multiplex: true})
 //	defer sys.Close()
 //	err = sys.Create(ctx, "v1", nil)   // and its options
 //	err = sys.Start(ctx, "v1")
-//	at, err := sys.Client().Mount(ctx, "v1") // a path as processes at the client see it
-//	sys.Client().Path(at)              // and as this program sees it
+//	at, err := sys.Client().Mount(ctx, "v1") // a path for processes at the client
+//	sys.Client().Path(at)              // and for this program
 //	cmd := sys.Client().Command("fio", ...)  // a process at the client
 //	p, err := sys.Client().Start(cmd, ...)
-//	list, err := sys.Processes(...)    // what runs, and what it uses
-//	bricks, err := sys.Bricks(ctx)     // and which process serves which brick
+//	list, err := sys.Processes(...)    // with their usage
+//	bricks, err := sys.Bricks(ctx)     // with their processes
 //	err = sys.Server(0).Kill(pid)      // a process of the first storage server
 //
-// What the client sees of this machine's files is the same, but for /run,
-// /var/lib and /var/log; Dir is there too.
+// The client sees this machine's files, except /run, /var/lib and /var/log; Dir is there too.
 //
-// Files of a mount are reached through /proc/PID/root: a mount that was passed
-// on to this machine would stay when its namespace goes. A mount that hangs is
-// ended by its FUSE connection, since nothing else lets go of what waits for
-// it. The link to a server is measured by two sockets of this program, whose
-// threads enter the namespaces and end there.
+// Files of a mount are reached through /proc/PID/root: a mount that was passed on to this machine would
+// outlive its namespace. A mount that hangs is ended by its FUSE connection, since nothing else frees its
+// callers. The link to a server is measured by two sockets of this program, whose threads enter the
+// namespaces and end there.
 package gluster
 
 import (
@@ -46,54 +43,44 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Settings are what a GlusterFS is like.
+// Settings describes a GlusterFS.
 type Settings struct {
-	// Dir is an empty directory for everything that it writes.
-	Dir string
-	// Executable is this program, and Tied starts what must end with it.
-	Executable string
+	Dir        string // Dir is an empty directory for all of its files
+	Executable string // Executable is this program, and Tied starts processes that end with it
 	Tied       *proc.Tie
-	// Replica is how many storage servers there are, each with one brick of
-	// every volume, at least 1.
+	// Replica is the number of storage servers, each with one brick of every volume, at least 1.
 	Replica   int
 	Multiplex bool // one process serves many bricks
-	// MaxBricks is how many bricks a process serves, 0 for GlusterFS's default
-	// (250).
-	MaxBricks int
-	// XFS puts the bricks of each server on an XFS of its own, in a file of
-	// Size bytes, of which only what is written takes room.
-	XFS  bool
-	Size int64
-	// Patience bounds each command; 0 is two minutes.
-	Patience time.Duration
+	MaxBricks int  // MaxBricks is the number of bricks for a process, 0 for GlusterFS's default (250).
+	XFS       bool // XFS puts the bricks of each server on a new XFS, in a sparse file of Size bytes.
+	Size      int64
+	Patience  time.Duration // Patience bounds each command; 0 is two minutes
 }
 
-// The ports that bricks listen on, as GlusterFS has them, and that of glusterd.
+// Ports of bricks, GlusterFS's defaults, and of glusterd.
 const (
 	FirstPort      = 49152
 	LastPort       = 60999
 	managementPort = 24007
 )
 
-// DefaultMaxBricks is how many bricks a process serves at most where nothing
-// else is set (cluster.max-bricks-per-process).
+// DefaultMaxBricks is the default number of bricks for a process (cluster.max-bricks-per-process).
 const DefaultMaxBricks = 250
 
-// System is a GlusterFS that runs.
+// System is a running GlusterFS.
 type System struct {
 	*commands
 	client  *Client
 	servers []*Server
 }
 
-// Packages are Debian's that a System needs; that of xfs only where it is asked
-// for.
+// Debian's packages for a System, and for XFS.
 const (
 	Package    = "glusterfs-server"
 	PackageXFS = "xfsprogs"
 )
 
-// Needs are the programs that a System runs.
+// Needs lists the programs that a System runs.
 func Needs() []proc.Program {
 	needs := []proc.Program{
 		{Name: "glusterd", Package: Package, Asks: "--version"}, {Name: "glusterfsd", Package: Package}, {Name: "gluster", Package: Package},
@@ -105,8 +92,7 @@ func Needs() []proc.Program {
 	return needs
 }
 
-// Check reports whether this machine can run a System; the error is a
-// *proc.MissingError.
+// Check returns a *proc.MissingError if this machine cannot run a System.
 func Check(xfs bool) error {
 	needs := Needs()
 	if xfs {
@@ -119,19 +105,16 @@ func Check(xfs bool) error {
 	return missing.Err()
 }
 
-// Version is that of the system's GlusterFS, "" where it does not tell.
+// Version returns the version of the installed GlusterFS, "" where unknown.
 func Version() string {
 	found, _ := Needs()[0].Find(context.Background(), "")
 	return found.Version
 }
 
-// hidden are the directories that GlusterFS writes to by fixed names.
-func hidden() []string { return []string{"/run", "/var/lib", "/var/log"} }
-
 const clientName = "client"
 
-// Open starts a GlusterFS without volumes. It must be closed; where it fails
-// nothing is left but the directory.
+// Open starts a GlusterFS without volumes. It must be closed; after an error nothing is left but the
+// directory.
 func Open(ctx context.Context, s Settings) (*System, error) {
 	if s.Patience == 0 {
 		s.Patience = leastStart
@@ -170,15 +153,14 @@ func (s *System) open(ctx context.Context) error {
 	if s.Multiplex {
 		options["cluster.brick-multiplex"] = "on"
 	}
-	if s.Multiplex && s.MaxBricks > 0 { // glusterd refuses it without multiplexing
+	if s.Multiplex && s.MaxBricks > 0 { // without multiplexing glusterd refuses it
 		options["cluster.max-bricks-per-process"] = strconv.Itoa(s.MaxBricks)
 	}
 	return s.set(ctx, "all", options)
 }
 
-// startMachines starts the client and the servers.
 func (s *System) startMachines() error {
-	if err := os.WriteFile(filepath.Join(s.Dir, volfile), []byte(managementVolume()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, volfile), fmt.Appendf(nil, managementVolume, managementPort, FirstPort, LastPort), 0o600); err != nil {
 		return err
 	}
 	start := func(own string) (*machine.Machine, error) {
@@ -187,7 +169,7 @@ func (s *System) startMachines() error {
 				return nil, err
 			}
 		}
-		return machine.Start(s.Tied, s.Executable, machine.Spec{Keep: s.Dir, Hide: hidden(), Binds: []machine.Bind{
+		return machine.Start(s.Tied, s.Executable, machine.Spec{Keep: s.Dir, Hide: []string{"/run", "/var/lib", "/var/log"}, Binds: []machine.Bind{
 			{From: filepath.Join(own, "lib"), To: "/var/lib/glusterd"}, {From: filepath.Join(own, "log"), To: "/var/log/glusterfs"},
 		}})
 	}
@@ -210,10 +192,8 @@ const (
 	volfile   = "glusterd.vol"
 )
 
-// managementVolume is what glusterd is told: the system's own file may say
-// something else.
-func managementVolume() string {
-	return fmt.Sprintf(`volume management
+// managementVolume configures glusterd instead of the system's own file.
+const managementVolume = `volume management
     type mgmt/glusterd
     option working-directory /var/lib/glusterd
     option transport-type socket
@@ -226,10 +206,9 @@ func managementVolume() string {
     option base-port %d
     option max-port %d
 end-volume
-`, managementPort, FirstPort, LastPort)
-}
+`
 
-// each does something for all servers at the same time.
+// each calls do for all servers in parallel.
 func (s *System) each(do func(*Server) error) error {
 	errs := make([]error, len(s.servers))
 	var all sync.WaitGroup
@@ -240,11 +219,10 @@ func (s *System) each(do func(*Server) error) error {
 	return errors.Join(errs...)
 }
 
-// join makes the servers one pool.
 func (s *System) join(ctx context.Context) error {
 	for n := 1; n < len(s.servers); n++ {
-		if _, err := s.servers[0].cli(ctx, "peer", "probe", machine.Address(n).String()); err != nil {
-			return fmt.Errorf("join the storage servers: %w", err)
+		if err := s.order(ctx, "join the storage servers", "peer", "probe", machine.Address(n).String()); err != nil {
+			return err
 		}
 	}
 	if len(s.servers) == 1 {
@@ -273,10 +251,10 @@ func (s *System) join(ctx context.Context) error {
 	}
 }
 
-// Client is the machine that mounts volumes.
+// Client returns the machine that mounts volumes.
 func (s *System) Client() *Client { return s.client }
 
-// Server is a storage server, from 0.
+// Server returns a storage server, from 0.
 func (s *System) Server(n int) *Server { return s.servers[n] }
 
 // Create creates a volume, with a brick on each server, and sets its options.
@@ -288,49 +266,50 @@ func (s *System) Create(ctx context.Context, volume string, options map[string]s
 	for _, x := range s.servers {
 		words = append(words, x.address().String()+":"+x.brick(volume))
 	}
-	// By force: the bricks lie on the root file system, and a replica of 2 may
-	// split.
-	if _, err := s.servers[0].cli(ctx, append(words, "force")...); err != nil {
-		return fmt.Errorf("create volume %s: %w", volume, err)
+	// "force" allows bricks on the root file system, and a replica of 2, which may split.
+	if err := s.order(ctx, "create volume "+volume, append(words, "force")...); err != nil {
+		return err
 	}
 	return s.set(ctx, volume, options)
 }
 
-// set sets options of a volume, or of all.
+// order gives a command to glusterd of the first server; what names its purpose in errors.
+func (s *System) order(ctx context.Context, what string, words ...string) error {
+	if _, err := s.servers[0].cli(ctx, words...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// set sets options of a volume, or of "all".
 func (s *System) set(ctx context.Context, volume string, options map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		if _, err := s.servers[0].cli(ctx, "volume", "set", volume, name, options[name]); err != nil {
-			return fmt.Errorf("set %s of volume %s to %s: %w", name, volume, options[name], err)
+		what := fmt.Sprintf("set %s of volume %s to %s", name, volume, options[name])
+		if err := s.order(ctx, what, "volume", "set", volume, name, options[name]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Start starts a volume's bricks. With force, those that should run and do not
-// are started again.
+// Start starts a volume's bricks. With force it starts missing ones again.
 func (s *System) Start(ctx context.Context, volume string, force bool) error {
 	words := []string{"volume", "start", volume}
 	if force {
 		words = append(words, "force")
 	}
-	if _, err := s.servers[0].cli(ctx, words...); err != nil {
-		return fmt.Errorf("start volume %s: %w", volume, err)
-	}
-	return nil
+	return s.order(ctx, "start volume "+volume, words...)
 }
 
 // Stop stops a volume's bricks.
 func (s *System) Stop(ctx context.Context, volume string) error {
-	if _, err := s.servers[0].cli(ctx, "volume", "stop", volume, "force"); err != nil {
-		return fmt.Errorf("stop volume %s: %w", volume, err)
-	}
-	return nil
+	return s.order(ctx, "stop volume "+volume, "volume", "stop", volume, "force")
 }
 
-// Delete deletes a volume that was stopped, and its bricks' directories.
+// Delete deletes a stopped volume with its bricks' directories.
 func (s *System) Delete(ctx context.Context, volume string) error {
-	if _, err := s.servers[0].cli(ctx, "volume", "delete", volume); err != nil {
-		return fmt.Errorf("delete volume %s: %w", volume, err)
+	if err := s.order(ctx, "delete volume "+volume, "volume", "delete", volume); err != nil {
+		return err
 	}
 	return s.each(func(x *Server) error {
 		if err := os.RemoveAll(x.Path(x.brick(volume))); err != nil {
@@ -340,23 +319,20 @@ func (s *System) Delete(ctx context.Context, volume string) error {
 	})
 }
 
-// Link is how many bytes a second the link carries from the first server to the
-// client, as fast as it goes and for so long.
+// Link measures for so long how many bytes per second the link from the first server to the client
+// carries.
 func (s *System) Link(long time.Duration) (float64, error) {
 	return machine.Throughput(s.servers[0].Machine, s.servers[0].address(), s.client.Machine, long)
 }
 
-// Brick is a volume's part on a server.
+// Brick is the part of a volume on a server.
 type Brick struct {
 	Server int
 	Volume string
-	// PID is the process that serves it, by its number at the server; 0 is none.
-	PID int
-	// Port is where it listens, 0 where that is unknown.
-	Port int
+	PID    int // PID is the process that serves it, by its number at the server; 0 for none.
+	Port   int // Port is its port, 0 where unknown
 }
 
-// machines are those of the servers.
 func (s *System) machines() (list []*machine.Machine) {
 	for _, x := range s.servers {
 		list = append(list, x.Machine)
@@ -364,7 +340,7 @@ func (s *System) machines() (list []*machine.Machine) {
 	return list
 }
 
-// Close ends everything of the system, and leaves the directory.
+// Close ends the system, and leaves the directory.
 func (s *System) Close() {
 	all := s.machines()
 	if s.client != nil {

@@ -6,15 +6,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// leastXFS is the least that mkfs.xfs makes.
+// leastXFS is the smallest size for mkfs.xfs.
 const leastXFS = 300 << 20
 
-// Params are the parameters of workloads that SettingsOf reads.
+// Params lists the parameters that SettingsOf reads.
 func Params() []string {
 	return []string{"multiplex", "maxBricksPerProcess", "replica", "bricks", "brickSize"}
 }
 
-// SettingsOf is what they say of a GlusterFS, but for where it lies.
+// SettingsOf reads Settings, without the places, from parameters.
 func SettingsOf(p workload.Params) (Settings, error) {
 	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs", Size: p.Bytes("brickSize")}
 	switch {
@@ -26,7 +26,7 @@ func SettingsOf(p workload.Params) (Settings, error) {
 	return s, nil
 }
 
-// Able is Check with the command that helps, and what can be done instead.
+// Able returns the error of Check with an install command and an alternative.
 func Able(xfs bool, instead string) error {
 	return system.Lacking(Check(xfs), instead)
 }

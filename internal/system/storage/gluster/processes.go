@@ -14,32 +14,30 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local"
 )
 
-// Part is what a process of a System does.
+// Part names the work of a process of a System.
 type Part string
 
-// The parts.
+// Parts of a System.
 const (
-	Management Part = "glusterd"  // takes commands, one on each server
+	Management Part = "glusterd"  // for commands, one on each server
 	Bricks     Part = "bricks"    // serve bricks
 	SelfHeal   Part = "self-heal" // brings replicas to the same state
-	Mounts     Part = "mounts"    // at the client, one for each mount
+	Mounts     Part = "mounts"    // one for each mount, at the client
 )
 
-// Parts are all of them.
+// Parts lists all parts.
 func Parts() []Part { return []Part{Management, Bricks, SelfHeal, Mounts} }
 
-// Process is one that runs.
+// Process is a running process of a System.
 type Process struct {
-	// Server is whose it is, -1 for the client's; PID is its number there.
-	Server int
+	Server int // Server is its server, -1 for the client; PID is its number there
 	PID    int
 	Part   Part
 	proc.Usage
 }
 
-// Processes are those of GlusterFS that run, with what they use. Shares says of
-// which the proportional share of memory is read, which takes the kernel about a
-// tenth of a millisecond; nil is all.
+// Processes returns GlusterFS's processes with their usage. shares selects those whose proportional share
+// of memory is read, which takes the kernel about a tenth of a millisecond; nil selects all.
 func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error) {
 	var list []Process
 	for n, m := range append(s.machines(), s.client.Machine) {
@@ -55,9 +53,8 @@ func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error)
 	return list, nil
 }
 
-// Places are the storage servers, as what a load goes to, and what one is called. One
-// is not ready whose glusterd has ended, or where no process serves the brick of one of
-// the volumes, nil for none, that must be served.
+// Places returns the storage servers as places of a load, with their noun. A server is not ready if its
+// glusterd has ended, or no process serves the brick of one of the volumes; nil is for no volumes.
 func (s *System) Places(volumes func() []string) (noun record.Noun, list []local.Place) {
 	for _, x := range s.servers {
 		list = append(list, local.Place{Name: "server-" + strconv.Itoa(x.number+1), Look: func() record.Place {
@@ -91,7 +88,7 @@ func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) (
 	for _, p := range all {
 		name, err := p.Comm()
 		if err != nil || !strings.HasPrefix(name, "gluster") {
-			continue // it has ended, or is another
+			continue // it has ended, or is another program
 		}
 		x := Process{Server: n, PID: p.PID}
 		switch name {
@@ -115,8 +112,7 @@ func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) (
 	return list, nil
 }
 
-// Bricks are those of all volumes that were started, with the processes that
-// serve them. A brick that is not served has none.
+// Bricks returns the bricks of all started volumes, with the processes that serve them.
 func (s *System) Bricks(ctx context.Context) ([]Brick, error) {
 	lists := make([][]Brick, len(s.servers))
 	err := s.each(func(x *Server) (err error) {
@@ -126,8 +122,8 @@ func (s *System) Bricks(ctx context.Context) ([]Brick, error) {
 	return slices.Concat(lists...), err
 }
 
-// readState reads the bricks of one host from what glusterd tells of its state.
-// The port of one that does not serve is 0.
+// readState reads the bricks of one host from glusterd's state. The port of a brick that is not served is
+// 0.
 func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	lines.Buffer(nil, 1<<20)
 	var list []Brick
@@ -166,8 +162,8 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	return list, lines.Err()
 }
 
-// Serving reports whether a process serves each brick of a volume: with
-// multiplexing GlusterFS says that a volume has started where none does.
+// Serving reports whether a process serves each brick of a volume: with multiplexing GlusterFS reports a
+// start where none does.
 func (s *System) Serving(volume string) bool {
 	return !slices.ContainsFunc(s.servers, func(x *Server) bool { return x.serves(volume) == 0 })
 }

@@ -23,17 +23,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Server is a storage server: the machine in which glusterd and its bricks run.
+// Server is a storage server: a machine with glusterd and its bricks.
 type Server struct {
 	*machine.Machine
 	*commands
-	number int // from 0
-	dir    string
-	// management is glusterd, nil before it is started.
-	management atomic.Pointer[proc.Process]
+	number     int // from 0
+	dir        string
+	management atomic.Pointer[proc.Process] // management is glusterd, nil before its start
 }
 
-// prepare makes a server's file system of bricks.
+// prepare makes the file system for a server's bricks.
 func (x *Server) prepare(ctx context.Context) error {
 	if !x.XFS {
 		return nil
@@ -46,7 +45,7 @@ func (x *Server) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a file system for bricks: %w", err)
 	}
-	// Inodes as large as GlusterFS's documentation asks for.
+	// GlusterFS's documentation asks for inodes of this size.
 	if _, err := x.run(ctx, x.Machine, "mkfs.xfs", "-q", "-i", "size=512", file); err != nil {
 		return fmt.Errorf("make a file system for bricks: %w", err)
 	}
@@ -58,16 +57,15 @@ func (x *Server) prepare(ctx context.Context) error {
 
 func (x *Server) bricks() string { return filepath.Join(x.dir, bricksDir) }
 
-// brick is the directory of a volume's brick.
 func (x *Server) brick(volume string) string { return filepath.Join(x.bricks(), volume) }
 
 func (x *Server) address() netip.Addr { return machine.Address(x.number) }
 
-// leastStart is how long glusterd may take at least until it answers: it starts
-// the bricks of all volumes before.
+// leastStart is the least time for glusterd to answer after its start: it starts the bricks of all
+// volumes first.
 const leastStart = 2 * time.Minute
 
-// StartManagement starts glusterd on a server, and returns once it answers.
+// StartManagement starts glusterd on a server, and returns when it answers.
 func (x *Server) StartManagement(ctx context.Context) error {
 	cmd := x.Command("glusterd", "--volfile="+filepath.Join(x.Dir, volfile), "--pid-file=/run/glusterd.pid", "--no-daemon")
 	p, err := x.Start(cmd, proc.How{Name: "glusterd", Log: filepath.Join(x.dir, "log", "glusterd.log")})
@@ -78,7 +76,7 @@ func (x *Server) StartManagement(ctx context.Context) error {
 	return p.Await(ctx, max(x.Patience, leastStart), func() error { return x.ask(ctx) })
 }
 
-// ask asks glusterd for nothing in particular, once it listens.
+// ask makes a harmless request to glusterd, once it listens.
 func (x *Server) ask(ctx context.Context) error {
 	if listening, err := x.listening(func(port uint64) bool { return port == managementPort }); err != nil || listening == 0 {
 		return errors.Join(err, errors.New("it does not listen"))
@@ -87,9 +85,9 @@ func (x *Server) ask(ctx context.Context) error {
 	return err
 }
 
-// listening is how many ports of a server are listened on.
+// listening counts the ports on which a server listens.
 func (x *Server) listening(which func(port uint64) bool) (int, error) {
-	fs, err := procfs.NewFS(filepath.Join("/proc", strconv.Itoa(x.PID()))) // whose sockets are the server's
+	fs, err := procfs.NewFS(filepath.Join("/proc", strconv.Itoa(x.PID()))) // it shows the server's sockets
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +105,7 @@ func (x *Server) listening(which func(port uint64) bool) (int, error) {
 	return len(ports), nil
 }
 
-// Ports is how many ports of a server its bricks listen on.
+// Ports counts the ports on which the server's bricks listen.
 func (x *Server) Ports() (int, error) {
 	return x.listening(func(port uint64) bool { return port >= FirstPort && port <= LastPort })
 }
@@ -127,8 +125,7 @@ func (x *Server) cli(ctx context.Context, words ...string) (string, error) {
 	return text, err
 }
 
-// Bricks asks glusterd which of the server's bricks serve, in one command
-// for all of them.
+// Bricks returns the server's bricks with their processes, by one command for all of them.
 func (x *Server) Bricks(ctx context.Context) ([]Brick, error) {
 	const file = "state"
 	if _, err := x.cli(ctx, "get-state", "glusterd", "odir", x.dir, "file", file); err != nil {
@@ -153,8 +150,7 @@ func (x *Server) Bricks(ctx context.Context) ([]Brick, error) {
 	return list, nil
 }
 
-// OpenFiles is how many files the process of a server has open that serves
-// bricks and is nearest to its limit, and that limit.
+// OpenFiles returns the open files of the brick process that is nearest to its limit, and the limit.
 func (x *Server) OpenFiles() (open, limit int, err error) {
 	fs, err := x.Proc()
 	if err != nil {
@@ -166,7 +162,7 @@ func (x *Server) OpenFiles() (open, limit int, err error) {
 	}
 	for _, p := range all {
 		if name, err := p.Comm(); err != nil || name != "glusterfsd" {
-			continue // it has ended, or is another
+			continue // it has ended, or is another program
 		}
 		handles, err := p.FileDescriptorsLen()
 		if err != nil {
@@ -179,18 +175,17 @@ func (x *Server) OpenFiles() (open, limit int, err error) {
 	return open, limit, nil
 }
 
-// ListensInVain reports whether a process that serves several bricks of a server
-// has tried to listen again for a volume that was deleted meanwhile, by its log. It
-// attaches and detaches no brick while it tries.
+// ListensInVain reports by the log whether a process with several bricks has tried to listen for a
+// volume that was deleted meanwhile. While it tries it attaches and detaches no brick.
 func (x *Server) ListensInVain() bool {
-	logs, _ := filepath.Glob(filepath.Join(x.dir, "log", "bricks", "*.log")) // the pattern is well formed
+	logs, _ := filepath.Glob(filepath.Join(x.dir, "log", "bricks", "*.log"))
 	return x.Multiplex && slices.ContainsFunc(logs, func(log string) bool {
-		text, _ := os.ReadFile(log) // one that cannot be read tells nothing
+		text, _ := os.ReadFile(log) // without rights the text is empty
 		return bytes.Contains(text, []byte("creation of listener failed"))
 	})
 }
 
-// FreeBytes is how much room the bricks of a server have left.
+// FreeBytes returns the free bytes of the server's bricks.
 func (x *Server) FreeBytes() (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(x.Path(x.bricks()), &fs); err != nil {
@@ -199,8 +194,7 @@ func (x *Server) FreeBytes() (int64, error) {
 	return int64(fs.Bavail) * fs.Bsize, nil
 }
 
-// serves is the process that serves the brick of a volume, by the file that it writes; 0 where
-// none runs.
+// serves returns the process that serves the brick of a volume, by its PID file; 0 for none.
 func (x *Server) serves(volume string) int {
 	name := x.address().String() + strings.ReplaceAll(x.brick(volume), "/", "-") + ".pid"
 	text, err := os.ReadFile(x.Path(filepath.Join("/run/gluster/vols", volume, name)))
@@ -217,20 +211,19 @@ func (x *Server) serves(volume string) int {
 	return pid
 }
 
-// commands gives commands in the machines of a System.
+// commands runs commands in the machines of a System.
 type commands struct {
 	Settings
 	used    atomic.Int64 // nanoseconds of CPU time of commands
-	stalled atomic.Bool  // glusterd did not answer the last command within the patience
+	stalled atomic.Bool  // the last command had no answer within the patience
 }
 
-// Commands is the CPU time of the commands that were given, in seconds: the
-// gluster program's, and those that mount and unmount.
+// Commands returns the CPU time of commands in seconds: of the gluster program, mount and umount.
 func (c *commands) Commands() float64 { return time.Duration(c.used.Load()).Seconds() }
 
-// run runs a command in one of the machines, and gives what it wrote.
+// run runs a command in one of the machines, and returns its output.
 func (c *commands) run(ctx context.Context, m *machine.Machine, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Patience+time.Second) // a bound of the caller's own comes before
+	ctx, cancel := context.WithTimeout(ctx, c.Patience+time.Second) // the caller's own bound comes first
 	defer cancel()
 	cmd := m.Command(name, args...)
 	var out strings.Builder
@@ -255,13 +248,12 @@ func (c *commands) run(ctx context.Context, m *machine.Machine, name string, arg
 	return text, nil
 }
 
-// CommandError is what a command said that failed.
+// CommandError holds the output of a failed command.
 type CommandError struct {
 	Program, Text string
-	Err           error // how it ended
+	Err           error // of the process
 }
 
-// Error implements error.
 func (e *CommandError) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("%s: %v", e.Program, e.Err)
@@ -269,11 +261,10 @@ func (e *CommandError) Error() string {
 	return e.Text
 }
 
-// Unwrap gives how it ended.
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// patienceAgain is how long a command may take after one that was not answered:
-// else each of those that wait would take its whole patience.
+// patienceAgain bounds a command after one without an answer, so that waiting ones do not each take the
+// whole patience.
 const patienceAgain = 3 * time.Second
 
 // ErrStalled says that glusterd did not answer in time.

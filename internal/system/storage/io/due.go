@@ -11,34 +11,33 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// line follows the IOs of one fio that keeps to a rate. The n-th IO of a side is
-// due n periods after fio began, whatever became of those before it: fio does later
-// what it could not do in time. It counts latencies from submission.
+// line reconstructs the IOs of one fio at a fixed rate. The n-th IO of a side is due n periods after fio
+// began, whatever happened to earlier ones: fio does late ones later, and counts latencies from
+// submission.
 type line struct {
-	rates map[string]float64 // IOs a second of each side; a side without is done as others end
+	rates map[string]float64 // IOs per second by side; a side without follows others
 	free  []float64          // when each place of the depth is free, in ns since fio began
-	done  map[string]uint64  // IOs of each side
+	done  map[string]uint64  // IOs by side
 	ran   time.Duration      // at the last report
 	rng   *rand.Rand
 }
 
-// inexact is by how much the time of a report may differ from that of its counts.
+// inexact bounds the difference between the time of a report and that of its counts.
 const inexact = 20 * time.Millisecond
 
-// leastSought is the share of the time between two reports from which on it
-// matters when in it an IO was that took so long.
+// leastSought is the least latency, as a share of the time between two reports, whose position in that
+// time matters.
 const leastSought = 0.01
 
-// inLine is one IO, in ns.
-type inLine struct {
+type inLine struct { // one IO, in ns
 	side      string
 	due       float64
 	took      float64 // since its submission
 	submitted float64
-	over      float64 // when it was completed
+	over      float64 // completion
 }
 
-// newLine begins with what a report says was done before.
+// newLine begins after the work in a report.
 func newLine(rates map[string]float64, depth int, before fio.Report, seed uint64) *line {
 	q := &line{rates: rates, free: make([]float64, max(depth, 1)), done: make(map[string]uint64), ran: before.Ran, rng: rand.New(rand.NewPCG(seed, 0))}
 	for name, x := range before.Sides {
@@ -47,10 +46,9 @@ func newLine(rates map[string]float64, depth int, before fio.Report, seed uint64
 	return q
 }
 
-// since are the IOs that were completed since the last report, until ran, by the
-// times from submission to completion that they had. Their order is unknown, but
-// for the longest ones, which stop all others: they came as late as the report
-// allows. What comes after them waited for them.
+// since returns the IOs that were completed since the last report, until ran, by their times from
+// submission to completion. Their order is unknown, except for the longest ones, which stop all others:
+// they are as late as the report allows, and later ones waited for them.
 func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine) {
 	lists := make(map[string][]float64)
 	longest := ""
@@ -68,7 +66,7 @@ func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine)
 			longest, most = name, slices.Max(list)
 		}
 	}
-	var together, others []float64 // the longest ones, under way at the same time
+	var together, others []float64 // the longest ones, in flight together
 	for _, ns := range lists[longest] {
 		if ns > most/2 && len(together) < len(q.free) {
 			together = append(together, ns)
@@ -93,9 +91,8 @@ func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine)
 	return ios
 }
 
-// run has the IOs done in their order, none of them later than end, and none before
-// the last report, which did not have them. Those without
-// a rate, which are syncs, are spread among the others, and begin when these end.
+// run replays the IOs in their order, none completed after end, and none before the last report, which
+// lacks them. Syncs, which have no rate, are spread among the others, and begin when these end.
 func (q *line) run(lists map[string][]float64, end float64) (ios []inLine, free []float64) {
 	var syncs []inLine
 	for _, name := range fio.SidesInOrder() {
@@ -140,6 +137,5 @@ func (q *line) run(lists map[string][]float64, end float64) (ios []inLine, free 
 	return all, free
 }
 
-// latency is the time from when it was due to its completion, in ns. It is no less
-// than what fio counted.
+// latency returns the time from due to completion in ns, at least fio's count.
 func (x inLine) latency() float64 { return max(x.over-x.due, x.took) }

@@ -20,8 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// glusterOf checks what parameters say of the run's own GlusterFS. Given are
-// those that were named.
+// glusterOf reads the parameters of the run's own GlusterFS. given has the named ones.
 func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
 	if len(s.paths) > 0 {
 		for _, name := range gluster.Params() {
@@ -36,7 +35,7 @@ func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
 	return err
 }
 
-// checkGluster checks that this machine can run it.
+// checkGluster checks that this machine can run GlusterFS.
 func (s *settings) checkGluster() error {
 	if s.gluster == nil {
 		return nil
@@ -44,16 +43,15 @@ func (s *settings) checkGluster() error {
 	return gluster.Able(s.gluster.XFS, ", or name a directory or mount: --set path=DIR")
 }
 
-// glusterfs are mounted volumes of a GlusterFS of the run's own.
+// glusterfs provides mounted volumes of the run's own GlusterFS.
 type glusterfs struct {
 	*gluster.System
 	mounted map[int]string
 
 	mu     sync.Mutex
-	served []string // volumes that are mounted
+	served []string // mounted volumes
 }
 
-// newGlusterfs starts a GlusterFS without volumes.
 func newGlusterfs(ctx context.Context, s *session, g gluster.Settings) (*glusterfs, error) {
 	dir, err := os.MkdirTemp(s.Room.Dir, "gluster-")
 	if err != nil {
@@ -117,7 +115,7 @@ func (g *glusterfs) places() (record.Noun, []local.Place) {
 
 func (g *glusterfs) abort(n int) error { return g.Client().Abort(g.name(n)) }
 
-// readings are what its processes use, by what they do.
+// readings returns the usage of its processes by part.
 func (g *glusterfs) readings() []record.Reading {
 	processes, err := g.Processes(func(int, int) bool { return false })
 	if err != nil {

@@ -18,41 +18,39 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local"
 )
 
-// ground is what volumes are made on.
+// ground makes and holds volumes.
 type ground interface {
-	// volume makes the volume of that number, counted from 0, unless it is there,
-	// and returns its directory as processes of the ground see it. It is the one of
-	// proc.Least's.
+	// volume makes volume n, from 0, if missing, and returns its directory as processes of the ground see
+	// it. It belongs to proc.Least.
 	volume(ctx context.Context, n int) (string, error)
-	// command prepares a process of the ground, which start starts, in a directory.
+	// command prepares a process of the ground in a directory, and start starts it.
 	command(dir, name string, args ...string) *exec.Cmd
 	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
-	// below is a directory of this machine on the file system below the volumes.
+	// below returns a directory of this machine on the file system below the volumes.
 	below() string
-	// link is how many bytes a second the network to the volumes carries, measured
-	// for so long, and how often a byte that is written crosses it; 0 where there is
-	// none that is known.
+	// link measures for so long how many bytes per second the network to the volumes carries, and how
+	// often a written byte crosses it; 0 for an unknown network.
 	link(long time.Duration) (bytes float64, copies int, err error)
-	// places are what the load goes to, and what one is called.
+	// places returns the places of the load, with their noun.
 	places() (record.Noun, []local.Place)
-	// abort ends what hangs in a volume, if that can be done.
+	// abort ends what hangs in a volume, if possible.
 	abort(n int) error
-	// readings are what it uses itself.
+	// readings returns its own usage.
 	readings() []record.Reading
 	// close removes the volumes.
 	close() error
 }
 
-// volumesPrefix begins the names of directories that volumes are made in.
+// volumesPrefix begins the names of the directories for volumes.
 const volumesPrefix = "plimsoll-io-"
 
-// directories are volumes that are directories of file systems that are there.
+// directories makes volumes as directories of existing file systems.
 type directories struct {
 	session *session
 	bases   []string // for volumes
 }
 
-// newDirectories makes a directory for volumes in each of some paths.
+// newDirectories makes a directory for volumes in each path.
 func newDirectories(s *session, paths []string) (*directories, error) {
 	d := &directories{session: s}
 	for _, path := range paths {
@@ -89,7 +87,7 @@ func (d *directories) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) 
 
 func (d *directories) below() string { return d.bases[0] }
 
-// places are the file systems that the volumes were made on.
+// places returns the file systems of the volumes.
 func (d *directories) places() (noun record.Noun, list []local.Place) {
 	for _, base := range d.bases {
 		device, _ := deviceOf(base)
@@ -116,7 +114,7 @@ func deviceOf(path string) (uint64, error) {
 
 func (*directories) link(time.Duration) (float64, int, error) { return 0, 0, nil }
 
-// abort implements ground: a file system of somebody else's is left alone.
+// abort implements ground: the file system of others is left alone.
 func (*directories) abort(int) error {
 	return errors.New("it is not this program's, and nothing of it is ended")
 }

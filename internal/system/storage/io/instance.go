@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 
-// instance is what the engine loads. Its volumes stay from one step to the next.
+// instance is the load. Its volumes stay from one step to the next.
 type instance struct {
 	*session
 	local.Rig[settings]
@@ -32,9 +32,9 @@ type instance struct {
 	arm    string
 	ground ground // nil before there are volumes
 	filled map[string]bool
-	beside *database // nil without
+	beside *database // nil without pgbench
 
-	unfollow func() // what the ground is on
+	unfollow func() // the places of the ground
 }
 
 // Describe implements system.Target.
@@ -115,7 +115,6 @@ func (i *instance) start(ctx context.Context, one settings, level *system.Level)
 	return l, nil
 }
 
-// newGround makes what volumes are made on.
 func (i *instance) newGround(ctx context.Context, one settings) (ground, error) {
 	if one.gluster != nil {
 		return newGlusterfs(ctx, i.session, *one.gluster)
@@ -123,39 +122,31 @@ func (i *instance) newGround(ctx context.Context, one settings) (ground, error) 
 	return newDirectories(i.session, one.paths)
 }
 
-// every is how often fio reports: as long as a window.
+// every returns the interval of fio's reports: the length of a window.
 func (i *instance) every() time.Duration {
 	return min(max(time.Duration(i.Plan.Hold)/10, 100*time.Millisecond), time.Second)
 }
 
 const (
-	// filledAtOnce is how many files are filled at the same time.
-	filledAtOnce = 4
-	// leastFill is the least rate at which a file is filled, in bytes a second,
-	// beside fillBound.
-	leastFill = 1 << 20
-	fillBound = time.Minute
-	// startBound is how long fio may take until it does IO.
-	startBound = time.Minute
-	// endBound is how long one that is killed may take to end.
-	endBound = 5 * time.Second
-	// driveTime is for how long the drive is measured by itself at most, and
-	// driveTick how often.
+	filledAtOnce = 4 // filledAtOnce bounds the files that are filled in parallel
+	// leastFill is the least rate of filling a file, in bytes per second, after fillBound.
+	leastFill  = 1 << 20
+	fillBound  = time.Minute
+	startBound = time.Minute     // startBound bounds the time until fio does IO
+	endBound   = 5 * time.Second // endBound bounds the end of a killed fio
+	// driveTime bounds the measurement of the drive alone, driveTick is its interval.
 	driveTime = 10 * time.Second
 	driveTick = time.Second
-	// driveSteady is by how much the rates of its last driveTicks may differ: what
-	// caches take at first is no rate of a drive.
+	// driveSteady bounds the relative difference of the rates in the last driveTicks: caches make the
+	// first ones too high.
 	driveSteady = 0.1
 	driveTicks  = 3
-	// driveDepth bounds the depth at which it is.
-	driveDepth = 64
-	// linkTime is for how long the link to the volumes is.
-	linkTime = 500 * time.Millisecond
+	driveDepth  = 64                     // driveDepth bounds the depth of that measurement
+	linkTime    = 500 * time.Millisecond // linkTime is the duration of the measurement of the link
 )
 
-// prepare makes the volumes of a step with their files, measures the drive and
-// the link, and starts an fio on each volume, which does IO when it returns. A volume that
-// cannot be filled has a failure.
+// prepare makes the volumes of a step with their files, measures the drive and the link, and starts an
+// fio on each volume, which does IO when it returns. A volume that cannot be filled counts as failed.
 func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	for n := range l.settings.volumes {
 		dir, err := l.ground.volume(ctx, n)
@@ -218,14 +209,13 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	})
 }
 
-// goesFirst reports whether fio's threads go before others on this machine: at a
-// fixed rate, and as fast as it goes where they leave a processor to what they load.
+// goesFirst reports whether fio's threads have priority: at a fixed rate, or where they leave a processor
+// to the system that they load.
 func (s settings) goesFirst() bool {
 	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
 }
 
-// spawn starts an fio in a volume, which waits for its job. Small files are made by
-// this program itself.
+// spawn starts an fio in a volume, which waits for its job; for small files it starts this program.
 func (l *load) spawn(v *volume, every time.Duration) (*fio.Process, error) {
 	if l.small != nil {
 		return fio.Start(l.ground.command("/", l.session.Executable, "component", smallfiles.Component), proc.Self(), l.ground.start)
@@ -233,8 +223,7 @@ func (l *load) spawn(v *volume, every time.Duration) (*fio.Process, error) {
 	return fio.Start(l.ground.command(v.dir, l.binary.Path, fio.Args(every)...), proc.Least(), l.ground.start)
 }
 
-// wait waits until something holds, or a bound is over; the end of ctx is an
-// error.
+// wait waits until something holds, or the bound is over; the end of ctx is an error.
 func wait(ctx context.Context, bound time.Duration, holds func() bool) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -252,11 +241,10 @@ func wait(ctx context.Context, bound time.Duration, holds func() bool) error {
 	return nil
 }
 
-// here is the volume in which an fio runs, as it names it: it may not be allowed to
-// go there by another name.
+// here names the volume of an fio from within: the process may lack the right to use another name.
 const here = "."
 
-// fill writes the files of volumes that have none.
+// fill writes the missing files of volumes.
 func (l *load) fill(ctx context.Context, filled map[string]bool) error {
 	places := make(chan struct{}, filledAtOnce)
 	var all sync.WaitGroup
@@ -299,8 +287,7 @@ func (l *load) fill(ctx context.Context, filled map[string]bool) error {
 	return failed
 }
 
-// put ends a process for good: killed, and if it hangs in a volume, with what it
-// hangs in.
+// put kills a process, and aborts the mount in which it hangs.
 func (l *load) put(v *volume, p *fio.Process) error {
 	if p.Ended() {
 		return nil
@@ -318,8 +305,8 @@ func (l *load) put(v *volume, p *fio.Process) error {
 	return nil
 }
 
-// measureDrive has one fio do the same on the file system below the volumes, as
-// deep as all of them together and as fast as it goes.
+// measureDrive runs one fio with the same job on the file system below the volumes, with the depth of all
+// volumes together and without a rate.
 func (l *load) measureDrive(ctx context.Context) error {
 	base, err := os.MkdirTemp(l.ground.below(), "drive-")
 	if err != nil {
@@ -376,13 +363,11 @@ func (l *load) measureDrive(ctx context.Context) error {
 	return nil
 }
 
-// bytesOf is what a report has read and written.
 func bytesOf(r fio.Report) int64 { return r.Sides[fio.Read].Bytes + r.Sides[fio.Write].Bytes }
 
-// steady is the rate that the last of several rates agree on, 0 where they do not:
-// it is unknown then.
+// steady returns the rate on which the last rates agree, 0 where they do not.
 func steady(rates []float64) float64 {
-	if len(rates) <= driveTicks { // the first one has the start in it
+	if len(rates) <= driveTicks { // the first one includes the start
 		return 0
 	}
 	last := rates[len(rates)-driveTicks:]

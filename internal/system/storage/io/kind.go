@@ -4,36 +4,34 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// The axes that IO can be raised along.
+// Axes of IO.
 const (
-	axisVolumes = "volumes"
-	axisDepth   = "depth"
-	axisRate    = "rate"
-	// Of small files.
-	axisWorkers    = "workers"
+	axisVolumes    = "volumes"
+	axisDepth      = "depth"
+	axisRate       = "rate"
+	axisWorkers    = "workers" // of small files, as is the next
 	axisOperations = "operations"
 )
 
-// complete is what an IO reaches.
+// complete is the milestone of an IO.
 const complete = "Complete"
 
-// Names of what is reported beside the windows, among the sources of samples.
+// Sources of readings beside the windows.
 const (
-	sourceFio        = "fio"
-	sourceDrive      = "drive" // what its device did
-	sourceThroughput = "throughput"
-	sourceDriveAlone = "drive alone"
-	sourceShare      = "share of the drive"
-	sourceLinkAlone  = "link alone"
-	sourceLinkShare  = "share of the link"
-	sourceSpread     = "spread"
-	sourcePgbench    = "pgbench"
-	// What pgbench did in the hold.
-	sourceTransactions = "transactions"
+	sourceFio          = "fio"
+	sourceDrive        = "drive" // its device
+	sourceThroughput   = "throughput"
+	sourceDriveAlone   = "drive alone"
+	sourceShare        = "share of the drive"
+	sourceLinkAlone    = "link alone"
+	sourceLinkShare    = "share of the link"
+	sourceSpread       = "spread"
+	sourcePgbench      = "pgbench"
+	sourceTransactions = "transactions" // Of pgbench in the hold
 	sourceTransaction  = "transaction latency"
 )
 
-// operations are the kind of what volumes are loaded with.
+// operations returns the kind of IO on volumes.
 func operations() record.ObjectKind {
 	reported := func(name, unit, help, source string, lessIsWorse bool) record.Metric {
 		return record.Metric{Name: name, Unit: unit, Help: help, LessIsWorse: lessIsWorse, Of: record.Fold{Source: source, Value: "value", Fold: record.FoldLast}}
@@ -67,7 +65,7 @@ func operations() record.ObjectKind {
 	}
 }
 
-// fileOperations are the kind of what is done with small files.
+// fileOperations returns the kind of operations on small files.
 func fileOperations() record.ObjectKind {
 	k := operations()
 	k.Object, k.Generator, k.Bounds = record.Noun{One: "operation", Many: "operations"}, "the process that works on the files", k.Bounds[1:]

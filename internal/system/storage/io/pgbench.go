@@ -19,10 +19,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// postgresNeeds are the programs of a PostgreSQL under pgbench.
+// postgresNeeds lists the programs of a PostgreSQL under pgbench.
 func postgresNeeds() []proc.Program {
 	pgbench := proc.Program{Name: pgbenchName, Package: "postgresql", Look: func() string {
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + pgbenchName) // the pattern is well formed
+		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + pgbenchName)
 		if len(found) == 0 {
 			return ""
 		}
@@ -41,16 +41,16 @@ func postgresNeeds() []proc.Program {
 
 const pgbenchName = "pgbench"
 
-// findPostgres is the directory of the programs of the newest PostgreSQL. It gets
-// a user and a mount of its own, which takes root.
+// findPostgres returns the directory of the newest PostgreSQL's programs. It runs as its own user and
+// with its own mount, which needs root.
 func findPostgres() (string, error) {
 	paths, missing := proc.Look("beside="+pgbenchName, "", postgresNeeds())
 	return filepath.Dir(paths[pgbenchName]), system.Lacking(missing.Err(), ", or leave beside out")
 }
 
-// postgresScript runs a PostgreSQL on a volume ($1) by programs of a directory
-// ($2), and pgbench on it. The volume lies over /mnt, where its user may go; the
-// socket is an abstract one of the network's namespace.
+// postgresScript runs PostgreSQL on a volume ($1) with the programs of a directory ($2), and pgbench on
+// it. The volume is mounted at /mnt, where its user may go; the socket is an abstract one of the network
+// namespace.
 const postgresScript = `set -e
 exec 2>&1
 rm -rf "$1/postgres"
@@ -72,23 +72,21 @@ exec setpriv --reuid=postgres --regid=postgres --init-groups --no-new-privs "$bi
 type database struct {
 	*proc.Process
 
-	mu        sync.Mutex
-	seconds   int // that it told of
-	rate, lat float64
-	// Of all of them: transactions, and their latencies times these.
-	sum, weighed float64
+	mu           sync.Mutex
+	seconds      int // reported
+	rate, lat    float64
+	sum, weighed float64 // Sums over all seconds: transactions, and latencies times transactions
 	last         string
 }
 
-// databaseBound is how long it may take until there are transactions.
+// databaseBound bounds the time until the first transactions.
 const databaseBound = 2 * time.Minute
 
-// startDatabase starts one on a directory of a ground and returns once it tells
-// of transactions.
+// startDatabase starts PostgreSQL and pgbench in a directory of a ground, and returns when there are
+// transactions.
 func startDatabase(ctx context.Context, g ground, dir, programs, name string) (*database, error) {
 	d := &database{}
-	// The first process of a namespace takes all others along, and ends with the
-	// one that made it.
+	// The first process of a namespace takes all others along, and ends with its parent.
 	cmd := g.command("/", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", postgresScript, "sh", dir, programs, name)
 	var err error
 	d.Process, err = g.start(cmd, proc.How{Name: pgbenchName, Output: func(out io.Reader) {
@@ -112,7 +110,6 @@ func startDatabase(ctx context.Context, g ground, dir, programs, name string) (*
 
 var progressLine = regexp.MustCompile(`^progress: [0-9.]+ s, ([0-9.]+) tps, lat ([0-9.]+) ms`)
 
-// read reads a line of pgbench.
 func (d *database) read(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,22 +127,22 @@ func (d *database) read(line string) {
 	d.sum, d.weighed = d.sum+d.rate, d.weighed+d.rate*d.lat
 }
 
-// told is of how many seconds it told, and what they sum up to.
+// told returns the reported seconds and their sums.
 func (d *database) told() (seconds int, sum, weighed float64, last string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seconds, d.sum, d.weighed, d.last
 }
 
-// reading is what it last told.
+// reading returns the last report.
 func (d *database) reading() record.Reading {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return record.Reading{Source: sourcePgbench, Values: map[string]float64{"transactionsPerSecond": d.rate, "latencySeconds": d.lat}}
 }
 
-// stop ends it: the program that made its namespace is the child of one that
-// enters a machine, or what was started itself.
+// stop ends it: the parent of its namespace is the started process, or the child of one that enters a
+// machine.
 func (d *database) stop() {
 	d.KillAll()
 	_ = wait(context.Background(), endBound, d.Ended)

@@ -20,7 +20,6 @@ type Provider struct{}
 // Name is the target's name.
 const Name = "io"
 
-// rooms are the directories of the runs.
 func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesPrefix} }
 
 // SweepHost implements system.Sweeper.
@@ -54,11 +53,11 @@ func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change,
 		if err != nil || one.small != nil {
 			return err
 		}
-		// Any program may be what a file calls fio.
+		// A file's fio may be any program, so only trusted files are asked.
 		if path := params.Get("fio"); path == "" || r.Trusted {
 			one.binary, err = fio.Find(ctx, path)
 			if _, lacking := errors.AsType[*proc.MissingError](err); lacking {
-				return nil // this machine may not be the one
+				return nil // another machine may run it
 			}
 			return one.ask(ctx, err, path)
 		}
@@ -78,7 +77,7 @@ func (Provider) Open(_ context.Context, r system.Request) (system.Session, error
 	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}}, nil
 }
 
-// session is the volumes of one run.
+// session holds the volumes of one run.
 type session struct {
 	local.Session
 	arms map[string]settings
@@ -113,7 +112,7 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 	return one.checkGluster()
 }
 
-// ask has fio read the job, unless none was found at the path that was given.
+// ask makes fio check the job, if fio was found.
 func (s settings) ask(ctx context.Context, found error, path string) error {
 	switch {
 	case found != nil && path != "":
@@ -124,7 +123,7 @@ func (s settings) ask(ctx context.Context, found error, path string) error {
 	return s.checkJob(ctx)
 }
 
-// read checks what an arm of the plan and its job file say. Nothing is made or run.
+// read checks the parameters of an arm and its job file. It starts nothing.
 func (s *session) read(given map[string]string) (one settings, params workload.Params, err error) {
 	if params, err = s.Resolve(given); err != nil {
 		return one, params, err
@@ -145,7 +144,7 @@ func (s *session) read(given map[string]string) (one settings, params workload.P
 	return one, params, err
 }
 
-// axis is the target's axis that the plan is made along.
+// axis returns the target's name of the plan's axis.
 func (s *session) axis() string {
 	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
 	if err != nil {

@@ -24,21 +24,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// settings are what one arm's volumes and IO are like.
+// settings describes the volumes and IO of one arm.
 type settings struct {
 	binary  fio.Binary
-	job     fio.Job          // but for its directory, depth and rate
-	raw     string           // a job file of the user's, "" for none
-	small   *smallfiles.Spec // what is done with small files instead of a job, but for its directory and rate; nil for a job
+	job     fio.Job          // without directory, depth and rate
+	raw     string           // the user's job file, "" for none
+	small   *smallfiles.Spec // instead of a job, without directory and rate; nil for a job
 	volumes int
 	depth   int
-	rate    int // IOs a second in all, 0 for as many as it goes
+	rate    int // IOs per second in all, 0 for as many as possible
 	paths   []string
 	gluster *gluster.Settings // nil where there are paths
-	// postgres is the directory of PostgreSQL's programs where pgbench runs on the
-	// first volume beside the IO, "" for none.
+	// postgres is the directory of PostgreSQL's programs for pgbench on the first volume, "" for none.
 	postgres string
-	drive    bool // measure it before each step
+	drive    bool // measure the drive before each step
 }
 
 const (
@@ -47,8 +46,7 @@ const (
 	mostRate    = 100_000_000
 )
 
-// settingsOf checks what parameters say, along an axis. Files are read, and
-// nothing is started.
+// settingsOf reads settings from parameters. It reads files, but starts nothing.
 func settingsOf(p workload.Params, small bool, given map[string]string) (s settings, err error) {
 	s = settings{
 		job: fio.Job{
@@ -58,7 +56,7 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Flag("drive"),
 	}
 	if small {
-		s.job = fio.Job{} // whatever parameters of jobs are not there
+		s.job = fio.Job{}
 		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: p.Bytes("size"), Fsync: p.Flag("fsync")}
 		s.depth = s.small.Workers
 	}
@@ -98,11 +96,11 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	return s, s.glusterOf(p, given)
 }
 
-// pathHint is what to give as path.
+// pathHint says what the parameter path takes.
 const pathHint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
 
-// checkPath checks that volumes can be made in a directory, and makes it absolute.
-// Nothing is made there, see probe.
+// checkPath checks that volumes can be made in a directory, and makes it absolute. It makes nothing
+// there; probe does.
 func (s *settings) checkPath(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -121,7 +119,7 @@ func (s *settings) checkPath(path string) (string, error) {
 	return absolute, nil
 }
 
-// probe makes a file in each of the directories as a run does, and removes it again.
+// probe makes a file in each directory as a run does, and removes it.
 func (s *settings) probe() error {
 	for _, path := range s.paths {
 		if err := s.probeOne(path); err != nil {
@@ -147,7 +145,6 @@ func (s *settings) probeOne(path string) error {
 	return f.Close()
 }
 
-// readJob reads a job file of the user's.
 func (s *settings) readJob(file string, p workload.Params) error {
 	const hint = "give a file with jobs for fio"
 	text, err := size.ReadFile(file)
@@ -168,7 +165,7 @@ func (s *settings) readJob(file string, p workload.Params) error {
 	return nil
 }
 
-// along are the settings at a level of an axis.
+// along returns the settings at a level of an axis.
 func (s settings) along(axis string, level float64) settings {
 	switch n := int(math.Floor(level + 1e-9)); axis {
 	case axisVolumes:
@@ -181,7 +178,7 @@ func (s settings) along(axis string, level float64) settings {
 	return s
 }
 
-// check checks what an axis may change.
+// check checks the settings that an axis may change.
 func (s settings) check(axis string) error {
 	kinds := 1
 	if s.small == nil && s.job.Reads() && s.job.Writes() {
@@ -215,7 +212,7 @@ func (s settings) check(axis string) error {
 	return nil
 }
 
-// of is the job of a volume, counted from 0, in a directory.
+// of returns the job of volume n, from 0, in a directory.
 func (s settings) of(n int, dir string) fio.Job {
 	j := s.job
 	j.Dir, j.Depth, j.Seed = dir, s.depth, uint64(n)+1
@@ -228,7 +225,7 @@ func (s settings) of(n int, dir string) fio.Job {
 	return j
 }
 
-// text is what a volume's process is told to do.
+// text returns the job of a volume's process.
 func (s settings) text(n int, dir string, every time.Duration) (string, error) {
 	switch {
 	case s.small != nil:
@@ -242,7 +239,7 @@ func (s settings) text(n int, dir string, every time.Duration) (string, error) {
 	return s.of(n, dir).Text(), nil
 }
 
-// rates are how many operations of each kind are due each second on a volume.
+// rates returns the operations per second of each kind on a volume.
 func (s settings) rates(n int) map[string]float64 {
 	rates := make(map[string]float64)
 	switch {
@@ -258,7 +255,7 @@ func (s settings) rates(n int) map[string]float64 {
 	return rates
 }
 
-// maker is what makes the load.
+// maker returns what makes the load.
 func (s settings) maker() string {
 	if s.small != nil {
 		return fileOperations().Generator
@@ -266,7 +263,7 @@ func (s settings) maker() string {
 	return operations().Generator
 }
 
-// main is the component that what was not done is counted among.
+// main returns the component that counts undone operations.
 func (s settings) main() string {
 	switch {
 	case s.small != nil:
@@ -277,7 +274,7 @@ func (s settings) main() string {
 	return fio.Write
 }
 
-// checkJob has fio itself read the job.
+// checkJob makes fio check the job.
 func (s settings) checkJob(ctx context.Context) error {
 	text, err := s.jobText()
 	if err != nil {
@@ -286,13 +283,13 @@ func (s settings) checkJob(ctx context.Context) error {
 	return s.refused(s.binary.Check(ctx, text))
 }
 
-// jobText is the job that fio would be given, for some directory.
+// jobText returns fio's job for some directory.
 func (s settings) jobText() (string, error) {
 	text, err := s.text(0, os.TempDir(), time.Second)
 	return text, s.refused(err)
 }
 
-// refused is the mistake of a job that is refused.
+// refused returns the mistake of a refused job.
 func (s settings) refused(err error) error {
 	switch {
 	case err != nil && s.raw != "":

@@ -12,61 +12,55 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// load is the IO of one step: an fio on each volume. What they report is cut
-// into windows. An IO belongs to the window in which it was completed: what was
-// under way at its end is of the next one.
+// load is the IO of one step: an fio on each volume, whose reports become windows. An IO belongs to the
+// window in which it was completed.
 type load struct {
 	settings
-	session *session
-	ground  ground
-	beside  *database // nil without
-	// What that had told when the hold began.
-	besideSeconds            int
+	session                  *session
+	ground                   ground
+	beside                   *database // nil without pgbench
+	besideSeconds            int       // with the next ones, pgbench's sums when the hold began
 	besideSum, besideWeighed float64
 	rec                      system.Recorder
-	every                    time.Duration // how often fio reports
-	alone, link              float64       // bytes a second of the drive by itself, and of the link; 0 is unknown
-	copies                   int           // of what is written that cross the link
+	every                    time.Duration // interval of fio's reports
+	alone, link              float64       // bytes per second of the drive alone, and of the link; 0 is unknown
+	copies                   int           // of written data on the link
 
 	mu      sync.Mutex
 	volumes []*volume
 	windows []*window
 	told    int
 	warm    int  // windows of the warm-up
-	asked   bool // fio to end
+	asked   bool // fio was asked to end
 	ticks   int  // readings of waits
 	gauges  gauges
 }
 
-// volume is one volume and its fio.
 type volume struct {
-	name string
-	n    int
-	dir  string
-	proc *fio.Process // nil where the volume could not be filled
-	over bool         // the process has ended
-	// failed is how it failed, "" where it did not, and since the window from
-	// which on.
-	failed, why string
+	name        string
+	n           int
+	dir         string
+	proc        *fio.Process // nil where the volume could not be filled
+	over        bool         // the process has ended
+	failed, why string       // failed is the kind of its failure, "" for none, since the first window with it.
 	since       int
 
-	first, last fio.Report    // before the first window, and as last read
+	first, last fio.Report    // before the first window, and the last one
 	next        int           // the window of the next report
-	lag         time.Duration // of reports: the least time from when fio began to their coming
-	line        *line         // of a rate that fio keeps to, else nil
+	lag         time.Duration // least delay of reports, plus fio's start
+	line        *line         // for a fixed rate, else nil
 	held        uint64        // IOs of the hold
-	nanos       float64       // their latencies, summed up
-	longest     float64       // of them
+	nanos       float64       // sum of their latencies
+	longest     float64       // longest latency
 	waits       waits
 }
 
-// window is what was done within one window, over all volumes.
+// window holds the work of all volumes in one window.
 type window struct {
 	sides  map[string]*side
 	places map[string]int
 }
 
-// of is what was done in one direction.
 func (w *window) of(name string) *side {
 	x := w.sides[name]
 	if x == nil {
@@ -76,7 +70,7 @@ func (w *window) of(name string) *side {
 	return x
 }
 
-// side is what was done in one direction.
+// side is the work in one direction.
 type side struct {
 	bins  fio.Bins
 	bytes int64
@@ -84,20 +78,15 @@ type side struct {
 
 const (
 	streamTick = 20 * time.Millisecond
-	// lateReport is how long after the end of a window reports of it are waited
-	// for, besides the time of two windows. An fio whose IO hangs reports nothing
-	// until it ends.
+	// lateReport bounds the wait for reports after the end of a window and two more. An fio whose IO
+	// hangs reports nothing until it ends.
 	lateReport = 5 * time.Second
-	// leastHang is how late a report is that waited for an IO.
-	leastHang = 100 * time.Millisecond
-	// lastReport is how long after the last window they are.
-	lastReport = 500 * time.Millisecond
-	// The bounds of how long fio may take to complete what is under way.
+	leastHang  = 100 * time.Millisecond // leastHang is the delay of a report that waited for an IO
+	lastReport = 500 * time.Millisecond // lastReport bounds the wait for reports after the last window
+	// Bounds of the time in which fio may complete IOs in flight.
 	leastEnding, mostEnding = 5 * time.Second, 30 * time.Second
-	// mostPlaces is for how many volumes windows say what each did.
-	mostPlaces = 1000
-	// achievedTolerated is what may be missing of the due IOs before those count
-	// as never sent.
+	mostPlaces              = 1000 // mostPlaces bounds the volumes for which windows have the counts of each.
+	// achievedTolerated is the share of due IOs that may be missing before they count as never sent.
 	achievedTolerated = 0.01
 )
 
@@ -117,7 +106,7 @@ func (l *load) Stream(ctx context.Context, s system.Schedule) error {
 			if l.sleeps() && l.raw == "" {
 				v.line = newLine(l.rates(v.n), l.settings.depth, v.first, uint64(v.n))
 			}
-			_ = v.proc.Watch(l.goesFirst()) // one that has ended failed
+			_ = v.proc.Watch(l.goesFirst()) // an ended one has failed
 		}
 	}
 	l.mu.Unlock()
@@ -129,7 +118,7 @@ func (l *load) Stream(ctx context.Context, s system.Schedule) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return l.End() // a step that was cut decides nothing
+			return l.End() // a step that was cut needs no figures
 		}
 		now := l.rec.Clock.Now()
 		if !warmed && now >= warmAt {
@@ -151,12 +140,11 @@ func (l *load) Stream(ctx context.Context, s system.Schedule) error {
 	}
 }
 
-// running are the volumes whose fio has not ended.
+// running returns the volumes whose fio has not ended.
 func (l *load) running() []*volume {
 	return slices.DeleteFunc(slices.Clone(l.volumes), func(v *volume) bool { return v.proc == nil || v.over })
 }
 
-// collect takes in what was reported.
 func (l *load) collect(s system.Schedule) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,9 +163,8 @@ func (l *load) collect(s system.Schedule) {
 	}
 }
 
-// until is up to when a report counts that says for how long fio has run and has
-// come now. An fio whose IO hangs says so before it waits for that, and counts
-// after it.
+// until returns up to which time a report counts that comes now and says how long fio has run. An fio
+// whose IO hangs takes that time before it waits, and its counts afterwards.
 func (v *volume) until(ran time.Duration, now record.Micros) time.Duration {
 	lag := time.Duration(now)*time.Microsecond - ran
 	if v.lag == 0 || lag < v.lag {
@@ -189,10 +176,10 @@ func (v *volume) until(ran time.Duration, now record.Micros) time.Duration {
 	return max(ran, v.last.Ran)
 }
 
-// add puts what a volume did since its last report into a window.
+// add puts the work of a volume since its last report into a window.
 func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	at := int(math.Round(float64(r.Ran-v.first.Ran)/float64(length))) - 1
-	at = max(at, v.next-1, l.told) // what was told is not told again
+	at = max(at, v.next-1, l.told) // recorded windows do not change
 	if at >= len(l.windows) {
 		return // after the last one
 	}
@@ -200,7 +187,7 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	before := v.last.Sides
 	for name, now := range r.Sides {
 		if name == fio.Read && l.job.Verify && !l.job.Reads() {
-			continue // what reads back what was written is no load
+			continue // reads that verify writes are not load
 		}
 		d := now.Bins.Since(before[name].Bins)
 		n := d.N()
@@ -232,8 +219,7 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 	v.last, v.next = r, at+1
 }
 
-// tell puts the windows on record that are over, but for the last one, of which
-// more is known once all fio have ended.
+// tell records the windows that are over, except the last one, which is complete when all fio have ended.
 func (l *load) tell(s system.Schedule, now record.Micros) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,19 +242,19 @@ func (l *load) span(s system.Schedule, i int) (from, to record.Micros) {
 	return from, min(from+record.MicrosOf(s.Window), s.End())
 }
 
-// emit puts the next window on record, a component at a time. Dropped is how many
-// IOs of the step were due and never done.
+// emit records the next window, one component at a time. dropped counts the step's due IOs that were
+// never done.
 func (l *load) emit(s system.Schedule, dropped float64) error {
 	i := l.told
 	w := l.windows[i]
 	l.told++
 	failed, at, alive := l.failures(s, i)
 	if len(w.sides) == 0 {
-		w.of(l.main()) // nothing was done
+		w.of(l.main())
 	}
 	backlog := l.backlog(s, 0, i+1)
 	if dropped > 0 {
-		backlog = l.backlog(s, 0, l.warm) // those that are dropped are waited for no more
+		backlog = l.backlog(s, 0, l.warm) // dropped ones are not awaited
 	}
 	for _, name := range fio.SidesInOrder() {
 		x := w.sides[name]
@@ -285,7 +271,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 		} else {
 			out.InFlight = alive * l.settings.depth
 		}
-		failed, at, alive, dropped = nil, nil, 0, 0 // of the first component
+		failed, at, alive, dropped = nil, nil, 0, 0 // they count for the first component
 		if name == fio.Read {
 			out.BytesIn, out.AnsweredBytes = x.bytes, x.bytes
 		} else {
@@ -309,9 +295,8 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	return nil
 }
 
-// failures counts, by kind and by volume, what failed in a window: of each volume
-// that had failed by then as many as it was to do, or would have had under way.
-// Alive is how many volumes had not.
+// failures counts the failures in a window by kind and volume: for each failed volume as many as it
+// should have done, or would have had in flight. alive counts the other volumes.
 func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, alive int) {
 	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
 		failed = map[string]int{"pgbench ended": 1}
@@ -338,8 +323,8 @@ func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, al
 	return failed, at, alive
 }
 
-// due is how many IOs of each side the schedule wants done in some windows, but
-// for those of volumes that had failed.
+// due counts the IOs of each side that the schedule wants in some windows, without those of failed
+// volumes.
 func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 	sum := make(map[string]float64)
 	for _, v := range l.volumes {
@@ -359,8 +344,8 @@ func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 	return sum
 }
 
-// backlog is how many IOs were due in some windows and not done, beyond the one
-// of each kind that a volume may be at when it reports.
+// backlog counts the due IOs that were not done in some windows, beyond the one of each kind that a
+// volume may be doing.
 func (l *load) backlog(s system.Schedule, from, to int) int {
 	behind := 0.0
 	for name, due := range l.due(s, from, to) {
@@ -377,9 +362,9 @@ func (l *load) backlog(s system.Schedule, from, to int) int {
 	return int(max(behind, 0))
 }
 
-// finish ends the fios, and tells the last window and what the step came to.
+// finish ends the fios, and records the last window and the sums of the step.
 func (l *load) finish(ctx context.Context, s system.Schedule) error {
-	// The last reports are on their way.
+	// The last reports are still coming.
 	last := len(l.windows)
 	_ = wait(ctx, 2*s.Window+lastReport, func() bool {
 		l.collect(s)
@@ -390,7 +375,7 @@ func (l *load) finish(ctx context.Context, s system.Schedule) error {
 	l.mu.Unlock()
 	for _, v := range l.running() {
 		if l.small != nil {
-			v.proc.KillAll() // it has nothing to report at its end
+			v.proc.KillAll() // it reports nothing at its end
 		} else {
 			v.proc.Interrupt()
 		}

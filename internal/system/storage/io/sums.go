@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// sumUp puts on record what the step came to.
+// sumUp records the sums of the step.
 func (l *load) sumUp(s system.Schedule) {
 	tell := func(source string, value float64) {
 		l.rec.Emit(&record.Reading{Source: source, Values: map[string]float64{"value": value}})
@@ -73,9 +73,8 @@ func (l *load) sumUp(s system.Schedule) {
 	}
 }
 
-// spread is by how many seconds the first volume was ahead of the last one: of
-// jobs that end by themselves when they did, of others when the fastest had done
-// what the slowest did in the hold.
+// spread returns by how many seconds the first volume was ahead of the last one: for jobs that end by
+// themselves at their end, for others when the fastest had done as much as the slowest in the hold.
 func spread(volumes []*volume, windows int, hold time.Duration) float64 {
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	least, most := uint64(math.MaxUint64), uint64(0)
@@ -128,12 +127,11 @@ func (l *load) End() error {
 	return errors.Join(errs...)
 }
 
-// gauges are what the last readings counted, of which the next ones tell the
-// difference.
+// gauges holds the counts of the last readings, for the difference to the next ones.
 type gauges struct {
 	at    record.Micros
 	used  map[int]float64 // CPU seconds of each fio
-	ticks float64         // seconds in which the device was busy
+	ticks float64         // busy seconds of the device
 }
 
 // Readings implements local.Load.
@@ -180,14 +178,14 @@ func (l *load) Readings() []record.Reading {
 	return list
 }
 
-// processesOf is the source of what all fio together use.
+// processesOf is the source of the usage of all fio.
 const processesOf = "fio processes"
 
-// deviceBusy is for how many seconds the device below a directory has been busy;
-// not known of what has none.
+// deviceBusy returns for how many seconds the device below a directory has been busy; false where
+// unknown.
 func deviceBusy(dir string) (float64, bool) {
-	var st unix.Stat_t
-	if unix.Stat(dir, &st) != nil {
+	device, err := deviceOf(dir)
+	if err != nil {
 		return 0, false
 	}
 	fs, err := blockdevice.NewDefaultFS()
@@ -199,7 +197,7 @@ func deviceBusy(dir string) (float64, bool) {
 		return 0, false
 	}
 	for _, d := range disks {
-		if d.MajorNumber == unix.Major(st.Dev) && d.MinorNumber == unix.Minor(st.Dev) {
+		if d.MajorNumber == unix.Major(device) && d.MinorNumber == unix.Minor(device) {
 			return float64(d.IOsTotalTicks) / 1000, true
 		}
 	}

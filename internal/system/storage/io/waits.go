@@ -6,24 +6,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// waits are what the threads of one fio waited for a processor in the hold, from
-// one reading to the next.
+// waits holds the waits of one fio's threads for a processor in the hold, by reading.
 type waits struct {
 	known    bool // there is a last reading
 	at       record.Micros
-	ns       float64 // as last read, since the threads began
+	ns       float64 // of the last reading, since the threads began
 	times    float64
 	readings []waited
 }
 
-// waited is what was waited between two readings.
+// waited is the wait between two readings.
 type waited struct{ ns, times, span float64 } // span is the time between them, in ns
 
-// readAtOnce is of how many volumes the waits are read in one tick: of more, in
-// turns.
+// readAtOnce bounds the volumes whose waits are read in one tick; more have turns.
 const readAtOnce = 100
 
-// readWaits reads what each fio has waited.
+// readWaits reads the waits of each fio.
 func (l *load) readWaits(now record.Micros) {
 	turns := (len(l.volumes) + readAtOnce - 1) / readAtOnce
 	l.ticks++
@@ -35,7 +33,7 @@ func (l *load) readWaits(now record.Micros) {
 	}
 }
 
-// add takes in a reading: what was waited since the threads began, and how often.
+// add adds a reading: the waits since the threads began, and their number.
 func (w *waits) add(at record.Micros, ns, times float64) {
 	if w.known {
 		w.readings = append(w.readings, waited{max(ns-w.ns, 0), max(times-w.times, 0), 1e3 * float64(at-w.at)})
@@ -43,11 +41,10 @@ func (w *waits) add(at record.Micros, ns, times float64) {
 	w.known, w.at, w.ns, w.times = true, at, ns, times
 }
 
-// inside is the part of the waits that can lie in latencies. A fio that keeps to a
-// rate sleeps until an IO is due, and what it waits when it is woken delays the
-// submission, from which the latency counts: one wait for each IO. The others lie
-// between submission and completion; that at least half of them do is granted, for
-// a fio that is behind does not sleep.
+// inside returns the share of the waits that can be part of latencies. At a fixed rate fio sleeps until
+// an IO is due, and its wait after the wake-up delays the submission, from which the latency counts: one
+// wait for each IO. The others are between submission and completion; at least half are assumed to be,
+// since a late fio does not sleep.
 func (w *waits) inside(ios float64, sleeps bool) float64 {
 	all := 0.0
 	for _, r := range w.readings {
@@ -59,10 +56,9 @@ func (w *waits) inside(ios float64, sleeps bool) float64 {
 	return max(1-ios/all, 0.5)
 }
 
-// delays adds to a histogram of microseconds what each of a volume's IOs has waited
-// for a processor of its latency, of which the mean and the longest are known, in
-// ns. What was waited between two readings is divided evenly among the IOs of that
-// time, one at least; where several are under way, all of them wait.
+// delays adds to a histogram of microseconds the share of each IO's latency in which it waited for a
+// processor. mean and longest are of the latencies, in ns. The wait between two readings is divided
+// evenly among the IOs of that time, at least one; if several are in flight, all of them wait.
 func (w *waits) delays(h *hdrhistogram.Histogram, ios, mean, longest float64, sleeps bool) {
 	all := 0.0
 	for _, r := range w.readings {
@@ -72,16 +68,16 @@ func (w *waits) delays(h *hdrhistogram.Histogram, ios, mean, longest float64, sl
 	for _, r := range w.readings {
 		own := ios * r.span / all
 		if own < 1 && r.times == 0 {
-			continue // there was no IO
+			continue // no IO
 		}
 		own = max(own, 1)
 		delay := min(part*r.ns*max(1/own, mean/r.span), longest)
-		_ = h.RecordValues(min(int64(delay/1e3), h.HighestTrackableValue()), int64(own)) // it is within the bounds
+		_ = h.RecordValues(min(int64(delay/1e3), h.HighestTrackableValue()), int64(own))
 	}
 }
 
-// ownDelay is what the IOs of the hold waited for fio's processor. Where a volume
-// failed it is left open: that it did is so, whatever fio waited for.
+// ownDelay returns the waits of the hold's IOs for fio's processor, "" if a volume failed, which no wait
+// can excuse.
 func (l *load) ownDelay() (record.Histogram, error) {
 	h := record.NewCounts()
 	for _, v := range l.volumes {
@@ -95,11 +91,11 @@ func (l *load) ownDelay() (record.Histogram, error) {
 	return record.HistogramOf(h)
 }
 
-// sleeps reports whether latencies begin after fio was woken for an IO. Those of
-// small files count from when an operation was due.
+// sleeps reports whether latencies begin after fio was woken for an IO. Those of small files begin when
+// an operation is due.
 func (s settings) sleeps() bool { return s.rate > 0 && s.small == nil }
 
-// shareWaited is the part of a volume's latencies in which its fio waited.
+// shareWaited returns the share of a volume's latencies in which its fio waited.
 func (v *volume) shareWaited(sleeps bool) float64 {
 	ns, span := 0.0, 0.0
 	for _, r := range v.waits.readings {

@@ -1,5 +1,5 @@
-// Package smallfiles creates, looks at, reads and deletes many small files, in a
-// process of its own, and tells of it as fio does.
+// Package smallfiles creates, stats, reads and deletes many small files in its own process, and reports
+// as fio does.
 package smallfiles
 
 import (
@@ -23,38 +23,35 @@ import (
 // Component is the name of the process among the program's hidden commands.
 const Component = "small-files"
 
-// Spec is what one process does in one directory.
+// Spec describes the work of one process in one directory.
 type Spec struct {
 	Dir     string `json:"dir"`
 	Workers int    `json:"workers"`
-	// Files is how many files each worker has at any time, in a directory of its
-	// own, and Size how many bytes each of them has.
+	// Files is the number of files of each worker at any time, in its own directory, and Size their
+	// bytes.
 	Files int   `json:"files"`
 	Size  int64 `json:"size"`
-	// Rate is how many operations are due each second, in all; 0 is as many as it
-	// goes.
-	Rate float64 `json:"rate"`
-	// Fsync has each file on the drive before it counts as created.
-	Fsync bool `json:"fsync"`
-	// Every is how often it reports.
-	Every time.Duration `json:"every"`
+	// Rate is the number of operations per second in all; 0 is as many as possible.
+	Rate  float64       `json:"rate"`
+	Fsync bool          `json:"fsync"` // Fsync syncs each file before it counts as created
+	Every time.Duration `json:"every"` // Every is the interval of reports
 	Seed  uint64        `json:"seed"`
 }
 
-// Operations are what is done with files, in turn.
+// Operations lists the operations on files, in their order.
 func Operations() []string { return []string{fio.Create, fio.Stat, fio.Read, fio.Delete} }
 
-// exact is how many leading bits of a latency are kept: 1 part in 1024.
+// exact is the number of leading bits kept of a latency: 1 part in 1024.
 const exact = 10
 
-// bin is the middle of the bin that a latency falls into, in nanoseconds.
+// bin returns the middle of a latency's bin, in nanoseconds.
 func bin(took time.Duration) int64 {
 	ns := max(took.Nanoseconds(), 0)
 	shift := max(bits.Len64(uint64(ns))-exact, 0)
 	return ns>>shift<<shift + 1<<shift/2
 }
 
-// state is what was done so far.
+// state is the work so far.
 type state struct {
 	Spec
 	now   func() time.Time
@@ -72,8 +69,8 @@ type side struct {
 	bins fio.Bins
 }
 
-// Run does what a specification on the input says, until an operation fails or
-// the process is killed, and reports as fio does with json+.
+// Run does the work of the Spec on in until an operation fails or the process is killed, and reports as
+// fio does with json+.
 func Run(now func() time.Time, in io.Reader, out io.Writer) error {
 	s := &state{now: now, sides: make(map[string]*side)}
 	if err := json.NewDecoder(in).Decode(&s.Spec); err != nil {
@@ -137,7 +134,6 @@ func (s *state) fail(err error) {
 	}
 }
 
-// report prints what was done so far.
 func (s *state) report(out io.Writer, ran time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +155,7 @@ func (s *state) report(out io.Writer, ran time.Duration) error {
 	return nil
 }
 
-// worker does one operation at a time in a directory of its own.
+// worker does one operation at a time in its own directory.
 type worker struct {
 	*state
 	n             int
@@ -171,10 +167,9 @@ type worker struct {
 
 func (w *worker) file(n int) string { return filepath.Join(w.dir, strconv.Itoa(n)) }
 
-// any is one of its files.
 func (w *worker) any() string { return w.file(w.first + w.rng.IntN(w.beyond-w.first)) }
 
-// prepare begins from empty: a step before this may have left files.
+// prepare begins from empty: an earlier step may have left files.
 func (w *worker) prepare() error {
 	if err := os.RemoveAll(w.dir); err != nil {
 		return err
@@ -190,7 +185,7 @@ func (w *worker) prepare() error {
 	return nil
 }
 
-// work does the operations in turn until one fails or all is over.
+// work does the operations in turn until one fails or everything is over.
 func (w *worker) work(begin time.Time) error {
 	for n := 0; !w.over.Load(); n++ {
 		name := Operations()[n%len(Operations())]
@@ -216,7 +211,7 @@ func (w *worker) work(begin time.Time) error {
 	return nil
 }
 
-// do does one operation, and returns how many bytes of data it moved.
+// do does one operation, and returns the bytes of data that it moved.
 func (w *worker) do(name string) (int64, error) {
 	switch name {
 	case fio.Create:

@@ -15,8 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// populate makes volumes that a step needs before it begins, until there are so
-// many: what is measured is what comes after.
+// populate makes volumes before a step, until there are so many: they are not measured.
 func (r *running) populate(ctx context.Context, want int) error {
 	r.mu.Lock()
 	list := r.newVolumes(max(want-len(r.volumes), 0))
@@ -43,7 +42,7 @@ func (r *running) populate(ctx context.Context, want int) error {
 	return errors.Join(append(errs, context.Cause(ctx))...)
 }
 
-// make makes a volume that is not measured.
+// make makes a volume without measuring it.
 func (r *running) make(ctx context.Context, v *volume) error {
 	if err := r.Create(ctx, v.name, v.options); err != nil {
 		return errors.New(r.explain(err))
@@ -60,7 +59,7 @@ func (r *running) make(ctx context.Context, v *volume) error {
 	return nil
 }
 
-// raiseDeletions prepares the deletion of volumes, which are made first.
+// raiseDeletions prepares the deletion of volumes, which it makes first.
 func (r *running) raiseDeletions(ctx context.Context, n int) (system.Batch, error) {
 	if err := r.populate(ctx, n); err != nil {
 		return system.Batch{}, err
@@ -90,7 +89,7 @@ type hurt struct {
 	gluster.Brick
 	volume *volume
 	name   string // of the object
-	pid    int    // that served it before
+	pid    int    // its process before
 	back   bool
 }
 
@@ -146,7 +145,7 @@ func (i *instance) raiseBricks(ctx context.Context, level system.Level) (system.
 	}}, nil
 }
 
-// busiest is the process that serves most of the bricks, the lowest of several.
+// busiest returns the process that serves most of the bricks, the lowest of several.
 func busiest(list []*hurt) int {
 	count := make(map[int]int)
 	for _, b := range list {
@@ -161,15 +160,14 @@ func busiest(list []*hurt) int {
 	return best
 }
 
-// fault is one that is made while volumes are there.
+// fault is a fault that hits existing volumes.
 type fault struct {
 	*running
-	victim int // the process that is killed, 0 for others
+	victim int // the process to kill, 0 for other faults
 	bricks []*hurt
 }
 
-// strike makes the fault, begins to look for the bricks' return and does what
-// brings them back.
+// strike makes the fault, begins to follow the bricks, and starts their return.
 func (f *fault) strike() error {
 	ctx := context.Background()
 	server := f.Server(0)
@@ -212,10 +210,10 @@ func (f *fault) strike() error {
 	return nil
 }
 
-// followInterval is how often bricks are asked for that are not back.
+// followInterval is the time between looks at missing bricks.
 const followInterval = 100 * time.Millisecond
 
-// follow notes when each brick is back.
+// follow notes the return of each brick.
 func (f *fault) follow() {
 	ctx := f.ages
 	var reading sync.WaitGroup
@@ -228,7 +226,7 @@ func (f *fault) follow() {
 		}
 		serving, err := f.Server(0).Bricks(ctx)
 		if err != nil {
-			continue // glusterd is busy: it is asked again
+			continue // glusterd is busy
 		}
 		pids := make(map[string]int, len(serving))
 		for _, b := range serving {
@@ -255,8 +253,7 @@ func (f *fault) reach(b *hurt, milestone string) {
 	f.rec.Emit(&record.Object{Object: b.name, Slot: sourceFault, Milestone: milestone, Component: component})
 }
 
-// recover reads the file of a brick's volume until it is what was written, if one
-// was.
+// recover reads the file of a brick's volume, if it has one, until it has the right content.
 func (f *fault) recover(ctx context.Context, b *hurt) {
 	for b.volume.written {
 		path := f.file(b.Volume)
@@ -276,7 +273,7 @@ func (f *fault) recover(ctx context.Context, b *hurt) {
 			return
 		}
 		select {
-		case <-time.After(followInterval): // the client connects again after a while
+		case <-time.After(followInterval): // the client reconnects after a while
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -13,20 +14,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// facts are what a machine allows; 0 is unknown.
+// facts holds the limits of a machine; 0 is unknown.
 type facts struct {
 	memory  int64 // bytes
-	files   int64 // that a process may open
-	allOpen int64 // that all processes may
+	files   int64 // open files of a process
+	allOpen int64 // open files of all processes
 	threads int64
 	ports   int64
 }
 
-// readFacts reads them.
 func readFacts(one settings) facts {
 	f := facts{memory: one.memory, ports: gluster.LastPort - gluster.FirstPort + 1}
 	if f.memory == 0 {
-		f.memory, _ = telemetry.AvailableMemory() // else it is unknown
+		f.memory, _ = telemetry.AvailableMemory()
 	}
 	f.files = openFiles()
 	f.allOpen, _ = telemetry.ReadInt("/proc/sys/fs/file-max")
@@ -38,27 +38,25 @@ func readFacts(one settings) facts {
 	return f
 }
 
-// mostFiles is how many files GlusterFS allows its processes to open, where it may.
+// mostFiles is the limit of open files that GlusterFS sets for its processes, where it may.
 const mostFiles = 1 << 20
 
-// openFiles is how many files a process of GlusterFS may open.
 func openFiles() int64 {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &own) != nil {
 		return 0
 	}
-	// Whether the limit may be raised shows only where it is.
+	// An attempt shows whether the limit may be raised.
 	more := unix.Rlimit{Cur: own.Cur, Max: own.Max + 1}
 	if own.Max < mostFiles && unix.Setrlimit(unix.RLIMIT_NOFILE, &more) == nil {
-		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &own) // as it was; it may always be lowered
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &own) // back; lowering is always allowed
 		return mostFiles
 	}
 	return int64(min(own.Max, mostFiles))
 }
 
-// What a GlusterFS 10.3 was measured to take (docs/volumes.md): a process that
-// serves bricks, each brick of such a process, glusterd and each volume in it, a
-// mount.
+// Measured needs of GlusterFS 10.3 (docs/volumes.md): of a brick process and each brick in it, of
+// glusterd and each volume in it, and of a mount.
 const (
 	mib           = 1 << 20
 	processMemory = 7 * mib
@@ -76,10 +74,10 @@ const (
 	mountThreads   = 13
 )
 
-// needs are what so many volumes take of each server, and of the client.
+// needs holds the needs of volumes, of each server and the client.
 type needs struct{ processes, bricksOfOne, memory, files, threads float64 }
 
-// needsOf are what n volumes take in all.
+// needsOf returns the needs of n volumes in all.
 func (s settings) needsOf(n int) needs {
 	bricks, servers := float64(n), float64(s.gluster.Replica)
 	x := needs{processes: bricks, bricksOfOne: min(bricks, 1)}
@@ -98,7 +96,7 @@ func (s settings) needsOf(n int) needs {
 	return x
 }
 
-// maxBricks is how many bricks a process serves at most with multiplexing.
+// maxBricks returns the most bricks of a process with multiplexing.
 func (s settings) maxBricks() int {
 	if s.gluster.MaxBricks > 0 {
 		return s.gluster.MaxBricks
@@ -108,14 +106,12 @@ func (s settings) maxBricks() int {
 
 const (
 	mostCounted = 1_000_000
-	// published is the highest number of volumes of the published measurements.
-	published = 1000
+	published   = 1000 // published is the largest number of volumes in published measurements
 )
 
-// ceilingsOf is how far volumes can be raised, before any load: by what this
-// machine has and by what volumes were measured to take.
+// ceilingsOf computes how many volumes are possible, before any load: from the machine's limits and the
+// measured needs.
 func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTable {
-	estimated := "what volumes need is an estimate, by what GlusterFS 10.3 was measured to take"
 	add := func(name, what, unit string, class record.CeilingClass, limit int64, reason, sign, from, note string, used func(needs) float64) {
 		row := record.Ceiling{Name: name, What: what, Class: class, Unit: unit, Reason: reason, Sign: sign, From: from, Note: note}
 		if limit <= 0 {
@@ -157,21 +153,13 @@ func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTa
 		}
 		return *c.Level
 	}
-	slices.SortStableFunc(table.Ceilings, func(a, b record.Ceiling) int {
-		switch x, y := level(a), level(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(table.Ceilings, func(a, b record.Ceiling) int { return cmp.Compare(level(a), level(b)) })
 	for k := range table.Ceilings {
 		if c := &table.Ceilings[k]; c.Class == record.CeilingHard {
 			c.Binds = true
 			break
 		}
 	}
-	table.Notes = append(table.Notes, estimated)
+	table.Notes = append(table.Notes, "what volumes need is an estimate, by what GlusterFS 10.3 was measured to take")
 	return table
 }

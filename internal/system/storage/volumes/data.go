@@ -10,8 +10,7 @@ import (
 	"os"
 )
 
-// content is what a volume's file holds: bytes that follow from its name, so that
-// they need not be kept.
+// content returns the content of a volume's file, which follows from its name and is not stored.
 func content(volume string, size int64) io.Reader {
 	h := fnv.New128a()
 	h.Write([]byte(volume))
@@ -20,7 +19,7 @@ func content(volume string, size int64) io.Reader {
 	return io.LimitReader(rand.NewChaCha8(seed), size)
 }
 
-// write writes a volume's file, and returns once it is on its bricks.
+// write writes a volume's file, and returns when it is on its bricks.
 func write(path, volume string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -36,10 +35,10 @@ func write(path, volume string, size int64) error {
 	return nil
 }
 
-// errWrong says that a file does not hold what was written.
+// errWrong says that a file has other content than was written.
 var errWrong = errors.New("what was read is not what was written")
 
-// verify reads a volume's file.
+// verify reads and compares a volume's file.
 func verify(path, volume string, size int64) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,8 +1,6 @@
-// Package volumes loads a GlusterFS, which it runs for itself, with volumes:
-// they are made, mounted, written to and deleted, and what their servers use is
-// read.
+// Package volumes loads its own GlusterFS with volumes: it makes, mounts, writes and deletes them, and
+// reads the usage of their servers.
 //
-// The memory of many processes is the sum of their proportional shares (PSS): a
-// thousand processes of one program share its pages, and resident memory counts
-// those a thousand times.
+// The memory of many processes is the sum of their proportional shares (PSS): a thousand processes of one
+// program share its pages, which resident memory would count a thousand times.
 package volumes

@@ -19,17 +19,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// instance is what the engine loads: a GlusterFS from one Reset to the next.
+// instance is the load: a GlusterFS from one Reset to the next.
 type instance struct {
 	*session
 	rec  system.Recorder
 	axis string
 
-	used    atomic.Pointer[running] // nil between two
-	readers sync.RWMutex            // held by those who read GlusterFS while it may not go
-	resting atomic.Bool             // between two steps: what volumes that stay take is no trouble
-	made    int                     // GlusterFS's, which tells their directories apart
-	numbers int                     // of volumes, which no two of a run share
+	used    atomic.Pointer[running] // nil without one
+	readers sync.RWMutex            // read-locked while GlusterFS must not go
+	resting atomic.Bool             // between two steps, where the memory of volumes does not matter
+	made    int                     // number of GlusterFS's so far, for their directories
+	numbers int                     // number of volumes so far, for their names
 	meter   meter
 }
 
@@ -49,10 +49,10 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	return e, nil
 }
 
-// leastPatience is how long a command may take at least.
+// leastPatience is the least bound of a command.
 const leastPatience = 10 * time.Second
 
-// system is the GlusterFS that runs, of an arm; another arm's goes before.
+// system returns the running GlusterFS of an arm; another arm's ends first.
 func (i *instance) system(ctx context.Context, arm string) (*running, error) {
 	if r := i.used.Load(); r != nil {
 		if r.arm == arm {
@@ -80,9 +80,9 @@ func (i *instance) system(ctx context.Context, arm string) (*running, error) {
 	r := &running{System: sys, settings: one, rec: i.rec, axis: i.axis, arm: arm, meter: &i.meter, numbers: &i.numbers, volumes: make(map[string]*volume)}
 	r.ages, r.stopAge = context.WithCancel(context.Background())
 	i.used.Store(r)
-	if i.axis == axisVolumes || i.axis == axisRate { // else what fails is what is measured
+	if i.axis == axisVolumes || i.axis == axisRate { // on other axes failures are measured
 		r.ageing.Go(r.watch)
-		noun, servers := sys.Places(nil) // bricks are those of volumes, which tell of them
+		noun, servers := sys.Places(nil) // volumes report their bricks
 		r.unfollow = local.FollowPlaces(i.rec, noun, servers)
 	}
 	return r, nil
@@ -130,8 +130,7 @@ func (i *instance) Progress() system.Progress {
 	return r.progress
 }
 
-// Settle implements system.Target: it looks once more whether what should be
-// there is.
+// Settle implements system.Target: it looks once more for missing bricks.
 func (i *instance) Settle(ctx context.Context) error {
 	r := i.used.Load()
 	if r == nil || i.axis != axisVolumes {
@@ -143,8 +142,7 @@ func (i *instance) Settle(ctx context.Context) error {
 // Account implements system.Target.
 func (*instance) Account(context.Context) (system.Spread, error) { return system.Spread{}, nil }
 
-// Reset implements system.Target: GlusterFS goes as a whole, unless the volumes in
-// it are what a step needs before it begins.
+// Reset implements system.Target: GlusterFS ends, unless the next step needs its volumes.
 func (i *instance) Reset(context.Context) error {
 	i.resting.Store(true)
 	r := i.used.Load()
@@ -165,7 +163,7 @@ func (i *instance) Reset(context.Context) error {
 	return err
 }
 
-// empty ends GlusterFS, if there is one, and removes its directory.
+// empty ends GlusterFS, if any, and removes its directory.
 func (i *instance) empty() error {
 	r := i.used.Swap(nil)
 	if r == nil {
@@ -186,9 +184,8 @@ func (i *instance) empty() error {
 	return nil
 }
 
-// Health implements system.Target. Without a bound of its own GlusterFS may have
-// what it uses and what is available besides, now: others take memory too, and what
-// the kernel keeps for it is in no process.
+// Health implements system.Target. Without its own bound GlusterFS may use what it has now and what is
+// available: others take memory too, and the kernel's memory for it is in no process.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
 	measures := map[string]float64{measureMemory: 0}
 	r, used := i.used.Load(), i.meter.allMemory()

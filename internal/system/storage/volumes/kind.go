@@ -1,16 +1,14 @@
 package volumes
 
 import (
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
 // Name is the target's name.
 const Name = "volumes"
 
-// The axes that it can be raised along.
+// Axes of the target.
 const (
 	axisVolumes   = "volumes"
 	axisRate      = "rate"
@@ -35,7 +33,7 @@ const (
 	recovered = "Recovered"
 )
 
-// Reasons of a volume that is not what it should be.
+// Reasons of volumes that are not ready.
 const (
 	createFailed = "CreateFailed"
 	startFailed  = "StartFailed"
@@ -50,14 +48,14 @@ const (
 	noAnswer     = "NoAnswer"
 )
 
-// Sources of what is read, besides gluster's parts.
+// Sources of readings, besides gluster's parts.
 const (
-	sourceServers  = "storage servers/all" // all parts of the servers, which are sources too
-	sourceCommands = "commands"            // that are given to glusterd, and that mount
+	sourceServers  = "storage servers/all" // sum of the servers' parts
+	sourceCommands = "commands"            // to glusterd, and mounts
 	sourceFault    = "fault"
 )
 
-// measureMemory is the measure of health that keeps the machine alive.
+// measureMemory is the measure of health that protects the machine.
 const measureMemory = "memory"
 
 func volumes() record.ObjectKind {
@@ -85,7 +83,7 @@ func bricks() record.ObjectKind {
 	return k
 }
 
-// kind is what all that this target is asked for have in common.
+// kind returns the common parts of this target's kinds.
 func kind(one, many string) record.ObjectKind {
 	k := record.ObjectKind{
 		Object: record.Noun{One: one, Many: many},
@@ -119,13 +117,4 @@ func kind(one, many string) record.ObjectKind {
 	most("open files", "", "open files of the processes that serve bricks", "handles")
 	most("ports", "", "ports that bricks listen on", "ports")
 	return k
-}
-
-// declared is what this target can be asked for.
-func declared() workload.Target {
-	gone, hurt := deletions(), bricks()
-	return workload.Target{Name: Name, Kind: volumes(), Axes: map[string]workload.TargetAxis{
-		axisVolumes: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
-		axisDeletions: {Loop: workload.Closed, Whole: true, Kind: &gone}, axisBricks: {Loop: workload.Closed, Whole: true, Kind: &hurt},
-	}, Facts: []record.Fact{record.Version("glusterfs", ""), local.FileSystem()}}
 }

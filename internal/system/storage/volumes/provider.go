@@ -17,7 +17,13 @@ import (
 type Provider struct{}
 
 // Declare implements system.Provider.
-func (Provider) Declare() workload.Target { return declared() }
+func (Provider) Declare() workload.Target {
+	gone, hurt := deletions(), bricks()
+	return workload.Target{Name: Name, Kind: volumes(), Axes: map[string]workload.TargetAxis{
+		axisVolumes: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
+		axisDeletions: {Loop: workload.Closed, Whole: true, Kind: &gone}, axisBricks: {Loop: workload.Closed, Whole: true, Kind: &hurt},
+	}, Facts: []record.Fact{record.Version("glusterfs", ""), local.FileSystem()}}
+}
 
 // Needs implements system.Provider.
 func (Provider) Needs() []proc.Program { return gluster.Needs() }
@@ -40,7 +46,6 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 	}, nil
 }
 
-// rooms are the directories of the runs.
 func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "volumes"} }
 
 // SweepHost implements system.Sweeper.
@@ -71,13 +76,13 @@ func (Provider) Open(_ context.Context, r system.Request) (system.Session, error
 	return s, nil
 }
 
-// session is a GlusterFS of ours, for one run.
+// session holds our GlusterFS for one run.
 type session struct {
 	local.Session
 	arms map[string]settings
 }
 
-// resolve reads the parameters, with each arm's.
+// resolve reads the parameters of each arm.
 func (s *session) resolve() error {
 	s.arms = make(map[string]settings)
 	return s.EachArm(func(arm string, given map[string]string) error {
@@ -102,7 +107,7 @@ func (s *session) Survey(context.Context, bool) (system.Survey, error) {
 	found.Kind = kindOn(s.Workload.KindOn(s.Plan.Axis.Name), s.arms)
 	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
 	if err != nil || axis.Name == axisRate {
-		return found, err // what stands there at a rate is little
+		return found, err // a rate has few volumes at a time
 	}
 	arms := s.Plan.Arms
 	if len(arms) == 0 {

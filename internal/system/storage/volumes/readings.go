@@ -9,27 +9,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// meter reads what GlusterFS's processes use. It is safe for concurrent use.
+// meter reads the usage of GlusterFS's processes. It is safe for concurrent use.
 type meter struct {
 	mu     sync.Mutex
-	shares map[process]int64 // proportional share of memory, as last read
+	shares map[process]int64 // last proportional share of memory
 	cpu    map[process]float64
 	ended  map[string]float64 // CPU seconds of processes that have ended, by source
-	memory float64            // bytes of all processes, as last read
+	memory float64            // last bytes of all processes
 	turn   int
 }
 
-// process is one by where it runs.
+// process identifies a process.
 type process struct {
 	server, pid int
 	part        gluster.Part
 }
 
-// readAnew is of how many processes the share of memory is read again in one
-// reading, besides those that were not read before.
-const readAnew = 100
+// rereadShares is the number of known processes whose share of memory is read in one reading.
+const rereadShares = 100
 
-// forget begins again, with another GlusterFS.
+// forget begins again, for another GlusterFS.
 func (m *meter) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +41,7 @@ func (m *meter) allMemory() float64 {
 	return m.memory
 }
 
-// bricks are the processes that served bricks at the last reading.
+// bricks returns the processes that served bricks at the last reading.
 func (m *meter) bricks() map[process]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,22 +54,21 @@ func (m *meter) bricks() map[process]bool {
 	return list
 }
 
-// sum is what processes use together.
+// sum is the usage of several processes.
 type sum struct {
 	proc.Usage
 	processes int
 }
 
-// read reads what runs.
 func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen, n := 0, len(m.shares)
 	m.turn++
-	anew := func(server, pid int) bool {
+	again := func(server, pid int) bool {
 		seen++
-		// In turns, so that all are read again after a while.
-		if n <= readAnew || (seen+m.turn*readAnew)%n < readAnew {
+		// In turns, so that each is read again after a while.
+		if n <= rereadShares || (seen+m.turn*rereadShares)%n < rereadShares {
 			return true
 		}
 		for _, part := range gluster.Parts() {
@@ -80,11 +78,11 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 		}
 		return true
 	}
-	list, err := sys.Processes(anew)
+	list, err := sys.Processes(again)
 	if err != nil {
 		return nil, err
 	}
-	// A part of which nothing runs uses nothing: that is known, too.
+	// The usage of a part without processes is 0, and not unknown.
 	sums := map[string]sum{sourceServers: {}}
 	for _, part := range gluster.Parts() {
 		sums[string(part)] = sum{}
@@ -106,7 +104,7 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 			add(source, p.Usage)
 		}
 	}
-	// What processes have used that are gone stays used.
+	// The CPU time of ended processes stays.
 	for key, used := range m.cpu {
 		if _, runs := cpu[key]; !runs {
 			for _, source := range sourcesOf(key.part) {
@@ -128,7 +126,7 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 	return sums, nil
 }
 
-// sourcesOf are the sources that a part's use counts in.
+// sourcesOf returns the sources in which a part's usage counts.
 func sourcesOf(part gluster.Part) []string {
 	if part == gluster.Mounts {
 		return []string{string(part)}
@@ -136,7 +134,7 @@ func sourcesOf(part gluster.Part) []string {
 	return []string{string(part), sourceServers}
 }
 
-// Readings are what GlusterFS's parts use now.
+// Readings returns the present usage of GlusterFS's parts.
 func (i *instance) Readings() []record.Reading {
 	list := []record.Reading{telemetry.Reading()}
 	i.readers.RLock()
@@ -147,7 +145,7 @@ func (i *instance) Readings() []record.Reading {
 	}
 	sums, err := i.meter.read(sys.System)
 	if err != nil {
-		return list // it is unknown now
+		return list
 	}
 	list = append(list, record.Reading{Source: sourceCommands, Values: map[string]float64{"cpuSeconds": sys.Commands()}})
 	for source, s := range sums {

@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// running is a GlusterFS that runs, with its volumes.
+// running is a running GlusterFS, with its volumes.
 type running struct {
 	*gluster.System
 	settings
@@ -24,11 +24,11 @@ type running struct {
 	arm   string
 	meter *meter
 
-	unserved atomic.Bool     // the last volume that was started is not served
+	unserved atomic.Bool     // the last started volume is not served
 	ages     context.Context // ends before GlusterFS does
 	stopAge  context.CancelFunc
 	ageing   sync.WaitGroup
-	unfollow func() // the storage servers, nil where they are not followed
+	unfollow func() // the storage servers; nil if they are not followed
 
 	mu       sync.Mutex
 	numbers  *int
@@ -37,7 +37,7 @@ type running struct {
 	progress system.Progress
 }
 
-// volume is one that was created.
+// volume is a created volume.
 type volume struct {
 	number  int
 	name    string
@@ -45,12 +45,12 @@ type volume struct {
 	mounted bool
 	written bool
 	ready   bool
-	leaving bool   // it is being deleted
-	probed  bool   // its mount is being asked
-	lost    string // the reason for which it is no more ready, "" for none
+	leaving bool   // being deleted
+	probed  bool   // a probe of its mount is under way
+	lost    string // the reason why it is no longer ready, "" for none
 }
 
-// newVolumes are volumes that are not made yet. It is called with the lock held.
+// newVolumes returns n volumes to be made. The caller holds the lock.
 func (r *running) newVolumes(n int) []*volume {
 	list := make([]*volume, n)
 	for k := range list {
@@ -60,9 +60,8 @@ func (r *running) newVolumes(n int) []*volume {
 	return list
 }
 
-// provide creates a volume and makes it ready. Its request is answered once it
-// is, or has failed: each command is bounded, and is not cut by the user, for
-// what became of it would not be known.
+// provide creates a volume and makes it ready. The answer comes when it is ready or has failed: each
+// command has a bound, and the user cannot cut it off, since its outcome would be unknown.
 func (r *running) provide(v *volume, n int, open bool) record.Slot {
 	slot := record.Slot{Slot: v.name, Component: component, Units: 1, Iteration: n, Outcome: record.SlotCreated}
 	ctx := context.Background()
@@ -87,7 +86,7 @@ func (r *running) provide(v *volume, n int, open bool) record.Slot {
 	return slot
 }
 
-// finish starts, mounts and writes to a volume that was created.
+// finish starts, mounts and writes to a created volume.
 func (r *running) finish(ctx context.Context, v *volume, reach func(volume, milestone string)) (reason string, err error) {
 	if err := r.Start(ctx, v.name, false); err != nil {
 		return startFailed, err
@@ -128,14 +127,14 @@ func (r *running) finish(ctx context.Context, v *volume, reach func(volume, mile
 	return "", nil
 }
 
-// servedWithin is how long it may take from the start of a volume until its bricks
-// are served. Once one was not, the next ones get less.
+// Bounds of the time until the bricks of a started volume are served, and of the next ones once a volume
+// was not.
 const (
 	servedWithin = 10 * time.Second
 	servedAgain  = 200 * time.Millisecond
 )
 
-// serves reports whether the bricks of a volume that has started come to be served.
+// serves reports whether the bricks of a started volume are served in time.
 func (r *running) serves(v *volume) bool {
 	bound := servedWithin
 	if r.unserved.Load() {
@@ -154,16 +153,16 @@ func (r *running) serves(v *volume) bool {
 	return true
 }
 
-// file is that of a mounted volume, as this program sees it.
+// file returns the path of a mounted volume's file for this program.
 func (r *running) file(volume string) string {
 	return r.Client().Path(filepath.Join(r.Client().Mounted(volume), "data"))
 }
 
-// errHung says that a mount did not answer in time. It was aborted.
+// errHung says that a mount did not answer in time, and was aborted.
 var errHung = errors.New("the mount did not answer, and its FUSE connection was aborted")
 
-// within does something with a mounted volume's files. A mount that does not
-// answer within the patience is aborted: whatever waits for it then fails.
+// within uses a mounted volume's files. It aborts a mount that does not answer within the patience: its
+// callers then fail.
 func (r *running) within(v *volume, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -196,7 +195,7 @@ func (r *running) age(v *volume) {
 	})
 }
 
-// remove deletes a volume, and tells which steps of that it has reached.
+// remove deletes a volume, and reports the steps of that.
 func (r *running) remove(ctx context.Context, v *volume, reached func(string)) error {
 	r.mu.Lock()
 	v.leaving = true
@@ -225,8 +224,7 @@ func (r *running) remove(ctx context.Context, v *volume, reached func(string)) e
 	return nil
 }
 
-// arrived notes that what a step asks for is there: a volume, or what became of
-// one.
+// arrived notes that a volume, or its result, is there.
 func (r *running) arrived(v *volume) {
 	r.mu.Lock()
 	v.ready = true
@@ -235,7 +233,7 @@ func (r *running) arrived(v *volume) {
 	r.mu.Unlock()
 }
 
-// reach puts a milestone on record.
+// reach records a milestone.
 func (r *running) reach(object, milestone string) {
 	r.mu.Lock()
 	r.progress.Moved = r.rec.Clock.Now()
@@ -243,10 +241,10 @@ func (r *running) reach(object, milestone string) {
 	r.rec.Emit(&record.Object{Object: object, Milestone: milestone, Component: component})
 }
 
-// component is that of the workloads' objects.
+// component is the workloads' component.
 const component = "volume"
 
-// fail puts on record that an object will never be ready.
+// fail records that an object will never be ready.
 func (r *running) fail(object, reason, message string) {
 	r.mu.Lock()
 	r.progress.Failed++
@@ -255,20 +253,19 @@ func (r *running) fail(object, reason, message string) {
 	r.rec.Emit(&record.State{Object: object, Reason: reason, Message: message, Failed: true})
 }
 
-// leastFree is how much room the bricks must have left for a failure to be
-// another's.
+// leastFree is the free space of bricks below which they count as full.
 const leastFree = 1 << 20
 
-// explain is an error with what the servers are short of.
+// explain adds to an error what the servers are short of.
 func (r *running) explain(err error) string {
 	return err.Error() + short(r.Server(0))
 }
 
-// short is what a server is short of, to be put after what went wrong. A
-// process is short of files where it has none for another brick.
+// short says what a server is short of, to follow an error. A process is short of files if it has none
+// for another brick.
 func short(first *gluster.Server) string {
 	text := ""
-	if open, limit, err := first.OpenFiles(); err == nil && limit > 0 && open+brickFiles > limit { // else there is no process
+	if open, limit, err := first.OpenFiles(); err == nil && limit > 0 && open+brickFiles > limit {
 		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
 	}
 	if free, freeErr := first.FreeBytes(); freeErr == nil && free < leastFree {
@@ -283,7 +280,7 @@ func short(first *gluster.Server) string {
 	return text
 }
 
-// look asks glusterd which bricks serve, and notes the volumes that lack one.
+// look asks glusterd for the bricks, and records volumes that lack or regain one.
 func (r *running) look(ctx context.Context) error {
 	serving, err := r.Bricks(ctx)
 	stalled := errors.Is(err, gluster.ErrStalled)
@@ -291,7 +288,7 @@ func (r *running) look(ctx context.Context) error {
 		return err
 	}
 	lack := short(r.Server(0))
-	whole := make(map[string]int) // bricks that serve, by volume
+	whole := make(map[string]int) // served bricks by volume
 	down := make(map[string]string)
 	for _, b := range serving {
 		if b.PID > 0 {

@@ -12,29 +12,27 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// settings are what one arm's GlusterFS and its volumes are like.
+// settings describes the GlusterFS and the volumes of one arm.
 type settings struct {
-	gluster  gluster.Settings // but for where it lies
+	gluster  gluster.Settings // without its places
 	mount    bool
-	write    int64 // bytes of a file that each volume gets, 0 for none
-	creators int   // volumes that are made at a time
+	write    int64 // bytes of each volume's file, 0 for none
+	creators int   // volumes made in parallel
 	options  map[string]string
-	distinct int           // how many kinds of volumes there are by their options
+	distinct int           // number of distinct sets of options
 	patience time.Duration // for a mount and a file
-	memory   int64         // bytes, 0 for what is available
+	memory   int64         // bytes, 0 for the available memory
 	life     time.Duration // of a volume on the axis rate
 	wait     time.Duration // before volumes are deleted
 	fault    string
 }
 
-// The faults.
 const (
 	faultRestart = "restart" // glusterd alone
 	faultReboot  = "reboot"  // every process of a storage server
 	faultKill    = "kill"    // the process that serves most bricks
 )
 
-// settingsOf checks what parameters say.
 func settingsOf(p workload.Params, life time.Duration) (settings, error) {
 	s := settings{
 		mount: p.Flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: p.Duration("patience"),
@@ -67,8 +65,8 @@ func optionsOf(text string) (map[string]string, error) {
 	return options, nil
 }
 
-// optionsOf are the n-th volume's. Bricks share a process only where the options
-// of their volumes are the same: an option that changes little tells them apart.
+// optionsOf returns the options of volume n. Bricks share a process only if their volumes have equal
+// options: an option with little effect makes them differ.
 func (s settings) optionsOf(n int) map[string]string {
 	if s.distinct <= 1 {
 		return s.options
@@ -78,8 +76,7 @@ func (s settings) optionsOf(n int) map[string]string {
 	return options
 }
 
-// kindOn is the kind of what is asked for along an axis, with those milestones
-// that the settings reach.
+// kindOn returns the kind of objects on an axis, with the milestones that the settings reach.
 func kindOn(k record.ObjectKind, all map[string]settings) record.ObjectKind {
 	mounts, writes := false, false
 	for _, s := range all {

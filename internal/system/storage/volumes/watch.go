@@ -14,15 +14,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// How often volumes are looked at, and how many mounts are asked at a time.
+// Intervals and bounds of the looks at volumes.
 const (
 	watchInterval = time.Second
 	askedAtATime  = 50
-	lookAgain     = 5 // seconds, while a brick is down: glusterd may not know yet that it serves
+	lookAgain     = 5 // seconds, while a brick is down: glusterd's state may be late
 )
 
-// watch notes volumes that fail while they are in place: bricks whose process has
-// ended, and mounts that do not answer.
+// watch records volumes that fail later: the process of a brick ends, or a mount does not answer.
 func (r *running) watch() {
 	ctx := r.ages
 	tick := time.NewTicker(watchInterval)
@@ -41,7 +40,7 @@ func (r *running) watch() {
 		}
 		ran = runs
 		if ended || turn%lookAgain == 0 && r.anyDown() {
-			_ = r.look(ctx) // what fails now is asked for again at the end of the step
+			_ = r.look(ctx) // the end of the step looks again
 		}
 		r.askMounts(ctx, turn)
 	}
@@ -59,7 +58,7 @@ func (r *running) anyDown() bool {
 	return false
 }
 
-// askMounts asks some of the mounts, in turns, whether they answer.
+// askMounts probes some of the mounts, in turns.
 func (r *running) askMounts(ctx context.Context, turn int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +79,7 @@ func (r *running) askMounts(ctx context.Context, turn int) {
 	}
 }
 
-// answered notes how a mount answered.
+// answered notes the answer of a mount.
 func (r *running) answered(v *volume, err error) {
 	r.mu.Lock()
 	v.probed = false
