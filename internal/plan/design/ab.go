@@ -9,28 +9,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// AB makes each arm's run at each level, Repeat times over. A block is one run
-// of every arm at one level, one after the other in an order that Seed draws:
-// what changes with time then meets all arms alike. Of four blocks two have the
-// order of the other two reversed: what changes steadily cancels out. Every run
-// begins from empty.
+// AB makes each arm's run at each level, Repeat times over. A block is one run of every arm at one level, one
+// after the other in an order that Seed draws: changes over time then meet all arms alike. Of four blocks,
+// two have the reverse order of the other two: a steady change cancels out. Every run begins from empty.
 type AB struct {
 	Arms   []string // the first is the baseline
 	Levels []float64
 	Repeat int // blocks at each level, at most
 	Seed   uint64
-	// Left are the arms that are decided: they have no further run, and the
-	// baseline has none at a level at which no other arm has one.
+	// Left holds the arms that are decided and need no further run. The baseline needs none at a level where
+	// no other arm does.
 	Left map[Pair]bool
 }
 
-// Pair is an arm, against the baseline, at a level.
+// Pair names an arm, compared with the baseline, and a level.
 type Pair struct {
 	Arm   string
 	Level float64
 }
 
-// left reports whether an arm has no further run at a level.
+// left reports whether an arm needs no further run at a level.
 func (d AB) left(arm string, level float64) bool {
 	if arm != d.Arms[0] {
 		return d.Left[Pair{arm, level}]
@@ -38,11 +36,10 @@ func (d AB) left(arm string, level float64) bool {
 	return len(d.Arms) > 1 && !slices.ContainsFunc(d.Arms[1:], func(other string) bool { return !d.Left[Pair{other, level}] })
 }
 
-// maxInvalid is how often a run that says nothing of the target is made again.
+// maxInvalid bounds the runs that say nothing about the target, per arm, level and replicate.
 const maxInvalid = 2
 
-// Next is the first run that has not been made. One that was invalid is made
-// once more, before the next.
+// Next returns the first run that has not been made. An invalid run is repeated once before the next.
 func (d AB) Next(made []Made, stop string) Next {
 	type cell struct {
 		arm       string
@@ -96,7 +93,7 @@ func (d AB) Next(made []Made, stop string) Next {
 	return Next{Done: true, Outcome: o}
 }
 
-// order is the order of the arms in a block.
+// order returns the order of the arms in a block.
 func (d AB) order(replicate, level int) []string {
 	const four = 4
 	rng := rand.New(rand.NewPCG(d.Seed, uint64((replicate-1)/four)<<32|uint64(level)))

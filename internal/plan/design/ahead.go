@@ -6,14 +6,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// maxAhead bounds how many steps are predicted.
+// maxAhead bounds the predicted steps.
 const maxAhead = 500
 
-// Ahead predicts the steps that a design still makes, given those made so far
-// by each goal, in three cases: each goal's line is where the objects that were
-// ready at the lowest level that failed say, at the highest level that held, or
-// just below the lowest that failed. It is for an estimate of the time that is left, and
-// decides nothing.
+// Ahead predicts the steps that a design still makes after those of each goal, to estimate the remaining time.
+// It takes three cases for each goal's line: the level that the objects ready at the lowest failing level
+// suggest, the highest that held, and just below the lowest that failed.
 func Ahead(d Design, made [][]Made) [][]Next {
 	told, held, below := make([]float64, len(made)), make([]float64, len(made)), make([]float64, len(made))
 	for i, steps := range made {
@@ -33,13 +31,12 @@ func Ahead(d Design, made [][]Made) [][]Next {
 	return [][]Next{predict(d, made, told, true), predict(d, made, held, false), predict(d, made, below, false)}
 }
 
-// predict plays a design on, with the line of each goal where it is guessed to
-// be. Partly says that of a level that fails as many objects are ready as the
-// line holds; else all of them do, only too late.
+// predict continues a design with a guessed line of each goal. With partly, as many objects are ready at a
+// failing level as the line holds; else all are ready, but too late.
 func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 	goals := make([][]Made, len(made))
 	for i := range made {
-		goals[i] = append([]Made{}, made[i]...) // steps are added to it
+		goals[i] = append([]Made{}, made[i]...)
 	}
 	var ahead []Next
 	for len(ahead) < maxAhead {
@@ -52,10 +49,7 @@ func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 		}
 		ahead = append(ahead, next)
 		for i, line := range lines {
-			m := Made{
-				StepPlan: next.StepPlan,
-				Verdict:  slo.Pass, Effective: next.Level,
-			}
+			m := Made{StepPlan: next.StepPlan, Verdict: slo.Pass, Effective: next.Level}
 			if next.Level > line {
 				m.Verdict = slo.Breached
 				if partly {

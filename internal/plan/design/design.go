@@ -1,6 +1,5 @@
-// Package design answers what to run next. Its functions are pure: from the
-// steps that were made, in order, follows the next one, so that a search can
-// be replayed, explained and resumed from what was recorded.
+// Package design chooses the next step. Its functions are pure: the next step follows from those made before,
+// in order, so that a search can be replayed, explained and resumed from a record.
 package design
 
 import (
@@ -11,50 +10,40 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Made is what a design may know of a step that was made.
+// Made holds what a design may know of a step.
 type Made struct {
 	record.StepPlan
-	// Reached is the level that was made of it, by whole iterations; 0 is the
-	// same.
-	Reached float64
-	Verdict slo.Verdict // by the goal whose line is searched
-	// Effective is the level of the objects that were ready, at or below Level.
-	Effective float64
+	Reached   float64     // the level that was reached, by whole iterations; 0 is Level
+	Verdict   slo.Verdict // by the goal whose line is searched
+	Effective float64     // the level of the objects that were ready, at most Level
 }
 
 // Next is a design's answer: a further step, or the outcome.
 type Next struct {
 	Done            bool
 	record.StepPlan               // of a further step
-	Hold            time.Duration // of that step, where it is neither the full hold nor a short one; else 0
-	// Once done:
-	Outcome Outcome
+	Hold            time.Duration // of a further step, if it is neither the full nor the short hold; else 0
+	Outcome         Outcome       // if Done
 }
 
-// Outcome is what a finished design came to.
+// Outcome is the result of a finished design.
 type Outcome struct {
-	// Verdict is pass (the line is confirmed), breach (not even the first
-	// level held), inconclusive or invalid.
+	// Verdict is pass (the line is confirmed), breach (not even the first level held), inconclusive or invalid.
 	Verdict slo.Verdict
-	// Line is the highest level that held; nil when none did. With an
-	// inconclusive verdict it is the lower end of the bracket.
-	Line *float64
-	// LowestFailing is the lowest level that failed; nil when none did.
-	LowestFailing *float64
-	// LineAsked and FailingAsked are the levels that were asked for to make
-	// those.
+	// Line is the highest level that held, nil without one. With an inconclusive verdict it is the lower end
+	// of the bracket.
+	Line          *float64
+	LowestFailing *float64 // the lowest level that failed, nil without one
+	// LineAsked and FailingAsked are the levels that the design had chosen for those.
 	LineAsked, FailingAsked *float64
-	// Confirmations counts the confirming steps at Line that passed.
-	Confirmations int
-	Why           string
-	// Mixed are the levels of a search at which steps do not agree, from the
-	// lowest that failed to the highest that passed; nil where each below the
-	// line passed and each above it failed.
+	Confirmations           int // confirming steps at Line that passed
+	Why                     string
+	// Mixed lists the levels at which steps of a search disagree, from the lowest that failed to the highest
+	// that passed; nil if all below the line passed and all above it failed.
 	Mixed []Mixed
 }
 
-// Mixed is how often a level passed and failed, be it in a step that only
-// proposed it.
+// Mixed counts the steps at a level that passed and failed, proposals included.
 type Mixed struct {
 	Level  float64 `json:"level"`
 	Passed int     `json:"passed"`
@@ -63,23 +52,19 @@ type Mixed struct {
 
 // Design chooses steps.
 type Design interface {
-	// Next follows from the steps made so far. A stop that is not empty says
-	// why no further step can be made: the answer is then always done.
+	// Next follows from the steps made so far. A stop that is not empty says why no further step can be made:
+	// the answer is then done.
 	Next(made []Made, stop string) Next
 }
 
 // Sweep makes given levels in the given order.
 type Sweep struct {
 	Levels []float64
-	// Repeat is how often all of them are made, 0 for once. A step of several is
-	// its number's replicate.
-	Repeat int
-	// Fresh empties the target before every level, and not just before one
-	// that is not above its predecessor.
-	Fresh bool
+	Repeat int  // times that all levels are made, 0 for once; the time is a step's replicate
+	Fresh  bool // empty the target before every level, not only before one that is not above its predecessor
 }
 
-// Next is the level after the last one made.
+// Next returns the level after the last one made.
 func (s Sweep) Next(made []Made, stop string) Next {
 	if len(made) >= s.steps() || stop != "" {
 		return Next{Done: true, Outcome: s.outcome(made, stop)}
@@ -95,7 +80,6 @@ func (s Sweep) Next(made []Made, stop string) Next {
 	return next
 }
 
-// steps is how many are made in all.
 func (s Sweep) steps() int { return len(s.Levels) * max(s.Repeat, 1) }
 
 func (s Sweep) outcome(made []Made, stop string) Outcome {
@@ -123,8 +107,8 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 	return o
 }
 
-// worse is the verdict of two steps together: a breach was seen whatever else
-// was, and neither invalid nor unknown counts as a pass.
+// worse returns the verdict of two steps together: a breach was seen in any case, and neither invalid nor
+// unknown counts as pass.
 func worse(a, b slo.Verdict) slo.Verdict {
 	for _, v := range []slo.Verdict{slo.Breached, slo.Invalid, slo.Inconclusive} {
 		if a == v || b == v {
@@ -134,8 +118,8 @@ func worse(a, b slo.Verdict) slo.Verdict {
 	return slo.Pass
 }
 
-// needsEmpty reports whether a level can only be reached from empty: raising
-// adds the difference, and nothing else lowers.
+// needsEmpty reports whether a level can only be reached from empty: raising adds the difference, and nothing
+// else lowers.
 func needsEmpty(made []Made, level float64) bool {
 	return len(made) == 0 || level <= made[len(made)-1].Level
 }

@@ -10,28 +10,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// maxMoves is how often a candidate may be given up for its neighbour, below
-// it or above it, before the search says that it cannot decide.
+// maxMoves bounds how often the search gives up a candidate for its neighbour, below or above, before it
+// cannot decide.
 const maxMoves = 3
 
-// Candidates is among how many levels the confirmed one can have been chosen: the
-// first candidate, and those that it may be given up for.
+// Candidates is the number of levels among which the confirmed one is chosen: the first candidate and its
+// possible successors.
 const Candidates = 1 + 2*maxMoves
 
 // Search looks for the load line: the highest level that holds, confirmed.
 //
-// Ramp and bracket only propose a candidate; steps made whole from empty
-// decide. The ramp goes by Step, and the bracket is narrow enough once it is at
-// most one Resolution wide.
+// Ramp and bracket only propose a candidate; whole steps from empty decide. The ramp rises by Step, and the
+// bracket is narrow enough when it is at most one Resolution wide.
 type Search struct {
 	From, Step, Max, Resolution float64
-	// Need of Of confirming steps must pass; both at least 1.
+	// Need of Of confirming steps must pass; both are at least 1.
 	Need, Of int
 }
 
-// Next is the next step of the search, or its outcome. It depends on the
-// steps made and on nothing else: a step that was made for another reason (for
-// another goal's line) serves here as well.
+// Next returns the next step of the search, or its outcome. It depends only on the steps made: a step for
+// another goal's line serves too.
 func (s Search) Next(made []Made, stop string) Next {
 	r := &search{Search: s, made: made, seen: make(map[int][]Made)}
 	r.grain = s.grain()
@@ -47,24 +45,21 @@ func (s Search) Next(made []Made, stop string) Next {
 	return n
 }
 
-// search is one evaluation of Next.
+// search evaluates one Next.
 type search struct {
 	Search
 	made []Made
 	seen map[int][]Made // by level, in order
-	// Levels are numbered by the grain above From: what both the step and the
-	// resolution are whole numbers of. The resolution is width of it.
+	// Levels are numbered by the grain above From, of which step and resolution are multiples. The resolution
+	// is width grains.
 	grain float64
 	width int
-	// lo and hi are the bracket so far: the highest level that held and the
-	// lowest that failed; -1 while there is none.
-	lo, hi int
-	// confirmed counts the confirmations of the candidate lo.
-	confirmed int
+	// lo and hi are the bracket: the highest level that held and the lowest that failed, or -1.
+	lo, hi    int
+	confirmed int // confirmations of the candidate lo
 }
 
-// grain is the largest number that the step and the resolution are multiples
-// of, to six digits after the point.
+// grain returns the largest common divisor of the step and the resolution, to six digits after the point.
 func (s Search) grain() float64 {
 	const digits = 1e6
 	a, b := math.Round(s.Step*digits), math.Round(s.Resolution*digits)
@@ -78,14 +73,13 @@ func (s Search) grain() float64 {
 	}
 }
 
-// index is the number of whole grains that level lies above From. The
-// small addend takes back what binary fractions lose.
+// index returns the number of whole grains from From to level. The small addend corrects binary fractions.
 func (r *search) index(level float64) int {
 	return int(math.Floor((level-r.From)/r.grain + 1e-6))
 }
 
 func (r *search) level(k int) float64 {
-	// Multiples of 0.1 and the like are rounded to what a person would write.
+	// Round multiples of 0.1 and the like to what a person would write.
 	return math.Round((r.From+float64(k)*r.grain)*1e9) / 1e9
 }
 
@@ -95,7 +89,7 @@ func (r *search) next() Next {
 		return *n
 	}
 	if r.hi == 0 {
-		// Steps that were made for another goal's line tell of this one too.
+		// Steps for another goal's line may show that a higher level held.
 		if above := r.heldAbove(0); above >= 0 {
 			return r.done(slo.Inconclusive, fmt.Sprintf("the first level, %s, failed where the higher %s held", r.name(0), r.name(above)))
 		}
@@ -158,7 +152,6 @@ func (r *search) bracket() *Next {
 	return nil
 }
 
-// narrow moves one end of the bracket to level k.
 func (r *search) narrow(k int, why string) *Next {
 	verdict, n := r.verdictAt(k, record.PurposeBracket, why)
 	switch {
@@ -172,8 +165,8 @@ func (r *search) narrow(k int, why string) *Next {
 	return nil
 }
 
-// confirm makes the candidate lo again, whole, from empty, until it is
-// confirmed, and its upper neighbour once.
+// confirm makes whole steps at the candidate lo, from empty, until it is confirmed, and one at its upper
+// neighbour.
 func (r *search) confirm() Next {
 	for down, up := 0, 0; ; {
 		passed, failed, undecided := r.wholeSteps(r.lo)
@@ -198,7 +191,7 @@ func (r *search) confirm() Next {
 				fmt.Sprintf("confirm: %s, passed %d of %d needed, failed %d of %d tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
 		}
 		if below, above := r.crossed(); above > below {
-			r.hi, r.lo = below, -1 // the bracket is that below both
+			r.hi, r.lo = below, -1 // the bracket below both
 			for k := range r.seen {
 				if m, ok := r.decided(k); ok && k < below && m.Verdict == slo.Pass {
 					r.lo = max(r.lo, k)
@@ -220,7 +213,7 @@ func (r *search) confirm() Next {
 			}
 			return r.propose(r.hi, record.PurposeUpper, true, fmt.Sprintf("upper: %s is confirmed, does %s fail from empty as well?", r.name(r.lo), r.name(r.hi)))
 		}
-		// From empty the upper bound holds: it is the new candidate.
+		// The upper bound holds from empty: it becomes the candidate.
 		r.lo, r.confirmed = r.hi, passedUpper
 		if r.hi = min(r.lo+r.width, r.index(r.Max)); r.hi <= r.lo {
 			r.hi = -1
@@ -231,8 +224,7 @@ func (r *search) confirm() Next {
 	}
 }
 
-// verdictAt is the verdict of the first step at level k that decided, or the
-// proposal to make one.
+// verdictAt returns the verdict of the first step at level k that decided, or proposes a step.
 func (r *search) verdictAt(k int, purpose record.Purpose, why string) (slo.Verdict, *Next) {
 	if m, ok := r.decided(k); ok {
 		return m.Verdict, nil
@@ -251,7 +243,7 @@ func (r *search) verdictAt(k int, purpose record.Purpose, why string) (slo.Verdi
 	}
 }
 
-// decided is the first step at level k whose verdict says anything.
+// decided returns the first step at level k with a verdict about the target.
 func (r *search) decided(k int) (Made, bool) {
 	for _, m := range r.seen[k] {
 		if m.Verdict.Decided() {
@@ -261,8 +253,8 @@ func (r *search) decided(k int) (Made, bool) {
 	return Made{}, false
 }
 
-// wholeSteps counts the verdicts of the steps at level k that count as
-// confirmations: whole, from empty, and not the one that proposed the level.
+// wholeSteps counts the verdicts of confirming steps at level k: whole, from empty, and not the one that
+// proposed the level.
 func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	for _, m := range r.seen[k] {
 		if !m.FromEmpty || !m.FullHold || !m.Purpose.Confirms() {
@@ -280,8 +272,7 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	return passed, failed, undecided
 }
 
-// heldAbove is the highest level above k at which every step that decided
-// held, -1 when there is none.
+// heldAbove returns the highest level above k at which every step that decided held, or -1.
 func (r *search) heldAbove(k int) int {
 	highest := -1
 	for level, steps := range r.seen {
@@ -294,11 +285,9 @@ func (r *search) heldAbove(k int) int {
 	return highest
 }
 
-// crossed is the lowest level that failed whole from empty more often than is
-// tolerated, and the highest that was confirmed so and never failed: where that
-// is the higher one the target is not monotone. Whole steps from empty count,
-// whatever they were made for, and where a level failed without being tolerated
-// as the upper bound one is enough.
+// crossed returns the lowest level that failed whole from empty more often than is tolerated, and the highest
+// that was confirmed and never failed: if that is higher, the target is not monotone. All whole steps from
+// empty count, and at the upper bound one failed confirmation is enough.
 func (r *search) crossed() (below, above int) {
 	below, above = math.MaxInt, -1
 	for k, steps := range r.seen {
@@ -319,7 +308,7 @@ func (r *search) crossed() (below, above int) {
 	return below, above
 }
 
-// mixed tells of the levels at which steps do not agree.
+// mixed lists the levels at which steps disagree.
 func (r *search) mixed() []Mixed {
 	lowest, highest := math.MaxInt, -1
 	var list []Mixed
@@ -351,7 +340,7 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 	}
 }
 
-// done ends the search with the bracket as it stands.
+// done ends the search with the current bracket.
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
 	if r.lo >= 0 {
@@ -365,7 +354,7 @@ func (r *search) done(verdict slo.Verdict, why string) Next {
 	return Next{Done: true, Outcome: o}
 }
 
-// madeAt is the level that was last made where level k was asked for.
+// madeAt returns the level that the last step for level k reached.
 func (r *search) madeAt(k int) float64 {
 	level := r.level(k)
 	if steps := r.seen[k]; len(steps) > 0 && steps[len(steps)-1].Reached > 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Conditions are what must hold of an object's status for the object to count as
-// ready: all of them.
+// Conditions are all that must hold of an object's status for the object to count as ready.
 type Conditions []condition
 
 type condition struct {
@@ -23,13 +22,13 @@ type condition struct {
 	code *gojq.Code
 }
 
-// Asks reports whether more than the pods of an object are waited for.
+// Asks reports whether the options wait for more than the pods of an object.
 func (w *WaitOptions) Asks() bool {
 	return len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != ""
 }
 
-// Conditions are those of objects of a kind: the options' own, or else what being ready
-// means for the kind. The error says what is wrong with an expression.
+// Conditions returns the options' own conditions, or else those by which objects of a kind are ready. The
+// error reports an invalid expression.
 func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
 	paths := slices.Clone(w.CustomStatusPaths)
 	if w.ForCondition != "" {
@@ -64,19 +63,19 @@ func conditionPath(name string) StatusPath {
 	return StatusPath{Key: "(.conditions[]? | select(.type == " + strconv.Quote(name) + ")).status", Value: "True"}
 }
 
-// mostMade is how many parts of an expression may make a value that holds another one
-// twice: so often may what it takes double.
+// mostMade bounds the parts of an expression that may put a value into another twice, which may double its
+// size.
 const mostMade = 8
 
-// askingFunctions are those of jq that a condition needs: none makes much of little,
-// loops, or reads anything but the status.
+// askingFunctions lists the functions of jq that a condition needs. None of them makes much of little, loops,
+// or reads anything but the status.
 func askingFunctions() []string {
 	return []string{"all", "any", "add", "ascii_downcase", "contains", "empty", "endswith", "first", "flatten", "has", "in", "index", "inside", "isempty", "keys", "last", "length", "map", "max", "min", "not", "select",
 		"sort", "sort_by", "split", "startswith", "test", "to_entries", "tonumber", "tostring", "true", "false", "null", "type", "unique", "values"}
 }
 
-// beyondJQ says what of an expression could take memory without bound, or time that
-// nothing ends; "" for none. A plan is data, and may be somebody else's.
+// beyondJQ says what in an expression could take unbounded memory or time, "" for nothing. A plan is data,
+// and may come from somebody else.
 func beyondJQ(query *gojq.Query) (what string) {
 	made := 0
 	var walk func(v reflect.Value)
@@ -128,7 +127,7 @@ func beyondJQ(query *gojq.Query) (what string) {
 	return what
 }
 
-// readyOf is what being ready means for a kind.
+// readyOf returns the condition by which objects of a kind are ready.
 func readyOf(kind string) (p StatusPath, known bool) {
 	switch kind {
 	case "Pod", "VirtualMachine", "VirtualMachineInstance", "DataSource", "Node":
@@ -155,9 +154,9 @@ const (
 	jqResults  = 1000
 )
 
-// Unmet is the first condition that does not hold of a status, decoded from JSON, with
-// what was found instead; "" where all hold. The error is that of an expression that
-// fails whatever else comes: what is not there yet does not hold.
+// Unmet returns the first condition that does not hold of a status, decoded from JSON, with what was found
+// instead, or "". It returns an error for an expression that will always fail: a missing value may still
+// come.
 func (c Conditions) Unmet(ctx context.Context, status any) (string, error) {
 	for i := range c {
 		unmet, err := c[i].unmet(ctx, status)

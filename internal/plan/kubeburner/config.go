@@ -1,11 +1,9 @@
-// Package kubeburner answers one question: what does a configuration in
-// kube-burner's format ask for? It reads the format (version 2, mid 2026) into
-// types, compiles and renders the object templates, and lists the objects that
-// a job creates, in order. It talks to no cluster.
+// Package kubeburner reads configurations in kube-burner's format (version 2, mid 2026): it parses the format
+// into types, compiles and renders the object templates, and lists the objects that a job creates, in order.
+// It contacts no cluster.
 //
-// Parse, Default and Validate are separate; Load does all three. What the
-// engine does not yet act on is named by Served, so that no setting is
-// ignored in silence.
+// Parse, Default and Validate are separate; Load does all three. Served names the settings that the engine
+// does not act on, so that none is ignored silently.
 package kubeburner
 
 import (
@@ -14,41 +12,36 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Version is that of the format, as kube-burner numbers its own versions.
+// Version is kube-burner's version of the format.
 const Version = "2.7"
 
-// Config is a whole configuration file. The zero value asks for nothing.
+// Config holds a configuration file. The zero value asks for nothing.
 //
-// The tags of a field say what it is where the file leaves it open (default), and
-// what it must be in any case (check): set, a number by its bound, or one of
-// some words.
+// The tags of a field hold its default, and what it must be: set (needed), within a range, or one of some
+// words.
 type Config struct {
 	Global           Global            `yaml:"global"`
 	Jobs             []Job             `yaml:"jobs"`
 	MetricsEndpoints []MetricsEndpoint `yaml:"metricsEndpoints"`
 
-	// UUID identifies the run; it comes from the caller, not from the file.
-	UUID string `yaml:"-"`
+	UUID     string `yaml:"-"`          // of the run, given by the caller
+	Measured string `yaml:"-" json:"-"` // the run's measurement, podLatency for ""
 
-	// Measured is the measurement that the run makes, podLatency for "".
-	Measured string `yaml:"-" json:"-"`
+	env map[string]string // for object templates
 
-	// env is the environment that object templates may read.
-	env map[string]string
-
-	// positions says what the file says, and where; nil for a Config made in
-	// code, in which every zero value counts as not set.
+	// positions says what the file states, and where; nil for a Config made in code, in which zero values
+	// count as not set.
 	positions *strictyaml.Positions
 }
 
-// Refuse is a problem of the value at a path, with its line.
+// Refuse returns an error about the value at a path, with its line.
 func (c *Config) Refuse(path, hint, format string, args ...any) error {
 	v := strictyaml.Validation{At: c.positions}
 	v.Add(path, hint, format, args...)
 	return strictyaml.Join(v.Problems)
 }
 
-// Global holds what applies to all jobs.
+// Global holds the settings for all jobs.
 type Global struct {
 	Measurements      []Measurement `yaml:"measurements"`
 	RequestTimeout    time.Duration `yaml:"requestTimeout" default:"60s" range:">0"`
@@ -61,11 +54,9 @@ type Global struct {
 	DeletionStrategy  string        `yaml:"deletionStrategy" default:"default" words:"default, gvr"`
 }
 
-// deleteByResource removes objects resource by resource, and not by whole
-// namespaces.
-const deleteByResource = "gvr"
+const deleteByResource = "gvr" // removes objects resource by resource, not by whole namespaces
 
-// JobType is what a job does to objects.
+// JobType says what a job does to objects.
 type JobType string
 
 // The job types.
@@ -77,10 +68,9 @@ const (
 	KubeVirt JobType = "kubevirt"
 )
 
-// sequential works on a job's objects one after the other.
-const sequential = "sequential"
+const sequential = "sequential" // works on a job's objects one after the other
 
-// Job is one entry of jobs. After Default, unset fields hold their defaults.
+// Job is an entry of jobs. After Default, unset fields hold their defaults.
 type Job struct {
 	Name                   string            `yaml:"name"`
 	JobType                JobType           `yaml:"jobType" default:"create" words:"create, delete, read, patch, kubevirt"`
@@ -124,12 +114,11 @@ type Job struct {
 	IncrementalLoad *IncrementalLoad `yaml:"incrementalLoad"`
 }
 
-// Creates reports whether the job makes objects, and does not work on those that are
-// there.
+// Creates reports whether the job makes objects, and does not work on existing ones.
 func (j *Job) Creates() bool { return j.JobType == Create || j.JobType == "" }
 
-// Object is one entry of a job's objects: what is created for each iteration
-// and replica, or which objects a job of another type works on.
+// Object is an entry of a job's objects: what to create for each iteration and replica, or the objects on
+// which a job of another type works.
 type Object struct {
 	ObjectTemplate         string         `yaml:"objectTemplate"`                   // path or URL; several YAML documents allowed
 	Replicas               int            `yaml:"replicas" default:"1" range:"0.."` // for each iteration; 0 creates none
@@ -148,8 +137,7 @@ type Object struct {
 	KubeVirtOp    string            `yaml:"kubeVirtOp"`
 }
 
-// WaitOptions say what "ready" means for an object. The zero value is what its
-// kind means by it.
+// WaitOptions say when an object is ready. The zero value means ready by its kind.
 type WaitOptions struct {
 	APIVersion        string            `yaml:"apiVersion"`
 	Kind              string            `yaml:"kind"` // of the objects to wait for, if not the object itself
@@ -158,14 +146,13 @@ type WaitOptions struct {
 	ForCondition      string            `yaml:"forCondition"` // a condition that must be True
 }
 
-// StatusPath is a jq expression over an object's status, and the text that it
-// must give.
+// StatusPath is a jq expression over an object's status, and the text that it must give.
 type StatusPath struct {
 	Key   string `yaml:"key" needed:""`
 	Value string `yaml:"value" needed:""`
 }
 
-// Group puts objects together for removal.
+// Group collects objects for removal.
 type Group struct {
 	ID            int           `yaml:"id"`
 	GC            bool          `yaml:"gc"`
@@ -181,7 +168,7 @@ type Watcher struct {
 	Replicas      int               `yaml:"replicas" default:"1" range:"0.."`
 }
 
-// Hook is a command run at some moment of a job.
+// Hook is a command to run at some moment of a job.
 type Hook struct {
 	Cmd        []string `yaml:"cmd" needed:""`
 	When       string   `yaml:"when" words:"beforeJobExecution, afterJobExecution, onEachIteration, beforeChurn, afterChurn, beforeCleanup, afterCleanup, beforeGC, afterGC"`
@@ -198,8 +185,7 @@ type ChurnConfig struct {
 	Mode        string        `yaml:"mode" default:"namespaces" words:"namespaces, objects"`
 }
 
-// On reports whether churn is asked for: by a number of cycles, or by a
-// duration.
+// On reports whether churn is wanted: by a number of cycles, or by a duration.
 func (c ChurnConfig) On() bool { return c.Cycles > 0 || c.Duration > 0 }
 
 // IncrementalLoad raises a job's iterations in steps.
@@ -211,7 +197,7 @@ type IncrementalLoad struct {
 	Pattern           LoadPattern   `yaml:"pattern"`
 }
 
-// LoadPattern is how far one step of an IncrementalLoad goes.
+// LoadPattern says how far one step of an IncrementalLoad goes.
 type LoadPattern struct {
 	Type        string             `yaml:"type" words:"linear, exponential"`
 	Linear      LinearPattern      `yaml:"linear"`
@@ -231,7 +217,7 @@ type ExponentialPattern struct {
 	WarmupSteps int     `yaml:"warmupSteps" range:"0.."`
 }
 
-// MetricsEndpoint is a Prometheus to query and a place for the documents.
+// MetricsEndpoint names a Prometheus to query and a place for the documents.
 type MetricsEndpoint struct {
 	Endpoint      string        `yaml:"endpoint"`
 	Username      string        `yaml:"username"`
@@ -245,7 +231,7 @@ type MetricsEndpoint struct {
 	Indexer       Indexer       `yaml:"indexer"`
 }
 
-// Indexer is where documents go. An empty Type is none.
+// Indexer names the place for documents. An empty Type is none.
 type Indexer struct {
 	Type               string   `yaml:"type"`
 	ESServers          []string `yaml:"esServers"`
@@ -267,9 +253,7 @@ type Measurement struct {
 	PProfInterval     time.Duration  `yaml:"pprofInterval" range:"0s.."`
 	PProfDirectory    string         `yaml:"pprofDirectory" default:"pprof"`
 	NodeAffinity      map[string]any `yaml:"nodeAffinity"`
-	// Config holds what is particular to one measurement, such as
-	// netpolLatency's proxy.
-	Config map[string]any `yaml:"config"`
+	Config            map[string]any `yaml:"config"` // of one measurement, such as netpolLatency's proxy
 }
 
 // Threshold is a bound on a latency.
@@ -279,17 +263,16 @@ type Threshold struct {
 	Threshold     time.Duration `yaml:"threshold" range:">0" needed:""`
 }
 
-// PProfTarget is a process to take profiles of.
+// PProfTarget is a process to profile.
 type PProfTarget struct {
-	Name          string            `yaml:"name" needed:""`
-	Namespace     string            `yaml:"namespace"`
-	LabelSelector map[string]string `yaml:"labelSelector"`
-	BearerToken   string            `yaml:"bearerToken"`
-	URL           string            `yaml:"url" needed:""`
-	// UnixSocketPath is where the pod listens, instead of a port.
-	UnixSocketPath string `yaml:"unixSocketPath"`
-	CertFile       string `yaml:"certFile"`
-	KeyFile        string `yaml:"keyFile"`
-	Cert           string `yaml:"cert"`
-	Key            string `yaml:"key"`
+	Name           string            `yaml:"name" needed:""`
+	Namespace      string            `yaml:"namespace"`
+	LabelSelector  map[string]string `yaml:"labelSelector"`
+	BearerToken    string            `yaml:"bearerToken"`
+	URL            string            `yaml:"url" needed:""`
+	UnixSocketPath string            `yaml:"unixSocketPath"` // where the pod listens, instead of a port
+	CertFile       string            `yaml:"certFile"`
+	KeyFile        string            `yaml:"keyFile"`
+	Cert           string            `yaml:"cert"`
+	Key            string            `yaml:"key"`
 }

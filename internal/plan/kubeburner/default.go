@@ -5,18 +5,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Default fills in what the configuration leaves open. A zero value that the
-// file itself states (jobIterations: 0) is left for Validate to judge; in a
-// Config made in code every zero value is filled.
+// Default fills in unset values. Validate judges a zero value that the file states (jobIterations: 0); in a
+// Config made in code every zero value is filled in.
 func Default(c *Config) {
 	settings.Default(c, c.positions.Has)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
 		fill(c, strictyaml.Index("jobs", i)+".maxWaitTimeout", &j.MaxWaitTimeout, c.Global.Timeout)
 		if j.JobType == Delete {
-			// A delete job goes over its objects once, one after the other, and
-			// waits for their deletion instead of their readiness, whatever the
-			// file says.
+			// Whatever the file says, a delete job handles its objects once, one after the other, and waits
+			// for their deletion.
 			j.JobIterations, j.WaitWhenFinished, j.ExecutionMode = 1, false, sequential
 		}
 	}
@@ -29,7 +27,7 @@ func Default(c *Config) {
 	}
 }
 
-// fill sets a value that is zero because nothing was said.
+// fill sets a zero value that the file does not state.
 func fill[T comparable](c *Config, path string, value *T, byDefault T) {
 	var zero T
 	if *value == zero && !c.positions.Has(path) {

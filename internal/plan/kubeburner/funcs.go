@@ -18,15 +18,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
-// calls are functions that a template may call, and what its execution may spend.
+// calls holds the functions that a template may call, and what its execution may spend.
 type calls struct {
 	template.FuncMap
 	budget *budget.Budget
 }
 
-// functions are what an object template can call: sprig's, and those that the
-// format adds. Functions that read the environment or ask the network are left
-// out: what a template renders to follows from its input alone.
+// functions returns the functions of object templates: sprig's, and the format's own. It leaves out functions
+// that read the environment or ask the network: a template's result follows from its input alone.
 func functions(fsys fs.FS) calls {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
@@ -35,7 +34,7 @@ func functions(fsys fs.FS) calls {
 	return counted(fsys, f, costs())
 }
 
-// counted adds the format's functions, and has all of them spend a budget.
+// counted adds the format's functions, and lets all of them spend a budget.
 func counted(fsys fs.FS, f template.FuncMap, costs map[string]budget.Cost) calls {
 	f["Binomial"] = binomial
 	f["IndexToCombination"] = indexToCombination
@@ -48,8 +47,8 @@ func counted(fsys fs.FS, f template.FuncMap, costs map[string]budget.Cost) calls
 	return calls{b.Functions(f, costs), b}
 }
 
-// costs are of the functions that make more than they are given, or do more than pass over
-// it: one that makes a key takes as long as a million bytes.
+// costs returns the costs of functions that make more than they get, or do more than read it once: one that
+// makes a key takes as long as a million bytes.
 func costs() map[string]budget.Cost {
 	numbers := func(args []reflect.Value) (list []float64) {
 		for _, a := range args {
@@ -82,12 +81,12 @@ func costs() map[string]budget.Cost {
 	indented := makes(func(args []reflect.Value) float64 {
 		return count(args) * float64(1+strings.Count(args[1].String(), "\n"))
 	})
-	parts := makes(func(args []reflect.Value) float64 { // what is split, by the first
+	parts := makes(func(args []reflect.Value) float64 { // split args[1] by args[0]
 		return float64(strings.Count(args[1].String(), args[0].String()))
 	})
 	fromJSON := makes(func(args []reflect.Value) float64 { return length(args[0]) })
 	toJSON := makes(func(args []reflect.Value) float64 { return budget.JSON(args...) })
-	pairs := func(args []reflect.Value) (float64, float64) { // each item with each other
+	pairs := func(args []reflect.Value) (float64, float64) { // compare each item with each other
 		n := length(args[0])
 		if len(args) > 1 {
 			return 0, n * length(args[1])
@@ -147,13 +146,13 @@ func costs() map[string]budget.Cost {
 	return costs
 }
 
-// matched is the cost of a function that looks for a regular expression in a text, and may
-// put another in its place: each byte of the text may meet each instruction.
+// matched is the cost of searching a text by a regular expression, and perhaps replacing matches: each byte
+// of the text may meet each instruction.
 func matched(args []reflect.Value) (makes, work float64) {
 	text := args[1].String()
 	parsed, err := syntax.Parse(args[0].String(), syntax.Perl)
 	if err != nil {
-		return 0, 0 // the function says why
+		return 0, 0 // the function reports the error
 	}
 	instructions := 0
 	if program, err := syntax.Compile(parsed.Simplify()); err == nil {
@@ -163,7 +162,7 @@ func matched(args []reflect.Value) (makes, work float64) {
 	if len(args) < 3 || args[2].Kind() != reflect.String || work > budget.MostWork {
 		return 0, work
 	}
-	// A text that takes the place of each match, with what its references match.
+	// A replacement for each match, with references to parts of it.
 	found := 0
 	if of, err := regexp.Compile(args[0].String()); err == nil {
 		found = len(of.FindAllStringIndex(text, -1))
@@ -172,8 +171,8 @@ func matched(args []reflect.Value) (makes, work float64) {
 	return float64(len(text))*float64(1+strings.Count(by, "$")) + float64(found)*float64(len(by)), 2 * work
 }
 
-// repeatable lists the functions that give the same result for the same
-// arguments, always: not the clock, not chance, not the order of a Go map.
+// repeatable lists the functions that always give the same result for the same arguments: they use no clock,
+// no chance and no order of a Go map.
 func repeatable() map[string]bool {
 	names := map[string]bool{}
 	for name := range sprig.HermeticTxtFuncMap() {
@@ -189,7 +188,7 @@ func repeatable() map[string]bool {
 	}
 	for _, name := range []string{
 		"Binomial", "IndexToCombination", "GetSubnet24", "GetSubnet16", "GetSubnet24In16", "GetIPAddress", "ReadFile", "env", "expandenv",
-		// Of the template language itself.
+		// Functions of the template language.
 		"and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call",
 		"eq", "ne", "lt", "le", "gt", "ge",
 	} {
@@ -198,8 +197,7 @@ func repeatable() map[string]bool {
 	return names
 }
 
-// configFunctions are functions, and sprig's two that read the environment, which here
-// is the one passed in.
+// configFunctions returns functions with sprig's two that read the environment, here the given one.
 func configFunctions(fsys fs.FS, env map[string]string) calls {
 	f := sprig.TxtFuncMap()
 	delete(f, "getHostByName")
@@ -218,14 +216,14 @@ func configFunctions(fsys fs.FS, env map[string]string) calls {
 	return counted(fsys, f, of)
 }
 
-// binomial is the number of ways to choose k of n things.
+// binomial returns the number of ways to choose k of n things.
 func binomial(n, k int) (int, error) {
 	if n < 0 || k < 0 || k > n {
 		return 0, fmt.Errorf("cannot choose %d of %d", k, n)
 	}
 	k = min(k, n-k)
 	b := uint64(1)
-	for i := 1; i <= k; i++ { // each at least doubles it
+	for i := 1; i <= k; i++ { // each round at least doubles it
 		hi, lo := bits.Mul64(b, uint64(n-k+i))
 		if hi < uint64(i) {
 			b, _ = bits.Div64(hi, lo, uint64(i))
@@ -237,9 +235,8 @@ func binomial(n, k int) (int, error) {
 	return int(b), nil
 }
 
-// indexToCombination is the combination with that index, from 0, of all
-// choices of k of the numbers 0 to n-1 in lexicographic order. into may be nil;
-// one of length k is filled and returned.
+// indexToCombination returns the combination with an index, from 0, among all choices of k of the numbers 0
+// to n-1 in lexicographic order. It fills and returns into, a list of length k, unless into is nil.
 func indexToCombination(into []int, index, n, k int) ([]int, error) {
 	all, err := binomial(n, k)
 	if err != nil {
@@ -257,7 +254,7 @@ func indexToCombination(into []int, index, n, k int) ([]int, error) {
 	next := 0
 	for i := range into {
 		for {
-			// Choices that go on with next: any k-i-1 of the numbers above it.
+			// Choices with next: any k-i-1 of the numbers above it.
 			with, err := binomial(n-next-1, k-i-1)
 			if err != nil {
 				return nil, err
@@ -274,9 +271,8 @@ func indexToCombination(into []int, index, n, k int) ([]int, error) {
 	return into, nil
 }
 
-// within16 is a subnet of the /16 subnet with that index, from 0 (1.0.0.0/16, 1.1.0.0/16
-// and so on to 255.255.0.0/16): itself, or the /24 one with that offset in it. These
-// functions are those of kube-burner-ocp.
+// within16 returns the /16 subnet with an index, from 0 (1.0.0.0/16, 1.1.0.0/16 and so on to 255.255.0.0/16),
+// or the /24 subnet with an offset in it, as kube-burner-ocp does.
 func within16(index, offset, bits int) (string, error) {
 	if index < 0 || index >= 255<<8 || offset < 0 || offset > 255 {
 		return "", fmt.Errorf("there is no /%d subnet with the index %d and the offset %d", bits, index, offset)
@@ -285,8 +281,7 @@ func within16(index, offset, bits int) (string, error) {
 	return netip.PrefixFrom(address, bits).String(), nil
 }
 
-// subnet24 is the /24 subnet with that index, from 0: 1.0.0.0/24, 1.0.1.0/24
-// and so on to 255.255.255.0/24.
+// subnet24 returns the /24 subnet with an index, from 0: 1.0.0.0/24, 1.0.1.0/24 and so on to 255.255.255.0/24.
 func subnet24(index int) (string, error) {
 	if index < 0 || index > 255<<16-1 {
 		return "", fmt.Errorf("there is no /24 subnet with the index %d", index)
@@ -294,8 +289,7 @@ func subnet24(index int) (string, error) {
 	return netip.AddrFrom4([4]byte{byte(index>>16) + 1, byte(index >> 8), byte(index), 0}).String() + "/24", nil
 }
 
-// addresses is an iteration's share of a list of addresses separated by
-// spaces: perIteration of them, iteration counted from 0.
+// addresses returns an iteration's share of a list of addresses separated by spaces; iterations count from 0.
 func addresses(list string, iteration, perIteration int) (string, error) {
 	all := strings.Split(list, " ")
 	if iteration < 0 || perIteration < 0 || perIteration > 0 && iteration >= len(all)/perIteration {

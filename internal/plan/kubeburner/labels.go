@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The labels that kube-burner puts on what it creates.
+// Labels that kube-burner puts on objects.
 const (
 	LabelUUID      = "kube-burner.io/uuid"
 	LabelJob       = "kube-burner.io/job"
@@ -17,39 +17,32 @@ const (
 	LabelGroup     = "kube-burner.io/group"
 )
 
-// Identity is which slot an object fills.
+// Identity says which slot an object fills.
 type Identity struct {
 	UUID, RunID, Job string
 	Object           int // index in the job, from 0
 	Group            int
-	// Iteration and Replica are decimal numbers, or the marks of a Pattern,
-	// so that its documents can be labelled once for all slots.
+	// Iteration and Replica are decimal numbers, or the marks of a Pattern, whose documents are labelled once
+	// for all slots.
 	Iteration, Replica string
 }
 
-// Labels are the labels that kube-burner puts on the object and on its pods.
+// Labels returns the labels that kube-burner puts on the object and on its pods.
 func (id Identity) Labels() map[string]string {
 	return map[string]string{
-		LabelUUID:      id.UUID,
-		LabelJob:       id.Job,
-		LabelIndex:     strconv.Itoa(id.Object),
-		LabelRunID:     id.RunID,
-		LabelIteration: id.Iteration,
-		LabelReplica:   id.Replica,
-		LabelGroup:     strconv.Itoa(id.Group),
+		LabelUUID: id.UUID, LabelRunID: id.RunID, LabelJob: id.Job, LabelIndex: strconv.Itoa(id.Object), LabelGroup: strconv.Itoa(id.Group),
+		LabelIteration: id.Iteration, LabelReplica: id.Replica,
 	}
 }
 
-// NamespaceLabels are the labels that kube-burner puts on the namespaces of a
-// job, before the job's own namespaceLabels.
+// NamespaceLabels returns the labels that kube-burner puts on a job's namespaces, before the job's own
+// namespaceLabels.
 func NamespaceLabels(uuid, runID, job string) map[string]string {
 	return map[string]string{LabelUUID: uuid, LabelRunID: runID, LabelJob: job}
 }
 
-// InjectLabels puts labels on a manifest and, where its kind makes pods from a
-// template, on that template, so that the pods carry them too. Labels of the
-// same name are replaced. The manifest is changed in place; the error says
-// which part of it is not what a manifest has there.
+// InjectLabels puts labels on a manifest, in place, and on the template of its pods, if its kind has one. It
+// replaces labels with the same name. The error says which part of the manifest has a wrong type.
 func InjectLabels(doc map[string]any, labels map[string]string) error {
 	if err := labelMetadata(doc, "metadata", labels); err != nil {
 		return err
@@ -59,7 +52,7 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 	for i, key := range path {
 		part, ok := at[key]
 		if !ok {
-			return nil // no template, no pods; the API server has its say
+			return nil // the API server judges a manifest without a template
 		}
 		if at, ok = part.(map[string]any); !ok {
 			return fmt.Errorf("%s is not a mapping", strings.Join(path[:i+1], "."))
@@ -71,8 +64,7 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 	return labelMetadata(at, strings.Join(path, ".")+".metadata", labels)
 }
 
-// labelMetadata puts labels into the metadata of a part of a manifest, which
-// messages call path.
+// labelMetadata puts labels into the metadata of a part of a manifest; path is its name in messages.
 func labelMetadata(part map[string]any, path string, labels map[string]string) error {
 	metadata, err := mapping(part, "metadata", path)
 	if err != nil {
@@ -88,7 +80,7 @@ func labelMetadata(part map[string]any, path string, labels map[string]string) e
 	return nil
 }
 
-// mapping is the mapping at key, made if there is none.
+// mapping returns the mapping at key, and makes it if it is missing.
 func mapping(of map[string]any, key, path string) (map[string]any, error) {
 	switch m := of[key].(type) {
 	case nil:
@@ -102,8 +94,7 @@ func mapping(of map[string]any, key, path string) (map[string]any, error) {
 	}
 }
 
-// podTemplate is where a kind keeps the template that its pods (or, one step
-// further, its virtual machines) are made from; nil if it has none.
+// podTemplate returns the path of the template from which a kind makes pods or virtual machines, or nil.
 func podTemplate(doc map[string]any) []string {
 	kind, _ := doc["kind"].(string)
 	switch group(doc) + "/" + kind {
@@ -118,7 +109,7 @@ func podTemplate(doc map[string]any) []string {
 	return nil
 }
 
-// group is the API group of a manifest, "" for the core group.
+// group returns the API group of a manifest, "" for the core group.
 func group(doc map[string]any) string {
 	apiVersion, _ := doc["apiVersion"].(string)
 	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {

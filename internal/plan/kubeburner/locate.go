@@ -7,10 +7,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Problem states what is wrong with a document that the template writes for v,
-// the n-th from 0, at a path such as "spec.ports[0].port": with the line of the
-// template, as far as that is known. Of a path that the document does not have
-// it is the innermost part that it has.
+// Problem describes a fault in the n-th document, from 0, that the template writes for v, at a path such as
+// "spec.ports[0].port", with the template's line if it is known. For a path that the document lacks it
+// locates the innermost existing part.
 func (t *Template) Problem(v Vars, n int, path, message string) strictyaml.Problem {
 	p := strictyaml.Problem{File: t.name, Path: path, Message: message}
 	text, origin, err := executeWithLines(t.compiled, t.text, v.data(), t.funcs)
@@ -26,7 +25,7 @@ func (t *Template) Problem(v Vars, n int, path, message string) strictyaml.Probl
 	return p
 }
 
-// lineOf is the line of what stands at a path below a node.
+// lineOf returns the line of the value at a path below a node.
 func lineOf(n *strictyaml.Node, path string) int {
 	line := n.Line
 	for path != "" && n != nil {
@@ -41,9 +40,9 @@ func lineOf(n *strictyaml.Node, path string) int {
 				line = n.Line
 				continue
 			}
-			path = index + strings.TrimSuffix("."+path, ".") // a key with dots in it
+			path = index + strings.TrimSuffix("."+path, ".") // a key with dots
 		}
-		// The longest key that the path begins with: a key may have dots.
+		// A key may have dots: take the longest with which the path begins.
 		var best strictyaml.Entry
 		found := false
 		for _, e := range n.Entries {

@@ -8,19 +8,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Input is what a configuration is rendered with.
+// Input holds what a configuration is rendered with: template data is UUID over UserData over Env.
 type Input struct {
-	// FS holds the files that the configuration may read with ReadFile; nil
-	// holds none.
-	FS fs.FS
-	// Env is template data: the environment, passed in.
-	Env map[string]string
-	// UserData is template data laid over Env.
-	UserData map[string]any
-	// UUID is template data over both, and the run's identity.
-	UUID string
-	// AllowMissing lets a template go on when it names data that is not set.
-	AllowMissing bool
+	FS           fs.FS // files for ReadFile; nil has none
+	Env          map[string]string
+	UserData     map[string]any
+	UUID         string // also the run's identity
+	AllowMissing bool   // a template may name data that is not set
 }
 
 func (in Input) data() map[string]any {
@@ -35,9 +29,8 @@ func (in Input) data() map[string]any {
 	return data
 }
 
-// Load reads a configuration file: Parse, Default and Validate. A file that
-// does not exist is fs.ErrNotExist; what is wrong with its content is a
-// *strictyaml.Error.
+// Load reads a configuration file: Parse, Default and Validate. It returns fs.ErrNotExist for a missing file,
+// and a *strictyaml.Error for its content.
 func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	text, err := fs.ReadFile(fsys, file)
 	if err != nil {
@@ -57,9 +50,8 @@ func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	return c, nil
 }
 
-// Parse renders a configuration file and reads the result strictly. Defaults
-// are not filled in. The error is a *strictyaml.Error whose lines are those of
-// the file, also where the template moved them; file is its name in messages.
+// Parse renders a configuration file and reads the result strictly, without defaults. It returns a
+// *strictyaml.Error with lines of the file, even if the template moved them; file is the name in messages.
 func Parse(file string, text []byte, in Input) (*Config, error) {
 	funcs := configFunctions(in.FS, in.Env)
 	t, err := newTemplate(file, string(text), funcs, in.AllowMissing)
@@ -103,10 +95,8 @@ func asInts(v any) any {
 	return v
 }
 
-// Templates reads and compiles the object templates of all jobs, and the
-// function templates that they may call: the template of object k of job i is
-// [i][k], nil where the object has none. The error is a *strictyaml.Error with
-// everything that is wrong.
+// Templates compiles the object templates of all jobs, with the function templates that they may call: the
+// template of object k of job i is [i][k], or nil. It returns all problems as one *strictyaml.Error.
 func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 	v := strictyaml.Validation{At: c.positions}
 	fail := func(path string, err error) {
@@ -127,7 +117,7 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 		options.Functions = append(options.Functions, Source{Name: name, Text: text})
 	}
 	if len(v.Problems) > 0 {
-		return nil, strictyaml.Join(v.Problems) // every template may call what is missing
+		return nil, strictyaml.Join(v.Problems) // any template may call what is missing
 	}
 	all := make([][]*Template, len(c.Jobs))
 	for i := range c.Jobs {
@@ -154,8 +144,7 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 	return all, nil
 }
 
-// deepCopy copies the maps and lists of a generic tree, so that a template
-// function that changes them (sprig's set) changes a copy.
+// deepCopy copies a generic tree, so that template functions that change it (sprig's set) change a copy.
 func deepCopy(v any) any {
 	return copyWith(v, func(text string) string { return text })
 }

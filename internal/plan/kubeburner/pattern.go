@@ -11,39 +11,34 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
-// Pattern is an object template that was rendered once for all slots of its
-// object: the manifests with a mark wherever the iteration or the replica
-// stands. Marks stand in text only (values and keys), possibly during other
-// text. Replacing them by the decimal numbers gives exactly what Render gives.
+// Pattern is an object template rendered once for all slots of its object: the manifests with a mark for the
+// iteration or the replica. Marks are in text only (values and keys). With decimal numbers for the marks it
+// equals what Render returns.
 type Pattern struct {
-	Docs      []map[string]any // the caller's: labels may be put in, with marks in their values too
+	Docs      []map[string]any // the caller may add labels, with marks in their values too
 	Iteration string           // mark of the iteration
 	Replica   string           // mark of the replica
 }
 
-// The marks: letters only, so that they never read as a number, and no part of
-// one overlaps with itself or the other.
+// The marks have letters only, so that they never read as numbers, and cannot overlap with themselves or each
+// other.
 const (
 	iterationMark = "qplimsolliterationmarkz"
 	replicaMark   = "qplimsollreplicamarkz"
 )
 
-// samples are the slots (iteration, replica) on which a Pattern has to agree
-// with Render before it is trusted. A scalar without quotes that becomes a
-// number for some of its slots (0b{{.Iteration}} is one if all digits are
-// binary) does so for one of these.
+// samples lists slots (iteration, replica) at which a Pattern must agree with Render. A scalar without quotes
+// that is a number for some slots (0b{{.Iteration}} is one if all digits are binary) is one for some of
+// these.
 func samples() [][2]int {
 	return [][2]int{{0, 1}, {1, 1}, {2, 7}, {7, 7}, {8, 9}, {9, 8}, {10, 10}, {10, 11}, {12, 10}, {99, 100}, {123, 1}, {1_234_567, 12}}
 }
 
-// Specialise renders the template once for all iterations and replicas, if
-// that can be done: the two are written out as they are ({{.Iteration}}), and
-// nothing else depends on them, on chance or on the clock. Iteration and
-// Replica of v are ignored. ok is false where Render has to be called for each
-// slot; its documents may differ in number and kind from slot to slot.
+// Specialise renders the template once for all iterations and replicas, if it writes these two as they are
+// ({{.Iteration}}) and nothing else depends on them, on chance or on the clock. It ignores v's Iteration and
+// Replica. If ok is false, Render must be called for each slot; its documents may differ in number and kind.
 //
-// The template's syntax tree decides, and a number of slots are rendered both
-// ways and compared.
+// The template's syntax tree decides, and some slots are rendered both ways and compared.
 func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
 	if !t.slotsOnlyWrittenOut() {
 		return nil, false
@@ -72,7 +67,7 @@ func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
 	return pattern, true
 }
 
-// Fill is the manifests of one slot: a copy of Docs with numbers for marks.
+// Fill returns the manifests of one slot: a copy of Docs with numbers for marks.
 func (p *Pattern) Fill(iteration, replica int) []map[string]any {
 	r := strings.NewReplacer(p.Iteration, strconv.Itoa(iteration), p.Replica, strconv.Itoa(replica))
 	filled := make([]map[string]any, len(p.Docs))
@@ -82,8 +77,7 @@ func (p *Pattern) Fill(iteration, replica int) []map[string]any {
 	return filled
 }
 
-// copyWith copies a generic tree with every text value and every key passed
-// through text.
+// copyWith copies a generic tree, and applies text to every text value and key.
 func copyWith(v any, text func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -104,9 +98,8 @@ func copyWith(v any, text func(string) string) any {
 	return v
 }
 
-// keysMayMeet reports whether two keys of one mapping could become the same
-// key for some slot, such as a{{.Iteration}} and a{{.Replica}}. Keys that meet
-// are the same once digits and marks are taken away.
+// keysMayMeet reports whether two keys of a mapping could become equal for some slot, such as a{{.Iteration}}
+// and a{{.Replica}}: these are equal without digits and marks.
 func keysMayMeet(v any) bool {
 	switch v := v.(type) {
 	case []any:
@@ -139,16 +132,14 @@ func withoutNumbers(key string) string {
 	}, key)
 }
 
-// slotsOnlyWrittenOut reports whether the template writes Iteration and Replica
-// out as they are, if at all, and does nothing else with them.
+// slotsOnlyWrittenOut reports whether the template only writes Iteration and Replica as they are, if at all.
 func (t *Template) slotsOnlyWrittenOut() bool {
 	w := &slotWalk{all: t.compiled, repeatable: repeatable(), called: map[string]bool{}}
 	return t.compiled.Tree != nil && w.list(t.compiled.Root, true, true)
 }
 
-// slotWalk walks a template's syntax tree. Its methods report whether a part
-// is free of the slot; dot says whether "." is the template's data here, and
-// root whether "$" is.
+// slotWalk walks a template's syntax tree. Its methods report whether a part is free of the slot; dot says
+// that "." is the template's data there, and root that "$" is.
 type slotWalk struct {
 	all        *template.Template
 	repeatable map[string]bool
@@ -187,8 +178,8 @@ func (w *slotWalk) node(n parse.Node, dot, root bool) bool {
 	return false
 }
 
-// call walks a {{define}} block. What it is called with is checked at the call,
-// so inside of it neither "." nor "$" is the template's data.
+// call walks a {{define}} block. Its argument was checked at the call, so neither "." nor "$" is the
+// template's data in it.
 func (w *slotWalk) call(name string) bool {
 	if w.called[name] {
 		return true
@@ -227,9 +218,8 @@ func (w *slotWalk) pipe(p *parse.PipeNode, dot, root bool) bool {
 	return true
 }
 
-// withoutLookup leaves out the data that {{get . "name"}}, {{hasKey . "name"}}
-// and {{index . "name"}} look a name up in, where the name is another than the
-// slot's: the whole data is named, but one part is used.
+// withoutLookup removes the data in which {{get . "name"}}, {{hasKey . "name"}} or {{index . "name"}} looks
+// up a name other than the slot's: it names the whole data, but uses one part.
 func (w *slotWalk) withoutLookup(args []parse.Node, dot, root bool) []parse.Node {
 	if len(args) < 3 {
 		return args
@@ -267,7 +257,7 @@ func (w *slotWalk) argument(n parse.Node, dot, root bool) bool {
 	case *parse.FieldNode:
 		return !dot || !isSlotName(n.Ident[0])
 	case *parse.VariableNode:
-		// Other variables hold what a pipe gave them, and pipes are checked.
+		// Other variables hold the results of pipes, which are checked.
 		if n.Ident[0] != "$" || !root {
 			return true
 		}

@@ -19,9 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// newTemplate compiles the text of a template file, and the files with {{define}}
-// blocks that it may call. Data that is not set reads as nothing with
-// missingAsZero, and fails without.
+// newTemplate compiles a template file, with the files of {{define}} blocks that it may call. With
+// missingAsZero, missing data reads as nothing; else it is an error.
 func newTemplate(name, text string, funcs calls, missingAsZero bool, called ...Source) (*template.Template, error) {
 	t := template.New(name).Option("missingkey=error").Funcs(funcs.FuncMap)
 	if missingAsZero {
@@ -48,7 +47,7 @@ func execute(t *template.Template, data map[string]any, funcs calls) ([]byte, er
 	return out, nil
 }
 
-// The forms of text/template's messages that are restated for users.
+// Messages of text/template that are reworded for users.
 var (
 	templateError   = regexp.MustCompile(`(?s)^template: .*?:(\d+)(?::(\d+))?: (.*)$`)
 	executingPart   = regexp.MustCompile(`(?s)^executing ".*?" at <(.*?)>: (.*)$`)
@@ -57,7 +56,7 @@ var (
 	innerFailedCall = regexp.MustCompile(`(?s)error calling (\w+): (.*)$`)
 )
 
-// templateProblem restates an error of text/template with file and line.
+// templateProblem rewords an error of text/template, with file and line.
 func templateProblem(file string, err error, funcs calls, data map[string]any) error {
 	p := strictyaml.Problem{File: file, Message: "the template fails: " + err.Error()}
 	m := templateError.FindStringSubmatch(err.Error())
@@ -98,13 +97,10 @@ func templateProblem(file string, err error, funcs calls, data map[string]any) e
 	return &strictyaml.Error{Problems: []strictyaml.Problem{p}}
 }
 
-// executeWithLines renders a template and says from which line of source each
-// line of the result came.
+// executeWithLines renders a template, and returns the source line of each line of the result.
 //
-// The text between a template's actions reaches the output untouched by any
-// function, so a mark put in front of each of its lines marks where in the
-// output that line went. Lines that an action wrote by itself belong to the
-// line with the action.
+// A mark before each line of the text between actions, which reaches the output unchanged, shows where that
+// line went. Lines that an action wrote belong to the line with the action.
 func executeWithLines(t *template.Template, source string, data map[string]any, funcs calls) ([]byte, func(line int) strictyaml.Origin, error) {
 	marked, err := withMarks(t, source)
 	if err != nil {
@@ -138,7 +134,7 @@ func executeWithLines(t *template.Template, source string, data map[string]any, 
 // secret matches lines whose rendered text must not appear in a message.
 var secret = regexp.MustCompile(`(?i)passw|token|secret|bearer|credential|esServers|private|//.*@`)
 
-const markByte = 0 // no YAML file can hold it, so no template has a use for it
+const markByte = 0 // no YAML file can contain it
 
 func withMarks(t *template.Template, source string) (*template.Template, error) {
 	marked, err := t.Clone()
@@ -184,7 +180,7 @@ func markBranch(n *parse.BranchNode, source string) {
 func markText(n *parse.TextNode, source string) {
 	at := int(n.Pos)
 	if at < 0 || at+len(n.Text) > len(source) || source[at:at+len(n.Text)] != string(n.Text) {
-		return // not where it says; better no line than a wrong one
+		return // at another place; no line is better than a wrong one
 	}
 	line := 1 + strings.Count(source[:at], "\n")
 	var b bytes.Buffer
@@ -195,10 +191,9 @@ func markText(n *parse.TextNode, source string) {
 	n.Text = b.Bytes()
 }
 
-// withoutMarks takes the marks out again and lists, for each line that is
-// left, the line of the source that it came from.
+// withoutMarks removes the marks, and returns the source line of each remaining line.
 func withoutMarks(out []byte) (text []byte, lines []int) {
-	last, atStart := 1, true // what comes before all text was written by the first line
+	last, atStart := 1, true // the first line wrote what precedes all text
 	lines = []int{1}
 	for i := 0; i < len(out); i++ {
 		if out[i] == markByte {
@@ -222,8 +217,7 @@ func withoutMarks(out []byte) (text []byte, lines []int) {
 	return text, lines
 }
 
-// readFile reads a file that a configuration names. Names are relative to the
-// configuration and cannot lead out of it.
+// readFile reads a file that a configuration names, relative to the configuration and within its directory.
 func readFile(fsys fs.FS, name string) (string, error) {
 	if IsURL(name) {
 		return "", fmt.Errorf("%s is a URL, and URLs are not supported yet: save the file beside the configuration", name)
@@ -262,7 +256,7 @@ func nearFile(fsys fs.FS, name string) string {
 	return fmt.Sprintf(", did you mean %q?", path.Join(path.Dir(name), near))
 }
 
-// IsURL reports whether an objectTemplate names something on the network.
+// IsURL reports whether an objectTemplate is on the network.
 func IsURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }

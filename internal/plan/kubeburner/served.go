@@ -9,12 +9,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Served tells what becomes of the settings of a defaulted configuration that the
-// engine does not act on: those that it refuses, since the run would not be what was
-// asked for, and those that it takes and a run tells of, since what they ask for is
-// done anyway or changes no figure. Both are in the order of their lines; a default
-// that the file does not state is in neither. Hint tells what helps, where that is of
-// use.
+// Served returns the settings of a defaulted configuration that the engine does not act on: it refuses those
+// without which the run would differ from the request, and notes those that are done anyway or change no
+// figure. Both lists are in the order of lines, without defaults that the file does not state. A hint says
+// what helps, if anything does.
 func Served(c *Config) (refused, noted []strictyaml.Problem) {
 	u := &served{Validation: strictyaml.Validation{At: c.positions}, measured: c.measured()}
 	g := &c.Global
@@ -39,7 +37,7 @@ func Served(c *Config) (refused, noted []strictyaml.Problem) {
 }
 
 type served struct {
-	strictyaml.Validation // those that are refused
+	strictyaml.Validation // problems that are refused
 	noted                 []strictyaml.Problem
 	measured              string
 }
@@ -77,13 +75,11 @@ func (u *served) measurements(path string, list []Measurement) {
 	}
 }
 
-// podLatency is the measurement that a run makes unless another is asked for.
-const podLatency = "podLatency"
+const podLatency = "podLatency" // the measurement of a run by default
 
 func (c *Config) measured() string { return cmp.Or(c.Measured, podLatency) }
 
-// Asks is the one measurement that a configuration asks for, "" where that are several
-// or none.
+// Asks returns the only measurement that a configuration asks for, "" if there are several or none.
 func (c *Config) Asks() (name string) {
 	for _, m := range c.allMeasurements() {
 		if name != "" && m.Name != name {
@@ -132,8 +128,8 @@ func (u *served) job(path string, j *Job) {
 	}
 }
 
-// Thresholds are the objectives that the thresholds of what is measured are, in the words
-// of package slo; a milestone is called as a condition is, but for a pod's PodScheduled.
+// Thresholds returns the objectives, in the words of package slo, for the thresholds of the run's
+// measurement. A milestone has the name of the condition, except for a pod's PodScheduled.
 func Thresholds(c *Config) (list []string) {
 	for _, m := range c.allMeasurements() {
 		for _, t := range m.Thresholds {
@@ -154,7 +150,7 @@ func objective(of string, t Threshold) string {
 	if of == podLatency && milestone == "PodScheduled" {
 		milestone = "Scheduled"
 	}
-	if rest, ok := strings.CutPrefix(milestone, "PodPod"); ok { // of the pod of a machine
+	if rest, ok := strings.CutPrefix(milestone, "PodPod"); ok { // of a machine's pod
 		milestone = "Pod" + rest
 	}
 	return fmt.Sprintf("%s %s <= %s", milestone, figure, t.Threshold)

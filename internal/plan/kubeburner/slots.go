@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Slot is one object that a job asks for. An object whose template holds
-// several documents is one slot with several manifests.
+// Slot is one object of a job. An object whose template holds several documents is one slot with several
+// manifests.
 type Slot struct {
 	Object    int    // index in the job's objects, from 0
 	Iteration int    // from 0
@@ -14,10 +14,9 @@ type Slot struct {
 	Namespace string // for namespaced manifests that name none; "" if the job has none
 }
 
-// NamespaceOf is the namespace of an iteration (from 0): iterationsPerNamespace
-// iterations share the one named <namespace>-<number>, the number counted from
-// 0; with namespacedIterations off all share the plain one. It is "" if the
-// job has no namespace.
+// NamespaceOf returns the namespace of an iteration, from 0: iterationsPerNamespace iterations share
+// <namespace>-<number>, numbered from 0; without namespacedIterations all share the plain one. It is "" if
+// the job has no namespace.
 func (j *Job) NamespaceOf(iteration int) string {
 	if j.Namespace == "" || !j.NamespacedIterations {
 		return j.Namespace
@@ -25,8 +24,8 @@ func (j *Job) NamespaceOf(iteration int) string {
 	return j.Namespace + "-" + strconv.Itoa(iteration/max(1, j.IterationsPerNamespace))
 }
 
-// Namespaces are the namespaces of the iterations from <= i < to, in order,
-// each once; none if the job has no namespace.
+// Namespaces returns the namespaces of the iterations from <= i < to, in order and each once; nil if the job
+// has none.
 func (j *Job) Namespaces(from, to int) []string {
 	if j.Namespace == "" || from >= to {
 		return nil
@@ -42,12 +41,10 @@ func (j *Job) Namespaces(from, to int) []string {
 	return names
 }
 
-// Slots are the objects of the iterations from <= i < to in kube-burner's
-// order: iteration by iteration, in each the objects as listed, of each the
-// replicas from 1. An object that runs once belongs to iteration 0; one that
-// repeats every n iterations to those that n divides. The job's own
-// jobIterations is not looked at: a search asks for as many as it needs, and
-// for the difference when it raises the load.
+// Slots returns the objects of the iterations from <= i < to in kube-burner's order: by iteration, then
+// object, then replica from
+// 1. An object that runs once belongs to iteration 0; one that repeats every n iterations to those that n divides. It ignores the
+// job's own jobIterations: a search makes as many as it needs, and the difference when it raises the load.
 func (j *Job) Slots(from, to int) iter.Seq[Slot] {
 	return func(yield func(Slot) bool) {
 		for i := from; i < to; i++ {
@@ -66,7 +63,7 @@ func (j *Job) Slots(from, to int) iter.Seq[Slot] {
 	}
 }
 
-// Times is to how many of the first iterations the object belongs.
+// Times returns how many of the first iterations have the object.
 func (o *Object) Times(iterations int) int {
 	switch every := max(1, o.RepeatEveryNIterations); {
 	case iterations < 1:
@@ -78,7 +75,7 @@ func (o *Object) Times(iterations int) int {
 	}
 }
 
-// in reports whether the object belongs to an iteration.
+// in reports whether an iteration has the object.
 func (o *Object) in(iteration int) bool {
 	if o.RunOnce {
 		return iteration == 0
@@ -86,10 +83,9 @@ func (o *Object) in(iteration int) bool {
 	return iteration%max(1, o.RepeatEveryNIterations) == 0
 }
 
-// PodsOf is how many pods a manifest asks for, by its kind: a Pod is one, a
-// controller as many as its replicas (one if it does not say), a Job as many as
-// run at once. perNode is set for a DaemonSet, which asks for one pod on each
-// node that it selects; other kinds ask for none.
+// PodsOf returns how many pods a manifest makes, by its kind: a Pod one, a controller its replicas (default
+// 1), a Job as many as run at once, other kinds none. perNode marks a DaemonSet, which makes one pod on each
+// node that it selects.
 func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	kind, _ := doc["kind"].(string)
 	spec, _ := doc["spec"].(map[string]any)
@@ -104,8 +100,7 @@ func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	case "apps/DaemonSet":
 		return 0, true
 	case "kubevirt.io/VirtualMachine":
-		// A machine that is to run runs in a pod; one that only may is counted
-		// by whoever starts it.
+		// A machine that runs at once has a pod; whoever starts another machine counts it.
 		if strategy, _ := spec["runStrategy"].(string); strategy == "Always" || strategy == "RerunOnFailure" || spec["running"] == true {
 			return 1, false
 		}
@@ -113,7 +108,7 @@ func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	return 0, false
 }
 
-// count is the number at key, or what holds without it.
+// count returns the number at key, or the default.
 func count(spec map[string]any, key string, without int) int {
 	switch n := spec[key].(type) {
 	case int64:

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Summary is the job as kube-burner's documents have it: without its objects and what
-// else they leave out, and without what is not set. Durations are in
-// nanoseconds, and a default that the documents do not state is left out.
+// Summary returns the job as in kube-burner's documents: without objects and what else they leave out, unset
+// values, and defaults that the documents do not state. Durations are in nanoseconds.
 func (j *Job) Summary() map[string]any {
 	summary := summaryOf(reflect.ValueOf(*j))
 	for _, key := range []string{"objects", "watchers", "preLoadNodeLabels", "namespaceLabels", "namespaceAnnotations"} {
@@ -52,7 +51,7 @@ func summarised(value reflect.Value) any {
 	}
 }
 
-// Measures is the measurement that is made of a job, "" where it asks for none.
+// Measures returns the measurement of a job, "" if it asks for none.
 func (c *Config) Measures(j *Job) string {
 	if slices.ContainsFunc(slices.Concat(c.Global.Measurements, j.Measurements), func(m Measurement) bool { return m.Name == c.measured() }) {
 		return c.measured()

@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Template is a compiled object template. It may be used by several
-// goroutines at once.
+// Template is a compiled object template, safe for concurrent use.
 type Template struct {
 	name, text string
 	compiled   *template.Template
@@ -21,42 +20,34 @@ type Source struct {
 	Name, Text string
 }
 
-// TemplateOptions are what an object template is compiled with.
+// TemplateOptions configure the compilation of an object template.
 type TemplateOptions struct {
-	FS                fs.FS             // what ReadFile may read; nil is nothing
-	Env               map[string]string // what env reads; with nil the template has no such function
+	FS                fs.FS             // files for ReadFile; nil has none
+	Env               map[string]string // environment for env; nil removes the function
 	Functions         []Source          // files with {{define}} blocks that the template may call
-	MissingKeysAsZero bool              // data that is not set reads as nothing instead of failing
+	MissingKeysAsZero bool              // missing data reads as nothing instead of failing
 }
 
-// Vars is what an object template is rendered with for one object.
+// Vars holds the data of an object template for one object.
 type Vars struct {
 	Iteration int // of the job, from 0
 	Replica   int // of the object in its iteration, from 1
 	JobName   string
 	UUID      string // of the run
 	RunID     string
-	// Input holds the object's inputVars. They are laid over the names above,
-	// as kube-burner does it.
-	Input map[string]any
+	Input     map[string]any // the object's inputVars, which override the names above as in kube-burner
 }
 
 func (v Vars) data() map[string]any {
-	data := map[string]any{
-		"Iteration": v.Iteration,
-		"Replica":   v.Replica,
-		"JobName":   v.JobName,
-		"UUID":      v.UUID,
-		"RunID":     v.RunID,
-	}
+	data := map[string]any{"Iteration": v.Iteration, "Replica": v.Replica, "JobName": v.JobName, "UUID": v.UUID, "RunID": v.RunID}
 	for k, value := range v.Input {
 		data[k] = deepCopy(value)
 	}
 	return data
 }
 
-// CompileTemplate compiles the text of an object template; name is used in
-// messages. The error is a *strictyaml.Error.
+// CompileTemplate compiles the text of an object template; name is for messages. It returns a
+// *strictyaml.Error.
 func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
 	funcs := functions(o.FS)
 	if o.Env != nil {
@@ -69,21 +60,17 @@ func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
 	return &Template{name: name, text: text, compiled: compiled, funcs: funcs}, nil
 }
 
-// Name is the name given to CompileTemplate.
+// Name returns the name given to CompileTemplate.
 func (t *Template) Name() string { return t.name }
 
-// Render is the manifests of one object: one for each YAML document that the
-// template writes, in order, none where it writes nothing. Values are what JSON
-// can hold: nil, bool, int64, float64, string, []any and map[string]any, read
-// as Kubernetes reads YAML. The error is a *strictyaml.Error with lines of the
-// template.
-//
-// This is the slow, obvious way; Specialise is the fast one.
+// Render returns the manifests of one object: one for each YAML document that the template writes, in order.
+// Like JSON they hold nil, bool, int64, float64, string, []any and map[string]any, as Kubernetes reads YAML.
+// It returns a *strictyaml.Error with lines of the template. Specialise is faster.
 func (t *Template) Render(v Vars) ([]map[string]any, error) {
 	return t.render(v.data())
 }
 
-// RenderOne is the one document of any form that the template writes, such as a patch.
+// RenderOne returns the only document that the template writes, in any form, such as a patch.
 func (t *Template) RenderOne(v Vars) (any, error) {
 	text, err := execute(t.compiled, v.data(), t.funcs)
 	if err != nil {
@@ -108,8 +95,7 @@ func (t *Template) render(data map[string]any) ([]map[string]any, error) {
 	if err == nil {
 		return docs, nil
 	}
-	// Once more, to say where in the template. What is random in it may come
-	// out differently, and may even be right this time.
+	// Render again to find the line in the template. Random parts may differ, and may even be valid this time.
 	marked, origin, failed := executeWithLines(t.compiled, t.text, data, t.funcs)
 	if failed != nil {
 		return nil, err

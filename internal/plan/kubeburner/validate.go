@@ -7,9 +7,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Validate says what is wrong with a configuration after Default, all of it at
-// once. The error is a *strictyaml.Error with file and line where the value
-// came from a file. Object templates are checked by Config.Templates.
+// Validate checks a configuration after Default, and returns all problems as one *strictyaml.Error, with file
+// and line for values from a file. Config.Templates checks object templates.
 func Validate(c *Config) error {
 	v := &validator{settings.NewCheck(c, c.positions)}
 	v.Problems = settings.Validate(c, "", c.positions)
@@ -43,7 +42,7 @@ func (v *validator) global(c *Config) {
 	}
 }
 
-// label is what Kubernetes calls an RFC 1123 label.
+// label matches an RFC 1123 label.
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 const longestLabel = 63
@@ -85,8 +84,8 @@ func (v *validator) job(path string, j *Job) {
 	v.measurements(path+".measurements", j.Measurements)
 }
 
-// namespace checks the longest name that the job makes from its namespace. An
-// empty one is not a mistake: objects may name their own, or need none.
+// namespace checks the longest name that the job makes from its namespace. It may be empty: objects may name
+// their own, or need none.
 func (v *validator) namespace(path string, j *Job) {
 	if j.Namespace == "" {
 		return
@@ -99,7 +98,7 @@ func (v *validator) namespace(path string, j *Job) {
 }
 
 func (v *validator) object(path string, o *Object, jobType JobType) {
-	if w := &o.WaitOptions; len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != "" {
+	if w := &o.WaitOptions; w.Asks() {
 		if _, err := w.Conditions(w.Kind); err != nil {
 			v.Fail(path+".waitOptions", "%v", err)
 		}
@@ -185,8 +184,8 @@ func (v *validator) indexer(path string, x Indexer) {
 	}
 }
 
-// conditions lists, for the measurements whose conditions are a closed list,
-// what a threshold can be about. A misspelt one would never fire.
+// conditions lists the possible conditions of a threshold, for measurements with a closed list. A misspelt
+// condition would never fire.
 func conditions(measurement string) []string {
 	switch measurement {
 	case "podLatency":

@@ -7,10 +7,9 @@ import (
 	"text/template/parse"
 )
 
-// Variables are the names of the data that a configuration's template asks for, each
-// once and sorted: fields of its data, keys that it looks up there, and what it reads
-// from the environment, as far as they stand there by name. UUID is the run's, and is
-// none of them. The error is a *strictyaml.Error.
+// Variables returns the names of the data that a configuration's template uses, sorted and without UUID,
+// which is the run's: fields of its data, keys that it looks up there, and what it reads from the
+// environment, if the names are literal. It returns a *strictyaml.Error.
 func Variables(file string, text []byte) ([]string, error) {
 	t, err := newTemplate(file, string(text), configFunctions(nil, nil), true)
 	if err != nil {
@@ -29,7 +28,7 @@ func Variables(file string, text []byte) ([]string, error) {
 // readsEnvironment matches a call of sprig's env with a name.
 var readsEnvironment = regexp.MustCompile(`\benv\s+"([^"]+)"`)
 
-// EnvironmentOf are the names that an object template reads from the environment.
+// EnvironmentOf returns the names that an object template reads from the environment.
 func EnvironmentOf(text []byte) (names []string) {
 	for _, m := range readsEnvironment.FindAllSubmatch(text, -1) {
 		names = append(names, string(m[1]))
@@ -37,11 +36,10 @@ func EnvironmentOf(text []byte) (names []string) {
 	return names
 }
 
-// templateNames matches what a configuration names as object templates, as long as no
-// action is part of it.
+// templateNames matches the object templates that a configuration names without an action in the name.
 var templateNames = regexp.MustCompile(`\bobjectTemplate:\s*["']?([^\s"'{},#]+)`)
 
-// TemplateNames are the object templates that the text of a configuration names.
+// TemplateNames returns the object templates that the text of a configuration names.
 func TemplateNames(text []byte) (names []string) {
 	for _, m := range templateNames.FindAllSubmatch(text, -1) {
 		names = append(names, string(m[1]))
@@ -49,10 +47,10 @@ func TemplateNames(text []byte) (names []string) {
 	return names
 }
 
-// variables are names that were found.
+// variables holds the names found.
 type variables map[string]bool
 
-// list looks through nodes; root says that the dot is the template's data there.
+// list searches nodes; root says that the dot is the template's data there.
 func (v variables) list(l *parse.ListNode, root bool) {
 	if l == nil {
 		return
@@ -108,8 +106,7 @@ func (v variables) argument(n parse.Node, root bool) {
 	}
 }
 
-// lookUp finds names in calls such as get . "NAME", hasKey . "NAME", index $ "NAME" and
-// env "NAME".
+// lookUp finds names in calls such as get . "NAME", hasKey . "NAME", index $ "NAME" and env "NAME".
 func (v variables) lookUp(args []parse.Node, root bool) {
 	if len(args) < 2 {
 		return
@@ -134,7 +131,7 @@ func (v variables) lookUp(args []parse.Node, root bool) {
 	}
 }
 
-// isData reports whether an argument is the template's data as a whole.
+// isData reports whether an argument is the template's whole data.
 func (v variables) isData(n parse.Node, root bool) bool {
 	if d, ok := n.(*parse.VariableNode); ok {
 		return len(d.Ident) == 1 && d.Ident[0] == "$"

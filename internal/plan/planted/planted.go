@@ -1,8 +1,7 @@
-// Package planted holds what is planted in a lab with simulated virtual
-// machines: how long things take there, what is limited, and what goes wrong.
-// The defaults are calibrated with published figures of a cluster with external
-// Ceph (100 machines boot in 102 s and 1000 in 1065 s, bulks of 100 clones are
-// the fastest way to 800, the knee is at 250); they reproduce nothing.
+// Package planted holds what is planted in a lab with simulated virtual machines: times, limits and faults.
+// The defaults are calibrated with published figures of a cluster with external Ceph (100 machines boot in
+// 102 s and 1000 in 1065 s, bulks of 100 clones are the fastest way to 800, the knee is at 250); they
+// reproduce nothing.
 package planted
 
 import (
@@ -12,14 +11,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
-// Virt is what is planted: its keys, defaults and bounds, as package settings tells.
+// Virt holds the planted figures, declared for package settings.
 type Virt struct {
 	Import time.Duration `yaml:"import" default:"1m0s" range:"0.." help:"import of an image over HTTP"`
 
-	// A clone takes a worker for CloneTime (or CopyPerGiB) and the lock of its
-	// parent for CloneLock, which grows by the share CloneContention with each
-	// clone of that parent beyond the workers. Once the storage has made it,
-	// CloneFinish passes, for all at once.
+	// A clone takes a worker for CloneTime (or CopyPerGiB) and its parent's lock for CloneLock, which grows
+	// by the share CloneContention per clone of that parent beyond the workers. After that CloneFinish
+	// passes, for all clones at once.
 	CloneWorkers    int           `yaml:"cloneWorkers" default:"10" range:"1.." help:"clones that the provisioner works on at once"`
 	CloneTime       time.Duration `yaml:"cloneTime" default:"2s" range:"0.." help:"a worker's time for a clone (csi-clone, snapshot)"`
 	CloneLock       time.Duration `yaml:"cloneLock" default:"500ms" range:"0.." help:"time for which a clone holds the lock of its parent"`
@@ -28,18 +26,17 @@ type Virt struct {
 	SnapshotTime    time.Duration `yaml:"snapshotTime" default:"1s" range:"0.." help:"a worker's further time with the strategy snapshot"`
 	CopyPerGiB      time.Duration `yaml:"copyPerGiB" default:"150ms" range:"0.." help:"a worker's time per GiB with the strategy copy, which needs no lock"`
 
-	// FlattenAbove is how many clones a parent has, since none was under way,
-	// before each further one waits until another is flattened.
+	// FlattenAbove counts the clones of a parent, since none was under way, after which each further one
+	// waits for a flattening.
 	FlattenAbove  int           `yaml:"flattenAbove" default:"250" range:"0.." help:"clones of a parent, since none was under way, above which each waits for one to be flattened"`
 	FlattenPerGiB time.Duration `yaml:"flattenPerGiB" default:"50ms" range:"0.." help:"time per GiB that this takes"`
 
-	// PurgeLimit is how many clones of the strategy csi-clone of one parent can
-	// be purged: the volumes of further ones stay.
+	// PurgeLimit counts the clones of a parent by csi-clone that can be purged: the volumes of further ones
+	// stay.
 	PurgeLimit int `yaml:"purgeLimit" default:"100" range:"0.." help:"clones (csi-clone) of a parent that can be purged; the volumes of others stay"`
 
-	// BootShare is what machines that start take turns at, BootGrowth what is
-	// added for each that began to start since none did; BootTime is what a
-	// machine takes from Running until it answers.
+	// Machines that start take turns of BootShare, plus BootGrowth for each that began to start since none
+	// did. A machine answers BootTime after Running.
 	BootShare      time.Duration `yaml:"bootShare" default:"905ms" range:"0.." help:"what machines that start take turns at"`
 	BootGrowth     time.Duration `yaml:"bootGrowth" default:"300µs" range:"0.." help:"what is added to it for each machine that began to start since none did"`
 	BootTime       time.Duration `yaml:"bootTime" default:"10s" range:"0.." help:"from Running until a machine answers by SSH"`
@@ -49,7 +46,7 @@ type Virt struct {
 	MigrateWindows time.Duration `yaml:"migrateWindows" default:"12s" range:"0.." help:"live migration of a machine with Windows"`
 	MigrateOther   time.Duration `yaml:"migrateOther" default:"14s" range:"0.." help:"live migration of any other machine"`
 
-	// MigratePrepare is from a target that is Scheduled until its machine moves.
+	// MigratePrepare passes from a Scheduled target to the machine's move.
 	MigratePrepare time.Duration `yaml:"migratePrepare" default:"1s" range:"0.." help:"preparing the target of a migration"`
 	MigrateUnderIO float64       `yaml:"migrateUnderIO" default:"0.04" range:"0.." help:"share by which the live migration of a machine with the label plimsoll.dev/io takes longer"`
 	Reboot         time.Duration `yaml:"reboot" default:"8m0s" range:"0.." help:"time for which a node that reboots is not ready"`
@@ -67,9 +64,8 @@ type Virt struct {
 	LostAfter       time.Duration `yaml:"lostAfter" default:"1m0s" range:"0.." help:"when it is lost, after the first machine began to run on it"`
 }
 
-// Parse reads figures by their keys; those that are not given are the defaults.
-// Durations are divided by the scale of time, rates multiplied. The error names
-// a key or value that cannot be.
+// Parse reads figures by their keys, with defaults for the others. It divides durations by the scale of time,
+// and multiplies rates. The error names an invalid key or value.
 func Parse(given map[string]string, scale float64) (Virt, error) {
 	var v Virt
 	if err := settings.ReadTexts(given, &v); err != nil {

@@ -11,10 +11,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/metrics"
 )
 
-// Form is the shape of an objective.
+// Form names the form of an objective.
 type Form int
 
-// The shapes that the grammar knows.
+// The forms of the grammar.
 const (
 	Quantile Form = iota // FIGURE OP DURATION
 	All                  // all MILESTONE [within DURATION]
@@ -26,10 +26,10 @@ const (
 	Query                // query 'PROMQL' OP VALUE
 )
 
-// Op compares what was measured (on its left) with the bound.
+// Op compares a measured value (on its left) with the bound.
 type Op string
 
-// The comparisons that the grammar knows.
+// The comparisons of the grammar.
 const (
 	Less         Op = "<"
 	LessEqual    Op = "<="
@@ -37,8 +37,7 @@ const (
 	GreaterEqual Op = ">="
 )
 
-// Holds reports whether value OP bound. NaN, a value that is unknown, never
-// holds.
+// Holds reports whether value OP bound. NaN, an unknown value, never holds.
 func (o Op) Holds(value, bound float64) bool {
 	switch o {
 	case Less:
@@ -68,13 +67,13 @@ type SLO struct {
 	text      string
 }
 
-// Latencies are those that a Quantile or a Mean is of.
+// Latencies holds durations whose quantiles and mean objectives bound.
 type Latencies interface {
 	Quantile(q float64) float64
 	Mean() float64
 }
 
-// Figure is what latencies come to that a Quantile or a Mean bounds.
+// Figure returns the figure of latencies that a Quantile or a Mean bounds.
 func (s SLO) Figure(of Latencies) float64 {
 	if s.Form == Mean {
 		return of.Mean()
@@ -82,21 +81,19 @@ func (s SLO) Figure(of Latencies) float64 {
 	return of.Quantile(s.Q)
 }
 
-// String is the objective as it was written.
+// String returns the objective as it was written.
 func (s SLO) String() string { return s.text }
 
-// Goal is a named set of objectives that must all hold: it has a load line of
-// its own.
+// Goal is a named set of objectives that must all hold, with a load line of its own.
 type Goal struct {
 	Name string
 	SLOs []SLO
 }
 
-// Grammar says what Parse accepts, for help and error texts.
+// Grammar describes what Parse accepts, for help and error texts.
 const Grammar = `MILESTONE pNN|max|mean OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | retried OP N% | PLACES failed OP N | query 'PROMQL' OP VALUE   (OP is <, <=, > or >=)`
 
-// figureGrammar is a figure of a milestone's latencies, as an objective bounds
-// it and arms are compared by it.
+// figureGrammar matches a figure of a milestone's latencies, in objectives and in comparisons of arms.
 const figureGrammar = `([A-Za-z][A-Za-z0-9]*)\s+([pP][0-9]+(?:\.[0-9]+)?|max)`
 
 var (
@@ -110,13 +107,13 @@ var (
 	percent  = regexp.MustCompile(`^(errors|achieved|retried)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
 )
 
-// Figure is what one milestone's latencies come to: a quantile, or the maximum.
+// Figure names a figure of one milestone's latencies: a quantile, or the maximum.
 type Figure struct {
 	Milestone string
 	Q         float64 // 0.99 for p99, 1 for the maximum
 }
 
-// String is the figure as results name it.
+// String returns the figure as results name it.
 func (f Figure) String() string {
 	if f.Q == 1 {
 		return f.Milestone + " max"
@@ -124,8 +121,7 @@ func (f Figure) String() string {
 	return fmt.Sprintf("%s p%g", f.Milestone, math.Round(f.Q*1e8)/1e6)
 }
 
-// ParseFigure reads MILESTONE pNN or MILESTONE max, by the rule that objectives
-// are read by.
+// ParseFigure reads MILESTONE pNN or MILESTONE max, like an objective.
 func ParseFigure(text string) (Figure, error) {
 	m := figure.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -190,7 +186,7 @@ func Parse(text string) (SLO, error) {
 	return s, fmt.Errorf("objective %q is not understood: want %s", t, Grammar)
 }
 
-// ParseGuard reads an objective on a query that ends a step once it does not hold.
+// ParseGuard reads an objective on a query that ends a step when it does not hold.
 func ParseGuard(text string) (SLO, error) {
 	t := strings.TrimSpace(text)
 	m := query.FindStringSubmatch(t)
@@ -200,8 +196,7 @@ func ParseGuard(text string) (SLO, error) {
 	return parseQuery(t, m[1], Op(m[2]), m[3], true)
 }
 
-// parseQuery reads an objective on a query, which is kept as it is written: white
-// space may be part of it.
+// parseQuery reads an objective on a query. It keeps the text, because white space may be part of it.
 func parseQuery(text, promQL string, op Op, bound string, guard bool) (SLO, error) {
 	s := SLO{Form: Query, Query: promQL, Op: op, text: text}
 	if err := metrics.CheckObjective(promQL, guard); err != nil {
@@ -214,11 +209,10 @@ func parseQuery(text, promQL string, op Op, bound string, guard bool) (SLO, erro
 	return s, nil
 }
 
-// Least reports whether the bound is one from below: less is worse.
+// Least reports whether the bound is a lower bound: less is worse.
 func (s SLO) Least() bool { return s.Op == Greater || s.Op == GreaterEqual }
 
-// checkPercent refuses the bounds of a share that say nothing: no share lies
-// above 100 %, and none below 0 %.
+// checkPercent refuses bounds of a share that always or never hold.
 func checkPercent(text string, s SLO) error {
 	switch {
 	case s.Percent > 100:
@@ -272,12 +266,12 @@ func ParseGoal(text string) (Goal, error) {
 	return g, nil
 }
 
-// begins is how an objective on a query does.
+// begins matches the beginning of an objective on a query.
 var begins = regexp.MustCompile(`^\s*query\s+'`)
 
 var goalName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*$`)
 
-// Texts are the goal's objectives as they were written.
+// Texts returns the goal's objectives as they were written.
 func (g Goal) Texts() []string {
 	texts := make([]string, len(g.SLOs))
 	for i, s := range g.SLOs {

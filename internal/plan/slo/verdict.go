@@ -1,14 +1,13 @@
 package slo
 
-// Verdict is the judgement of a step, of a goal or of a run. Unknown never
-// counts as pass.
+// Verdict judges a step, a goal or a run. Unknown never counts as pass.
 type Verdict string
 
 // The verdicts of a step.
 const (
 	Pass         Verdict = "pass"
 	Breached     Verdict = "breach"
-	Inconclusive Verdict = "inconclusive" // what was seen does not decide
+	Inconclusive Verdict = "inconclusive" // the observations do not decide
 	Invalid      Verdict = "invalid"      // the tool, or others on its machine, was the bottleneck
 )
 
