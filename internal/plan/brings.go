@@ -10,28 +10,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Brought is something outside of a plan that it names.
+// Brought is a program, file or address that a plan names.
 type Brought struct {
-	At    string // where it stands in the plan
-	Param string // that names it, "" for none
+	At    string // its path in the plan
+	Param string // the parameter that names it, "" for none
 	Value string
 	Kind  BroughtKind
 }
 
-// BroughtKind says what becomes of what a plan names.
+// BroughtKind says how a run uses what its plan names.
 type BroughtKind string
 
-// What becomes of what a plan names.
+// How a run uses what its plan names.
 const (
-	BroughtProgram   BroughtKind = "program"   // it is run
-	BroughtFile      BroughtKind = "file"      // it is read
-	BroughtDirectory BroughtKind = "directory" // it is written to
-	BroughtWorkload  BroughtKind = "workload"  // its files are read
-	BroughtAddress   BroughtKind = "address"   // it is asked
+	BroughtProgram   BroughtKind = "program"   // the run starts it
+	BroughtFile      BroughtKind = "file"      // the run reads it
+	BroughtDirectory BroughtKind = "directory" // the run writes to it
+	BroughtWorkload  BroughtKind = "workload"  // the run reads its files
+	BroughtAddress   BroughtKind = "address"   // the run queries it
 )
 
-// Brings lists what a plan names: its workload, unless that is built in, what its
-// parameters, its arms and what it varies name, and the Prometheus that it has asked.
+// Brings lists what a plan names: its workload, unless the program has it built in, the files and programs
+// of its parameters, arms and varied keys, and its Prometheus.
 func (p *Plan) Brings(t workload.Target) (list []Brought) {
 	if p.WorkloadPath() {
 		list = append(list, Brought{"workload", "", p.Workload, BroughtWorkload})
@@ -71,8 +71,7 @@ func (p *Plan) Brings(t workload.Target) (list []Brought) {
 	return list
 }
 
-// WorkloadPath reports whether the plan's workload is a directory or a file, and not the
-// name of one that is built in.
+// WorkloadPath reports whether the plan names its workload by a path.
 func (p *Plan) WorkloadPath() bool {
 	return p.Workload == "." || strings.ContainsRune(p.Workload, filepath.Separator) || filepath.Ext(p.Workload) != ""
 }

@@ -1,8 +1,5 @@
-// Package plan is the experiment file: what is to be run, in one document.
-// Flags of the command line fill in the same Plan, so that every run can be
-// written down, read and repeated.
+// Package plan reads and checks experiment files: one document says what a run does. The flags of the command
+// line fill in the same Plan, so that users can write down, read and repeat every run.
 //
-// The design of a run lies in this folder, below the judge, since the judge
-// asks it what the steps came to. So do signatures: a plan carries its own, and
-// they are checked when it is read.
+// The packages below it choose the steps of a run and hold the failure signatures that a plan can add to.
 package plan

@@ -7,17 +7,15 @@ import (
 	"fmt"
 )
 
-// Fingerprint tells plans apart that make their steps under other conditions.
-// What chooses the steps is left out, as are the budget and the name: whether
-// a record fits those, the design can tell. Plans that say the same have the
-// same fingerprint.
+// Fingerprint returns the same text for plans that make their steps under the same conditions. It leaves out
+// the budget, the name and what chooses the steps: the design tells whether a record fits those.
 func (p *Plan) Fingerprint() (string, error) {
 	said := p.normalised()
 	list := []any{
 		said.Workload, said.Params, said.Target.String(), said.Axis.Name, said.Axis.Life, said.Arms, said.Repeat.Most, said.Seed,
 		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,
 	}
-	if len(said.GuardQueries) > 0 { // those of earlier versions had none
+	if len(said.GuardQueries) > 0 { // earlier versions had none
 		list = append(list, said.GuardQueries)
 	}
 	text, err := json.Marshal(list)

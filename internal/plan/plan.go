@@ -20,13 +20,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Schema names the format of the file.
+// Schema names the format of experiment files.
 const Schema = "plimsoll/experiment/v1"
 
-// ExperimentKind is the question that a plan asks.
+// ExperimentKind names the question that a plan asks.
 type ExperimentKind string
 
-// The kinds of plans.
+// The kinds of experiments.
 const (
 	Limit ExperimentKind = "limit" // how far?
 	Sweep ExperimentKind = "sweep" // how does it behave along the axis?
@@ -34,108 +34,85 @@ const (
 	Run   ExperimentKind = "run"   // does one level hold?
 )
 
-// Plan is an experiment file.
+// Plan holds an experiment file.
 type Plan struct {
 	Schema   string `yaml:"schema"`
 	Name     string `yaml:"name,omitempty"`
-	Workload string `yaml:"workload"` // a built-in one's name, or a directory
+	Workload string `yaml:"workload"` // the name of a built-in one, or a path
 	Params   Params `yaml:"params,omitempty" flag:"set"`
-	// Target is what stands there, as it is written: the target's own settings.
+	// Target holds the target's own settings as the file has them.
 	Target strictyaml.Raw `yaml:"target,omitempty"`
 	Axis   Axis           `yaml:"axis,omitempty"`
 	Arms   []Arm          `yaml:"arms,omitempty" flag:"arm"`
-	// Vary are values by key; each combination is a search or a sweep of its
-	// own. See Cells.
+	// Vary lists values by key; Cells combines them, and each cell becomes a search or a sweep of its own.
 	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
-	// Repeat is how often a sweep makes all levels, or how many blocks a comparison
-	// has, and Until what ends one of a range of blocks before the most.
-	Repeat Repeat `yaml:"repeat,omitempty" flag:"repeat" takes:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
-	Until  Until  `yaml:"until,omitempty" flag:"until" takes:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
-	Seed   uint64 `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
-	Pace   Pace   `yaml:"pace,omitempty" flag:"pace" help:"requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)"`
-	// Hold is how long a level is held once reached; 0 is the workload's own.
-	Hold Duration `yaml:"hold,omitempty" flag:"hold" takes:"duration" help:"how long a level is held (default the workload's)"`
-	// HoldMax is the longest hold of a step that is made again because its hold was
-	// too short to tell whether its backlog grows; 0 is five holds.
-	HoldMax     Duration `yaml:"holdMax,omitempty" flag:"hold-max" takes:"duration" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
-	StepTimeout Duration `yaml:"stepTimeout,omitempty" flag:"step-timeout" takes:"duration" range:">0" needed:"" help:"how long objects are followed after the last one was created (default 5m)"`
-	// Budget is the time after which no step begins; 0 is none.
-	Budget Duration                     `yaml:"budget,omitempty" flag:"budget" takes:"duration" range:"0s.." help:"time after which no step begins; the result is the best range so far (default none)"`
-	Goals  strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
-	// Require names the goal that the exit code follows, or says RequireAll; ""
-	// is the headline.
-	Require string   `yaml:"require,omitempty" flag:"require" takes:"all|NAME" help:"which goals the exit code follows: all|NAME (default the headline, which is the first)"`
-	Primary *Primary `yaml:"primary,omitempty"`
-	Guards  Guards   `yaml:"guards,omitempty" flag:"guard"`
-	// GuardQueries are objectives on queries: a step ends once one does not hold.
+	// Repeat counts the repetitions of a sweep's levels, or the blocks of a comparison. Until ends a range of
+	// blocks early.
+	Repeat      Repeat                       `yaml:"repeat,omitempty" flag:"repeat" takes:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
+	Until       Until                        `yaml:"until,omitempty" flag:"until" takes:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
+	Seed        uint64                       `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
+	Pace        Pace                         `yaml:"pace,omitempty" flag:"pace" help:"requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)"`
+	Hold        Duration                     `yaml:"hold,omitempty" flag:"hold" takes:"duration" help:"how long a level is held (default the workload's)"`
+	HoldMax     Duration                     `yaml:"holdMax,omitempty" flag:"hold-max" takes:"duration" help:"longest hold of a step that is made again because its hold does not tell whether the backlog grows (default five holds)"`
+	StepTimeout Duration                     `yaml:"stepTimeout,omitempty" flag:"step-timeout" takes:"duration" range:">0" needed:"" help:"how long objects are followed after the last one was created (default 5m)"`
+	Budget      Duration                     `yaml:"budget,omitempty" flag:"budget" takes:"duration" range:"0s.." help:"time after which no step begins; the result is the best range so far (default none)"`
+	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty" flag:"goal"`
+	// Require names the goal that decides the exit code, or is RequireAll; "" stands for the headline.
+	Require      string   `yaml:"require,omitempty" flag:"require" takes:"all|NAME" help:"which goals the exit code follows: all|NAME (default the headline, which is the first)"`
+	Primary      *Primary `yaml:"primary,omitempty"`
+	Guards       Guards   `yaml:"guards,omitempty" flag:"guard"`
 	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" takes:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
-	// Fresh is what a step that begins from empty begins with: FreshObjects, or
-	// the word by which the target makes its system again.
-	Fresh string `yaml:"fresh,omitempty" flag:"fresh"`
-	// NormalEvents records the cluster's events of type Normal too, and not
-	// just those of type Warning.
-	NormalEvents bool `yaml:"normalEvents,omitempty" flag:"normal-events" help:"also record the cluster's events of type Normal"`
-	// Scrape is how often the metrics are read that the target publishes, 0 for
-	// never, and MaxSeries how many series of them are kept, 0 for the default.
-	Scrape    Scrape `yaml:"scrape,omitempty" flag:"scrape" takes:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
-	MaxSeries int    `yaml:"maxSeries,omitempty" flag:"max-series" range:"0.." help:"how many series of metrics are kept (default 300000)"`
-	// Prometheus is asked for what it has scraped; nil for none.
-	Prometheus *Prometheus `yaml:"prometheus,omitempty"`
-	// Published are figures that others have published, to be shown beside
-	// what is found.
+	// Fresh names what a step clears before it begins from empty: FreshObjects, or the target's word for its
+	// system.
+	Fresh        string      `yaml:"fresh,omitempty" flag:"fresh"`
+	NormalEvents bool        `yaml:"normalEvents,omitempty" flag:"normal-events" help:"also record the cluster's events of type Normal"`
+	Scrape       Scrape      `yaml:"scrape,omitempty" flag:"scrape" takes:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
+	MaxSeries    int         `yaml:"maxSeries,omitempty" flag:"max-series" range:"0.." help:"how many series of metrics are kept (default 300000)"`
+	Prometheus   *Prometheus `yaml:"prometheus,omitempty"`
+	// Published lists figures of others, which reports show beside the run's own.
 	Published []Published `yaml:"published,omitempty"`
-
-	// Signatures are failures that are looked for besides those that the
-	// program knows by itself; one of the same name comes in its place.
+	// Signatures lists failures to look for besides the built-in ones; they replace those of the same name.
 	Signatures []signature.Signature `yaml:"signatures,omitempty"`
-
-	// AsRun is written by the program into the copy that a run keeps.
+	// AsRun holds what the program adds to the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`
-
-	// Kind follows from what the file says; see Default.
+	// Kind follows from the rest; Default fills it in.
 	Kind ExperimentKind `yaml:"-"`
-	// Own holds the target's own settings, which ReadTarget reads from Target; nil
-	// before that, and for a target without any.
+	// Own holds the target's own settings once ReadTarget has read Target; nil for a target without any.
 	Own settings.Own `yaml:"-"`
 
 	positions *strictyaml.Positions
 }
 
-// Prometheus is one that is asked for what it has scraped. What tells it who asks is
-// never part of a plan.
+// Prometheus names a server that the run queries for what it scraped. A plan never holds its credentials.
 type Prometheus struct {
-	// URL is where it is, or OpenShift.
+	// URL holds its address, or OpenShift.
 	URL string `yaml:"url" flag:"prometheus"`
-	// Match are selectors of series that are asked for, besides those of objectives.
+	// Match selects series to read besides those of the objectives.
 	Match []string `yaml:"match,omitempty" flag:"prometheus-match"`
 }
 
-// OpenShift stands for the Prometheus of the OpenShift cluster that is loaded.
+// OpenShift stands for the Prometheus of the OpenShift cluster under load.
 const OpenShift = "openshift"
 
-// RequireAll lets the exit code follow every goal: the worst of them.
+// RequireAll makes every goal count for the exit code.
 const RequireAll = "all"
 
-// FreshObjects lets a step that begins from empty begin once the objects of the
-// load are removed.
+// FreshObjects makes a step that begins from empty remove the objects of the load first.
 const FreshObjects = "objects"
 
-// Renews reports whether the system is made again for such a step.
+// Renews reports whether the target makes its system again for such a step.
 func (p *Plan) Renews() bool { return p.Fresh != "" && p.Fresh != FreshObjects }
 
-// Axis is what is raised, and how.
+// Axis says what a run raises, and how.
 type Axis struct {
 	Name   string    `yaml:"name,omitempty" flag:"axis" help:"what is raised; 'plimsoll workloads show WORKLOAD' lists the axes"`
 	Search *Search   `yaml:"search,omitempty"`
 	Levels []float64 `yaml:"levels,omitempty" flag:"levels" example:"100,200,300" help:"the levels, separated by commas (default of a sweep the workload's, if it has any)"`
 	Level  *float64  `yaml:"level,omitempty" flag:"level" example:"60" help:"the level at which the arms are run (default the first level of a search)"`
-	// Life is how long after it was ready an object is removed on an axis of
-	// arrivals per second; such a step's warm-up lasts as long. 0 is the
-	// workload's own.
-	Life Duration `yaml:"life,omitempty" flag:"life" takes:"duration" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
+	Life   Duration  `yaml:"life,omitempty" flag:"life" takes:"duration" help:"on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)"`
 }
 
-// Search is the range in which the load line is looked for.
+// Search bounds the levels among which a run looks for the load line.
 type Search struct {
 	From       float64 `yaml:"from,omitempty" flag:"from" unit:"level" range:">0" needed:"" help:"first level (default the workload's)"`
 	Step       float64 `yaml:"step,omitempty" flag:"step" unit:"level" range:">0" needed:"" help:"distance between levels while raising (default the workload's)"`
@@ -144,26 +121,25 @@ type Search struct {
 	Confirm    Confirm `yaml:"confirm,omitempty" flag:"confirm" takes:"N" help:"confirmations that must pass: N, or N/M for N of M (default 3)"`
 }
 
-// Arm is one of the things that are compared; the first is the baseline.
+// Arm holds one side of a comparison; the first is the baseline.
 type Arm struct {
 	Name   string `yaml:"name"`
 	Params Params `yaml:"params,omitempty"`
 }
 
-// Primary is the metric that decides a comparison.
+// Primary names the metric that decides a comparison.
 type Primary struct {
 	Metric string `yaml:"metric" flag:"metric"`
-	// Further are metrics that decide with it: each of all of them is judged at Alpha
-	// by how many they are.
+	// Further lists metrics that decide with it; the judge divides Alpha among all of them.
 	Further []string `yaml:"further,omitempty" json:",omitempty"`
 	Margin  string   `yaml:"margin,omitempty" flag:"margin" default:"5%" help:"relative change that still counts as the same"`
 	Alpha   float64  `yaml:"alpha,omitempty" flag:"alpha" default:"0.05" help:"error rate of the interval"`
 }
 
-// Metrics are those that decide, the primary first.
+// Metrics returns the metrics that decide, the primary first.
 func (p Primary) Metrics() []string { return append([]string{p.Metric}, p.Further...) }
 
-// Share is the margin as a share: 0.05 of "5%".
+// Share returns the margin as a share: 0.05 for "5%".
 func (p Primary) Share() (float64, error) {
 	number, isPercent := strings.CutSuffix(p.Margin, "%")
 	margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -173,25 +149,23 @@ func (p Primary) Share() (float64, error) {
 	return margin / 100, nil
 }
 
-// AsRun is what a run adds to its plan.
+// AsRun holds what a run adds to its plan.
 type AsRun struct {
 	ID      string         `yaml:"id"`
 	Kind    ExperimentKind `yaml:"kind"`
 	Command string         `yaml:"command"`
 	Version string         `yaml:"version"`
 	Started string         `yaml:"started"`
-	// Unit, Milestones and Arrived are the workload's, so that the record can
-	// be judged without it.
+	// Unit, Milestones and Arrived are the workload's: the judge then needs no workload.
 	Unit       string   `yaml:"unit"`
 	Milestones []string `yaml:"milestones"`
 	Arrived    string   `yaml:"arrived"`
 }
 
-// Params are values of the workload's parameters, as they are written.
+// Params holds values of the workload's parameters, as the plan writes them.
 type Params map[string]string
 
-// UnmarshalYAML reads the parameters. A key without a value says nothing, and
-// the parameter keeps its default; the empty text is a value.
+// UnmarshalYAML reads the parameters. A key without a value leaves the default, an empty text replaces it.
 func (p *Params) UnmarshalYAML(unmarshal func(any) error) error {
 	texts, err := withValues[string](unmarshal)
 	if err == nil {
@@ -215,8 +189,7 @@ func withValues[V any](unmarshal func(any) error) (map[string]V, error) {
 	return values, nil
 }
 
-// Hide puts what stands for them in the place of all values of parameters that are
-// secret.
+// Hide replaces the values of secret parameters by placeholders.
 func (p *Plan) Hide(w *workload.Workload, secrets *redact.Secrets) error {
 	sets := []Params{p.Params}
 	for _, arm := range p.Arms {
@@ -242,8 +215,7 @@ func (p *Plan) Hide(w *workload.Workload, secrets *redact.Secrets) error {
 	return nil
 }
 
-// Confirm says how many of how many confirmations must pass. The zero value is
-// not given.
+// Confirm says how many of how many confirmations must pass. The zero value says nothing.
 type Confirm struct{ Need, Of int }
 
 // UnmarshalText reads "3" or "4/5".
@@ -269,13 +241,13 @@ func (c Confirm) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d/%d", c.Need, c.Of), nil
 }
 
-// Repeat is a number of repetitions, or a range of them. The zero value is not given.
+// Repeat holds a number of repetitions, or a range. The zero value says nothing.
 type Repeat struct{ Least, Most int }
 
-// Times is a number of repetitions that is fixed.
+// Times returns a fixed number of repetitions.
 func Times(n int) Repeat { return Repeat{n, n} }
 
-// Fixed reports whether the number is known before.
+// Fixed reports whether the plan fixes the number.
 func (r Repeat) Fixed() bool { return r.Least == r.Most }
 
 // UnmarshalText reads "5" or "4..30".
@@ -293,7 +265,7 @@ func (r *Repeat) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalYAML writes what UnmarshalText reads: one number as the number that it is.
+// MarshalYAML writes what UnmarshalText reads, a fixed number as a number.
 func (r Repeat) MarshalYAML() (any, error) {
 	if r.Fixed() {
 		return r.Most, nil
@@ -301,7 +273,7 @@ func (r Repeat) MarshalYAML() (any, error) {
 	return r.String(), nil
 }
 
-// String is as UnmarshalText reads it.
+// String returns what UnmarshalText reads.
 func (r Repeat) String() string {
 	if r.Fixed() {
 		return strconv.Itoa(r.Most)
@@ -309,26 +281,24 @@ func (r Repeat) String() string {
 	return fmt.Sprintf("%d..%d", r.Least, r.Most)
 }
 
-// Until says what ends a comparison of a range of blocks before the most of them.
+// Until says what ends a comparison before its last block.
 type Until string
 
-// What ends one.
+// The ends of a comparison.
 const (
-	// UntilDecided goes on until an arm is better, worse or equivalent, or has no
-	// chance to be.
+	// UntilDecided goes on until every arm is better, worse or equivalent, or can no longer become so.
 	UntilDecided Until = "decided"
-	// UntilNotWorse ends as well once an arm is not worse.
+	// UntilNotWorse also ends once every arm is no worse.
 	UntilNotWorse Until = "notWorse"
 )
 
-// Pace bounds requests per second. The zero value is not given, Max is no
-// bound but that of requests in flight.
+// Pace bounds requests per second. The zero value says nothing; Max bounds only the requests in flight.
 type Pace struct {
 	PerSecond float64
 	Max       bool
 }
 
-// IsZero reports whether no pace was given.
+// IsZero reports whether the plan says nothing about its pace.
 func (p Pace) IsZero() bool { return !p.Max && p.PerSecond == 0 }
 
 // UnmarshalText reads "max" or a number.
@@ -345,7 +315,7 @@ func (p *Pace) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// slowest is the slowest pace: a request each quarter of an hour.
+// slowest bounds the pace from below: a request each quarter of an hour.
 const slowest = 0.001
 
 // MarshalText writes what UnmarshalText reads.
@@ -356,13 +326,13 @@ func (p Pace) MarshalText() ([]byte, error) {
 	return strconv.AppendFloat(nil, p.PerSecond, 'g', -1, 64), nil
 }
 
-// Scrape is how often metrics are read, or never. The zero value is not given.
+// Scrape says how often a run reads metrics, or never. The zero value says nothing.
 type Scrape struct {
 	Every Duration
 	Never bool
 }
 
-// UnmarshalText reads a duration, which is 0 for never.
+// UnmarshalText reads a duration; 0 means never.
 func (s *Scrape) UnmarshalText(text []byte) error {
 	var every Duration
 	if string(text) != "0" {
@@ -377,10 +347,10 @@ func (s *Scrape) UnmarshalText(text []byte) error {
 // MarshalText writes what UnmarshalText reads.
 func (s Scrape) MarshalText() ([]byte, error) { return s.Every.MarshalText() }
 
-// IsZero reports whether it was not given.
+// IsZero reports whether the plan says nothing about metrics.
 func (s Scrape) IsZero() bool { return s == Scrape{} }
 
-// Bound is a guard's bound: a count, or a percentage written with its sign.
+// Bound holds the bound of a guard: a count or a percentage.
 type Bound struct {
 	Value   float64
 	Percent bool
@@ -397,7 +367,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the bound as a sentence has it.
+// String returns the bound as sentences write it.
 func (b Bound) String() string {
 	if b.Percent {
 		return fmt.Sprintf("%g %%", b.Value)
@@ -414,7 +384,7 @@ func (b Bound) MarshalText() ([]byte, error) {
 	return text, nil
 }
 
-// MarshalYAML writes a count as the number that it is.
+// MarshalYAML writes a count as a number.
 func (b Bound) MarshalYAML() (any, error) {
 	switch {
 	case b.Percent:
@@ -426,12 +396,10 @@ func (b Bound) MarshalYAML() (any, error) {
 	return b.Value, nil
 }
 
-// Guards are bounds by the name of the measure that a guard watches; the
-// target of the workload declares them.
+// Guards maps the measures that guards watch, which the target declares, to their bounds.
 type Guards map[string]Bound
 
-// UnmarshalYAML reads the guards. A key without a value says nothing, and
-// neither do guards without a key: what is loaded then has its own.
+// UnmarshalYAML reads the guards. A key without a value says nothing, and an empty mapping leaves the defaults.
 func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
 	bounds, err := withValues[Bound](unmarshal)
 	if err == nil {
@@ -443,8 +411,7 @@ func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// Set reads the bound of one guard. Whether there is such a guard, and whether
-// its bound is a percentage, Validate tells.
+// Set reads the bound of one guard; Validate checks it against the target.
 func (g *Guards) Set(name, text string) error {
 	var bound Bound
 	if err := bound.UnmarshalText([]byte(text)); err != nil {
@@ -457,7 +424,7 @@ func (g *Guards) Set(name, text string) error {
 	return nil
 }
 
-// Duration is a time.Duration that is written as people write it.
+// Duration holds a time that files write as Go does.
 type Duration time.Duration
 
 // UnmarshalText reads a Go duration such as "10s".
@@ -476,8 +443,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalText writes what UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Load reads an experiment file. What is wrong with it is a *strictyaml.Error;
-// a file that does not exist is fs.ErrNotExist. Default and Validate come after.
+// Load reads an experiment file; its mistakes are a *strictyaml.Error. Call Default and Validate next.
 func Load(file string) (*Plan, error) {
 	data, err := size.ReadFile(file)
 	if err != nil {
@@ -511,20 +477,18 @@ func Parse(file string, data []byte) (*Plan, error) {
 	return p, nil
 }
 
-// ReadFlags reads what flags say into the plan, in the form that a file has.
+// ReadFlags reads flags into the plan, given in the form of a file.
 func (p *Plan) ReadFlags(said strictyaml.Raw) error {
 	p.positions = new(strictyaml.Positions)
 	return said.Decode("", p, p.positions)
 }
 
-// Marshal writes the plan as a file that Parse reads, back into the same plan.
-// A plan of which that cannot be said is an error: a run whose record nobody
-// can read is not begun.
+// Marshal writes the plan as a file that Parse reads back into the same plan. It fails for a plan that no file
+// can hold: nobody could read the record of its run.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := p.marshal(yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
 	if err != nil {
-		// Plain and literal style lose some texts, such as those with tabs.
-		// With every text in quotes the file is less to look at.
+		// Plain and literal style lose some texts, such as those with tabs. Quotes keep them.
 		data, err = p.marshal(yaml.JSON())
 	}
 	return data, err
@@ -545,7 +509,7 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 	return data, nil
 }
 
-// normalised is what the plan says, however it came to say it.
+// normalised returns the plan in a form that plans with the same meaning share.
 func (p *Plan) normalised() Plan {
 	said := withoutEmpty(reflect.ValueOf(*p)).Interface().(Plan)
 	said.positions, said.Kind, said.Own = nil, "", nil
@@ -553,8 +517,7 @@ func (p *Plan) normalised() Plan {
 	return said
 }
 
-// withoutEmpty is a copy of a value in which lists and maps that are empty are
-// nil: what is empty says nothing.
+// withoutEmpty copies a value with nil for empty lists and maps.
 func withoutEmpty(v reflect.Value) reflect.Value {
 	said := reflect.New(v.Type()).Elem()
 	switch kind := v.Kind(); {
@@ -578,8 +541,7 @@ func withoutEmpty(v reflect.Value) reflect.Value {
 	return said
 }
 
-// Certain returns the highest level that is made whatever comes of those before it, 0
-// where the plan names none.
+// Certain returns the highest level that every run of the plan makes, 0 if the plan names none.
 func (p *Plan) Certain() float64 {
 	switch {
 	case p.Axis.Search != nil:
@@ -590,8 +552,7 @@ func (p *Plan) Certain() float64 {
 	return slices.Max(append(slices.Clone(p.Axis.Levels), 0))
 }
 
-// Levels are those that the plan names: of a sweep, a level, or the first and
-// the highest of a search.
+// Levels returns the levels that the plan names; of a search, the first and the highest.
 func (p *Plan) Levels() []float64 {
 	all := slices.Clone(p.Axis.Levels)
 	if p.Axis.Level != nil {

@@ -12,26 +12,24 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Published is a figure that somebody has published, to be shown beside what
-// the run finds. It decides nothing.
+// Published holds a figure that somebody published, for reports to show beside the run's. It decides nothing.
 type Published struct {
-	What string `yaml:"what"` // in words
-	// Metric is the run's own figure that it stands beside, such as "Ready
-	// max" or "kubelet CPU", or LineMetric; "" where the run has none.
+	What string `yaml:"what"`
+	// Metric names the run's figure beside it, such as "Ready max" or "kubelet CPU", or LineMetric; "" for
+	// none.
 	Metric string `yaml:"metric,omitempty"`
-	// Arm is the arm that it is of, "" outside of comparisons.
+	// Arm names its arm; "" outside of comparisons.
 	Arm string `yaml:"arm,omitempty"`
-	// Value is a number, or a time as "183s"; Change is a percentage by which
-	// the arm differs from the baseline. One of them is given.
+	// Value holds a number or a time such as "183s"; or Change a percentage against the baseline.
 	Value  string `yaml:"value,omitempty"`
 	Change string `yaml:"change,omitempty"`
-	Source string `yaml:"source"` // where it is published
+	Source string `yaml:"source"`
 }
 
-// LineMetric is the load line among the metrics of published figures.
+// LineMetric names the load line among the metrics of published figures.
 const LineMetric = "load line"
 
-// Number is the published figure: times in seconds, changes as a share.
+// Number returns the published figure: times in seconds, changes as a share.
 func (p Published) Number() (float64, error) {
 	text := strings.TrimSpace(p.Value)
 	if p.Change != "" {

@@ -25,12 +25,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// defaultConfirm is how often a load line is confirmed where a plan does not say it.
+// defaultConfirm is the default number of confirmations of a load line.
 const defaultConfirm = 3
 
-// Default fills in what the plan leaves open, by what the workload offers. It
-// does not judge what is there: a zero that the file says stays, for Validate
-// to find.
+// Default fills in what the plan leaves open from the workload. It does not judge the rest: a zero in the file
+// stays, for Validate to find.
 func (p *Plan) Default(w *workload.Workload) {
 	if p.Kind == "" {
 		p.Kind = p.kind()
@@ -38,11 +37,11 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Name == "" {
 		p.Name = w.Name
 	}
-	_ = p.ReadTarget(w.Target) // Validate reports what is wrong
+	_ = p.ReadTarget(w.Target) // Validate reports its error
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
-	axis, err := w.Axis(p.Axis.Name) // that there is none is for Validate to say
+	axis, err := w.Axis(p.Axis.Name) // Validate reports an unknown axis
 	if err == nil && p.Kind == AB && p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil {
 		level := axis.Default.From // where a search would begin
 		p.Axis.Level = &level
@@ -93,17 +92,17 @@ func (p *Plan) Default(w *workload.Workload) {
 	}
 }
 
-// defaultRange is how many blocks a comparison has that does not say it.
+// defaultRange returns the default number of blocks of a comparison.
 func defaultRange() Repeat { return Repeat{4, 30} }
 
 // mostBlocks bounds a comparison that goes on until it is decided.
 const mostBlocks = 1000
 
-// mostRuns is how many runs a plan may ask for: levels, by arms, by repetitions.
+// mostRuns bounds the runs of a plan: levels times arms times repetitions.
 const mostRuns = 10_000
 
-// counts reports whether what a plan asks for can be counted up: a few bytes can ask for
-// more than any memory holds. It is asked of every plan that is read, before anything else.
+// counts refuses plans with more runs or combinations than memory holds: a few bytes can ask for them. Parse
+// and Validate call it first.
 func (v *validator) counts() bool {
 	p := v.plan
 	runs := 1
@@ -123,7 +122,7 @@ func (v *validator) counts() bool {
 	return true
 }
 
-// repeat checks how often all is repeated, and until when.
+// repeat checks the repetitions and what ends them.
 func (v *validator) repeat() {
 	p := v.plan
 	switch r := p.Repeat; {
@@ -141,20 +140,19 @@ func (v *validator) repeat() {
 	}
 }
 
-// Metrics are read each DefaultScrape, and at least leastScrape apart.
+// A run reads metrics each DefaultScrape by default, and at least leastScrape apart.
 const (
 	DefaultScrape = 5 * time.Second
 	leastScrape   = time.Second
 )
 
-// isOpen reports whether a plan leaves a value open: it is zero, and the file
-// does not say so.
+// isOpen reports whether a plan leaves a value open: the value is zero, and the file does not say so.
 func isOpen[T comparable](p *Plan, path string, value T) bool {
 	var zero T
 	return value == zero && !p.positions.Has(path)
 }
 
-// kind follows from what the plan says.
+// kind derives the kind of experiment from the rest of the plan.
 func (p *Plan) kind() ExperimentKind {
 	switch {
 	case p.AsRun != nil:
@@ -169,11 +167,11 @@ func (p *Plan) kind() ExperimentKind {
 	return Limit
 }
 
-// settingsPath is where a plan has the target's own settings.
+// settingsPath is the path of the target's own settings.
 const settingsPath = "target"
 
-// ReadTarget reads the target's own settings into Own, unless they were read, and
-// fills in what the plan leaves open of them. The error is a *strictyaml.Error.
+// ReadTarget reads the target's own settings into Own, unless it has, and fills in what the plan leaves open
+// of them. The error is a *strictyaml.Error.
 func (p *Plan) ReadTarget(t workload.Target) error {
 	switch {
 	case p.Own != nil || t.Settings == nil && p.Target.IsZero():
@@ -191,13 +189,13 @@ func (p *Plan) ReadTarget(t workload.Target) error {
 	return nil
 }
 
-// defaultSearch fills in what was left open of a search.
+// defaultSearch fills in what a search leaves open.
 func (p *Plan) defaultSearch(d workload.Range) {
 	if p.Axis.Search == nil {
 		p.Axis.Search = &Search{}
 	}
 	s := p.Axis.Search
-	// A range that was given does not become empty by a default end.
+	// The default end never makes a given range empty.
 	if isOpen(p, "axis.search.resolution", s.Resolution) {
 		s.Resolution = d.Resolution
 	}
@@ -218,7 +216,7 @@ func (p *Plan) defaultSearch(d workload.Range) {
 	}
 }
 
-// defaultPrimary fills in what was left open of the figure that decides.
+// defaultPrimary fills in what the primary metric leaves open.
 func (p *Plan) defaultPrimary(metric string) {
 	if p.Primary == nil {
 		p.Primary = &Primary{}
@@ -233,7 +231,7 @@ func (p *Plan) defaultPrimary(metric string) {
 	settings.Default(p.Primary, func(key string) bool { return p.positions.Has("primary." + key) })
 }
 
-// figureName is a metric as the figures of a run are named.
+// figureName returns a metric in the spelling of a run's figures.
 func figureName(metric string) string {
 	if f, err := slo.ParseFigure(metric); err == nil {
 		return f.String()
@@ -241,16 +239,15 @@ func figureName(metric string) string {
 	return metric
 }
 
-// ValidateTarget reads the plan's target and judges it alone. The error is as that
-// of Validate.
+// ValidateTarget reads and judges only the plan's target. Its error is like that of Validate.
 func (p *Plan) ValidateTarget(t workload.Target) error {
 	v := p.validator()
 	v.target(t)
 	return strictyaml.Join(v.Problems)
 }
 
-// Validate judges a plan after Default. All that is wrong is in the error, a
-// *strictyaml.Error with places in the file where the plan came from one.
+// Validate judges a plan after Default. The error, a *strictyaml.Error, lists all mistakes, with their places
+// if the plan came from a file.
 func (p *Plan) Validate(w *workload.Workload) error {
 	v := p.validator()
 	if !v.counts() {
@@ -279,8 +276,8 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	return strictyaml.Join(v.Problems)
 }
 
-// name refuses what steers a terminal or begins a line of its own: names stand on
-// screen, in reports and, an experiment's, in the name of a directory.
+// name refuses what steers a terminal or breaks a line: names appear on screen and in reports, and the
+// experiment's names a directory.
 func (v *validator) name(path, name string) {
 	if at := strings.IndexFunc(name, func(c rune) bool { return !unicode.IsPrint(c) && c != utf8.RuneError }); at >= 0 {
 		v.Add(path, "leave it out", "%q has a character that cannot be printed", name)
@@ -296,13 +293,13 @@ func (p *Plan) validator() *validator {
 	return &validator{settings.NewCheck(p, p.positions), p}
 }
 
-// several reports whether more than one of them is given.
+// several reports whether more than one value is true.
 func several(given ...bool) bool {
 	first := slices.Index(given, true)
 	return first >= 0 && slices.Contains(given[first+1:], true)
 }
 
-// target judges what the plan says of its target.
+// target judges the target's own settings.
 func (v *validator) target(t workload.Target) {
 	v.Problems = append(v.Problems, strictyaml.Problems(v.plan.ReadTarget(t))...)
 	if own := v.plan.Own; own != nil {
@@ -310,8 +307,7 @@ func (v *validator) target(t workload.Target) {
 	}
 }
 
-// fresh judges what steps begin with, and other keys that only some targets
-// know.
+// fresh judges the start of steps and other keys that only some targets support.
 func (v *validator) fresh(t workload.Target) {
 	p := v.plan
 	starts := slices.DeleteFunc([]string{FreshObjects, t.Renews}, func(word string) bool { return word == "" })
@@ -341,7 +337,7 @@ func (v *validator) params(w *workload.Workload, path string, params map[string]
 	}
 }
 
-// unknown adds the problem of a name that is unknown.
+// unknown adds the problem of an unknown name.
 func (v *validator) unknown(path string, err error) {
 	var unknown *workload.UnknownError
 	if !errors.As(err, &unknown) {
@@ -364,7 +360,7 @@ func (v *validator) axis(w *workload.Workload) {
 	v.levels(v.plan.Kind)
 }
 
-// levels judges what can be judged without the workload.
+// levels makes those checks that need no workload.
 func (v *validator) levels(kind ExperimentKind) {
 	a := v.plan.Axis
 	switch {
@@ -395,7 +391,7 @@ func (v *validator) levels(kind ExperimentKind) {
 		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
 			v.Add("axis.search.confirm", "for example "+v.Set("axis.search.confirm", strconv.Itoa(defaultConfirm)), "the search does not say how often its load line is confirmed")
 		}
-		// What is no level at all has its problem already.
+		// A number that is no level at all has its problem already.
 		if s.Max > 0 && s.Max < s.From {
 			v.Add("axis.search.max", "", "max %g is below from %g", s.Max, s.From)
 		}
@@ -408,11 +404,10 @@ func (v *validator) levels(kind ExperimentKind) {
 	}
 }
 
-// maxLevels is how many levels a search may choose from.
+// maxLevels bounds the levels of a search.
 const maxLevels = 1e9
 
-// goals judges the goals of a plan. Places are the word for the target's places, nil
-// where that is unknown.
+// goals judges the goals of a plan. Places names the target's places; nil if unknown.
 func (v *validator) goals(workloadName string, milestones []string, places *record.Noun) {
 	seen := make(map[string]bool)
 	for _, item := range v.plan.Goals {
@@ -444,7 +439,7 @@ func (v *validator) goals(workloadName string, milestones []string, places *reco
 	}
 }
 
-// require judges which goals the exit code is to follow.
+// require judges the choice of goals for the exit code.
 func (v *validator) require() {
 	p := v.plan
 	if p.Require == "" {
@@ -464,7 +459,7 @@ func (v *validator) require() {
 	}
 }
 
-// comparison judges what only a comparison of arms has.
+// comparison judges what only a comparison has.
 func (v *validator) comparison(w *workload.Workload) {
 	p := v.plan
 	if p.Kind == AB {
@@ -527,7 +522,7 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 	}
 }
 
-// metric checks one of the metrics that decide, which stands at a path.
+// metric checks a metric that decides, at a path of the plan.
 func (v *validator) metric(w *workload.Workload, kind record.ObjectKind, path, metric string) {
 	if kind.Metric(metric) != nil {
 		return
@@ -578,8 +573,8 @@ func (v *validator) rest() {
 	v.prometheus()
 }
 
-// prometheus judges which Prometheus is asked for what. An address that holds a secret
-// is refused, and not shown: it would be on record.
+// prometheus judges the address and the selectors. It refuses an address with a secret without showing it: the
+// record would keep it.
 func (v *validator) prometheus() {
 	p := v.plan.Prometheus
 	if p == nil {
@@ -626,7 +621,7 @@ func (v *validator) guards(kind record.ObjectKind) {
 	}
 }
 
-// GuardsOf are the plan's guards on queries. The plan must be valid.
+// GuardsOf returns the guards on queries of a valid plan.
 func (p *Plan) GuardsOf() ([]slo.SLO, error) {
 	var list []slo.SLO
 	for _, text := range p.GuardQueries {
@@ -639,8 +634,7 @@ func (p *Plan) GuardsOf() ([]slo.SLO, error) {
 	return list, nil
 }
 
-// checkRecorded judges the copy that a run has left, which is read without the
-// workload: what analysis takes from it must be there and mean something.
+// checkRecorded judges the copy that a run keeps, without its workload: it must hold all that the judge needs.
 func (p *Plan) checkRecorded() error {
 	run := p.AsRun
 	if run == nil {
@@ -669,7 +663,7 @@ func (p *Plan) checkRecorded() error {
 	return strictyaml.Join(v.Problems)
 }
 
-// GoalsOf are the plan's goals, the headline first. The plan must be valid.
+// GoalsOf returns the goals of a valid plan, the headline first.
 func (p *Plan) GoalsOf() ([]slo.Goal, error) {
 	goals := make([]slo.Goal, 0, len(p.Goals))
 	for _, item := range p.Goals {
@@ -686,7 +680,7 @@ func (p *Plan) GoalsOf() ([]slo.Goal, error) {
 	return goals, nil
 }
 
-// Design is what chooses the plan's steps. The plan must be valid.
+// Design returns what chooses the steps of a valid plan.
 func (p *Plan) Design() design.Design {
 	levels := p.Axis.Levels
 	if p.Axis.Level != nil {

@@ -13,20 +13,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Cell is one combination of the values that a plan varies.
+// Cell holds one combination of the values that a plan varies.
 type Cell struct {
-	// Name tells it from the others: k=v,k=v in the order of the plan.
+	// Name lists the values as k=v,k=v in the order of the plan.
 	Name string
-	// Values are by key: a parameter of the workload, or a setting of the target
-	// by its path, such as lab.nodes.
+	// Values maps parameters of the workload, or paths of the target's settings such as lab.nodes.
 	Values map[string]string
 }
 
-// maxCells is how many a plan can have.
+// maxCells bounds the cells of a plan.
 const maxCells = 500
 
-// Cells are all combinations of the values that the plan varies, the last key
-// changing fastest; nil where it varies nothing.
+// Cells returns all combinations of the values that the plan varies, the last key changing fastest.
 func (p *Plan) Cells() []Cell {
 	if len(p.Vary) == 0 {
 		return nil
@@ -49,10 +47,8 @@ func (p *Plan) Cells() []Cell {
 	return cells
 }
 
-// Rounds are the orders in which the cells are visited, by their indices. Cells
-// that are searched are each visited once, one after the other. Those of a sweep
-// are visited once a round, in an order that Seed draws: what changes with time
-// then meets all of them alike.
+// Rounds returns the orders of visits to the cells, by index. A search visits each cell once, one after the
+// other. A sweep visits each once a round, in an order that Seed draws, so that drift affects all alike.
 func (p *Plan) Rounds() [][]int {
 	n := len(p.Cells())
 	rounds := make([][]int, max(p.Repeat.Most, 1))
@@ -64,21 +60,20 @@ func (p *Plan) Rounds() [][]int {
 	return rounds
 }
 
-// OfCell is the plan of one cell alone, which loads a target. The error is of a value
-// that its key cannot have.
+// OfCell returns the plan of one cell, for a target. It fails for a value that the key cannot have.
 func (p *Plan) OfCell(c Cell, t workload.Target) (*Plan, error) {
 	of := *p
 	of.Vary, of.positions = nil, nil
 	of.Name += "-" + c.Name
 	if of.Seed != 0 {
-		// Cells that shared their chance would be the more alike by it.
+		// Cells with the same random choices would resemble each other.
 		own := fnv.New64a()
 		fmt.Fprintf(own, "%d %s", p.Seed, c.Name)
 		of.Seed = max(own.Sum64(), 1)
 	}
 	of.Params = maps.Clone(p.Params)
 	for key, value := range c.Values {
-		if in, _, is := strings.Cut(key, "."); is { // no parameter's name has a dot
+		if in, _, is := strings.Cut(key, "."); is { // parameter names have no dots
 			if !p.Target.Has(in) {
 				return nil, fmt.Errorf("%s: what the plan loads has no %s of its own", key, in)
 			}
@@ -97,7 +92,7 @@ func (p *Plan) OfCell(c Cell, t workload.Target) (*Plan, error) {
 	return &of, of.ReadTarget(t)
 }
 
-// vary judges what a plan varies, each cell as a plan of its own.
+// vary judges the varied values, each cell as a plan of its own.
 func (v *validator) vary(w *workload.Workload) {
 	p := v.plan
 	if len(p.Vary) == 0 {
@@ -107,7 +102,6 @@ func (v *validator) vary(w *workload.Workload) {
 		v.Add("vary", "give the values as arms", "only a search and a sweep are varied, and this is: %s", p.Kind)
 		return
 	}
-	cells := 1
 	for _, item := range p.Vary {
 		path := strictyaml.Key("vary", item.Key)
 		if len(item.Value) == 0 {
@@ -124,15 +118,11 @@ func (v *validator) vary(w *workload.Workload) {
 		if _, given := p.Params[item.Key]; given {
 			v.Add(path, "leave out one of them", "the parameter %s is both given and varied", item.Key)
 		}
-		if cells *= max(len(item.Value), 1); cells > maxCells {
-			v.Add("vary", "vary less at once", "there are more than %d combinations", maxCells)
-			return
-		}
 	}
 	if len(v.Problems) > 0 {
 		return
 	}
-	seen := make(map[string]bool) // a problem is of one value, and of every cell that has it
+	seen := make(map[string]bool) // cells share problems
 	for _, c := range p.Cells() {
 		of, err := p.OfCell(c, w.Target)
 		if err == nil {

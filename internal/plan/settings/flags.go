@@ -14,18 +14,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Flags are the flags of a target's settings on one command.
+// Flags holds the flags of a target's settings on one command.
 type Flags []*flag
 
-// flag is the value of one of them.
+// flag holds the value of one of them.
 type flag struct {
 	Field
 	text  string
 	given bool
-	items []strictyaml.Raw // those of a list, of which each time that it is given adds one
+	items []strictyaml.Raw // of a list
 }
 
-// AddFlags adds the flags of those settings that are taken.
+// AddFlags adds the flags of the settings that take accepts.
 func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 	for _, f := range Fields(own) {
 		if f.Flag == "" || !take(f) {
@@ -44,33 +44,31 @@ func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
 	return added
 }
 
-// Names reports whether a flag was given that names a system, and not just one that
-// goes with any.
+// Names reports whether the user gave a flag that names a system, and not just one that goes with any.
 func (f Flags) Names() bool {
 	return slices.ContainsFunc(f, func(one *flag) bool { return one.says() && one.Tag.Get("beside") == "" })
 }
 
-// says reports whether something was given: "$UNSET" names nothing.
+// says reports whether the user gave a value; "$UNSET" names nothing.
 func (f *flag) says() bool {
 	return f.given && (f.text != "" || f.typ.Kind() == reflect.Map || f.repeats())
 }
 
-// Over is what a file says of a system, with the flags that were given: those that
-// name one leave nothing of the file's.
+// Over applies the flags to what a file says of a system. Flags that name a system discard all of it.
 func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
 	if f.Names() {
 		written = strictyaml.Raw{}
 	}
 	for _, one := range f {
 		if one.says() {
-			raw, _ := one.raw() // Set has read it
+			raw, _ := one.raw() // Set read it before
 			written = written.With(one.Path, raw)
 		}
 	}
 	return written
 }
 
-// raw is what a flag says as a file has it.
+// raw returns the value of a flag in the form of a file.
 func (f *flag) raw() (strictyaml.Raw, error) {
 	switch kind := f.typ.Kind(); {
 	case readsText(f.typ) || kind == reflect.String:
@@ -84,7 +82,7 @@ func (f *flag) raw() (strictyaml.Raw, error) {
 	return strictyaml.Word(f.text), nil
 }
 
-// Set implements pflag.Value: a flag is read as the same value in a file.
+// Set implements pflag.Value; it reads the value as a file would.
 func (f *flag) Set(text string) error {
 	f.text, f.given = text, true
 	if f.repeats() {
@@ -114,14 +112,12 @@ func (f *flag) Set(text string) error {
 	return err
 }
 
-// repeats reports whether each time that the flag is given adds to a list. Else a
-// list has commas.
+// repeats reports whether users repeat the flag to add to a list, and do not use commas.
 func (f *flag) repeats() bool {
 	return f.typ.Kind() == reflect.Slice && (f.typ.Elem().Kind() == reflect.String || readsText(f.typ.Elem()))
 }
 
-// Fill reads what was given into the struct that a pointer leads to, with where it is
-// from.
+// Fill reads the flags into the struct that a pointer leads to, and records them as its sources.
 func (f Flags) Fill(own any) error {
 	err := f.Over(strictyaml.Raw{}).Decode("", own, nil)
 	for _, one := range f {
@@ -146,7 +142,7 @@ func (f Flags) Fill(own any) error {
 // String implements pflag.Value.
 func (f *flag) String() string { return f.text }
 
-// Type implements pflag.Value: it stands in the help.
+// Type implements pflag.Value for the help.
 func (f *flag) Type() string {
 	if takes := f.Tag.Get("takes"); takes != "" {
 		return takes
@@ -167,8 +163,7 @@ func (f *flag) Type() string {
 	return t.Kind().String()
 }
 
-// ParseList reads "KEY=VALUE,KEY=VALUE" as written on a command line; empty is
-// none.
+// ParseList reads "KEY=VALUE,KEY=VALUE"; "" yields an empty map.
 func ParseList(text string) (map[string]string, error) {
 	given := map[string]string{}
 	if text == "" {

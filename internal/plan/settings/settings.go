@@ -1,26 +1,24 @@
-// Package settings answers one question: what can a user set of a plan, a target or a
-// calculator, by which key and by which flag? Each declares that as a struct, and one
-// walk of it gives the flags with their help, reads what stands in a plan, fills in the
-// defaults, checks it and writes it down.
+// Package settings describes what users can set in a plan, a target or a calculator, by keys and by flags. A
+// struct declares it, and this package makes its flags and their help, reads it from files, fills in defaults,
+// checks it and writes it.
 //
 // A field has a key (the tag yaml). Further tags are:
 //
-//	flag     its flag; of an inner struct what the flags of its fields begin with
+//	flag     its flag; of an inner struct the prefix of the flags of its fields
 //	help     what the flag does
-//	default  what holds where nothing is said
+//	default  the value if the user gives none
 //	unit     what a number counts, such as "number of processors"
 //	range    its bounds, "0..64", or "0.." for no upper one, or ">0"
-//	example  a value, where the default is none
-//	beside   its flag goes with whichever system a file names
-//	takes    what its flag takes, in a word or a form, where its type does not tell
-//	words    what it can be; of a value that says where it is from, what its flag can
-//	needed   how it is given, if "" does not tell, where nothing works without it
+//	example  a value, for settings without default
+//	beside   its flag goes with any system that a file names
+//	takes    the form of the flag's value, if its type does not tell
+//	words    the allowed values; of a value with a source, those of its flag
+//	needed   the user must give it, as "" or an example in this tag shows
 //	when     the case in which its default matters, one of those of Cases
-//	why      the reason for its default, where its value says where it is from
+//	why      the reason for its default, for a value with a source
 //
-// The zero value of a field without a default stands for one that is not given,
-// unless it is a struct of a value and where that is From. A field without a key is
-// no setting.
+// The zero value of a field without a default stands for nothing given, unless the field is a struct of a
+// value and its source, From. Fields without a key are no settings.
 package settings
 
 import (
@@ -37,27 +35,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Own are a target's own settings: a pointer to a struct as the package tells.
+// Own is a target's own settings: a pointer to a struct with the tags above.
 type Own interface {
-	// System names what is loaded, as in "node-density on a private lab".
+	// System names the system under load, as in "node-density on a private lab".
 	System() string
-	// Named are the flags that name the same system to another command; nil for
-	// one that the run makes for itself.
+	// Named returns the flags that name the same system to another command; nil if the run makes it for itself.
 	Named() []string
 }
 
-// completer is a struct with defaults that follow from others of its fields.
-// Given reports whether something was said of a key.
+// completer fills in defaults that follow from other fields. Given reports whether the user set a key.
 type completer interface {
 	Complete(given func(key string) bool)
 }
 
-// checker is a struct that judges more than the bounds of its fields.
+// checker judges more than the bounds of its fields.
 type checker interface{ Check(c *Check) }
 
-// Field is one setting.
+// Field describes one setting.
 type Field struct {
-	Path string // its key, after those that it stands below: lab.nodes
+	Path string // its key with those above it: lab.nodes
 	Flag string // without dashes
 	Tag  reflect.StructTag
 
@@ -65,10 +61,10 @@ type Field struct {
 	index []int
 }
 
-// example is a value that a user might give, "" for none.
+// example returns a value that a user might give, "" for none.
 func (f Field) example() string { return cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")) }
 
-// Fields lists the settings in a struct, or in a pointer to one, in their order.
+// Fields lists the settings in a struct, or in a pointer to one, in order.
 func Fields(of any) []Field {
 	t := reflect.TypeOf(of)
 	if t.Kind() == reflect.Pointer {
@@ -77,7 +73,6 @@ func Fields(of any) []Field {
 	return fieldsOf(t, Field{})
 }
 
-// fieldsOf lists those of a struct that stands at a field.
 func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -96,14 +91,13 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	return list
 }
 
-// keyOf is the key of a field, "" for one that is no setting.
+// keyOf returns the key of a field, "" if it is no setting.
 func keyOf(f reflect.StructField) string {
 	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return strings.TrimPrefix(key, "-")
 }
 
-// group is the struct that a field holds settings in, itself or behind a pointer. One
-// that is read from a text is a setting.
+// group returns the struct of further settings that a field holds, itself or behind a pointer.
 func group(f reflect.StructField) (reflect.Type, bool) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -115,12 +109,12 @@ func group(f reflect.StructField) (reflect.Type, bool) {
 // holds reports whether a type holds settings.
 func holds(t reflect.Type) bool { return t.Kind() == reflect.Struct && !readsText(t) }
 
-// readsText reports whether a type is read from a text.
+// readsText reports whether a type implements encoding.TextUnmarshaler.
 func readsText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// Of is the value of the field, invalid where what it stands in is not there.
+// Of returns the value of the field, invalid if a pointer on the way is nil.
 func (f Field) Of(own any) reflect.Value {
 	v := reflect.ValueOf(own).Elem()
 	for _, i := range f.index {
@@ -135,8 +129,7 @@ func (f Field) Of(own any) reflect.Value {
 	return v
 }
 
-// visit calls each for a struct, those in it and those in its lists, with what their
-// paths begin with. A struct is visited before those in it.
+// visit calls each for a struct and then for those in it and in its lists, with the prefix of their paths.
 func visit(v reflect.Value, path string, each func(one any, path string)) {
 	each(v.Addr().Interface(), path)
 	for i := range v.NumField() {
@@ -152,9 +145,8 @@ func visit(v reflect.Value, path string, each func(one any, path string)) {
 	}
 }
 
-// Read reads what is written into a pointer to a struct, and fills in what is
-// left open. In is where it stands in the file whose positions these are. The
-// error is a *strictyaml.Error.
+// Read reads settings into a pointer to a struct and fills in the rest. In is their path in the file that the
+// positions come from. The error is a *strictyaml.Error.
 func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions) error {
 	if err := written.Decode(in, into, at); err != nil {
 		return err
@@ -169,8 +161,8 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	return nil
 }
 
-// Default fills in the defaults of a struct that a pointer leads to, and of those in it,
-// but of what was given.
+// Default fills in the defaults of the struct that a pointer leads to and of those in it, except for given
+// paths.
 func Default(own any, given func(path string) bool) {
 	visit(reflect.ValueOf(own).Elem(), "", func(one any, path string) {
 		fill(one, func(key string) bool { return given(path + key) })
@@ -197,14 +189,14 @@ func fill(one any, given func(key string) bool) {
 	}
 }
 
-// read reads a text of a tag.
+// read reads the text of a tag.
 func (f Field) read(text string, into reflect.Value) {
 	if err := strictyaml.Word(text).Decode("", into.Addr().Interface(), nil); err != nil {
-		panic(fmt.Sprintf("settings: %s: %v", f.Path, err)) // a mistake that any test finds
+		panic(fmt.Sprintf("settings: %s: %v", f.Path, err)) // any test finds it
 	}
 }
 
-// sourced is the value of a setting, and where it is from if it says that.
+// sourced returns the value of a setting, and the source if it has one.
 func sourced(v reflect.Value) (value, from reflect.Value) {
 	if v.Kind() == reflect.Struct {
 		if from = v.FieldByName("From"); from.IsValid() {
@@ -214,14 +206,14 @@ func sourced(v reflect.Value) (value, from reflect.Value) {
 	return v, reflect.Value{}
 }
 
-// isOpen reports whether nothing was said of a setting.
+// isOpen reports whether the user said nothing of a setting.
 func isOpen(v reflect.Value) bool {
 	value, from := sourced(v)
 	return from.IsValid() && from.IsZero() || !from.IsValid() && value.IsZero()
 }
 
-// ReadTexts reads texts by their keys, as flags have them, into a pointer to a struct,
-// fills in the rest and judges the bounds. The error is a *strictyaml.Error.
+// ReadTexts reads texts by their keys, as flags have them, into a pointer to a struct, fills in the rest and
+// judges the bounds. The error is a *strictyaml.Error.
 func ReadTexts(texts map[string]string, into any) error {
 	var written strictyaml.Raw
 	for key, text := range texts {
@@ -233,7 +225,7 @@ func ReadTexts(texts map[string]string, into any) error {
 	return strictyaml.Join(Ranges(into))
 }
 
-// Write writes settings down: what was given, and whatever is not zero.
+// Write writes down the settings that were given or are not zero.
 func Write(own any, given strictyaml.Raw) (written strictyaml.Raw) {
 	for _, f := range Fields(own) {
 		if v := f.Of(own); v.IsValid() && (!v.IsZero() || given.Has(f.Path)) {
@@ -243,8 +235,7 @@ func Write(own any, given strictyaml.Raw) (written strictyaml.Raw) {
 	return written
 }
 
-// Differing tells what of settings is not their default, as "key: value", but for
-// some keys.
+// Differing lists settings other than their defaults as "key: value", except for some keys.
 func Differing(own any, but ...string) (told []string) {
 	for _, f := range Fields(own) {
 		v := f.Of(own)
@@ -262,11 +253,11 @@ func Differing(own any, but ...string) (told []string) {
 	return told
 }
 
-// rawOf is a value as a file has it.
+// rawOf returns a value in the form of a file.
 func rawOf(v reflect.Value) strictyaml.Raw {
 	switch value := v.Interface().(type) {
 	case encoding.TextMarshaler:
-		text, _ := value.MarshalText() // one that was read can be written
+		text, _ := value.MarshalText() // it was read before
 		return strictyaml.Text(string(text))
 	case string:
 		return strictyaml.Text(value)
@@ -279,8 +270,7 @@ func rawOf(v reflect.Value) strictyaml.Raw {
 	}
 }
 
-// FlagOf is the flag of the setting at a path, with dashes and, in a mapping, with
-// the name that it has there; "" for none.
+// FlagOf returns the flag of the setting at a path, with dashes and, in a mapping, the name there; "" for none.
 func FlagOf(own any, path string) string {
 	for _, f := range Fields(own) {
 		rest, within := strings.CutPrefix(path, f.Path)
@@ -296,15 +286,13 @@ func FlagOf(own any, path string) string {
 	return ""
 }
 
-// Check collects what is wrong with settings, in the words of the file that they
-// are from, or of flags.
+// Check collects mistakes in settings, in words for a file or for flags.
 type Check struct {
 	strictyaml.Validation
-	own  any
-	in   string // the path of the settings in the file
-	path string // of the struct that is judged
-	// flags says that they are from flags.
-	flags bool
+	own   any
+	in    string // the path of the settings in the file
+	path  string // of the struct under judgement
+	flags bool   // the settings come from flags
 }
 
 // Problem adds a problem with the value of a key.
@@ -312,8 +300,7 @@ func (c *Check) Problem(key, hint, format string, args ...any) {
 	c.Add(strings.TrimSuffix(c.in+c.path+key, "."), hint, format, args...)
 }
 
-// Key is what the user knows a key by: itself, or its flag, or the first flags of the
-// settings that it holds.
+// Key returns a key in the user's terms: itself, its flag, or the first flags below it.
 func (c *Check) Key(key string) string {
 	if flag := FlagOf(c.own, c.path+key); c.flags && flag != "" {
 		return flag
@@ -330,7 +317,7 @@ func (c *Check) Key(key string) string {
 	return key[strings.LastIndexByte(key, '.')+1:]
 }
 
-// Set is how the user gives a key a value, which of a list is as in "[1, 2]".
+// Set returns how the user gives a key a value; it takes the value of a list as "[1, 2]".
 func (c *Check) Set(key, value string) string {
 	switch {
 	case !c.flags:
@@ -341,16 +328,16 @@ func (c *Check) Set(key, value string) string {
 	return c.Key(key) + " " + strings.NewReplacer("[", "", "]", "", ", ", ",").Replace(value)
 }
 
-// FromFlags says whether the settings are from flags.
+// FromFlags reports whether the settings come from flags.
 func (c *Check) FromFlags() bool { return c.flags }
 
-// NewCheck checks a struct whose positions these are, of no file where it is from flags.
+// NewCheck returns a check of a struct with positions; positions without a file stand for flags.
 func NewCheck(own any, at *strictyaml.Positions) *Check {
 	return &Check{Validation: strictyaml.Validation{At: at}, own: own, flags: at != nil && at.File() == ""}
 }
 
-// Validate judges settings that were read. In is where they stand in the file
-// whose positions these are; without a file they are from flags.
+// Validate judges settings after Read. In is their path in the file that the positions come from; positions
+// without a file stand for flags.
 func Validate(own any, in string, at *strictyaml.Positions) []strictyaml.Problem {
 	c := &Check{strictyaml.Validation{At: at}, own, in + ".", "", at.File() == ""}
 	if in == "" {
@@ -366,14 +353,14 @@ func Validate(own any, in string, at *strictyaml.Positions) []strictyaml.Problem
 	return c.Problems
 }
 
-// Ranges judges the bounds of settings alone, in the words of a file.
+// Ranges judges only the bounds of settings, in the words of a file.
 func Ranges(own any) []strictyaml.Problem {
 	c := &Check{own: own}
 	c.ranges(own)
 	return c.Problems
 }
 
-// ranges judges the fields of a struct itself by their tags.
+// ranges judges a struct's own fields by their tags.
 func (c *Check) ranges(one any) {
 	for _, f := range Fields(one) {
 		if len(f.index) > 1 {
@@ -402,7 +389,7 @@ func (c *Check) ranges(one any) {
 	}
 }
 
-// Word refuses a value that is none of the words that a key can have.
+// Word refuses a value outside of the allowed words.
 func (c *Check) Word(key, value string, words []string) {
 	message := "is missing"
 	if value != "" {
@@ -442,7 +429,7 @@ func (c *Check) within(f Field, v reflect.Value, bounds string) {
 	}
 }
 
-// bound is a bound of the field's range.
+// bound returns one bound of the field's range.
 func (f Field) bound(text string) float64 {
 	v := reflect.New(f.typ).Elem()
 	f.read(text, v)
@@ -450,7 +437,7 @@ func (f Field) bound(text string) float64 {
 	return number(value)
 }
 
-// number is a value as its bounds are compared.
+// number returns a value for comparison with bounds.
 func number(v reflect.Value) float64 {
 	if v.CanInt() {
 		return float64(v.Int())

@@ -1,12 +1,8 @@
-// Package signature answers one question: which failure that is known does a
-// step look like? Signatures are data: what to look for in the cluster's
-// events, in what objects, requests and logs tell, and in the conditions of a
-// step, with an explanation and a remedy. It matches records as they come and
-// holds a bounded amount of them.
+// Package signature recognises known failures in the records of a step. Signatures are data: patterns of
+// events, states, requests, log lines and conditions, with an explanation and a remedy. A [Matcher] reads
+// records as they come and keeps a bounded amount of them.
 //
-// A message is matched in its [Shape], without the names in it. So a million
-// events cost few regular expressions, and a pattern cannot depend on a name.
-// The examples of a signature are part of it and are checked when it is read.
-// Signatures that a user gives are written into the plan as it was run, so that
-// the record is judged by them wherever it is taken.
+// It matches the [Shape] of a message, which has no names: a million events then cost few regular expressions,
+// and no pattern depends on a name. Loading a signature checks it against its examples. A run writes the
+// user's signatures into its plan, so that the judge has them wherever the record goes.
 package signature

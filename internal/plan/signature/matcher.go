@@ -13,33 +13,29 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Matcher looks for signatures in a step's records as they come. What it keeps
-// of a step is bounded by the number of clauses.
+// Matcher looks for signatures in a step's records as they come. Its memory is bounded.
 type Matcher struct {
 	signatures []Signature
 	rules      []rule
-	// By the reason that a rule asks for; "" holds those that ask for none.
+	// By the reason of the rule, "" for any.
 	events, states map[string][]int32
 	requests, logs []int32
-	// shapes remembers which rules a text has matched: of a million messages
-	// few differ in more than a name.
+	// shapes remembers the rules that a text matched: of a million messages few differ in more than a name.
 	shapes map[string][]int32
-	// scheduler remembers the shapes of the scheduler's messages, which take
-	// longer to make and are the same for many pods.
+	// scheduler remembers the shapes of the scheduler's messages, which take longer and recur for many pods.
 	scheduler map[string]string
 
 	step int
 	seen []tally // by rule, of the step
 }
 
-// rule is a clause ready to match.
+// rule is a clause with its expression compiled.
 type rule struct {
 	signature int
 	part      part
 	clause    Clause
 	message   *regexp.Regexp // nil for any
-	// literal is a text that every match holds, "" for none that is known: it
-	// is cheaper to look for.
+	// literal is part of every match, "" if none is known: searching it is cheaper.
 	literal string
 }
 
@@ -51,30 +47,29 @@ const (
 	partNone
 )
 
-// tally is what has matched a rule in a step.
+// tally counts the matches of a rule in a step.
 type tally struct {
 	count   int
 	first   record.Micros
 	samples []Match
 }
 
-// Match is one thing that has matched.
+// Match holds one record that matched.
 type Match struct {
 	T      record.Micros
-	Object string // what it is about, "" for the step
+	Object string // "" for the step
 	Text   string
 }
 
 const (
 	maxSamples = 3
-	// maxText bounds what is kept of a message, in bytes.
+	// maxText bounds the bytes kept of a message.
 	maxText = 600
-	// maxShapes bounds the texts whose matches are remembered.
+	// maxShapes bounds the texts whose matches a Matcher remembers.
 	maxShapes = 8192
 )
 
-// NewMatcher makes a Matcher of signatures that Validate has nothing to say
-// of.
+// NewMatcher returns a Matcher of valid signatures.
 func NewMatcher(signatures []Signature) (*Matcher, error) {
 	m := &Matcher{
 		signatures: signatures, events: make(map[string][]int32), states: make(map[string][]int32), shapes: make(map[string][]int32), scheduler: make(map[string]string),
@@ -128,7 +123,7 @@ func (m *Matcher) add(r rule) error {
 	return nil
 }
 
-// literalOf is a text that all matches of an expression hold.
+// literalOf returns a text that every match of an expression contains, "" if it finds none.
 func literalOf(expression string) string {
 	tree, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
@@ -156,13 +151,13 @@ func literalOf(expression string) string {
 	return longest(tree.Simplify())
 }
 
-// Begin starts a step: what was seen of the one before is forgotten.
+// Begin starts a step and forgets the one before.
 func (m *Matcher) Begin(step int) {
 	m.step = step
 	clear(m.seen)
 }
 
-// Event takes in an event of the cluster's.
+// Event reads an event of the cluster.
 func (m *Matcher) Event(t record.Micros, e *record.TargetEvent) {
 	for _, n := range m.matching("e", m.events, e.Reason, e.Message, e.Object) {
 		p := m.rules[n].clause.Event
@@ -172,8 +167,8 @@ func (m *Matcher) Event(t record.Micros, e *record.TargetEvent) {
 	}
 }
 
-// State takes in what an object tells of itself. Was is the reason that it told
-// before: the same again in other words is no further trouble.
+// State reads an object's report of itself. Was holds its reason before: the same reason in other words counts
+// once.
 func (m *Matcher) State(t record.Micros, s *record.State, was string) {
 	if s.Reason == "" || s.Reason == was {
 		return
@@ -183,7 +178,7 @@ func (m *Matcher) State(t record.Micros, s *record.State, was string) {
 	}
 }
 
-// Request takes in the outcome of a request.
+// Request reads the outcome of a request.
 func (m *Matcher) Request(r *record.Slot) {
 	failed := r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown
 	if !failed && r.Throttled == 0 && r.Trouble == "" {
@@ -202,7 +197,7 @@ func (m *Matcher) Request(r *record.Slot) {
 	}
 	switch {
 	case r.Throttled > 0:
-		// What the first 429 said is the trouble, if it is on record at all.
+		// Trouble holds the text of the first 429, if the record has it at all.
 		text := ""
 		if r.TroubleCode == tooManyRequests {
 			text = r.Trouble
@@ -230,7 +225,7 @@ func httpText(code int, text string) string {
 	return "HTTP " + strconv.Itoa(code) + ": " + text
 }
 
-// Log takes in the sampled lines of an object's log.
+// Log reads the sampled lines of an object's log.
 func (m *Matcher) Log(t record.Micros, l *record.Log) {
 	for _, line := range l.Lines {
 		for _, n := range m.logs {
@@ -245,7 +240,7 @@ func (r *rule) holds(text string) bool {
 	return r.message == nil || strings.Contains(text, r.literal) && r.message.MatchString(text)
 }
 
-// matching are the rules of an index that a reason and a message match.
+// matching returns the rules of an index that a reason and a message match.
 func (m *Matcher) matching(kind string, by map[string][]int32, reason, message, object string) []int32 {
 	own, any := by[reason], by[""]
 	if reason == "" {
@@ -274,7 +269,7 @@ func (m *Matcher) matching(kind string, by map[string][]int32, reason, message, 
 	return list
 }
 
-// shape is Shape, remembered where it is worth it.
+// shape is Shape, with a memory for the scheduler's messages.
 func (m *Matcher) shape(message, object string) string {
 	if !strings.HasPrefix(message, "0/") {
 		return Shape(message, object)
@@ -282,7 +277,7 @@ func (m *Matcher) shape(message, object string) string {
 	if shape, ok := m.scheduler[message]; ok {
 		return shape
 	}
-	// It names no pod; one that does is no scheduler's.
+	// Scheduler's messages name no pod.
 	shape := Shape(message, object)
 	if len(m.scheduler) >= maxShapes {
 		clear(m.scheduler)
@@ -311,8 +306,7 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + " ..."
 }
 
-// ReasonText is what a reason and a message tell in a line: the reason alone where the
-// message adds nothing.
+// ReasonText joins a reason and a message that adds to it.
 func ReasonText(reason, message string) string {
 	if message == "" || message == reason {
 		return reason
@@ -320,32 +314,31 @@ func ReasonText(reason, message string) string {
 	return reason + ": " + message
 }
 
-// Hit is a signature that a step shows.
+// Hit holds a signature that a step shows.
 type Hit struct {
 	Signature *Signature
 	Step      int
-	// Count is how many events, states, answers or lines have matched, whichever
-	// are the most: several may tell of the same.
+	// Count is the largest of the numbers of matching events, states, answers and lines: one cause shows in
+	// several.
 	Count   int
-	First   record.Micros // when the first of it came
-	Matches []Match       // at most three, in order of time
-	Figures []FigureHit   // the conditions that held
+	First   record.Micros
+	Matches []Match     // at most three, in order of time
+	Figures []FigureHit // the conditions that held
 }
 
-// FigureHit is a condition that held.
+// FigureHit holds a figure whose condition held.
 type FigureHit struct {
 	Name  string
 	Value float64
 }
 
-// End ends the step, which had these figures, and tells which signatures it
-// shows, in the order in which they first showed. At is its end, when its
-// conditions are known.
+// End ends the step, given its figures and its end, and returns the signatures that it shows in the order in
+// which they first showed.
 func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 	var hits []Hit
 	type state struct {
 		all, none  bool
-		any, some  bool // any clause of Any holds; there is one
+		any, some  bool // a clause of Any holds, exists
 		conditions []FigureHit
 	}
 	states := make([]state, len(m.signatures))
@@ -395,7 +388,7 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 			hit.First = at
 		}
 		slices.SortStableFunc(hit.Matches, func(a, b Match) int { return cmp.Compare(a.T, b.T) })
-		// What two clauses have matched is one thing.
+		// Two clauses can match the same record.
 		hit.Matches = slices.CompactFunc(hit.Matches, func(a, b Match) bool { return a == b })
 		hit.Matches = slices.Clip(hit.Matches[:min(len(hit.Matches), maxSamples)])
 		hits = append(hits, hit)
@@ -405,7 +398,7 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 	return hits
 }
 
-// kind is what a clause looks for.
+// kind names the pattern of a clause.
 func (c *Clause) kind() string {
 	switch {
 	case c.Event != nil:
@@ -420,7 +413,7 @@ func (c *Clause) kind() string {
 	return "condition"
 }
 
-// holding are the figures for which a condition holds, in order of their names.
+// holding returns the figures for which a condition holds, by name.
 func (c *ConditionPattern) holding(figures map[string]float64) (list []FigureHit, holds bool) {
 	for name, value := range figures {
 		if ok, err := path.Match(c.Figure, name); err != nil || !ok && name != c.Figure {
@@ -434,12 +427,12 @@ func (c *ConditionPattern) holding(figures map[string]float64) (list []FigureHit
 	return list, len(list) > 0
 }
 
-// Text is what a hit shows, in a phrase.
+// Text returns the evidence of a hit in a phrase.
 func (h *Hit) Text() string {
 	var parts []string
 	for _, f := range h.Figures {
 		if strings.HasPrefix(f.Name, FigureCPU) && f.Name != FigureMachine {
-			// Beside shares of all processors a percentage of one misleads.
+			// Beside shares of all processors a percentage of one would mislead.
 			parts = append(parts, fmt.Sprintf("%s was %.3g processors", f.Name, f.Value/100))
 			continue
 		}
@@ -467,16 +460,7 @@ func (h *Hit) Text() string {
 	return text
 }
 
-// matches reports whether a signature fires on examples.
-func matches(s Signature, examples []Example) bool {
-	m, err := NewMatcher([]Signature{s})
-	if err != nil {
-		return false
-	}
-	return len(m.try(examples)) > 0
-}
-
-// try is what a step would show that consists of examples.
+// try returns the hits of a step that consists of examples.
 func (m *Matcher) try(examples []Example) []Hit {
 	m.Begin(1)
 	figures := make(map[string]float64)

@@ -9,12 +9,9 @@ import (
 	"unicode"
 )
 
-// Shape is a message without what differs from object to object, which is what
-// signatures are matched against: the names of the object that it is about
-// stand as NAME and NAMESPACE, and identifiers of 16 hexadecimal digits or
-// more, and UUIDs, as *. Of the scheduler's reasons, "0/20 nodes are available:
-// 3 A, 17 B", the one that holds for the most nodes comes first, since that
-// binds.
+// Shape returns a message without what differs from object to object; patterns match this form. The names of
+// its object become NAME and NAMESPACE, UUIDs and identifiers of at least 16 hexadecimal digits become *. Of
+// the scheduler's reasons, "0/20 nodes are available: 3 A, 17 B", the one for the most nodes comes first.
 func Shape(message, object string) string {
 	message = Unnamed(message, object)
 	if strings.HasPrefix(message, "0/") {
@@ -23,15 +20,13 @@ func Shape(message, object string) string {
 	return withoutIdentifiers(message)
 }
 
-// Unnamed replaces the names of an object, "namespace/name", in a message by
-// NAME and NAMESPACE where they stand by themselves. A name of letters alone may
-// be a word of the message, such as quota or webhook: it is replaced only
-// between quotes, beside a slash or underscore, and behind a point or an equals
-// sign.
+// Unnamed replaces the names of an object, "namespace/name", in a message by NAME and NAMESPACE where they
+// stand alone. A name of letters only may be a word of the message, such as quota or webhook: it replaces that
+// only between quotes, beside a slash or underscore, and after a point or an equals sign.
 //
-// An object of a kind of its own is "Kind/namespace/name" or "Kind/name". What
-// an API server says of a request begins with the resource and the object's
-// name, `pods "a-1" is forbidden`, which need not be the object's that asked.
+// Objects of other kinds have the form "Kind/namespace/name" or "Kind/name". An API server's answer to a
+// request begins with the resource and the object's name, `pods "a-1" is forbidden`, which may be another
+// object than the one that asked.
 func Unnamed(message, object string) string {
 	parts := strings.Split(object, "/")
 	if len(parts) == 3 {
@@ -40,19 +35,17 @@ func Unnamed(message, object string) string {
 	if m := refused.FindStringSubmatch(message); m != nil {
 		message = replaceWord(message, m[1], "NAME")
 	}
-	if len(parts) == 1 { // of a target without namespaces
+	if len(parts) == 1 { // the target has no namespaces
 		return replaceWord(message, object, "NAME")
 	}
 	namespace, name := parts[0], parts[1]
 	return replaceWord(replaceWord(message, name, "NAME"), namespace, "NAMESPACE")
 }
 
-// refused is how an API server begins to say why it refused a request, also where a
-// controller passes it on.
+// refused matches an API server's refusal of a request, also as a controller repeats it.
 var refused = regexp.MustCompile(`^(?:Error creating: )?[A-Za-z][-.A-Za-z0-9]* "([^"]+)" (?:already exists|is forbidden|is invalid|not found)\b`)
 
-// replaceWord replaces a name where it stands by itself, and is no part of a
-// longer one.
+// replaceWord replaces a name that is no part of a longer one.
 func replaceWord(text, word, with string) string {
 	if word == "" || !strings.Contains(text, word) {
 		return text
@@ -78,9 +71,8 @@ func replaceWord(text, word, with string) string {
 	return b.String() + text[written:]
 }
 
-// marked reports whether what stands from i to end is written like a name:
-// between quotes, beside a slash or underscore, or behind a point or an equals
-// sign.
+// marked reports whether the text from i to end is written like a name: between quotes, beside a slash or
+// underscore, or after a point or an equals sign.
 func marked(text string, i, end int) bool {
 	before, after := byte(' '), byte(' ')
 	if i > 0 {
@@ -93,15 +85,14 @@ func marked(text string, i, end int) bool {
 		before == after && (before == '"' || before == '\'' || before == '`')
 }
 
-// inName reports whether a letter can be part of a name. Names may hold points
-// as well, but seldom do, and in the name of a host a point ends them.
+// inName reports whether names hold such a letter. Points are left out: they seldom occur in names, and end
+// that of a host.
 func inName(c byte) bool {
 	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// withoutIdentifiers replaces what is long enough for an identifier: runs of
-// hexadecimal digits, also with dashes between them, of which at least one is a
-// digit.
+// withoutIdentifiers replaces runs of at least 16 hexadecimal digits by *. Dashes may split them, and one digit
+// must be a figure.
 func withoutIdentifiers(text string) string {
 	const least = 16
 	var b strings.Builder
@@ -134,7 +125,7 @@ func withoutIdentifiers(text string) string {
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 
-// ReasonCount holds one of the scheduler's reasons, and for how many nodes it is one.
+// ReasonCount holds one of the scheduler's reasons and its number of nodes.
 type ReasonCount struct {
 	Reason string
 	Count  int
@@ -145,11 +136,9 @@ var (
 	counted   = regexp.MustCompile(`^(\d+) (.+)$`)
 )
 
-// Unschedulable reads the scheduler's message, "0/20 nodes are available: 17
-// Too many pods, 3 Insufficient cpu. preemption: ...", into its reasons, that
-// for the most nodes first, and the number of nodes in all. What follows the
-// reasons' full stop is about making room, and left out. It returns nothing for
-// a message of another form.
+// Unschedulable reads the scheduler's message, "0/20 nodes are available: 17 Too many pods, 3 Insufficient
+// cpu. preemption: ...", into its reasons, the one of the most nodes first, and the number of all nodes. It
+// drops the text on preemption and returns nothing for messages of another form.
 func Unschedulable(message string) (counts []ReasonCount, of int) {
 	m := available.FindStringSubmatch(message)
 	if m == nil {
@@ -163,7 +152,7 @@ func Unschedulable(message string) (counts []ReasonCount, of int) {
 	for part := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
 		m := counted.FindStringSubmatch(part)
 		if m == nil {
-			// A comma within the reason before, or no reason of nodes at all.
+			// The reason before has a comma, or the text is no reason at all.
 			if len(counts) > 0 {
 				counts[len(counts)-1].Reason += ", " + part
 			}
@@ -182,8 +171,7 @@ func Unschedulable(message string) (counts []ReasonCount, of int) {
 	return counts, of
 }
 
-// sorted is a scheduler's message with its reasons in the order of Unschedulable
-// and without what follows them; another message is left as it is.
+// sorted orders the reasons in a scheduler's message as Unschedulable does and drops the rest.
 func sorted(message string) string {
 	counts, of := Unschedulable(message)
 	if counts == nil {

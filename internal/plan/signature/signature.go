@@ -13,72 +13,66 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Schema names the format of a file of signatures.
+// Schema names the format of signature files.
 const Schema = "plimsoll/signatures/v1"
 
-// Signature is a failure that is known by what it leaves behind.
+// Signature describes a known failure by its traces.
 type Signature struct {
 	Name   string   `yaml:"name"`
 	Title  string   `yaml:"title"`
 	Detect Detector `yaml:"detect"`
-	// Explain says what it means, Evidence what the matches show, in a phrase
-	// that they follow, and Remedy what to do.
+	// Explain says what it means, Evidence what the matches after it show, and Remedy what to do.
 	Explain  string `yaml:"explain"`
 	Evidence string `yaml:"evidence"`
 	Remedy   string `yaml:"remedy"`
-	// Source is where it is described: a row of a document, or a page.
+	// Source names its description: a row of a document, or a page.
 	Source string `yaml:"source,omitempty"`
-	// Tested is what its examples are: Real or Quoted; "" is not said.
+	// Tested tells the origin of its examples: Real or Quoted; "" for unknown.
 	Tested string `yaml:"tested,omitempty"`
-	// Examples are what it must match.
+	// Examples must match.
 	Examples []Example `yaml:"examples,omitempty"`
 }
 
-// What the examples of a signature are.
+// The origins of examples.
 const (
-	Real   = "real"   // produced on a lab, by a test that does so again
-	Quoted = "quoted" // the message as it was published
+	Real   = "real"   // a test produces them on a lab
+	Quoted = "quoted" // somebody published them
 )
 
-// Detector says when a step shows a signature: every clause of All holds, and
-// one of Any if there are any, and none of None.
+// Detector says when a step shows a signature: every clause of All holds, one of Any if it has any, and none
+// of None.
 type Detector struct {
 	All  []Clause `yaml:"all,omitempty"`
 	Any  []Clause `yaml:"any,omitempty"`
 	None []Clause `yaml:"none,omitempty"`
 }
 
-// Clause is one thing to look for in a step: exactly one of its patterns.
-// Messages are matched by RE2 regular expressions, anywhere unless they are
-// anchored, in the form that Shape gives them.
+// Clause holds exactly one pattern. Messages match RE2 expressions, anywhere in their Shape.
 type Clause struct {
 	Event     *EventPattern     `yaml:"event,omitempty"`
 	State     *StatePattern     `yaml:"state,omitempty"`
 	Request   *RequestPattern   `yaml:"request,omitempty"`
 	Log       *LogPattern       `yaml:"log,omitempty"`
 	Condition *ConditionPattern `yaml:"condition,omitempty"`
-	// AtLeast is how many must match for the clause to hold; 0 is 1.
+	// AtLeast sets how many records must match; 0 stands for 1.
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
-// EventPattern matches events that the cluster published. What is empty
-// matches any.
+// EventPattern matches events of the cluster. Empty fields match any.
 type EventPattern struct {
 	Reason  Words  `yaml:"reason,omitempty"`
 	Message string `yaml:"message,omitempty"`
-	About   string `yaml:"about,omitempty"`  // the kind of what it is about
+	About   string `yaml:"about,omitempty"`  // the kind of its object
 	Source  string `yaml:"source,omitempty"` // the component that published it
 }
 
-// StatePattern matches what keeps an object from being ready, or took it
-// away from where it was, each time that the reason changes.
+// StatePattern matches each new reason why an object is not ready or has lost a milestone.
 type StatePattern struct {
 	Reason  Words  `yaml:"reason,omitempty"`
 	Message string `yaml:"message,omitempty"`
 }
 
-// RequestPattern matches answers of the server that were no success, also of
-// requests that succeeded at another attempt.
+// RequestPattern matches failed answers, also those of requests that a retry saved.
 type RequestPattern struct {
 	Code  Codes  `yaml:"code,omitempty"`
 	Error string `yaml:"error,omitempty"`
@@ -89,38 +83,32 @@ type LogPattern struct {
 	Message string `yaml:"message"`
 }
 
-// ConditionPattern matches a figure of the whole step, such as "CPU of
-// kubelet"; a * in its name stands for any text. One of Above and Below is
-// given.
+// ConditionPattern matches a figure of the whole step, such as "CPU of kubelet"; a * in its name stands for any
+// text. A signature gives one of Above and Below.
 type ConditionPattern struct {
 	Figure string   `yaml:"figure"`
 	Above  *float64 `yaml:"above,omitempty"`
 	Below  *float64 `yaml:"below,omitempty"`
 }
 
-// Example is one thing that a signature must match, by itself or, where it
-// takes several, with the others.
+// Example holds one record that a signature must match, alone or together with others.
 type Example struct {
-	About   string `yaml:"about,omitempty"`
-	Source  string `yaml:"source,omitempty"`
-	Reason  string `yaml:"reason,omitempty"`
-	Message string `yaml:"message,omitempty"` // of an event, or of a state if State is set
-	State   bool   `yaml:"state,omitempty"`
-	Code    int    `yaml:"code,omitempty"` // of a request
-	Error   string `yaml:"error,omitempty"`
-	Log     string `yaml:"log,omitempty"`
-	Figure  string `yaml:"figure,omitempty"`
-	// Value is the figure's.
-	Value float64 `yaml:"value,omitempty"`
-	// Times is how often it came; 0 is once.
-	Times int `yaml:"times,omitempty"`
-	// With says that it takes the examples before it too.
-	With bool `yaml:"with,omitempty"`
-	// From is where it was published.
-	From string `yaml:"from,omitempty"`
+	About   string  `yaml:"about,omitempty"`
+	Source  string  `yaml:"source,omitempty"`
+	Reason  string  `yaml:"reason,omitempty"`
+	Message string  `yaml:"message,omitempty"` // of an event, or of a state if State is set
+	State   bool    `yaml:"state,omitempty"`
+	Code    int     `yaml:"code,omitempty"` // of a request
+	Error   string  `yaml:"error,omitempty"`
+	Log     string  `yaml:"log,omitempty"`
+	Figure  string  `yaml:"figure,omitempty"`
+	Value   float64 `yaml:"value,omitempty"`
+	Times   int     `yaml:"times,omitempty"` // 0 stands for once
+	With    bool    `yaml:"with,omitempty"`  // it matches together with the examples before it
+	From    string  `yaml:"from,omitempty"`  // where it was published
 }
 
-// Words is one word or a list of them, any of which may be meant.
+// Words lists alternatives; files may write a single one without the list.
 type Words []string
 
 // UnmarshalYAML reads one word or a list.
@@ -128,7 +116,7 @@ func (w *Words) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOrMore(unmarshal, (*[]string)(w))
 }
 
-// Codes is one HTTP code or a list of them, any of which may be meant.
+// Codes lists alternative HTTP codes; files may write a single one without the list.
 type Codes []int
 
 // UnmarshalYAML reads one code or a list.
@@ -136,8 +124,7 @@ func (c *Codes) UnmarshalYAML(unmarshal func(any) error) error {
 	return oneOrMore(unmarshal, (*[]int)(c))
 }
 
-// oneOrMore reads one value or a list into a list, which it leaves as it is
-// where it can read neither.
+// oneOrMore reads one value or a list; on an error it leaves the target alone.
 func oneOrMore[T any](unmarshal func(any) error, into *[]T) error {
 	var one T
 	if unmarshal(&one) == nil {
@@ -160,8 +147,7 @@ type file struct {
 //go:embed signatures
 var builtin embed.FS
 
-// Builtin are the signatures that the program knows by itself, in the order of
-// their files.
+// Builtin returns the program's own signatures, in the order of their files.
 func Builtin() ([]Signature, error) {
 	dir, err := fs.Sub(builtin, "signatures")
 	if err != nil {
@@ -170,11 +156,9 @@ func Builtin() ([]Signature, error) {
 	return Load(dir, "")
 }
 
-// Load reads the signatures of a directory's *.yaml and *.yml files, in the
-// order of the files' names. What is wrong with them is a *strictyaml.Error,
-// with every file's problems; name goes before the files' names in it. A
-// directory without any such file is a *NoFilesError, one that does not exist
-// is fs.ErrNotExist.
+// Load reads the signatures of a directory's *.yaml and *.yml files, in the order of their names. A
+// *strictyaml.Error lists the mistakes of all files, with name before theirs. A directory without any such
+// file yields a *NoFilesError, a missing one fs.ErrNotExist.
 func Load(dir fs.FS, name string) ([]Signature, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -183,7 +167,7 @@ func Load(dir fs.FS, name string) ([]Signature, error) {
 	var list []Signature
 	var problems []strictyaml.Problem
 	files := 0
-	where := make(map[string]string) // of each name
+	where := make(map[string]string) // the file of each name
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".yaml" && path.Ext(e.Name()) != ".yml" {
 			continue
@@ -222,15 +206,14 @@ func Load(dir fs.FS, name string) ([]Signature, error) {
 	return list, strictyaml.Join(problems)
 }
 
-// NoFilesError says that a directory holds no file of signatures.
+// NoFilesError says that a directory holds no signatures.
 type NoFilesError struct{ Dir string }
 
 func (e *NoFilesError) Error() string {
 	return fmt.Sprintf("there is no file of signatures in %s: they end in .yaml", e.Dir)
 }
 
-// Merge is the signatures of both lists; one of more comes in the place of one
-// of the same name.
+// Merge returns the signatures of both lists; those of more replace those of the same name.
 func Merge(list, more []Signature) []Signature {
 	merged := slices.Clone(list)
 	for _, s := range more {
@@ -243,7 +226,7 @@ func Merge(list, more []Signature) []Signature {
 	return merged
 }
 
-// OneLine is a text without line breaks.
+// OneLine returns a text without line breaks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Marshal writes signatures as a file that Load reads.

@@ -10,38 +10,32 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// FigureMade names the figure of the things of a kind in a namespace, in the fullest, of
-// those that the load made besides its objects.
+// FigureMade names the largest number in any namespace of a kind of objects that the load makes beside its own.
 func FigureMade(kind string) string { return strings.ToLower(kind) + "s in a namespace" }
 
-// nameForm is that of a signature's name.
+// nameForm is the form of a signature's name.
 var nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,59}$`)
 
-// Figures that a condition can be of, besides those of processes.
+// Figures for conditions, besides those of processes.
 const (
-	FigurePending   = "pending objects"        // asked for and not there, at most
-	FigureUnplaced  = "objects without a node" // at most
-	FigureInFlight  = "requests in flight"     // at most
+	FigurePending   = "pending objects"        // the most
+	FigureUnplaced  = "objects without a node" // the most
+	FigureInFlight  = "requests in flight"     // the most
 	FigureRequest   = "time of a request"      // median, in seconds
 	FigureAPI       = "API latency"            // of a canary's requests, median, in seconds
 	FigureWatchLag  = "watch lag"              // median, in seconds
 	FigureMachine   = "CPU of the machine"     // all processes, in percent of all processors
 	FigureThrottled = "answers of 429"
-	// FigureCPU begins the name of a process's use of CPU: the most over five
-	// seconds, in percent of one processor.
-	FigureCPU = "CPU of "
-	// FigureMemory begins the name of a process's resident memory, at most, in
-	// bytes.
-	FigureMemory = "memory of "
+	FigureCPU       = "CPU of "    // and a process: the most over five seconds, in percent of one processor
+	FigureMemory    = "memory of " // and a process: the most resident, in bytes
 )
 
 func figureNames() []string {
 	return []string{FigurePending, FigureUnplaced, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine, FigureMade("Service"), FigureThrottled}
 }
 
-// Validate says what is wrong with signatures that were read, at their places
-// under a path of the file that the positions are of. Examples that a signature
-// does not match are wrong, too.
+// Validate returns the mistakes in signatures, at their places under a path of the file that the positions
+// come from. A signature that does not match its examples is one.
 func Validate(list []Signature, positions *strictyaml.Positions, under string) []strictyaml.Problem {
 	v := &validator{strictyaml.Validation{At: positions}}
 	seen := make(map[string]bool)
@@ -163,22 +157,21 @@ func (v *validator) condition(p ConditionPattern, at string) {
 	}
 }
 
-// isFigure reports whether there can be a figure of that name.
 func isFigure(name string) bool {
 	return slices.Contains(figureNames(), name) || len(name) > len(FigureCPU) && strings.HasPrefix(name, FigureCPU) || len(name) > len(FigureMemory) && strings.HasPrefix(name, FigureMemory)
 }
 
-// examples checks that a signature matches what it says it does.
+// examples checks that a signature matches its own examples.
 func (v *validator) examples(s Signature, at string) {
 	for i, e := range s.Examples {
 		if e.With && i > 0 {
-			continue // it counts with the ones before it, at the last of them
+			continue // the loop tests it with those before it
 		}
 		last := i
 		for last+1 < len(s.Examples) && s.Examples[last+1].With {
 			last++
 		}
-		if !matches(s, s.Examples[i:last+1]) {
+		if m, err := NewMatcher([]Signature{s}); err != nil || len(m.try(s.Examples[i:last+1])) == 0 {
 			v.Add(strictyaml.Index(at, last), "compare it with detect", "the signature does not match its own example")
 		}
 	}

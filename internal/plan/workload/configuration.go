@@ -14,14 +14,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// AxisJobs is the axis of the jobs of a configuration: each level makes those up to one
-// of them, whole.
+// AxisJobs names the axis of a configuration's jobs: each level runs all jobs up to one of them.
 const AxisJobs = "jobs"
 
-// OfConfiguration makes a workload of a configuration in kube-burner's format, which
-// is a file of a directory, for a target that takes one. Its parameters are the
-// variables that its template asks for: each is YAML, and one that is not given is not
-// set. What is wrong with the file's template is a *strictyaml.Error.
+// OfConfiguration makes a workload of a file with a configuration in kube-burner's format, for a target that
+// takes one. The variables of its template become parameters of type YAML, not set unless given. Mistakes in
+// the template are a *strictyaml.Error.
 func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
 	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, file)
@@ -51,10 +49,10 @@ func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
 	return w, nil
 }
 
-// notInNames matches what no workload's name has.
+// notInNames matches what workload names cannot hold.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOfFile is the name of the workload that a file is.
+// nameOfFile derives a workload's name from its file.
 func nameOfFile(file string) string {
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(path.Base(file), path.Ext(file))), "-"), "-")
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
@@ -63,7 +61,7 @@ func nameOfFile(file string) string {
 	return strings.TrimSuffix(name[:min(len(name), 40)], "-")
 }
 
-// Written is the YAML of a value of user data, on one line.
+// Written returns a value of user data as YAML on one line.
 func Written(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		return asText(text), nil
@@ -72,21 +70,21 @@ func Written(value any) (string, error) {
 	return string(text), err
 }
 
-// asText is YAML that is a text, whatever it would be without quotes.
+// asText returns YAML for a text, in quotes if it would be something else without.
 func asText(text string) string {
 	var plain any
 	if _, err := strictyaml.Decode("", []byte(text), &plain); err == nil && plain == text {
 		return text
 	}
 	quoted, err := json.Marshal(text)
-	if err != nil { // no text is
+	if err != nil { // never of a text
 		return text
 	}
 	return string(quoted)
 }
 
-// Texts are parameters as they are given by words, on a command line or in the
-// environment: the variables of a configuration are texts then, as kube-burner has it.
+// Texts converts parameters from a command line or the environment. As in kube-burner, the variables of a
+// configuration are texts there.
 func (w *Workload) Texts(given map[string]string) map[string]string {
 	if !w.AsItIs {
 		return given
@@ -98,11 +96,11 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 	return texts
 }
 
-// kindOf finds the kinds of an object template's documents, as they are mostly written.
+// kindOf finds the kinds in an object template, as authors mostly write them.
 var kindOf = regexp.MustCompile(`(?m)^kind:\s*["']?([A-Za-z]+)`)
 
-// Measure has a run of the configuration follow the objects that its one measurement is
-// of, where that is not of the target's own and the target knows it.
+// Measure makes the run follow the objects of the configuration's one measurement, if the target knows them
+// and they are not its own.
 func (w *Workload) Measure(c *kubeburner.Config) {
 	name := c.Asks()
 	if !w.AsItIs || name == "" || w.Target.Measured == nil {
@@ -113,7 +111,7 @@ func (w *Workload) Measure(c *kubeburner.Config) {
 		for _, o := range c.Jobs[i].Objects {
 			text, err := fs.ReadFile(w.files, path.Clean(o.ObjectTemplate))
 			if err != nil {
-				continue // it is told where the templates are compiled
+				continue // compiling the templates reports it
 			}
 			for _, m := range kindOf.FindAllSubmatch(text, -1) {
 				kinds = append(kinds, string(m[1]))

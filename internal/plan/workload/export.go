@@ -8,18 +8,15 @@ import (
 	"path/filepath"
 )
 
-// Export writes the workload's files into a directory that does not exist yet:
-// a workload of one's own to start from, and a configuration that kube-burner
-// runs as well. A directory that exists is fs.ErrExist, and stays as it is.
-// Either all files are there afterwards, or nothing is.
+// Export writes the workload's files into a new directory, as a start for a workload or for kube-burner itself.
+// An existing directory yields fs.ErrExist. Export writes all files or none.
 func (w *Workload) Export(dir string) (err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("export %s: %w: %s", w.Name, fs.ErrExist, dir)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("export %s: %w", w.Name, err)
 	}
-	// Beside the directory, so that it is on the same file system and can be
-	// renamed into place.
+	// A sibling lies on the same file system, so that it can be renamed into place.
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-*")
 	if err != nil {
 		return fmt.Errorf("export %s: %w", w.Name, err)

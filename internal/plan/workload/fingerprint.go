@@ -12,16 +12,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// Fingerprint tells workloads apart that make other objects with these
-// parameters: it is of every file that is read to make them, and of none that
-// is not.
+// Fingerprint returns the same text for workloads that make the same objects with these parameters: it hashes
+// just the files that Config reads for them.
 func (w *Workload) Fingerprint(p Params) (string, error) {
 	if !w.Target.Configured {
-		return "", nil // nothing is read
+		return "", nil // it reads no files
 	}
 	read, files := w.traced()
-	// Any run's UUID will do, but none would leave names that end with it
-	// without their end.
+	// An empty UUID would shorten names that end with it.
 	c, err := read.Config(p, "00000000-0000-4000-8000-000000000000")
 	if err != nil {
 		return "", err
@@ -32,8 +30,7 @@ func (w *Workload) Fingerprint(p Params) (string, error) {
 	return hex.EncodeToString(files.sum.Sum(nil)[:8]), nil
 }
 
-// Traced is the workload with a function that lists which of its files were read
-// through it.
+// Traced returns a copy of the workload, and a function that lists which files its user has read.
 func (w *Workload) Traced() (*Workload, func() []string) {
 	read, files := w.traced()
 	return read, func() []string { return slices.Sorted(maps.Keys(files.names)) }
@@ -46,8 +43,7 @@ func (w *Workload) traced() (*Workload, *readFiles) {
 	return &read, files
 }
 
-// bounded are the files of a workload's directory, none of which is read that is larger
-// than it may be.
+// bounded refuses to read files above the size limit.
 type bounded struct{ fs.FS }
 
 // ReadDir implements fs.ReadDirFS.
@@ -59,7 +55,7 @@ func (b bounded) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, n
 // ReadFile implements fs.ReadFileFS.
 func (b bounded) ReadFile(name string) ([]byte, error) { return size.ReadFS(b.FS, name) }
 
-// readFiles sums up the files that are read.
+// readFiles hashes the files that it reads.
 type readFiles struct {
 	fs.FS
 	sum   hash.Hash

@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Type is what a parameter's value can be.
+// Type names a type of parameters.
 type Type string
 
 // The types of parameters.
@@ -26,18 +26,18 @@ const (
 	Int      Type = "int"
 	Number   Type = "number"   // such as 0.5
 	Bool     Type = "bool"     // true or false
-	Duration Type = "duration" // such as 10s; empty is none
-	Dist     Type = "dist"     // a distribution of delays, see package dist; empty is none
+	Duration Type = "duration" // such as 10s; "" for none
+	Dist     Type = "dist"     // a distribution of delays, see package dist; "" for none
 	Size     Type = "size"     // of bytes, such as 4KiB
-	Quantity Type = "quantity" // as Kubernetes counts resources, such as 100m or 2Gi; empty is none
-	YAML     Type = "yaml"     // of the variables of a configuration; one that is not given is not set
+	Quantity Type = "quantity" // of Kubernetes, such as 100m or 2Gi; "" for none
+	YAML     Type = "yaml"     // a variable of a configuration, not set unless given
 )
 
 func types() []string {
 	return []string{string(String), string(Int), string(Number), string(Bool), string(Duration), string(Dist), string(Size), string(Quantity)}
 }
 
-// Param is a parameter of a workload.
+// Param describes a parameter of a workload.
 type Param struct {
 	Name    string   `yaml:"name" json:"name"`
 	Type    Type     `yaml:"type" json:"type"`
@@ -46,13 +46,13 @@ type Param struct {
 	Values  []string `yaml:"values" json:"values,omitempty"`   // the only ones allowed; empty allows all of the type
 	Min     *int     `yaml:"min" json:"min,omitempty"`         // of an int, a number or a size
 	Max     *int     `yaml:"max" json:"max,omitempty"`         // likewise
-	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // regular expression that a whole string must match, unless it is empty
+	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // regular expression for a whole string, unless that is empty
 	// Several allows more than one of the values, joined by +.
 	Several bool `yaml:"several" json:"several,omitempty"`
-	// Optional allows the empty value beside those of the type.
+	// Optional also allows the empty value.
 	Optional bool `yaml:"optional" json:"optional,omitempty"`
-	// Secret says whether its values are kept from records and the screen; where it is
-	// not said, the name tells: a password, token, key or secret is.
+	// Secret keeps the values from records and the screen; nil does so for passwords, tokens, keys and
+	// secrets by name.
 	Secret *bool `yaml:"secret" json:"secret,omitempty"`
 }
 
@@ -69,23 +69,21 @@ func (p Param) hides(value string) bool {
 	return len(p.Values) == 0 && redact.IsSecretName(p.Name)
 }
 
-// Hide gives what stands for a parameter's value in plans and records: the value
-// itself unless it is secret, which only Resolve then gives back.
+// Hide returns a parameter's value for plans and records: a placeholder if it is secret, which Resolve reveals.
 func (w *Workload) Hide(secrets *redact.Secrets, name, value string) (string, error) {
 	p, err := w.Param(name)
 	if err != nil || !p.hides(value) {
-		return value, nil // Resolve tells of a name that is unknown
+		return value, nil // Resolve reports an unknown name
 	}
 	w.secrets = secrets
 	return secrets.Hide(w.Name+" "+name, value)
 }
 
-// quantityForm is Kubernetes' grammar of quantities without a minus sign: a
-// decimal number with a decimal or binary suffix, or an exponent.
+// quantityForm is Kubernetes' grammar of quantities without a minus sign: a decimal number with a decimal or
+// binary suffix, or an exponent.
 var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`)
 
-// resolve checks a value and gives it as templates get it: an int64, a float64,
-// a bool, or a string, or what YAML says; an empty one of any type is a string.
+// resolve checks a value and converts it for templates: to an int64, a float64, a bool, a string, or YAML data.
 func (p Param) resolve(text string) (any, error) {
 	if p.Optional && text == "" {
 		return "", nil
@@ -184,14 +182,13 @@ func (p Param) within(x float64, text string) error {
 	return nil
 }
 
-// Params are values for all parameters of a workload, checked.
+// Params holds checked values for all parameters of a workload.
 type Params struct {
 	data map[string]any
 }
 
-// Resolve checks parameters as given and fills in the defaults of the others.
-// The error is a *strictyaml.Error whose problems have the parameter's name as
-// their path, and the nearest known one as hint for an unknown name.
+// Resolve checks the given parameters and fills in the other defaults. The paths of the problems in its
+// *strictyaml.Error are parameter names, the hint for an unknown name is the nearest known one.
 func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	var problems []strictyaml.Problem
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -229,7 +226,7 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	return resolved, nil
 }
 
-// Get is a parameter's value as it is written, "" for one that is unknown.
+// Get returns a parameter's value as written, "" if it is unknown.
 func (p Params) Get(name string) string {
 	if value, ok := p.data[name]; ok {
 		return fmt.Sprint(value)
@@ -237,34 +234,34 @@ func (p Params) Get(name string) string {
 	return ""
 }
 
-// Int is the value of a parameter of type int, 0 for any other.
+// Int returns the value of a parameter of type int, 0 for any other.
 func (p Params) Int(name string) int64 {
 	n, _ := p.data[name].(int64)
 	return n
 }
 
-// Number is the value of a parameter of type number, 0 for any other.
+// Number returns the value of a parameter of type number, 0 for any other.
 func (p Params) Number(name string) float64 {
 	x, _ := p.data[name].(float64)
 	return x
 }
 
-// Flag is the value of a parameter of type bool, false for any other.
+// Flag returns the value of a parameter of type bool, false for any other.
 func (p Params) Flag(name string) bool { return p.Get(name) == "true" }
 
-// Bytes is the value of a parameter of type size, 0 for any other.
+// Bytes returns the value of a parameter of type size, 0 for any other.
 func (p Params) Bytes(name string) int64 {
 	n, _ := size.Parse(p.Get(name), math.MaxInt64) // Resolve checks its form
 	return n
 }
 
-// Duration is the value of a parameter of type duration, 0 for any other.
+// Duration returns the value of a parameter of type duration, 0 for any other.
 func (p Params) Duration(name string) time.Duration {
 	d, _ := time.ParseDuration(p.Get(name)) // Resolve checks its form
 	return d
 }
 
-// All are the values of all parameters as they are written, defaults included.
+// All returns the values of all parameters as written, with defaults.
 func (p Params) All() map[string]string {
 	all := make(map[string]string, len(p.data))
 	for name := range p.data {
@@ -273,5 +270,5 @@ func (p Params) All() map[string]string {
 	return all
 }
 
-// Data are the values as templates get them: int64, float64, bool or string.
+// Data returns the values for templates: int64, float64, bool or string.
 func (p Params) Data() map[string]any { return maps.Clone(p.data) }

@@ -7,43 +7,36 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Setting is a setting of the system itself that a parameter changes for as long
-// as a run lasts. With an empty value nothing is changed.
+// Setting names a setting of the system that a parameter changes during a run, unless its value is empty.
 type Setting struct {
 	Param string `yaml:"param"`
-	// In are the places where it stands. The first that the system has is
-	// changed; those after it repeat what it says, and are waited for.
+	// In lists its places. The run changes the first that the system has, and waits for the later ones to
+	// follow.
 	In []SettingPlace `yaml:"in"`
-	// Late says that it is changed only once all is set up: it is what begins the
-	// load.
+	// Late changes it only after the setup, to begin the load.
 	Late bool `yaml:"late"`
-	// Clear says that it is taken away at the end, and not put back: what it was
-	// before would undo what the run has begun.
+	// Clear removes it at the end: its former value would undo what the run began.
 	Clear bool `yaml:"clear"`
 }
 
-// SettingPlace is where in which object a setting stands.
+// SettingPlace names an object and a path in it for a setting.
 type SettingPlace struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// NameParam is the parameter that has the object's name; where that is
-	// empty, it is the name of the cluster's default storage class. Without it
-	// the object is the only one of its kind.
+	// NameParam names the parameter that holds the object's name; an empty one stands for the default storage
+	// class, and "" for the only object of its kind.
 	NameParam string `yaml:"nameParam"`
 	Path      string `yaml:"path"` // such as spec.replicas
-	// As, if not "", is the only key of an object that is put there, and has the
-	// value: what else was there is replaced with it.
+	// As, if not "", is the only key of an object that replaces the whole, with the value.
 	As string `yaml:"as"`
-	// Refuse, instead of a path, says what to do where there is such an object,
-	// since it overwrites the others and cannot hold the setting.
+	// Refuse, instead of a path, says what to do about such an object: it overrides the others.
 	Refuse string `yaml:"refuse"`
 }
 
-// Keys are the keys on the way to the value.
+// Keys returns the keys on the way to the value.
 func (p SettingPlace) Keys() []string { return strings.Split(p.Path, ".") }
 
-// Value is a setting and what it is to be: an int64, a float64, a bool or a
-// string.
+// Value holds a setting and its new value: an int64, a float64, a bool or a string.
 type Value struct {
 	Setting
 	To any
@@ -51,7 +44,7 @@ type Value struct {
 	Names []string
 }
 
-// Values are what parameters change of the system, in the order of the settings.
+// Values returns the settings that parameters change, in order.
 func (w *Workload) Values(p Params) (list []Value) {
 	for _, s := range w.Settings {
 		if p.Get(s.Param) == "" {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// SharedDir is the directory of a tree whose files workloads of it may share.
+// SharedDir is the directory of a tree with files for several workloads.
 const SharedDir = "shared"
 
-// withShared is a workload's directory with the files in it that it shares.
+// withShared adds shared files to a workload's directory.
 type withShared struct {
 	fs.FS
 	shared fs.FS
 	names  []string
 }
 
-// Open implements fs.FS: a file of the workload's own goes before a shared one.
+// Open implements fs.FS: the workload's own file hides a shared one.
 func (w withShared) Open(name string) (fs.File, error) {
 	f, err := w.FS.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && slices.Contains(w.names, name) {

@@ -16,13 +16,13 @@ import (
 )
 
 var (
-	// A name stands in commands, in file names and in Kubernetes names.
+	// Commands, file names and Kubernetes names hold a name.
 	nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,39}$`)
-	// A parameter's name stands in templates: {{ .name }}.
+	// Templates hold a parameter's name: {{ .name }}.
 	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 )
 
-// validate says what is wrong with a description after setDefaults.
+// validate judges a description after setDefaults.
 func validate(w *Workload) error {
 	v := &validator{strictyaml.Validation{At: w.positions, Problems: settings.Validate(w, "", w.positions)}, w}
 	if w.Schema != Schema {
@@ -34,7 +34,7 @@ func validate(w *Workload) error {
 	v.axes()
 	v.params()
 	v.components()
-	// What every axis has of its own need not be said once more.
+	// Axes may all have goals of their own.
 	if len(w.Goals) == 0 && slices.ContainsFunc(w.Axes, func(a Axis) bool { return len(a.Goals) == 0 }) {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
 	}
@@ -63,7 +63,7 @@ type validator struct {
 	w *Workload
 }
 
-// CheckName checks a name, and that it was not taken by one before.
+// CheckName checks a name, and that no earlier one took it.
 func CheckName(v *strictyaml.Validation, path, name string, taken map[string]bool) {
 	switch {
 	case name == "":
@@ -190,7 +190,7 @@ func (v *validator) params() {
 	}
 }
 
-// milestone checks that objects of a kind reach a milestone.
+// milestone checks that a kind of objects has a milestone.
 func (v *validator) milestone(path, name string, kind record.ObjectKind) {
 	if names := kind.Names(); !slices.Contains(names, name) {
 		v.Add(path, nearest.OneOf(name, names), "%q is not one of the milestones", name)

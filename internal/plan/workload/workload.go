@@ -21,117 +21,97 @@ import (
 // Schema names the format of a description.
 const Schema = "plimsoll/workload/v1"
 
-// File is the name of the description in a workload's directory.
+// File is the name of a description in its directory.
 const File = "workload.yaml"
 
-// Workload is a description, defaults filled in, and the files beside it.
+// Workload holds a description with defaults, and the files beside it.
 type Workload struct {
 	Schema     string      `yaml:"schema"`
 	Name       string      `yaml:"name"`
-	Help       string      `yaml:"help"`   // one line
-	TargetName string      `yaml:"target"` // what is loaded
-	ConfigFile string      `yaml:"config"` // the configuration in kube-burner's format, where the target takes one
-	Shared     []string    `yaml:"shared"` // files of SharedDir that are read as if they stood beside it
-	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
-	Params     []Param     `yaml:"params"` // in the order in which they are shown
+	Help       string      `yaml:"help"` // one line
+	TargetName string      `yaml:"target"`
+	ConfigFile string      `yaml:"config"` // in kube-burner's format, if the target takes one
+	Shared     []string    `yaml:"shared"` // files of SharedDir to read as if they were its own
+	Axes       []Axis      `yaml:"axes"`   // the default first
+	Params     []Param     `yaml:"params"` // in the order for users
 	Components []Component `yaml:"components"`
-	// Lab is what a private lab must have for it besides a control plane and
-	// nodes: "virt" for virtual machines, "" for nothing.
+	// Lab names what a private lab needs besides a control plane and nodes: "virt" for virtual machines, or "".
 	Lab string `yaml:"lab"`
-	// Objects is what is followed, as the target reads it; nothing is what the
-	// target follows by itself.
+	// Objects says what to follow, for the target to read; nothing stands for the target's own choice.
 	Objects strictyaml.Raw `yaml:"objects"`
-	// Settings are what parameters change of the system itself.
+	// Settings lists the settings of the system that parameters change.
 	Settings []Setting `yaml:"settings"`
-	// Goals have load lines of their own; the first is the headline. Each is a
-	// list of objectives that must all hold.
+	// Goals lists the objectives of each goal, which must all hold; the first goal is the headline.
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
-	// Primary is the metric that decides a comparison: a milestone with its
-	// quantile, such as "ContainersStarted p50", or one that the target
-	// declares.
-	Primary string `yaml:"primary"`
-	// Hold is how long a level is held once it is reached; default 10 s.
-	Hold time.Duration `yaml:"hold" default:"10s" range:"0s.."`
-	// StepTimeout is how long objects are followed after the last was asked
-	// for; default 5 m.
+	// Primary names the metric that decides a comparison: a milestone with a quantile, such as
+	// "ContainersStarted p50", or one that the target declares.
+	Primary     string        `yaml:"primary"`
+	Hold        time.Duration `yaml:"hold" default:"10s" range:"0s.."`
 	StepTimeout time.Duration `yaml:"stepTimeout" default:"5m" range:"0s.."`
 
-	// AsItIs says that the configuration is all there is: its own rates, pauses and
-	// waits hold.
-	AsItIs bool `yaml:"-"`
-	// Target is what the target of that name declares.
+	// AsItIs keeps the rates, pauses and waits of the configuration.
+	AsItIs bool   `yaml:"-"`
 	Target Target `yaml:"-"`
-	// Followed is what the target has read of Objects, nil for nothing.
+	// Followed holds what the target read from Objects, nil for nothing.
 	Followed Followed `yaml:"-"`
 
 	positions *strictyaml.Positions
 	files     fs.FS
-	measured  string          // the measurement that Followed is of
-	secrets   *redact.Secrets // that parameters have
+	measured  string // the measurement of Followed
+	secrets   *redact.Secrets
 }
 
-// Target is what a workload must know of what it loads: the target declares it.
+// Target declares to workloads what a target can do.
 type Target struct {
 	Name string
 	Kind record.ObjectKind
-	// Axes are those that it can be raised along.
 	Axes map[string]TargetAxis
-	// Configured says that a configuration in kube-burner's format tells what
-	// is made.
+	// Configured asks for a configuration in kube-burner's format.
 	Configured bool
-	// ConfigurationAxes are those along which such a configuration is raised as it
-	// stands; AxisJobs is one of them.
+	// ConfigurationAxes lists the axes of such a configuration as it stands; AxisJobs is one of them.
 	ConfigurationAxes []Axis
-	// Settings are a new struct of the target's own settings, which stand under
-	// target: in a plan; nil for a target without any.
+	// Settings returns a new struct of the target's own settings, for target: in a plan; nil for none.
 	Settings func() settings.Own
-	// Objects is a new description of what is followed, which stands under objects:
-	// in a workload; nil for a target that says itself what is.
+	// Objects returns a new description for objects: in a workload; nil if the target chooses what to follow.
 	Objects func() Followed
-	// Measured is what is followed for a measurement of such a configuration that is
-	// not of the target's own objects, of which the first is of one of these kinds; nil
-	// where it is unknown.
+	// Measured returns what to follow for a measurement of objects that are not the target's own, of one of
+	// these kinds; nil if it knows none.
 	Measured func(measurement string, kinds []string) Followed
-	// Takes are the flags of an experiment that only some targets know and that
-	// this one does, each with what it does there, "" for what a plan says of it.
+	// Takes maps the flags of an experiment that only some targets know and this one does to their effect; ""
+	// for the usual one.
 	Takes map[string]string
-	// Renews is what a plan says under fresh: to have the system made again for
-	// each step, "" where that cannot be.
+	// Renews is the word under fresh: that makes the system again for each step, "" if nothing does.
 	Renews string
-	// Programs are the parameters by which a user names a program of this machine,
-	// Files those by which one names a file that is read, Directories those by which
-	// one names directories that are written to, joined by +.
+	// Programs lists the parameters that name a local program, Files those that name a file to read,
+	// Directories those that name directories to write to, joined by +.
 	Programs, Files, Directories []string
-	// Facts are what it can tell of where a run was made; their values say nothing.
+	// Facts lists what it records of the place of a run, without values.
 	Facts []record.Fact
 }
 
-// Followed is what a workload says of the things that are followed, as its target
-// reads it: a pointer to a struct with yaml tags.
+// Followed describes what a workload follows, as its target reads it into a struct with yaml tags.
 type Followed interface {
-	// Kind is that of these things, on a target whose own kind is base.
+	// Kind returns the kind of these things on a target with a kind of its own, base.
 	Kind(base record.ObjectKind) record.ObjectKind
-	// Check says what is wrong with it in a workload.
+	// Check adds its mistakes.
 	Check(v *strictyaml.Validation, w *Workload)
 }
 
-// TargetAxis is what a target declares of an axis.
+// TargetAxis describes an axis of a target.
 type TargetAxis struct {
 	Loop Loop
-	// Whole says that each level is made from empty.
+	// Whole makes each level begin from empty.
 	Whole bool
-	// Stream is the kind of the requests of a stream; nil where each thing that
-	// is asked for is a record of its own.
+	// Stream describes the requests of a stream; nil if each has a record of its own.
 	Stream *record.ObjectKind
-	// Kind is that of the objects of this axis, nil where it is the target's.
+	// Kind describes the objects of this axis, nil for the target's.
 	Kind *record.ObjectKind
 }
 
-// Streams reports whether the load of the axis is a stream of requests.
+// Streams reports whether the axis loads a stream of requests.
 func (a TargetAxis) Streams() bool { return a.Stream != nil }
 
-// Targets finds a target by its name. One that is not there is an
-// *UnknownError.
+// Targets finds a target by its name. For a missing one it returns an *UnknownError.
 type Targets func(name string) (Target, error)
 
 // TargetsOf finds targets in a list.
@@ -141,8 +121,7 @@ func TargetsOf(list ...Target) Targets {
 	}
 }
 
-// find is the item of a list that has a name. One that is not there is an
-// *UnknownError.
+// find returns the item of a list with a name. For a missing one it returns an *UnknownError.
 func find[T any](list []T, what, name string, nameOf func(T) string) (T, error) {
 	known := make([]string, len(list))
 	for i, item := range list {
@@ -154,62 +133,59 @@ func find[T any](list []T, what, name string, nameOf func(T) string) (T, error) 
 	return none, &UnknownError{What: what, Name: name, Known: known}
 }
 
-// Loop is what the start of an arrival waits for.
+// Loop says when arrivals start.
 type Loop string
 
 // The loops.
 const (
-	Closed Loop = "closed" // a level is reached as fast as it goes, and kept
-	Open   Loop = "open"   // arrivals come by a schedule, whatever became of earlier ones
+	Closed Loop = "closed" // the run reaches a level as fast as it can, and keeps it
+	Open   Loop = "open"   // arrivals follow a schedule, whatever became of earlier ones
 )
 
-// Axis is something that a workload can be raised along.
+// Axis describes how users raise a workload.
 type Axis struct {
 	Name string `yaml:"name"`
-	// Means is the target's axis that it is, "" for the one of its name.
+	// Means names the axis of the target, "" for that of the same name.
 	Means   string `yaml:"means"`
 	Unit    string `yaml:"unit" needed:""`
 	Help    string `yaml:"help"`
 	Loop    Loop   `yaml:"loop" default:"closed"`
 	Default Range  `yaml:"default"`
-	// Hold and Goals are the axis's own, instead of the workload's.
+	// Hold and Goals replace those of the workload.
 	Hold  time.Duration                `yaml:"hold"`
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
-	// ObjectLife is how long after it was ready an object of an open axis is
-	// removed; 0 where none are made.
+	// ObjectLife sets how long a ready object of an open axis stays; 0 if the axis makes none.
 	ObjectLife time.Duration `yaml:"objectLife"`
-	// WarmUp is for how long the requests of a stream are not judged; default
-	// 5 s.
+	// WarmUp sets for how long no request of a stream counts; default 5 s.
 	WarmUp time.Duration `yaml:"warmUp"`
-	// Primary is the axis's own, instead of the workload's.
+	// Primary replaces that of the workload.
 	Primary string `yaml:"primary"`
-	// Sweep is what a sweep makes that does not say it.
+	// Sweep holds the defaults of a sweep.
 	Sweep Levels `yaml:"sweep"`
 }
 
-// Levels are those of a sweep, and how often all of them are made; 0 is once.
+// Levels holds the levels of a sweep and their repetitions; 0 stands for one.
 type Levels struct {
 	Levels []float64 `yaml:"levels"`
 	Repeat int       `yaml:"repeat" range:"0.."`
 }
 
-// Range is where a load line is looked for, in the axis's unit.
+// Range bounds the search for a load line, in the axis's unit.
 type Range struct {
 	From       float64 `yaml:"from" range:">0" needed:""`
 	Step       float64 `yaml:"step" range:">0" needed:""`
 	Max        float64 `yaml:"max"`
-	Resolution float64 `yaml:"resolution" default:"1" range:">0"` // how narrow the answer is
+	Resolution float64 `yaml:"resolution" default:"1" range:">0"`
 }
 
-// Component names a part of the workload: the objects of one entry of the
-// configuration.
+// Component names a part of the workload: the objects of one entry of the configuration.
 type Component struct {
 	Name   string `yaml:"name"`
 	Job    int    `yaml:"job" range:"0.."`    // index of the job, from 0
 	Object int    `yaml:"object" range:"0.."` // index of the object in it, from 0
 }
 
-// UnknownError says that a name is unknown, and which are.
+// UnknownError says that a name is unknown, and lists those known.
 type UnknownError struct {
 	What  string // for example "workload"
 	Name  string
@@ -228,8 +204,7 @@ func (e *UnknownError) Error() string {
 	return text + ", there is: " + strings.Join(e.Known, ", ")
 }
 
-// Names lists the workloads of a tree, by name: its directories that hold a
-// description.
+// Names lists the directories of a tree that hold a description.
 func Names(fsys fs.FS) ([]string, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -263,8 +238,7 @@ func List(fsys fs.FS, targets Targets) ([]*Workload, error) {
 	return all, nil
 }
 
-// Load reads the workload of that name from a tree. One that is not there is
-// an *UnknownError.
+// Load reads a workload by name from a tree. For a missing one it returns an *UnknownError.
 func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 	names, err := Names(fsys)
 	if err != nil {
@@ -294,8 +268,8 @@ func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 	return w, nil
 }
 
-// Read reads a workload from its directory. What is wrong with the description
-// is a *strictyaml.Error; a directory without one is fs.ErrNotExist.
+// Read reads a workload from its directory. Mistakes are a *strictyaml.Error, a missing description
+// fs.ErrNotExist.
 func Read(dir fs.FS, targets Targets) (*Workload, error) {
 	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, File)
@@ -340,8 +314,7 @@ func setDefaults(w *Workload) {
 	}
 }
 
-// Axis is the axis of that name, the first for "". One that is not there is an
-// *UnknownError.
+// Axis returns an axis by name, the first for "". For a missing one it returns an *UnknownError.
 func (w *Workload) Axis(name string) (Axis, error) {
 	if name == "" {
 		return w.Axes[0], nil
@@ -349,7 +322,7 @@ func (w *Workload) Axis(name string) (Axis, error) {
 	return find(w.Axes, "axis of "+w.Name, name, func(a Axis) string { return a.Name })
 }
 
-// TargetAxis is what the target declares of an axis of the workload.
+// TargetAxis returns the target's axis for an axis of the workload.
 func (w *Workload) TargetAxis(axis string) TargetAxis {
 	if a, err := w.Axis(axis); err == nil {
 		axis = a.Means
@@ -357,7 +330,7 @@ func (w *Workload) TargetAxis(axis string) TargetAxis {
 	return w.Target.Axes[axis]
 }
 
-// KindOn is the kind of what is asked for along an axis.
+// KindOn returns the kind of the objects along an axis.
 func (w *Workload) KindOn(axis string) record.ObjectKind {
 	declared := w.TargetAxis(axis)
 	if kind := cmp.Or(declared.Stream, declared.Kind); kind != nil {
@@ -366,7 +339,7 @@ func (w *Workload) KindOn(axis string) record.ObjectKind {
 	return w.kind()
 }
 
-// kind is the kind of the objects that the workload makes.
+// kind returns the kind of the objects that the workload makes.
 func (w *Workload) kind() record.ObjectKind {
 	if w.Followed != nil {
 		return w.Followed.Kind(w.Target.Kind)
@@ -374,14 +347,12 @@ func (w *Workload) kind() record.ObjectKind {
 	return w.Target.Kind
 }
 
-// Param is the parameter of that name. One that is not there is an
-// *UnknownError.
+// Param returns a parameter by name. For a missing one it returns an *UnknownError.
 func (w *Workload) Param(name string) (Param, error) {
 	return find(w.Params, "parameter of "+w.Name, name, func(p Param) string { return p.Name })
 }
 
-// ComponentOf names the component of an object: the first whose job and object
-// index fit, "" for an object of none.
+// ComponentOf names the first component with an object's job and index, "" for none.
 func (w *Workload) ComponentOf(job, object int) string {
 	for _, c := range w.Components {
 		if c.Job == job && c.Object == object {
@@ -391,12 +362,10 @@ func (w *Workload) ComponentOf(job, object int) string {
 	return ""
 }
 
-// Files are the files of the workload's directory: the file system for its
-// object templates.
+// Files returns the workload's directory, for its object templates.
 func (w *Workload) Files() fs.FS { return w.files }
 
-// Config is the configuration with parameters filled in, for a run with that
-// UUID. The target must take one.
+// Config returns the configuration of a run with parameters filled in. The target must take one.
 func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
 	in := kubeburner.Input{UserData: p.Data(), UUID: uuid}
 	if w.AsItIs {
