@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
-// What CI systems read of JUnit's format, as https://github.com/testmoapp/junitxml describes it.
+// The part of JUnit's format that CI systems read; see https://github.com/testmoapp/junitxml.
 type (
 	junitSuite struct {
 		XMLName  xml.Name    `xml:"testsuite"`
@@ -44,8 +44,8 @@ type (
 )
 
 // JUnit writes a result for CI systems: a test for each goal, or for the comparison. A goal that did not
-// hold is a failure, one that is not decided or invalid an error, and one that the exit code does not
-// follow is skipped, so that the file fails where the exit code is not 0.
+// hold is a failure, an undecided or invalid one an error, and one that the exit code does not follow is
+// skipped, so that the file fails where the exit code is not 0.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{Name: r.Experiment}
 	s.time(r.Steps)
@@ -67,7 +67,7 @@ func JUnit(w io.Writer, r result.Result) error {
 	return s.write(w)
 }
 
-// GridJUnit is JUnit of a grid: a test for each cell.
+// GridJUnit writes the result of a grid likewise: a test for each cell.
 func GridJUnit(w io.Writer, g judge.Grid) error {
 	s := junitSuite{Name: g.Experiment}
 	var steps []result.Step
@@ -83,7 +83,7 @@ func GridJUnit(w io.Writer, g judge.Grid) error {
 	return s.write(w)
 }
 
-// time fills in when the suite began, and how long its steps took.
+// time fills in the begin of the suite, and the time of its steps.
 func (s *junitSuite) time(steps []result.Step) {
 	seconds := 0.0
 	for _, step := range steps {
@@ -97,7 +97,7 @@ func (s *junitSuite) time(steps []result.Step) {
 	}
 }
 
-// add adds a test whose exit code that would be.
+// add adds a test with an exit code.
 func (s *junitSuite) add(class, name string, code int, said, out string, required bool) {
 	c := junitCase{Class: class, Name: name, Out: junitText(out)}
 	note := &junitNote{junitText(said)}
@@ -121,5 +121,5 @@ func (s *junitSuite) write(w io.Writer) error {
 	return err
 }
 
-// junitText is text that XML can hold.
+// junitText replaces what XML cannot hold.
 func junitText(said string) string { return text.Printable(strings.ToValidUTF8(said, "\uFFFD")) }

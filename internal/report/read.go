@@ -1,5 +1,4 @@
-// Package report reads what a run directory holds and leaves its page there. Package
-// view shapes what is said; text and page write it.
+// Package report reads a run directory and writes its page there. Package view shapes the content; text and page write it.
 package report
 
 import (
@@ -30,11 +29,10 @@ func (e *NoResultError) Error() string {
 	return fmt.Sprintf("%s has no result to report: %v", e.Dir, e.Err)
 }
 
-// Unwrap is what kept the result from being read.
 func (e *NoResultError) Unwrap() error { return e.Err }
 
-// WriteFile writes report.html into a run directory, from what the directory
-// holds: a result.json, and everything else as far as it is there.
+// WriteFile writes report.html into a run directory, from its result.json, and everything else that is
+// there.
 func WriteFile(dir record.Dir) error {
 	page, err := Page(dir)
 	if err != nil {
@@ -43,7 +41,7 @@ func WriteFile(dir record.Dir) error {
 	return dir.WriteFile(record.ReportFile, page)
 }
 
-// Page is what WriteFile writes, for those who want it elsewhere.
+// Page returns the content of that file.
 func Page(dir record.Dir) ([]byte, error) {
 	in, err := Read(dir)
 	if err != nil {
@@ -52,8 +50,8 @@ func Page(dir record.Dir) ([]byte, error) {
 	return written(dir, func() (view.Page, error) { return view.RunPage(in) })
 }
 
-// WriteGridFile writes the page of a grid beside its result.json. Dir tells the
-// plan as it was run; where that cannot be read the page says so.
+// WriteGridFile writes the page of a grid beside its result.json. The page says so where the plan in dir
+// cannot be read.
 func WriteGridFile(dir record.Dir, g judge.Grid) error {
 	var in view.Input
 	if err := readPlan(dir, &in); err != nil {
@@ -66,7 +64,6 @@ func WriteGridFile(dir record.Dir, g judge.Grid) error {
 	return dir.WriteFile(record.ReportFile, html)
 }
 
-// written is a page of what a directory holds.
 func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
 	var html bytes.Buffer
 	p, err := shaped()
@@ -79,8 +76,8 @@ func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
 	return html.Bytes(), nil
 }
 
-// Read reads what a report shows from a run directory. The error is a *NoResultError where no result.json
-// can be read; anything else that is missing is said on the page.
+// Read reads the content of a report from a run directory. The error is a *NoResultError where no
+// result.json can be read; the page names anything else that is missing.
 func Read(dir record.Dir) (view.Input, error) {
 	var in view.Input
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
@@ -116,7 +113,6 @@ func Read(dir record.Dir) (view.Input, error) {
 	return in, nil
 }
 
-// readPlan reads the plan as it was run.
 func readPlan(dir record.Dir, in *view.Input) error {
 	text, err := dir.ReadFile(record.ExperimentFile)
 	if err != nil {
@@ -133,7 +129,7 @@ func readPlan(dir record.Dir, in *view.Input) error {
 	return err
 }
 
-// samplesOf are the samples by the step's ID that charts are drawn from.
+// samplesOf returns the samples of charts by the step's ID.
 func samplesOf(dir record.Dir, charts []record.Chart) (map[int][]record.Event, error) {
 	if len(charts) == 0 {
 		return nil, nil

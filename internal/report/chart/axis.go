@@ -7,8 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 )
 
-// axisWidth is how many characters an axis is wide.
-const axisWidth = 44
+const axisWidth = 44 // characters
 
 // Axis is a logarithmic axis with its ticks, drawn in characters.
 type Axis struct {
@@ -16,8 +15,8 @@ type Axis struct {
 	ticks  []float64
 }
 
-// AxisOf is the axis of a trend, the same for all of its figure, so that
-// workloads can be compared by eye.
+// AxisOf returns the axis of a trend, the same for all trends of its figure, so that workloads can be
+// compared by eye.
 func AxisOf(t compare.Trend, all []compare.Trend) Axis {
 	a := Axis{lo: math.Inf(1), hi: math.Inf(-1)}
 	for _, other := range all {
@@ -35,8 +34,7 @@ func AxisOf(t compare.Trend, all []compare.Trend) Axis {
 	if a.lo > a.hi {
 		return Axis{lo: 1, hi: 10, ticks: []float64{1, 10}}
 	}
-	// A range that is too narrow makes mountains of what is chance.
-	const least = 2
+	const least = 2 // a narrower range makes mountains of chance
 	if r := a.hi / a.lo; r < least {
 		by := math.Sqrt(least / r)
 		a.lo, a.hi = a.lo/by, a.hi*by
@@ -58,7 +56,7 @@ func AxisOf(t compare.Trend, all []compare.Trend) Axis {
 	return a
 }
 
-// at is where a value lies on the axis, from 0 to 1.
+// at returns the place of a value on the axis, from 0 to 1.
 func (a Axis) at(v float64) float64 {
 	if !(v > 0) {
 		return 0
@@ -68,7 +66,7 @@ func (a Axis) at(v float64) float64 {
 
 func column(at float64) int { return int(math.Round(at * (axisWidth - 1))) }
 
-// Header is the line of the ticks, each as label writes it.
+// Header draws the line of the ticks, each as label writes it.
 func (a Axis) Header(label func(float64) string) string {
 	line := []rune(strings.Repeat(" ", axisWidth))
 	free := 0
@@ -84,7 +82,7 @@ func (a Axis) Header(label func(float64) string) string {
 	return string(line)
 }
 
-// Row is a line with the bar of an experiment and its figure.
+// Row draws a line with the bar of an experiment and its figure.
 func (a Axis) Row(x compare.TrendPoint) string {
 	line := []rune(strings.Repeat(" ", axisWidth))
 	for _, v := range a.ticks {

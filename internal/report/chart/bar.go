@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
 // Bar is a change with its interval as a small picture.
@@ -11,17 +12,17 @@ type Bar struct {
 	Zero, From, To, At float64 // across the picture
 	BandFrom, BandWide float64 // the margin's band
 	Left, Right        bool    // the interval goes on beyond the picture
-	Wide               float64 // how wide the picture is
+	Wide               float64 // width of the picture
 }
 
-// Bounds of the small pictures of changes.
+// The bounds of the small pictures of changes.
 const (
 	barWide   = 150.0
-	barMost   = 1.0 // the change at the edge of a picture is not more than this
-	barMargin = 4.0 // and not less than so many margins
+	barMost   = 1.0 // the largest change at the edge of a picture
+	barMargin = 4.0 // the smallest change there, in margins
 )
 
-// Widest is the change that lies at the edge of the pictures of metrics.
+// Widest returns the change at the edge of the pictures of metrics.
 func Widest(margin float64, of []compare.Compared) float64 {
 	most := barMargin * margin
 	for _, m := range of {
@@ -34,18 +35,15 @@ func Widest(margin float64, of []compare.Compared) float64 {
 	return max(min(most, barMost), 2*margin)
 }
 
-// BarOf is the picture of a metric's change, where that is known.
+// BarOf returns the picture of a metric's known change.
 func BarOf(margin float64, m compare.Compared, wide float64) *Bar {
 	at := func(v float64) float64 {
-		return round(barWide/2 + max(-1, min(1, v/wide))*(barWide/2-7))
+		return result.Round(barWide/2+max(-1, min(1, v/wide))*(barWide/2-7), 2)
 	}
-	b := &Bar{Zero: at(0), At: at(*m.Change), Wide: barWide, BandFrom: at(-margin), BandWide: round(at(margin) - at(-margin))}
+	b := &Bar{Zero: at(0), At: at(*m.Change), Wide: barWide, BandFrom: at(-margin), BandWide: result.Round(at(margin)-at(-margin), 2)}
 	b.From, b.To = b.At, b.At
 	if m.Lo != nil && m.Hi != nil {
 		b.From, b.To, b.Left, b.Right = at(*m.Lo), at(*m.Hi), *m.Lo < -wide, *m.Hi > wide
 	}
 	return b
 }
-
-// round is x to two digits after the point.
-func round(x float64) float64 { return math.Round(100*x) / 100 }

@@ -1,5 +1,4 @@
-// Package chart finds what the charts of a page are drawn from: distributions and courses thinned to what
-// can be seen, and the table of all objects packed. It is pure.
+// Package chart prepares the data of a page's charts: distributions and courses thinned to what can be seen, and the table of all objects packed. It is pure.
 package chart
 
 import (
@@ -18,23 +17,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Recorded is what a run directory holds that charts are drawn from.
+// Recorded holds the parts of a run directory that charts need.
 type Recorded struct {
-	Result result.Result
-	// Plan is the plan as it was run, nil where there is none that can be read.
-	Plan *plan.Plan
-	// Environment is nil when the run ended before it had described one.
-	Environment *record.Environment
-	// Objects is nil when there is no table of the objects: then nothing is shown that only they tell.
-	Objects *objects.Table
-	// Windows are those of the steps whose load was a stream, by the step's ID; nil where none was.
-	Windows map[int][]*record.Window
-	// Samples are those that the kind's charts are drawn from, likewise.
-	Samples map[int][]record.Event
+	Result      result.Result
+	Plan        *plan.Plan               // as it was run, nil where it cannot be read
+	Environment *record.Environment      // nil when the run ended before it had described one
+	Objects     *objects.Table           // nil without a table of the objects: then the page leaves out its charts
+	Windows     map[int][]*record.Window // of the steps with a stream, by the step's ID; nil for none
+	Samples     map[int][]record.Event   // of the kind's charts, likewise
 }
 
-// Data is what a page's charts are drawn from. Times are in seconds
-// since the start of the run unless a name says otherwise.
+// Data holds the data of a page's charts. Times are in seconds since the start of the run unless a name
+// says otherwise.
 type Data struct {
 	Result     result.Result `json:"result"`
 	Axis       string        `json:"axis"`
@@ -43,10 +37,9 @@ type Data struct {
 	CPUs       int           `json:"cpus"` // of the machine that this program ran on, 0 is unknown
 	Milestones []string      `json:"milestones"`
 	Bounds     []Bound       `json:"bounds"`
-	// Times has the start and the end of each step.
-	Times [][2]float64 `json:"times"`
+	Times      [][2]float64  `json:"times"` // the start and the end of each step
 	// Curves are distributions. Distribution has, by milestone, the index of each step's own in Curves,
-	// -1 where there is none: milestones that were reached at the same moments share theirs.
+	// or -1: milestones that were reached at the same moments share one.
 	Curves       []curve          `json:"curves"`
 	Distribution map[string][]int `json:"distribution"`
 	Progress     []stretch        `json:"progress"`
@@ -65,32 +58,31 @@ type Bound struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// curve is a curve of straight lines: x in microseconds, y in objects, each
-// as the difference from the one before.
+// curve is a curve of straight lines: x in microseconds, y in objects, each as the difference from the
+// one before.
 type curve struct {
-	N int     `json:"n"` // objects asked for
-	X []int64 `json:"x"`
-	Y []int64 `json:"y"`
-	// Took is the largest vertical distance from the whole curve that thinning made, as a share of N.
-	Took float64 `json:"took"`
+	N    int     `json:"n"` // requested objects
+	X    []int64 `json:"x"`
+	Y    []int64 `json:"y"`
+	Took float64 `json:"took"` // the largest vertical error by thinning, as a share of N
 }
 
-// stretch is the time from the start of a step to the start of the next: how
-// many objects were asked for and in place, and how many of them were there.
+// stretch is the time from the start of a step to the start of the next: the requested objects in place,
+// and those of them that were there.
 type stretch struct {
 	Step  int   `json:"step"`
 	Asked curve `json:"asked"`
 	There curve `json:"there"`
 }
 
-// Bounds of the curves of one page.
+// The bounds of the curves of one page.
 const (
 	allVertices      = 18_000 // of all distributions together
 	allProgress      = 8_000  // of all stretches together
 	fewVertices      = 40     // that any curve may have
 	progressVertices = 300    // of a stretch's curve, where there are few stretches
 	// plateau is the share of a stretch for which a count must stand still for its line to be drawn
-	// level: a slant that no eye would see in the height of a rise is seen there.
+	// level, where a slant would be seen.
 	plateau = 0.02
 )
 
@@ -122,7 +114,7 @@ func Of(in Recorded) (Data, error) {
 	return d, err
 }
 
-// since is a moment of a result in seconds after the origin.
+// since returns a moment of a result in seconds after the origin.
 func since(origin time.Time, moment string) float64 {
 	t, err := time.Parse(time.RFC3339, moment)
 	if err != nil {
@@ -144,8 +136,8 @@ func axisOf(in Recorded) (axis, unit string) {
 	return axis, unit
 }
 
-// milestonesOf are the milestones that any step has latencies to, in the order
-// in which objects reach them.
+// milestonesOf returns the milestones with latencies in any step, in the order in which objects reach
+// them.
 func milestonesOf(in Recorded) []string {
 	var order []string
 	if in.Plan != nil && in.Plan.AsRun != nil {
@@ -169,7 +161,6 @@ func milestonesOf(in Recorded) []string {
 	return list
 }
 
-// boundsOf are the objectives on latencies.
 func boundsOf(r result.Result) []Bound {
 	list := []Bound{}
 	for _, g := range r.Goals {
@@ -188,7 +179,6 @@ func boundsOf(r result.Result) []Bound {
 	return list
 }
 
-// distributions fills in the distribution of each milestone in each step.
 func (d *Data) distributions(in Recorded) {
 	zero, byStep := in.Objects.Zeroes(), in.Objects.Judged(in.Result.Steps)
 	type key struct {
@@ -196,8 +186,7 @@ func (d *Data) distributions(in Recorded) {
 		milestone string
 	}
 	values := make(map[key][]int64)
-	// What reached several milestones at once needs one curve.
-	same := make(map[key]key)
+	same := make(map[key]key) // milestones that were reached at once need one curve
 	distinct := 0
 	for _, s := range in.Result.Steps {
 		var before []key
@@ -243,10 +232,9 @@ func (d *Data) distributions(in Recorded) {
 	}
 }
 
-// change is a change of a count at a time.
 type change struct{ t, by int64 }
 
-// progress fills in how many objects were asked for and were there, over time.
+// progress fills in the numbers of requested objects and of those that were there, over time.
 func (d *Data) progress(in Recorded) {
 	steps := in.Result.Steps
 	if len(steps) == 0 {
@@ -256,8 +244,7 @@ func (d *Data) progress(in Recorded) {
 	for i := range steps {
 		start[i] = int64(math.Round(d.Times[i][0] * 1e6))
 	}
-	// emptied is when the target was next empty, by the step that asked.
-	emptied := make(map[int64]int64)
+	emptied := make(map[int64]int64) // the next time that the target was empty, by step
 	next := int64(math.MaxInt64)
 	for i, s := range slices.Backward(steps) {
 		emptied[int64(s.ID)] = next
@@ -314,7 +301,7 @@ func (d *Data) progress(in Recorded) {
 	}
 }
 
-// height is the highest count that changes come to.
+// height returns the highest count of changes.
 func height(changes []change) int64 {
 	var now, most int64
 	for _, c := range changes {
@@ -324,8 +311,8 @@ func height(changes []change) int64 {
 	return most
 }
 
-// count draws a count from one time to another, thinned, and returns the
-// changes after it and what it has come to.
+// count draws a count from one time to another, thinned, and returns the changes after it and the last
+// count.
 func count(changes []change, now, from, until, highest int64, most int) (curve, []change, int64) {
 	var line []vertex
 	for len(changes) > 0 && changes[0].t < from {
@@ -352,7 +339,7 @@ func count(changes []change, now, from, until, highest int64, most int) (curve, 
 	return thinned(line, keep, int(highest), most, false), changes, now
 }
 
-// differences are those of each number from the one before it, which are shorter to write.
+// differences returns the difference of each number from the one before it, which is shorter to write.
 func differences(list []int64) []int64 {
 	out := make([]int64, len(list))
 	last := int64(0)
@@ -361,6 +348,3 @@ func differences(list []int64) []int64 {
 	}
 	return out
 }
-
-// share is x to five digits, which a page need not tell more exactly.
-func share(x float64) float64 { return math.Round(x*1e5) / 1e5 }

@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Grid is what the charts of a grid's page are drawn from: its result
-// without what only the pages of the cells show.
+// Grid holds the data of the charts of a grid's page: its result without what only the pages of the cells
+// show.
 type Grid struct {
 	Kind    string                `json:"kind"` // limit or sweep
 	Vary    []judge.Varied        `json:"vary"`
@@ -38,7 +38,7 @@ type cellData struct {
 // cellStep is a step of a cell. A latency or a metric of null was never reached or is unknown.
 type cellStep struct {
 	Step    int         `json:"step"`
-	Level   float64     `json:"level"` // reached, of a search; asked for, of a sweep
+	Level   float64     `json:"level"` // reached, of a search; planned, of a sweep
 	Round   int         `json:"round"`
 	Purpose string      `json:"purpose"`
 	Verdict slo.Verdict `json:"verdict"`
@@ -51,7 +51,7 @@ type cellStep struct {
 	Unit    string      `json:"unit,omitempty"` // of the metric
 }
 
-// GridOf is that of a grid.
+// GridOf returns the charts of a grid.
 func GridOf(g judge.Grid) *Grid {
 	d := &Grid{Kind: g.Kind, Vary: g.Vary, Metric: g.Metric, Title: g.MetricTitle, Margin: g.Margin, Alpha: g.Alpha, Cells: []cellData{}, Pairs: g.Pairs, Curves: g.Curves}
 	for i := range g.Cells {
@@ -80,7 +80,7 @@ func GridOf(g judge.Grid) *Grid {
 	return d
 }
 
-// Label is the values of a cell, in the order of the keys.
+// Label returns the values of a cell, in the order of the keys.
 func Label(g judge.Grid, params map[string]string) string {
 	var parts []string
 	for _, v := range g.Vary {

@@ -13,36 +13,34 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Packed is a table of all objects as the page carries it, to be turned into
-// CSV when the reader asks for it. Unpacked it would be most of the page.
+// Packed is a table of all objects in the page, which turns it into CSV when the reader asks for it.
+// Unpacked it would be most of the page.
 type Packed struct {
-	Rows int `json:"rows"`
-	// Unit is the unit of times in microseconds: 1, unless that would have made the page too large.
-	Unit    int64          `json:"unit"`
+	Rows    int            `json:"rows"`
+	Unit    int64          `json:"unit"` // of times, in microseconds: 1, unless that makes the page too large
 	Columns []packedColumn `json:"columns"`
-	// Short says that columns were left out.
-	Short bool   `json:"short"`
-	Text  string `json:"-"` // base64 of a raw deflate stream
+	Short   bool           `json:"short"` // columns were left out
+	Text    string         `json:"-"`     // base64 of a raw deflate stream
 }
 
 // packedColumn says how a column's values follow each other in the data.
 type packedColumn struct {
 	Name string `json:"name"`
-	// Kind is number (zigzag varints), time (see packTimes), word (varint
-	// indices into Words) or name (see packNames).
+	// Kind is number (zigzag varints), time (see packTimes), word (varint indices into Words) or name
+	// (see packNames).
 	Kind  string   `json:"kind"`
 	Words []string `json:"words,omitempty"`
 }
 
-// Bounds of the table of objects in a page.
+// The bounds of the table of objects in a page.
 const (
 	maxPacked = 1_000_000 // characters of base64
 	maxWords  = 1000      // distinct texts of a column that is packed as words
 )
 
-// pack packs the objects in the smallest unit of time that stays within the bound; where none does,
-// without the columns that tell more of the requests than of the objects, or of the way between two
-// milestones. It is nil when that is too much as well: objects.parquet beside the page has them all.
+// pack packs the objects in the smallest unit of time within the bound; or without the columns of
+// mayLeaveOut. It returns nil where that is too much as well: objects.parquet beside the page has them
+// all.
 func pack(o *objects.Table, kind record.ObjectKind) (*Packed, error) {
 	if o == nil || o.Rows == 0 {
 		return nil, nil
@@ -73,8 +71,8 @@ func pack(o *objects.Table, kind record.ObjectKind) (*Packed, error) {
 	return nil, nil
 }
 
-// mayLeaveOut reports whether a page leaves a column out when it must: one of
-// requests, or of a milestone that plays no part while objects are on their way.
+// mayLeaveOut reports whether a page leaves a column out when it must: one of requests, or of a milestone
+// that plays no part while objects are on their way.
 func mayLeaveOut(name string, kind record.ObjectKind) bool {
 	switch name {
 	case "intended_us", "replied_us", "planted_delay_us", "iteration", "code", "retries", "throttled":
@@ -93,7 +91,7 @@ func packIn(o *objects.Table, unit int64, milestones []string) (*Packed, error) 
 		return nil, err
 	}
 	var data []byte
-	var before []int64 // the latest time of each row that is known so far
+	var before []int64 // the latest known time of each row
 	flush := func(c packedColumn) error {
 		p.Columns = append(p.Columns, c)
 		_, err := deflated.Write(data)
@@ -131,8 +129,7 @@ func packIn(o *objects.Table, unit int64, milestones []string) (*Packed, error) 
 	before = make([]int64, o.Rows)
 	for i, c := range times {
 		if i == 0 {
-			// The first is told from the row before.
-			last := int64(0)
+			last := int64(0) // the first column counts from the row before
 			for row, t := range c.Numbers {
 				before[row] = last
 				if t >= 0 {
@@ -161,8 +158,8 @@ func timeRank(c objects.Column, milestones []string) int {
 	return len(order)
 }
 
-// packTimes writes 0 for a time that is unknown, else 1 more than the
-// zigzag of its distance from the row's latest known time before it.
+// packTimes writes 0 for an unknown time, else 1 more than the zigzag of its distance from the row's
+// latest known time.
 func packTimes(data []byte, times, before []int64, unit int64) []byte {
 	for row, t := range times {
 		if t < 0 {
@@ -177,8 +174,8 @@ func packTimes(data []byte, times, before []int64, unit int64) []byte {
 	return data
 }
 
-// packNames writes each text as the number of bytes it shares with the one
-// before it, the number of further bytes, and these.
+// packNames writes each text as the number of bytes it shares with the one before it, the number of
+// further bytes, and these.
 func packNames(data []byte, c objects.Column) []byte {
 	last := ""
 	for _, t := range c.Texts {

@@ -11,14 +11,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// streamCourse is a step's stream over time: of each window the requests that were
-// due and the quantiles of these, and the requests that were done in it.
+// streamCourse is a step's stream over time: the due requests of each window with their quantiles, and
+// the requests that were done in it.
 type streamCourse struct {
-	Step int `json:"step"`
-	// At and For are when each window began, in seconds since the start of the run, and how long it was.
-	At       []float64        `json:"at"`
-	For      []float64        `json:"for"`
-	WarmUp   int              `json:"warmUp"` // windows that are not judged, the first ones
+	Step     int              `json:"step"`
+	At       []float64        `json:"at"`     // the begin of each window, in seconds since the start of the run
+	For      []float64        `json:"for"`    // its length, in seconds
+	WarmUp   int              `json:"warmUp"` // the first windows, which are not judged
 	Intended []int            `json:"intended"`
 	Done     []int            `json:"done"`
 	Late     []int            `json:"late"`
@@ -27,15 +26,15 @@ type streamCourse struct {
 	InFlight []int            `json:"inFlight"`
 	Backlog  []int            `json:"backlog"`
 	Failed   map[string][]int `json:"failed"` // by the kind of failure
-	// P50 and P99 are of the milestone that counts as there, in seconds; null where none was done.
-	P50 []*float64 `json:"p50"`
-	P99 []*float64 `json:"p99"`
-	// Sampled are figures that parts of the target reported.
-	Sampled []sampled `json:"sampled,omitempty"`
+	// P50 and P99 are latencies to the milestone that counts as there, in seconds; null where no request
+	// was done.
+	P50     []*float64 `json:"p50"`
+	P99     []*float64 `json:"p99"`
+	Sampled []sampled  `json:"sampled,omitempty"` // figures that parts of the target reported
 }
 
-// sampled is a chart of the kind of objects in one step: lines over the times of
-// the samples, in seconds since the start of the run.
+// sampled is a chart of the kind of objects in one step: lines over the times of the samples, in seconds
+// since the start of the run.
 type sampled struct {
 	Title string       `json:"title"`
 	At    []float64    `json:"at"`
@@ -44,11 +43,11 @@ type sampled struct {
 
 type sampleLine struct {
 	Name   string     `json:"name"`
-	Values []*float64 `json:"values"` // null where a sample has none
+	Values []*float64 `json:"values"` // null for a sample without the value
 }
 
-// sampledOf draws the charts of a kind from a step's samples between two moments
-// in seconds. A figure that was always 0 has no line.
+// sampledOf draws the charts of a kind from a step's samples between two moments in seconds. A figure
+// that was always 0 has no line.
 func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64) []sampled {
 	var list []sampled
 	for _, c := range kind.Charts {
@@ -82,13 +81,13 @@ func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64)
 	return list
 }
 
-// digits are the first few digits of a figure, as many as a chart shows.
+// digits rounds to four significant digits, as many as a chart shows.
 func digits(x float64) float64 {
 	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64) // of what was just written
 	return y
 }
 
-// streams fills in the course and the distributions of the steps whose load was a stream.
+// streams fills in the course and the distributions of the steps with a stream.
 func (d *Data) streams(in Recorded) error {
 	for i, s := range in.Result.Steps {
 		windows := in.Windows[s.ID]
@@ -114,7 +113,7 @@ func (d *Data) streams(in Recorded) error {
 	return nil
 }
 
-// courseOf is the course of one step's windows, those of several components together.
+// courseOf returns the course of one step's windows, with all components together.
 func courseOf(step int, windows []*record.Window, there string) (streamCourse, error) {
 	c := streamCourse{Step: step, Failed: make(map[string][]int)}
 	byStart := make(map[record.Micros][]*record.Window)
@@ -129,7 +128,7 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 		for _, w := range byStart[from] {
 			sum.To, sum.WarmUp = w.To, w.WarmUp
 			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+w.Answered, sum.Late+w.Late, sum.Dropped+w.Dropped
-			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // which is of all
+			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // each has that of all
 			for kind, k := range w.Failed {
 				failed[kind] += k
 			}
@@ -161,8 +160,8 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 	return c, nil
 }
 
-// tailedCurve is a distribution through its quantiles, close together towards
-// the end: its tail is what a logarithmic axis shows.
+// tailedCurve draws a distribution through its quantiles, close together towards the end: a logarithmic
+// axis shows its tail.
 func tailedCurve(s stats.Sample) curve {
 	c := curve{N: s.N()}
 	x, y := []int64{}, []int64{}

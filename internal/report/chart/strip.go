@@ -7,8 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// Between is how far a moment lies behind another, both as result.json
-// writes times; NaN where one cannot be read.
+// Between returns the seconds from one moment of result.json to another, NaN where one cannot be read.
 func Between(start, moment string) float64 {
 	from, err := time.Parse(time.RFC3339Nano, start)
 	to, toErr := time.Parse(time.RFC3339Nano, moment)
@@ -21,7 +20,7 @@ func Between(start, moment string) float64 {
 // Strip is a step's time from left to right, with a mark for each breach.
 type Strip struct {
 	Marks     []stripMark
-	Hold      float64 // where the hold begins, 0 if it never did
+	Hold      float64 // the begin of the hold, 0 without one
 	HoldWidth float64
 	Took      float64 // in seconds
 	Height    float64
@@ -34,13 +33,13 @@ type stripMark struct {
 	Decided bool
 }
 
-// Left is the corner of the mark's square.
+// Left returns the left edge of the mark's square.
 func (m stripMark) Left() float64 { return m.X - 10 }
 
-// Top is its other corner.
+// Top returns its upper edge.
 func (m stripMark) Top() float64 { return m.Y - 10 }
 
-// TextY is where its number stands.
+// TextY returns the height of its number.
 func (m stripMark) TextY() float64 { return m.Y + 4.5 }
 
 // The strip's measures, in units of its picture.
@@ -51,7 +50,7 @@ const (
 	stripLanes = 5
 )
 
-// StripOf is the strip of a step.
+// StripOf returns the strip of a step.
 func StripOf(s result.Step) Strip {
 	took := Between(s.Start, s.End)
 	if !(took > 0) {
@@ -63,7 +62,7 @@ func StripOf(s result.Step) Strip {
 		p.Hold = math.Round(x(*s.ReachSeconds))
 		p.HoldWidth = stripLeft + stripWidth - p.Hold
 	}
-	var free [stripLanes]float64 // from where on a lane is free
+	var free [stripLanes]float64 // the begin of the free part of a lane
 	lanes := 1
 	for i, b := range s.Breaches {
 		m := stripMark{N: i + 1, Decided: b.Decided, X: math.Round(10*x(Between(s.Start, b.Time))) / 10}
@@ -92,11 +91,11 @@ func StripOf(s result.Step) Strip {
 	return p
 }
 
-// Base is where the line of time lies.
+// Base returns the height of the line of time.
 func (s Strip) Base() float64 { return s.Height - 24 }
 
-// HoldText is where the word over the hold stands.
+// HoldText returns the place of the word over the hold.
 func (s Strip) HoldText() float64 { return min(max(s.Hold, 110), 890) }
 
-// Foot is where its figures stand.
+// Foot returns the height of its figures.
 func (s Strip) Foot() float64 { return s.Height - 6 }

@@ -3,28 +3,28 @@ package chart
 import (
 	"math"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// Bounds of what a report shows of a curve. A curve is drawn through some of its own vertices; nowhere is
-// it further from the whole one than the tolerance, on a linear and on a logarithmic axis alike.
+// The bounds of a curve in a report. It is drawn through some of its own vertices; nowhere is it further from
+// the whole one than the tolerance, on a linear and on a logarithmic axis.
 const (
-	// tolerance is the largest vertical distance, as a share of a curve's own
-	// height, that thinning may make.
+	// tolerance is the largest vertical error by thinning, as a share of a curve's own height.
 	tolerance = 0.001
-	// maxVertices bounds a curve's vertices. A curve that takes more within
-	// the tolerance is thinned with a larger one, which is then stated.
+	// maxVertices bounds a curve's vertices. A curve that needs more is thinned with a larger error,
+	// which is stated.
 	maxVertices = 400
 )
 
-// vertex is a corner of a curve of straight lines. X does not decrease along a
-// curve; at a jump two vertices share it.
+// vertex is a corner of a curve of straight lines. X does not decrease along a curve; at a jump two
+// vertices share it.
 type vertex struct{ x, y float64 }
 
 // thin chooses vertices of a curve so that the lines between them stay within a vertical distance of the
 // curve. The first, the last and those marked in keep (which may be nil) are among them. With logX the
-// lines are held to the distance on a logarithmic axis of x too, where a straight line is another one. It
-// returns indices in order and the distance that it took, which is more than asked only where that needed
-// more than most vertices.
+// lines are also held to the distance on a logarithmic axis of x. It returns indices in order and the
+// distance, which is larger than given only where that needed more than most vertices.
 func thin(curve []vertex, keep []bool, distance float64, most int, logX bool) (chosen []int, took float64) {
 	for {
 		chosen = thinWithin(curve, keep, distance, logX)
@@ -41,8 +41,7 @@ func thin(curve []vertex, keep []bool, distance float64, most int, logX bool) (c
 	}
 }
 
-// cone is the set of slopes of lines from one vertex that pass all vertices
-// since then within the distance.
+// cone is the set of slopes of lines from one vertex that pass all later vertices within the distance.
 type cone struct{ lo, hi float64 }
 
 func newCone() cone { return cone{math.Inf(-1), math.Inf(1)} }
@@ -95,8 +94,7 @@ func thinWithin(curve []vertex, keep []bool, distance float64, logX bool) []int 
 			}
 		}
 		if keep != nil {
-			// A line may end before a vertex that is kept, never beyond it.
-			for i := at + 1; i < next; i++ {
+			for i := at + 1; i < next; i++ { // a line may end before a kept vertex, never beyond it
 				if keep[i] {
 					next = i
 				}
@@ -108,14 +106,11 @@ func thinWithin(curve []vertex, keep []bool, distance float64, logX bool) []int 
 	return chosen
 }
 
-// logarithm is where x lies on a logarithmic axis that begins at 1.
+// logarithm returns the place of x on a logarithmic axis that begins at 1.
 func logarithm(x float64) float64 { return math.Log(max(x, 1)) }
 
-// quantilesKept are the quantiles at which a distribution is drawn exactly.
-func quantilesKept() []float64 { return []float64{0.5, 0.9, 0.95, 0.99} }
-
-// distributionOf thins the cumulative distribution of sorted times out of n, of
-// which n - len(sorted) never came, to about most vertices.
+// distributionOf thins the cumulative distribution of sorted times out of n, of which n - len(sorted)
+// never came, to about most vertices.
 func distributionOf(sorted []int64, n, most int) curve {
 	if len(sorted) == 0 || n == 0 {
 		return curve{N: n, X: []int64{}, Y: []int64{}}
@@ -133,7 +128,7 @@ func distributionOf(sorted []int64, n, most int) curve {
 		i = j
 	}
 	keep := make([]bool, len(line))
-	for _, q := range quantilesKept() {
+	for _, q := range []float64{0.5, 0.9, 0.95, 0.99} { // where a distribution is drawn exactly
 		k := int(math.Ceil(q*float64(n) - 1e-9*float64(n)))
 		if i, _ := slices.BinarySearch(rank, k); i < len(rank) {
 			keep[2*i], keep[2*i+1] = true, true
@@ -142,8 +137,8 @@ func distributionOf(sorted []int64, n, most int) curve {
 	return thinned(line, keep, n, most, true)
 }
 
-// thinned is a curve of n objects through about most of a line's vertices, and
-// those marked in keep; see thin.
+// thinned returns a curve of n objects through about most of a line's vertices, and those marked in keep;
+// see thin.
 func thinned(line []vertex, keep []bool, n, most int, logX bool) curve {
 	chosen, took := thin(line, keep, tolerance*float64(n), most, logX)
 	if len(chosen) == len(line) {
@@ -153,5 +148,5 @@ func thinned(line []vertex, keep []bool, n, most int, logX bool) curve {
 	for _, i := range chosen {
 		x, y = append(x, int64(line[i].x)), append(y, int64(line[i].y))
 	}
-	return curve{N: n, X: differences(x), Y: differences(y), Took: share(took / float64(n))}
+	return curve{N: n, X: differences(x), Y: differences(y), Took: result.Round(took/float64(n), 5)}
 }

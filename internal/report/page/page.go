@@ -1,5 +1,4 @@
-// Package page writes what package view has shaped as one page that needs nothing
-// else, and that a browser lets reach nothing else.
+// Package page writes the sections of package view as one page that needs nothing else, and that a browser lets reach nothing else.
 package page
 
 import (
@@ -20,7 +19,7 @@ import (
 //go:embed *.html
 var templates embed.FS
 
-// The bundle is built from ui/ by `make ui`.
+// The bundle comes from ui/, by `make ui`.
 //
 //go:embed assets/report.js
 var script string
@@ -28,10 +27,9 @@ var script string
 //go:embed assets/report.css
 var style string
 
-// Write writes a page with the data that its charts are drawn from.
+// Write writes a page with the data of its charts.
 func Write(w io.Writer, p view.Page) error {
-	// It has <, > and & as escapes: no text can end the element.
-	encoded, err := record.Encode(p.Data, "")
+	encoded, err := record.Encode(p.Data, "") // escapes <, > and &: no text can end the element
 	if err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func Write(w io.Writer, p view.Page) error {
 	return err
 }
 
-// namedTable is a table with what it is called for those who cannot see it, and the class of each column.
+// namedTable is a table with a name for those who cannot see it, and the class of each column.
 type namedTable struct {
 	view.Table
 	Name string
@@ -68,8 +66,8 @@ type namedTable struct {
 
 func named(t view.Table, name string) namedTable { return namedTable{t, name} }
 
-// Class is that of a cell: what is to the right are figures, but for the first
-// column, which names the row.
+// Class returns the class of a cell: figures are to the right, except in the first column, which names
+// the row.
 func (t namedTable) Class(column int) string {
 	switch {
 	case column > 0 && t.Align[column] == 'r':

@@ -8,16 +8,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
-// What a table that is too wide does to its cells.
+// The bounds of the cells of a table that is too wide.
 const (
 	leastText = 8  // columns of text keep this width
 	leastHead = 16 // a word of a head stays whole up to this width
 	mostLines = 4  // of a cell; the page and result.json have all of it
 )
 
-// writeTable writes rows below each other. Where they would be wider than the
-// terminal, text goes on in further lines, and so does the head of figures;
-// figures and drawings stay whole. A column is no wider than what stands in it then.
+// writeTable writes rows below each other. Where they would be wider than the terminal, text goes on in
+// further lines, and so does the head of figures; figures and drawings stay whole. A column is then no
+// wider than its content.
 func writeTable(out *strings.Builder, width, indent int, t view.Table) {
 	rows := make([][]string, len(t.Rows))
 	for r, row := range t.Rows {
@@ -76,7 +76,7 @@ func writeTable(out *strings.Builder, width, indent int, t view.Table) {
 	}
 }
 
-// leastWidths are the widths below which columns are not narrowed: that of the figures, or of a word.
+// leastWidths returns the least widths of columns: that of the figures, or of a word.
 func leastWidths(align string, rows [][]string) []int {
 	least := make([]int, len(align))
 	for r, row := range rows {
@@ -97,7 +97,7 @@ func leastWidths(align string, rows [][]string) []int {
 	return least
 }
 
-// narrowTo narrows columns, the widest first, until they come to the room or none can be narrowed.
+// narrowTo narrows columns, the widest first, until they fit into the room or none can be narrowed.
 func narrowTo(wide, least []int, room int) {
 	for sum(wide) > room {
 		widest := -1
@@ -120,8 +120,8 @@ func sum(list []int) (n int) {
 	return n
 }
 
-// wrap divides a text into lines of at most so many characters: between words, and within one that is
-// longer. What does not fit into mostLines is left out, with a sign.
+// wrap divides a text into lines of at most so many characters: between words, and within longer words.
+// It cuts after mostLines, with a sign.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	if utf8.RuneCountInString(text) <= width {

@@ -1,4 +1,4 @@
-// Package text writes for a terminal what package view has shaped.
+// Package text writes the sections of package view for a terminal.
 package text
 
 import (
@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// Terminal is a writer that shows so many columns: tables and paragraphs that are
-// written to it are no wider. To any other writer they are as wide as what they hold.
+// Terminal is a writer with so many columns: tables and paragraphs fit into them. Any other writer has no
+// bound.
 type Terminal struct {
 	io.Writer
 	Columns int // 0 is no bound
@@ -45,7 +45,7 @@ func Write(w io.Writer, sections []view.Section) error {
 	return err
 }
 
-// Printable keeps what a cluster says from steering the terminal.
+// Printable removes control characters, so that texts from a cluster cannot steer the terminal.
 func Printable(text string) string {
 	return redact.Visible(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(text))
 }

@@ -15,8 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// armsPart is what the page says of a comparison of arms. It comes from the
-// comparison alone, be it one run's or that of recorded experiments.
+// armsPart holds what the page shows of a comparison of arms: of one run, or of recorded experiments.
 type armsPart struct {
 	*compare.Comparison
 	Unit       string   // of levels
@@ -37,8 +36,8 @@ type metricRow struct {
 	Bar *chart.Bar // nil where nothing is known of a change
 }
 
-// seriesPart compares the distributions of a milestone, and of those that were
-// reached at the same moments.
+// seriesPart compares the distributions of a milestone, and of others that were reached at the same
+// moments.
 type seriesPart struct {
 	compare.SeriesComparison
 	Milestones string
@@ -47,7 +46,7 @@ type seriesPart struct {
 	Never      string
 }
 
-// armsOfPage is the part of a comparison, nil where a result has none.
+// armsOfPage returns nil where a result compares nothing.
 func armsOfPage(r result.Result, unit string) *armsPart {
 	c := r.Comparison
 	if c == nil {
@@ -63,10 +62,10 @@ func armsOfPage(r result.Result, unit string) *armsPart {
 	return p
 }
 
-// Called is what readers see the metrics that decide as.
+// Called returns the title of the metrics that decide.
 func (p *armsPart) Called() string { return words.And(p.Comparison.Called()) }
 
-// Decide says that they decide, and how where they are several.
+// Decide says that they decide, and how several do.
 func (p *armsPart) Decide() string {
 	if len(p.Further) == 0 {
 		return p.Called() + " decides"
@@ -74,18 +73,17 @@ func (p *armsPart) Decide() string {
 	return p.Called() + " decide, each at an error rate of " + words.Number(p.Alpha) + ": the verdict is the first one's, unless another is worse or inconclusive"
 }
 
-// LevelName says of a level which arm is compared there.
+// LevelName says which arm is compared at a level.
 func (p *armsPart) LevelName(l compare.LevelComparison) string {
 	return strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, p.Baseline, words.Number(l.Level), p.Unit))
 }
 
-// lineInterval is the change within the brackets of the change of a load line.
 func lineInterval(l compare.LineComparison) string {
 	return words.Within(l.Lo, l.Hi, words.Change)
 }
 
-// metricKinds are the groups of metrics in the order in which they are shown, each
-// with its title. The last is of all other kinds.
+// metricKinds returns the groups of metrics in order of display, each with its title. The last one holds
+// all other kinds.
 func metricKinds() [][3]string {
 	return [][3]string{
 		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
@@ -99,7 +97,7 @@ func metricKinds() [][3]string {
 	}
 }
 
-// groupsOf are all metrics by kind, those that decide first in their own.
+// groupsOf groups all metrics by kind, those that decide first in their own.
 func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 	wide := chart.Widest(c.Margin, append(l.Declared(), l.Others...))
 	kinds := metricKinds()
@@ -118,14 +116,14 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }
 
-// medianOf is the median of a metric's runs as it is shown.
+// medianOf writes the median of a metric's runs.
 func medianOf(m compare.Compared, runs []*float64) string {
 	if len(runs) == 0 {
 		return "-"
 	}
 	sorted := make([]float64, len(runs))
 	for i, v := range runs {
-		if sorted[i] = math.Inf(1); v != nil { // never is latest
+		if sorted[i] = math.Inf(1); v != nil { // never counts as latest
 			sorted[i] = *v
 		}
 	}
@@ -137,7 +135,8 @@ func medianOf(m compare.Compared, runs []*float64) string {
 	return figureIn(m, &mean)
 }
 
-// eachOf is a metric's figure in each run, of what is compared by run only; else "".
+// eachOf lists a metric's figure of each run for memory and maxima, which are compared by run only; else
+// "".
 func eachOf(m compare.Compared, runs []*float64) string {
 	if !strings.HasSuffix(m.Metric, " max") && m.Kind != compare.KindMemory {
 		return ""
@@ -149,10 +148,10 @@ func eachOf(m compare.Compared, runs []*float64) string {
 	return strings.Join(list, ", ")
 }
 
-// percentOf is a share that somebody has set, such as a margin, in percent.
+// percentOf writes a configured share, such as a margin, in percent.
 func percentOf(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
-// seriesOf are the distributions of a level, those that are the same together.
+// seriesOf returns the distributions of a level, equal ones together.
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	var list []seriesPart
 	for _, s := range l.Series {
@@ -168,8 +167,8 @@ func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	return list
 }
 
-// sameSeries reports whether two milestones of one component were reached at
-// the same moments, as far as the curves tell.
+// sameSeries reports whether two milestones of one component were reached at the same moments, by their
+// curves.
 func sameSeries(a, b compare.SeriesComparison) bool {
 	same := func(x, y compare.Form) bool {
 		return x.N == y.N && x.Censored == y.Censored && slices.Equal(x.Curve, y.Curve)
@@ -177,22 +176,19 @@ func sameSeries(a, b compare.SeriesComparison) bool {
 	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
 }
 
-// neverOf says of which arms objects never reached a milestone, none where all did.
+// neverOf says how many objects of which arms never reached a milestone.
 func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison, count func(int) string) []string {
 	var list []string
-	for _, x := range []struct {
-		arm string
-		f   compare.Form
-	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
-		if x.f.Censored > 0 {
-			list = append(list, fmt.Sprintf("%s of %s objects of %s", count(x.f.Censored), count(x.f.N), x.arm))
+	for i, f := range []compare.Form{s.Baseline, s.Arm} {
+		if f.Censored > 0 {
+			list = append(list, fmt.Sprintf("%s of %s objects of %s", count(f.Censored), count(f.N), []string{c.Baseline, l.Arm}[i]))
 		}
 	}
 	return list
 }
 
-// leastP is the smallest p-value that a permutation test of so few blocks can
-// give; 0 blocks where they are many, or none.
+// leastP returns the smallest p-value of a permutation test of so few blocks; 0 blocks where they are
+// many, or none.
 func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least float64) {
 	if blocks = min(l.Runs[0], l.Runs[1]); !c.Paired || blocks >= 12 {
 		return 0, 0
@@ -200,7 +196,7 @@ func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least
 	return blocks, 2 / math.Exp2(float64(blocks))
 }
 
-// effectsOf are the sizes of the effect with what each means.
+// effectsOf returns the sizes of the effect with what each means.
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
 	if s.Superiority != nil {
@@ -219,7 +215,7 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 	return list
 }
 
-// toneOf is the verdict of a step that looks like this one: a comparison has verdicts of its own.
+// toneOf returns the verdict of a step with the same look: a comparison has verdicts of its own.
 func toneOf(verdict any) slo.Verdict {
 	switch v := fmt.Sprint(verdict); stats.Verdict(v) {
 	case stats.Better, stats.Equivalent, stats.NotWorse:
@@ -231,7 +227,7 @@ func toneOf(verdict any) slo.Verdict {
 	}
 }
 
-// factsOfArms are the figures beside the headline of a comparison.
+// factsOfArms returns the figures beside the headline of a comparison.
 func factsOfArms(r result.Result) []fact {
 	c, l := r.Comparison, decidingLevel(r)
 	var list []fact
@@ -268,7 +264,7 @@ func factsOfArms(r result.Result) []fact {
 	return list
 }
 
-// markOfArms is what stands in the mark of a comparison: the change that its verdict stands on.
+// markOfArms returns the mark of a comparison: the change behind its verdict.
 func markOfArms(r result.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {
@@ -284,7 +280,7 @@ func markOfArms(r result.Result) (mark, unit string) {
 	return wholeChange(*l.Primary.Change), cmp.Or(l.Primary.Title, quantile, l.Primary.Metric)
 }
 
-// wholeChange is a change to the percent, or to a tenth where that would be little of it.
+// wholeChange writes a change to the percent, or a small one to a tenth.
 func wholeChange(x float64) string {
 	if math.Abs(x) < 0.0995 {
 		return fmt.Sprintf("%+.1f\u00a0%%", 100*x)

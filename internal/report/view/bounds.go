@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// boundLines say what bound the steps, as far as it is known.
+// boundLines says what bound the steps.
 func boundLines(r result.Result) []string {
 	type group struct {
 		what     string
@@ -53,7 +53,7 @@ func boundLines(r result.Result) []string {
 		}
 		list = append(list, text)
 	}
-	most := result.Step{}
+	var most result.Step
 	for _, s := range r.Steps {
 		if s.APIRequests.Sending > most.APIRequests.Sending {
 			most = s
@@ -70,8 +70,8 @@ func boundLines(r result.Result) []string {
 	return list
 }
 
-// recordedLines tells how many requests were sent again, and of the slowest single requests on record over all steps, and
-// of those that failed, a few of each.
+// recordedLines says how many requests were sent again, and lists a few of the slowest and of the failed
+// single requests on record over all steps.
 func recordedLines(r result.Result) []string {
 	const few = 5
 	type one struct {

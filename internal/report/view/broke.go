@@ -14,17 +14,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// brokePart is what broke first, as the page shows it.
+// brokePart holds what broke first, for the page.
 type brokePart struct {
 	Lead    string // in a sentence; "" where nothing decided
 	Says    string
-	Steps   []result.Step // that have breaches, the one that decided first
+	Steps   []result.Step // with breaches, the deciding one first
 	HasLogs bool          // of failing objects
-	Normal  string        // what the conditions are compared with
+	Normal  string        // the baseline of the conditions
 	Figures Table
 }
 
-// brokeOf is nil where nothing broke and nothing was recognised.
+// brokeOf returns nil where nothing broke and nothing was recognised.
 func brokeOf(r result.Result, unit string) *brokePart {
 	p := &brokePart{Steps: slices.DeleteFunc(slices.Clone(r.Steps), func(s result.Step) bool { return len(s.Breaches) == 0 })}
 	p.HasLogs = slices.ContainsFunc(r.Steps, func(s result.Step) bool { return len(s.Logs) > 0 })
@@ -59,7 +59,7 @@ func stepOf(r result.Result, id int) *result.Step {
 	return nil
 }
 
-// markOf is what a breach is among those of its step.
+// markOf returns the part of a breach in its step.
 func markOf(first *result.BrokeFirst, b result.Breach) string {
 	switch {
 	case first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What:
@@ -90,7 +90,7 @@ func loadText(l result.StepProgress, unit string) string {
 	return fmt.Sprintf("%d of %d ready, %s %s", l.There, l.Asked, words.Number(l.Level), unit)
 }
 
-// normalOf says what the conditions are compared with.
+// normalOf names the baseline of the conditions.
 func normalOf(r result.Result) string {
 	switch {
 	case r.BrokeFirst.Conditions.NormalStep > 0:
@@ -101,7 +101,6 @@ func normalOf(r result.Result) string {
 	return "there is no baseline: the first step did not pass"
 }
 
-// conditionTable has conditions as they are shown.
 func conditionTable(list []result.Figure) Table {
 	t := Table{"rrrr", [][]string{{"condition", "then", "normal", "ratio"}}}
 	for _, f := range list {
@@ -110,7 +109,7 @@ func conditionTable(list []result.Figure) Table {
 	return t
 }
 
-// grewMost are the conditions that grew most, in their order.
+// grewMost returns the conditions that grew most, in their order.
 func grewMost(list []result.Figure) []result.Figure {
 	growth := func(f result.Figure) float64 {
 		if f.Ratio == nil {
@@ -122,7 +121,7 @@ func grewMost(list []result.Figure) []result.Figure {
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Figure) bool { return !slices.Contains(most, f) })
 }
 
-// figureText is the figure of a condition.
+// figureText writes the figure of a condition.
 func figureText(v *float64, unit string) string {
 	return words.Known(v, func(x float64) string {
 		return words.InUnit(x, unit, func(x float64) string {
@@ -134,7 +133,7 @@ func figureText(v *float64, unit string) string {
 	})
 }
 
-// broke says what broke first, and what that looks like.
+// broke says what broke first, and under which conditions.
 func broke(r result.Result) (out Section) {
 	first := r.BrokeFirst
 	if first == nil {
@@ -151,8 +150,7 @@ func broke(r result.Result) (out Section) {
 			break
 		}
 		what := b.What
-		// An actor says how many wait for it, and a standstill what ended with it.
-		if !b.Decided && b.Kind != result.BreachActor && b.Kind != result.BreachStandstill {
+		if !b.Decided && b.Kind != result.BreachActor && b.Kind != result.BreachStandstill { // these have counts of their own
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
 		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)
@@ -180,14 +178,12 @@ func broke(r result.Result) (out Section) {
 	return out
 }
 
-// What is shown of a step's breaches, and of the conditions.
 const (
-	brokeShown      = 8
+	brokeShown      = 8 // breaches of a step
 	conditionsShown = 6
 )
 
-// unsaid is a text without the message that it ends with, where that is told as
-// the reason why objects were not ready.
+// unsaid cuts off the message at a text's end that is shown as the reason why objects were not ready.
 func unsaid(r result.Result, text string) string {
 	if steps := reasonsOf(r); len(steps) > 0 {
 		for _, reason := range steps[0].Reasons {
@@ -199,7 +195,7 @@ func unsaid(r result.Result, text string) string {
 	return text
 }
 
-// diagnosis says which failures were recognised.
+// diagnosis names the failures that were recognised.
 func diagnosis(r result.Result) (s Section) {
 	const most = 5 // are shown with what to do
 	var held []string
@@ -230,12 +226,9 @@ func diagnosis(r result.Result) (s Section) {
 	return s
 }
 
-// moreSteps is how many steps there are besides one.
-func moreSteps(steps []int) string {
-	return fmt.Sprintf("%d more", len(steps)-1)
-}
+func moreSteps(steps []int) string { return fmt.Sprintf("%d more", len(steps)-1) }
 
-// otherBreaches says what broke in the other steps: what broke in several, once.
+// otherBreaches says what broke in the other steps, the same in several once.
 func otherBreaches(r result.Result) (out Section) {
 	type group struct {
 		mark, what, first string

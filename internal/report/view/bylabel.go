@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// labelTable are the times of a step's objects by the values of a label, as they
-// would be where what is simulated passes faster.
+// labelTable holds the times of a step's objects by the values of a label, scaled to real time where
+// simulated parts pass faster.
 type labelTable struct {
 	Table
 	Step    result.Step
@@ -19,7 +19,6 @@ type labelTable struct {
 	LeftOut string // "" for nothing
 }
 
-// labelTables are those of all steps.
 func labelTables(r result.Result) (list []labelTable) {
 	things := r.ObjectKind.Object.Many
 	for _, s := range r.Steps {
@@ -55,7 +54,7 @@ func spanOf(by record.GroupBy) string {
 	return "Time from " + by.From + " to " + by.To
 }
 
-// labelSection has the times by label of the last step that has any.
+// labelSection shows the times by label of the last step with any.
 func labelSection(r result.Result) (s Section) {
 	tables := labelTables(r)
 	for _, t := range tables {
@@ -71,7 +70,7 @@ func labelSection(r result.Result) (s Section) {
 	return s
 }
 
-// scaled says that times are shown as they would be, "" where they pass as they do.
+// scaled says that times are shown scaled to real time, "" where they are not.
 func scaled(r result.Result) string {
 	if timeScale(r) == 1 {
 		return ""
@@ -79,8 +78,8 @@ func scaled(r result.Result) string {
 	return fmt.Sprintf(", as it would be: %g times as long as it was measured", timeScale(r))
 }
 
-// timeScale is how many times as long as it was measured what is simulated would
-// take, 1 where time passes as it does.
+// timeScale returns the factor from measured times of simulated parts to real time, 1 where they are
+// equal.
 func timeScale(r result.Result) float64 {
 	if r.Fidelity.TimeScale > 0 {
 		return r.Fidelity.TimeScale
@@ -88,8 +87,7 @@ func timeScale(r result.Result) float64 {
 	return 1
 }
 
-// playedTable has the times of simulated parts as they would be; none where they
-// are as they were measured.
+// playedTable holds the times of simulated parts scaled to real time; it is empty where they are equal.
 func playedTable(r result.Result) (t Table) {
 	if timeScale(r) == 1 {
 		return t
@@ -109,7 +107,6 @@ func playedTable(r result.Result) (t Table) {
 	return t
 }
 
-// playedSection has those times.
 func playedSection(r result.Result) (s Section) {
 	if t := playedTable(r); t.Rows != nil {
 		s.Title = fmt.Sprintf("Times as they would be, %g times as long as they were measured (plimsoll's own share of them, too):", timeScale(r))

@@ -11,18 +11,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// kindOf says what a ceiling is worth in words.
 func kindOf(c record.CeilingClass) string {
-	switch c {
-	case record.CeilingNotEnforced:
-		return "not enforced"
-	case record.CeilingUnbound:
-		return "does not bind"
-	}
-	return string(c)
+	return cmp.Or(map[record.CeilingClass]string{record.CeilingNotEnforced: "not enforced", record.CeilingUnbound: "does not bind"}[c], string(c))
 }
 
-// limitText is a figure of a ceiling's, "-" for one not known.
+// limitText writes a figure of a ceiling, "-" for an unknown one.
 func limitText(x *float64, unit string) string {
 	return words.Known(x, func(x float64) string {
 		switch {
@@ -35,8 +28,8 @@ func limitText(x *float64, unit string) string {
 	})
 }
 
-// Check is what a terminal shows of what was found out about a cluster without
-// loading it: how it is, and how far it can be loaded at most.
+// Check returns the findings about a cluster before any load for a terminal: its health, and how far it
+// can be loaded at most.
 func Check(c ceiling.Check) []Section {
 	var what, found Section
 	what.linef("%s", checked(c))
@@ -52,7 +45,6 @@ func Check(c ceiling.Check) []Section {
 	return said(append([]Section{what, found}, ceilingSections(ceilings{c.Table, c.Kind})...)...)
 }
 
-// checked names what was looked at.
 func checked(c ceiling.Check) string {
 	name := c.Target.Kind
 	if name != "lab" && name != "cluster" {
@@ -76,10 +68,10 @@ func checked(c ceiling.Check) string {
 // ceilings is a table of them in the words of its target.
 type ceilings struct {
 	record.CeilingTable
-	kind record.ObjectKind // of the objects that are counted
+	kind record.ObjectKind // of the counted objects
 }
 
-// ceilingSections are a table of ceilings, what has no level, and what binds first.
+// ceilingSections shows a table of ceilings, those without a level, and the one that binds first.
 func ceilingSections(t ceilings) []Section {
 	things, places := t.kind.Object.Many, t.kind.Place.Many
 	what := cmp.Or(t.Workload, things+" that ask for nothing")
@@ -136,13 +128,12 @@ func ceilingSections(t ceilings) []Section {
 	return append(list, bindsFirst(t))
 }
 
-// placed reports whether ceilings are those of places that hold objects.
+// placed reports whether ceilings belong to places that hold objects.
 func placed(list []record.Ceiling) bool {
 	return slices.ContainsFunc(list, func(c record.Ceiling) bool { return c.Total != nil })
 }
 
-// leveled has the ceilings that have a level, the lowest first; far is how many
-// advise of levels far above.
+// leveled holds the ceilings with a level, the lowest first; far counts the advisory ones far above.
 func leveled(t ceilings, onPlaces bool) (rows Table, far int) {
 	rows = Table{"rrrrrrrl", [][]string{{"", t.Unit, t.kind.Object.Many + " in all", "limit", "used", "left", "kind", " ceiling"}}}
 	for _, c := range t.Ceilings {
@@ -172,8 +163,7 @@ func leveled(t ceilings, onPlaces bool) (rows Table, far int) {
 	return rows, far
 }
 
-// farAbove is how many times the binding level a level must be for its ceiling
-// to be left out where it only advises.
+// farAbove is the multiple of the binding level above which an advisory ceiling is left out.
 const farAbove = 25
 
 func noted(text, note string) string {
@@ -183,7 +173,7 @@ func noted(text, note string) string {
 	return text + ": " + note
 }
 
-// bindsFirst says what binds first, and what is untested before it.
+// bindsFirst names the ceiling that binds first, and the lowest untested level before it.
 func bindsFirst(t ceilings) (s Section) {
 	b := t.Binding()
 	if b == nil {
@@ -198,7 +188,6 @@ func bindsFirst(t ceilings) (s Section) {
 	return s.apart()
 }
 
-// bindingText is the ceiling that binds first in a sentence.
 func bindingText(t ceilings, b record.Ceiling) string {
 	text := fmt.Sprintf("%s %s", words.Number(*b.Level), t.Unit)
 	if b.Total != nil && !strings.HasPrefix(t.Unit, t.kind.Object.Many+"/s") {

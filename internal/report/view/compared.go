@@ -11,17 +11,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// ComparisonInput is what is shown of a comparison of recorded experiments: of two,
-// or the trends of more.
+// ComparisonInput holds a comparison of recorded experiments: of two, or the trends of more.
 type ComparisonInput struct {
 	recorded.Outcome
-	// Operands are the experiments in the order of the outcome.
-	Operands []*recorded.Operand
-	// Axis and Unit are those of the levels, "" where they have none in common.
-	Axis, Unit string
+	Operands   []*recorded.Operand // in the order of the outcome
+	Axis, Unit string              // of the levels, "" where they have none in common
 }
 
-// ComparedPage is the page of a comparison of recorded experiments.
+// ComparedPage returns the page of a comparison of recorded experiments.
 func ComparedPage(in ComparisonInput) (Page, error) {
 	if in.Comparison == nil {
 		return trendPage(in)
@@ -35,7 +32,6 @@ func ComparedPage(in ComparisonInput) (Page, error) {
 	return p, err
 }
 
-// compares makes a page one of recorded experiments.
 func (p *Page) compares(operands []*recorded.Operand) {
 	p.Recorded, p.Operands = true, operands
 	var all [][]fidelityPart
@@ -45,7 +41,7 @@ func (p *Page) compares(operands []*recorded.Operand) {
 	p.Fidelity, _ = common(all)
 }
 
-// common is what was real in all alike, none and false where they differ.
+// common returns the parts that were real in all alike, or none and false.
 func common(all [][]fidelityPart) (parts []fidelityPart, same bool) {
 	for _, parts = range all {
 		if !slices.Equal(parts, all[0]) {
@@ -69,7 +65,7 @@ func (in ComparisonInput) result() result.Result {
 	}
 }
 
-// operandFacts are the figures of one of the experiments.
+// operandFacts returns the figures of one of the experiments.
 func operandFacts(o *recorded.Operand) (facts []fact) {
 	add := func(name, value, note string) {
 		if value != "" {

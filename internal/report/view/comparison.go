@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// verdictOfArms is the verdict of a comparison in words.
 func verdictOfArms(r result.Result) string {
 	c := r.Comparison
 	who := words.And(armsOf(c))
@@ -41,8 +40,7 @@ func verdictOfArms(r result.Result) string {
 	return text
 }
 
-// armsOf are the arms that are compared with the baseline, in the order of the
-// levels' comparisons, which is that of the plan.
+// armsOf returns the arms that are compared with the baseline, in the order of the plan.
 func armsOf(c *compare.Comparison) []string {
 	var list []string
 	for _, l := range c.Levels {
@@ -58,7 +56,7 @@ func armsOf(c *compare.Comparison) []string {
 	return list
 }
 
-// saidOf are the arms that a verdict was said of, and the levels where it was not said of them at each.
+// saidOf returns the arms with a verdict, and the levels unless they have it at each.
 func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string) {
 	if c.LinesDecide() {
 		return armsOf(c), nil
@@ -84,38 +82,34 @@ func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string
 	return arms, levels
 }
 
-// decidingLevel is the comparison at a level that the verdict stands on, nil where there is none.
+// decidingLevel returns the comparison at the level behind the verdict, or nil.
 func decidingLevel(r result.Result) *compare.LevelComparison {
-	if r.Comparison == nil {
+	if r.Comparison == nil || len(r.Comparison.Levels) == 0 {
 		return nil
 	}
 	levels := r.Comparison.Levels
-	if len(levels) == 0 {
-		return nil
-	}
 	said := slices.IndexFunc(levels, func(l compare.LevelComparison) bool { return string(l.Verdict) == string(r.Verdict) })
 	return &levels[max(said, 0)]
 }
 
-// maxFalseDiscovery is the largest rate of false discoveries at which a metric that does
-// not decide is worth a line.
+// maxFalseDiscovery is the largest rate of false discoveries at which a descriptive metric is worth a
+// line.
 const maxFalseDiscovery = 0.10
 
-// differsClearly reports whether a metric that does not decide differs clearly:
-// its interval leaves out 0, too.
+// differsClearly reports whether a descriptive metric differs clearly: its interval leaves out 0, too.
 func differsClearly(m compare.Compared) bool {
 	return m.FalseDiscovery != nil && *m.FalseDiscovery <= maxFalseDiscovery && m.Change != nil && m.Lo != nil && m.Hi != nil && (*m.Lo > 0 || *m.Hi < 0)
 }
 
-// equalMetrics is a metric, and those of other milestones that are the same in
-// every run, since objects reached them at the same moments.
+// equalMetrics is a metric with those of other milestones that are equal in every run, because objects
+// reached them at the same moments.
 type equalMetrics struct {
 	compare.Compared
 	Decides bool
 	Same    []string // the other metrics
 }
 
-// groupMetrics puts metrics that are the same in every run together. The first are those that decide.
+// groupMetrics puts metrics that are equal in every run together, the deciding ones first.
 func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	var all []equalMetrics
 	index := make(map[string]int)
@@ -142,7 +136,7 @@ func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	return all
 }
 
-// OtherMilestones are those for which it is the same.
+// OtherMilestones lists the milestones with the same metric.
 func (m equalMetrics) OtherMilestones() string {
 	var milestones []string
 	for _, name := range m.Same {
@@ -152,7 +146,6 @@ func (m equalMetrics) OtherMilestones() string {
 	return strings.Join(milestones, ", ")
 }
 
-// name is the metric and how many others are the same.
 func (m equalMetrics) name() string {
 	if len(m.Same) == 0 {
 		return m.Called()
@@ -160,7 +153,7 @@ func (m equalMetrics) name() string {
 	return fmt.Sprintf("%s (and of %s)", m.Called(), m.OtherMilestones())
 }
 
-// Compared is what a terminal shows of a comparison of recorded experiments: what else differs, how they
+// Compared returns a comparison of recorded experiments for a terminal: other differences, how they
 // compare, and the verdict in a sentence; of more than two their trends.
 func Compared(in ComparisonInput) []Section {
 	if in.Comparison == nil {
@@ -175,7 +168,7 @@ func Compared(in ComparisonInput) []Section {
 	return said(append(list, warned(r.Warnings), Section{Title: Sentence(r)}, fidelities(in.Operands))...)
 }
 
-// fidelities say what was simulated in each experiment, once where it is the same in all.
+// fidelities says what was simulated in each experiment, once where it is the same in all.
 func fidelities(operands []*recorded.Operand) (s Section) {
 	var notes []string
 	for _, o := range operands {
@@ -193,7 +186,6 @@ func fidelities(operands []*recorded.Operand) (s Section) {
 	return s
 }
 
-// differenceTable has what two experiments do not have in common.
 func differenceTable(c *compare.Comparison) Table {
 	t := Table{"llll", [][]string{{"difference", c.Baseline, strings.Join(armsOf(c), ", "), ""}}}
 	for _, d := range c.Differences {
@@ -206,23 +198,15 @@ func differenceTable(c *compare.Comparison) Table {
 	return t
 }
 
-// bearingWord says what a difference means for the verdict.
 func bearingWord(bearing string) string {
-	switch bearing {
-	case compare.BearingArm:
-		return "the arm"
-	case compare.BearingRefuses:
-		return "prevents a verdict"
-	case compare.BearingMayExplain:
-		return "may explain a part"
-	case compare.BearingNoted:
-		return "note"
-	}
-	return bearing
+	return cmp.Or(map[string]string{
+		compare.BearingArm: "the arm", compare.BearingRefuses: "prevents a verdict",
+		compare.BearingMayExplain: "may explain a part", compare.BearingNoted: "note",
+	}[bearing], bearing)
 }
 
-// comparison says how arms compare: load lines, and at each level the metric that decides, run by run;
-// the shift of its quantiles, and of the other metrics those that differ clearly.
+// comparison says how arms compare: load lines, and at each level the deciding metric run by run, the
+// shift of its quantiles, and the other metrics that differ clearly.
 func comparison(c *compare.Comparison) (list []Section) {
 	for _, l := range c.Lines {
 		s := Section{Title: fmt.Sprintf("load line of goal %s: %s", l.Goal, l.Verdict)}
@@ -262,13 +246,12 @@ func comparison(c *compare.Comparison) (list []Section) {
 	return list
 }
 
-// severalMetrics says how several metrics decide.
 func severalMetrics(c *compare.Comparison) string {
 	return fmt.Sprintf("%d metrics decide, each at an error rate of %.4g: the verdict is the first one's, unless another is worse or inconclusive", 1+len(c.Further), c.Alpha)
 }
 
-// runTable has a metric run by run: a block's two runs, or one run of each arm where
-// they were made apart.
+// runTable lists a metric run by run: a block's two runs, or one run of each arm where they were made
+// apart.
 func runTable(c *compare.Comparison, l compare.LevelComparison, m compare.Compared) Table {
 	run := "run"
 	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
@@ -344,8 +327,7 @@ func (s *Section) parts(c *compare.Comparison, l compare.LevelComparison) {
 	}
 }
 
-// others are the metrics that do not decide and differ clearly, and why memory is
-// not compared where it is not.
+// others lists the descriptive metrics that differ clearly, and says why memory is not compared.
 func (s *Section) others(l compare.LevelComparison) {
 	t := Table{Align: "lrl"}
 	for _, m := range groupMetrics(l) {
@@ -357,8 +339,7 @@ func (s *Section) others(l compare.LevelComparison) {
 		s.linef("  other metrics that differ (false discovery rate at most %.0f%%; they do not decide):", 100*maxFalseDiscovery)
 		s.table(4, t)
 	}
-	// Why memory is not compared, in the order in which the reasons come up.
-	var reasons []string
+	var reasons []string // why memory is not compared
 	processes := make(map[string][]string)
 	for _, m := range l.Others {
 		if m.Kind != compare.KindMemory || m.Change != nil || m.Note == "" {
@@ -376,7 +357,6 @@ func (s *Section) others(l compare.LevelComparison) {
 	}
 }
 
-// shiftTable has the change of each quantile of a series.
 func shiftTable(c *compare.Comparison, l compare.LevelComparison, of compare.SeriesComparison) Table {
 	t := Table{"rrrrl", [][]string{{of.Milestone + ", all objects", c.Baseline, l.Arm, "change", "interval"}}}
 	for _, x := range of.Shifts {
@@ -386,8 +366,8 @@ func shiftTable(c *compare.Comparison, l compare.LevelComparison, of compare.Ser
 	return t
 }
 
-// changeOfShift is the change of a quantile with its interval. Where the runs give none it is the change
-// over all objects: with one run of an arm, or where the quantile was never reached in some run.
+// changeOfShift returns the change of a quantile with its interval. Without an interval from the runs it
+// is the change over all objects: with one run of an arm, or where some run never reached the quantile.
 func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	switch {
 	case x.Change != nil:
@@ -400,7 +380,7 @@ func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	return words.Ratio(x.Baseline, x.Arm), interval
 }
 
-// bracketText is a load line as its search left it.
+// bracketText writes a load line as its search left it.
 func bracketText(b compare.Bracket, unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing == nil:
@@ -413,7 +393,7 @@ func bracketText(b compare.Bracket, unit string) string {
 	return fmt.Sprintf("%s, fails at %s", strings.TrimSpace(words.Number(*b.Level)+" "+unit), words.Number(*b.LowestFailing))
 }
 
-// bracketNote is what else is known of a load line.
+// bracketNote adds to that the confirmations and the reason.
 func bracketNote(b compare.Bracket) string {
 	var list []string
 	if b.Confirmations != "" {
@@ -425,8 +405,8 @@ func bracketNote(b compare.Bracket) string {
 	return strings.Join(list, "; ")
 }
 
-// figureIn is a metric's figure in a run as it is shown. What is not a latency
-// and is not there is unknown.
+// figureIn writes a metric's figure of a run. A missing latency was never reached; any other missing
+// figure is unknown.
 func figureIn(m compare.Compared, x *float64) string {
 	if x == nil && m.Kind != compare.KindLatency {
 		return "-"

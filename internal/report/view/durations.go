@@ -10,11 +10,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// mostRequests is how many kinds of requests are listed.
-const mostRequests = 10
+const mostRequests = 10 // kinds that are listed
 
-// requests says which requests the API server answered in the last step that tells
-// of it, the most frequent first.
+// requests lists the requests that the API server answered in the last step with such counts, the most
+// frequent first.
 func requests(r result.Result) (out Section) {
 	s := lastDurations(r)
 	list := slices.DeleteFunc(slices.Clone(s.Durations), func(d result.HistogramSummary) bool { return d.Source != record.SourceRequests })
@@ -50,7 +49,7 @@ func bucketText(b result.Bucket) string {
 	return words.Seconds(b.Above) + " to " + words.Seconds(*b.AtMost)
 }
 
-// lastDurations is the last step that tells how long work took, by what its target publishes.
+// lastDurations returns the last step in which programs published durations.
 func lastDurations(r result.Result) (last result.Step) {
 	for _, s := range r.Steps {
 		if len(s.Durations) > 0 {

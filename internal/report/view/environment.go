@@ -9,7 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// environment says what is on record of the target and of this machine.
+// environment adds the facts of the target and of this machine.
 func (p *Page) environment(e *record.Environment) {
 	if e == nil {
 		return
@@ -42,7 +42,7 @@ func (p *Page) environment(e *record.Environment) {
 	}
 }
 
-// cellsOf are the facts of the places of a row.
+// cellsOf returns the facts of the places of a row.
 func cellsOf(p *record.Places, row record.PlaceRow) (cells []string) {
 	for i, f := range p.Facts {
 		f.Value = row.Values[i]
@@ -51,7 +51,7 @@ func cellsOf(p *record.Places, row record.PlaceRow) (cells []string) {
 	return cells
 }
 
-// kindsOf are the places of each row in a phrase.
+// kindsOf describes the places of each row in a phrase.
 func kindsOf(p *record.Places) string {
 	var kinds []string
 	for _, r := range p.Rows {
@@ -61,7 +61,7 @@ func kindsOf(p *record.Places) string {
 	return strings.Join(kinds, "; ")
 }
 
-// fidelityOf are the parts that there were and of which it is known whether they were real.
+// fidelityOf lists the parts of the target that are known to be real or simulated.
 func fidelityOf(f record.Fidelity) []fidelityPart {
 	return slices.DeleteFunc(f.Parts(), func(p fidelityPart) bool { return p.Is == "" || p.Is == record.None })
 }

@@ -12,8 +12,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// Grid is what a terminal shows of an experiment that varied something: a table of its cells, what was
-// found of their pairs, and the verdict. Dir is where its record lies.
+// Grid returns an experiment that varied something for a terminal: a table of its cells, the findings of
+// their pairs, and the verdict. Dir is its run directory.
 func Grid(g judge.Grid, dir string) []Section {
 	cells := cellLevels(g)
 	if g.Kind == "limit" {
@@ -31,7 +31,7 @@ func Grid(g judge.Grid, dir string) []Section {
 	return said(append(list, warned(gridWarnings(g)), end)...)
 }
 
-// params are the values of a cell, in the order of the keys.
+// params returns the values of a cell, in the order of the keys.
 func params(g judge.Grid, c judge.Cell) (row []string) {
 	for _, v := range g.Vary {
 		row = append(row, c.Params[v.Key])
@@ -39,7 +39,6 @@ func params(g judge.Grid, c judge.Cell) (row []string) {
 	return row
 }
 
-// keysOf are the titles of those columns.
 func keysOf(g judge.Grid) (head []string) {
 	for _, v := range g.Vary {
 		head = append(head, v.Key)
@@ -47,7 +46,6 @@ func keysOf(g judge.Grid) (head []string) {
 	return head
 }
 
-// cellLines has the load line of each cell.
 func cellLines(g judge.Grid) (s Section) {
 	t := Table{strings.Repeat("l", len(g.Vary)) + "rrrll", [][]string{append(keysOf(g), "load line", "lowest failing", "confirmed", "verdict", "bound by")}}
 	for _, c := range g.Cells {
@@ -61,8 +59,7 @@ func cellLines(g judge.Grid) (s Section) {
 	return s
 }
 
-// ownMetric reports whether the metric that pairs are compared by is none of the
-// figures that a table of cells has anyway.
+// ownMetric reports whether the metric of pairs is not a column of the table of cells anyway.
 func ownMetric(g judge.Grid) bool {
 	for _, c := range g.Cells {
 		if g.Metric == c.Arrived+" p50" || g.Metric == c.Arrived+" p99" {
@@ -72,14 +69,14 @@ func ownMetric(g judge.Grid) bool {
 	return g.Metric != ""
 }
 
-// streamed reports whether what answers came to is known of some level.
+// streamed reports whether some level has a rate of answered bits.
 func streamed(g judge.Grid) bool {
 	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool {
 		return slices.ContainsFunc(c.Levels, func(l judge.CellLevel) bool { return l.BitsPerSecond != nil })
 	})
 }
 
-// gigabits is what the answers of a level came to, in Gbit/s.
+// gigabits writes the answers of a level in Gbit/s.
 func gigabits(l judge.CellLevel) string {
 	if l.BitsPerSecond == nil || l.BitsPerSecond.Value == nil {
 		return "-"
@@ -87,7 +84,7 @@ func gigabits(l judge.CellLevel) string {
 	return fmt.Sprintf("%.3g", *l.BitsPerSecond.Value/1e9)
 }
 
-// levelHead are the titles of the figures of a level.
+// levelHead returns the titles of levelRow.
 func levelHead(g judge.Grid, arrived string) []string {
 	head := []string{"level", "held", "per second", strings.TrimSpace(arrived + " p50"), strings.TrimSpace(arrived + " p99")}
 	if streamed(g) {
@@ -99,7 +96,6 @@ func levelHead(g judge.Grid, arrived string) []string {
 	return head
 }
 
-// levelRow are those figures.
 func levelRow(g judge.Grid, l judge.CellLevel) []string {
 	row := []string{words.Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), atLeast(l.AtLeast) + words.PlusMinus(l.Rate, ""), words.LatencyPlusMinus(l.P50), words.LatencyPlusMinus(l.P99)}
 	if streamed(g) {
@@ -111,8 +107,8 @@ func levelRow(g judge.Grid, l judge.CellLevel) []string {
 	return row
 }
 
-// cellLevels has the levels of each cell: in one table where there is one for
-// each, else in a table of each cell.
+// cellLevels shows the levels of each cell: in one table where each has one, else in a table of each
+// cell.
 func cellLevels(g judge.Grid) (s Section) {
 	head := levelHead(g, "")
 	if severalLevels(g) {
@@ -160,7 +156,7 @@ func verdictOfCell(c judge.Cell) string {
 	return string(c.Verdict)
 }
 
-// comparedBy is what pairs of cells are compared by.
+// comparedBy names the basis for comparing pairs of cells.
 func comparedBy(g judge.Grid) string {
 	if g.Kind == "limit" {
 		return "load line, by the brackets"
@@ -168,8 +164,8 @@ func comparedBy(g judge.Grid) string {
 	return g.MetricCalled()
 }
 
-// pairs says what was found of the pairs of cells: for each two values of a
-// key, at all values of the others.
+// pairs shows the findings of the pairs of cells: for each two values of a key, at all values of the
+// others.
 func pairs(g judge.Grid) (s Section) {
 	if len(g.Pairs) == 0 {
 		return s
@@ -202,7 +198,7 @@ func pairs(g judge.Grid) (s Section) {
 	return s
 }
 
-// pairChange is the change of a pair with its interval, or why there is none.
+// pairChange writes the change of a pair with its interval, or else the reason why it is missing.
 func pairChange(pair judge.Pair) string {
 	change, lo, hi := changeOfPair(pair)
 	text := words.Within(lo, hi, words.Change)
@@ -217,8 +213,8 @@ func pairChange(pair judge.Pair) string {
 	return fmt.Sprintf("%s (%s)", words.Change(*change), text)
 }
 
-// changeOfPair is the change of a pair with its interval, null where it is not
-// known. That a line may have fallen by all there was is no bound.
+// changeOfPair returns the change of a pair with its interval; nil is unknown. A line that may have
+// fallen by everything has no lower bound.
 func changeOfPair(pair judge.Pair) (change, lo, hi *float64) {
 	switch {
 	case pair.Figure != nil:
@@ -232,7 +228,7 @@ func changeOfPair(pair judge.Pair) (change, lo, hi *float64) {
 	return nil, nil, nil
 }
 
-// capacityTable has the load line against a number that was varied.
+// capacityTable holds the load line by a number that was varied.
 func capacityTable(c judge.CapacityCurve) Table {
 	t := Table{"rrrl", [][]string{{c.Key, c.Unit, "lowest failing", "grows for each % more"}}}
 	for _, x := range c.Curve {
@@ -241,7 +237,7 @@ func capacityTable(c judge.CapacityCurve) Table {
 	return t
 }
 
-// gainText is by how much a load line grows to the next value, for each percent that the value grows.
+// gainText writes the growth of a load line to the next value, per percent of the value.
 func gainText(x judge.CapacityPoint) string {
 	if x.Gain == nil {
 		return "-"

@@ -19,8 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// GridPage is the page of a grid: its cells with links to their own pages, how they compare, and the load
-// line against what was varied. In tells the plan as it was run.
+// GridPage returns the page of a grid: its cells with links to their own pages, how they compare, and the
+// load line by the varied values. In holds the plan as it was run.
 func GridPage(in Input, g judge.Grid) (Page, error) {
 	in.Result = result.Result{
 		Schema: g.Schema, Experiment: g.Experiment, Workload: g.Workload, Kind: "grid", Verdict: g.Verdict, Why: g.Why,
@@ -50,7 +50,6 @@ func GridPage(in Input, g judge.Grid) (Page, error) {
 	return p, nil
 }
 
-// variedText are the keys with their values.
 func variedText(g judge.Grid) string {
 	var parts []string
 	for _, v := range g.Vary {
@@ -59,8 +58,8 @@ func variedText(g judge.Grid) string {
 	return words.And(parts)
 }
 
-// gridHeadline is the result of a grid in few words: the load lines that were
-// confirmed, or the cells that held.
+// gridHeadline returns the result of a grid in few words: the confirmed load lines, or the number of
+// cells that held.
 func gridHeadline(g judge.Grid) string {
 	cells := words.Counted(len(g.Cells), "cell")
 	if g.Kind != "limit" {
@@ -93,9 +92,9 @@ func gridHeadline(g judge.Grid) string {
 	return fmt.Sprintf("%s %s %s", lines, high.LoadLine.Unit, which)
 }
 
-// gridLines are the cells with the lowest and the highest confirmed load line,
-// and how many have one. Of equal ones, the first that failed somewhere is the
-// lowest and the first with nothing failed the highest.
+// gridLines returns the cells with the lowest and the highest confirmed load line, and how many have one.
+// Of equal ones, the first that failed somewhere is the lowest and the first that never failed the
+// highest.
 func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 	open := func(c *judge.Cell) int {
 		if c.LoadLine.LowestFailing == nil {
@@ -118,7 +117,6 @@ func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 	return slices.MinFunc(confirmed, order), slices.MaxFunc(confirmed, order), len(confirmed)
 }
 
-// gridFacts are the figures beside the headline.
 func gridFacts(g judge.Grid) []fact {
 	var list []fact
 	if low, high, known := gridLines(g); known > 0 && *low.LoadLine.Level != *high.LoadLine.Level {
@@ -142,7 +140,7 @@ func gridFacts(g judge.Grid) []fact {
 	return list
 }
 
-// gridFidelity is what was real in all cells alike, none and false where they differ.
+// gridFidelity returns the parts that were real in all cells alike, or none and false.
 func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 	var all [][]fidelityPart
 	for _, c := range g.Cells {
@@ -153,8 +151,8 @@ func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 	return common(all)
 }
 
-// gridWarnings are those of the cells, each text once whatever its figures, with
-// how many cells have it, and those of the grid.
+// gridWarnings returns the warnings of the cells, each text once whatever its figures, with the number of
+// its cells, and those of the grid.
 func gridWarnings(g judge.Grid) record.Warnings {
 	figures := regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
 	var list record.Warnings
@@ -189,7 +187,7 @@ func gridWarnings(g judge.Grid) record.Warnings {
 // onePoint reports whether all cells have one level alone, so that one chart shows all.
 func onePoint(g judge.Grid) bool { return g.Kind != "limit" && !severalLevels(g) }
 
-// cellLink is the name of a cell with the address of its page, "" for one that was not run.
+// cellLink returns the name of a cell with the address of its page, "" for one that was not run.
 func cellLink(g judge.Grid, c judge.Cell) fact {
 	link := fact{Name: chart.Label(g, c.Params)}
 	if c.Failed == "" {
@@ -198,13 +196,13 @@ func cellLink(g judge.Grid, c judge.Cell) fact {
 	return link
 }
 
-// pairPart is a comparison of two cells as the page shows it.
+// pairPart is a comparison of two cells, for the page.
 type pairPart struct {
 	judge.Pair
 	Name, At, Change string
 }
 
-// pairsOf are the comparisons of cells that differ in one key.
+// pairsOf returns the comparisons of cells that differ in one key.
 func pairsOf(g judge.Grid, key string) (list []pairPart) {
 	params := paramsOf(g)
 	for _, pair := range g.Pairs {
@@ -216,7 +214,7 @@ func pairsOf(g judge.Grid, key string) (list []pairPart) {
 	return list
 }
 
-// capacitySays is what the page says of a curve.
+// capacitySays describes a curve, for the page.
 func capacitySays(c judge.CapacityCurve) []string {
 	says, known := capacityWords(c), 0
 	for _, x := range c.Curve {
@@ -238,7 +236,7 @@ func curveTitle(g judge.Grid, c judge.CapacityCurve) string {
 	return text
 }
 
-// capacityWords says how a load line grows with what was varied.
+// capacityWords says how a load line grows with the varied value.
 func capacityWords(c judge.CapacityCurve) []string {
 	var list []string
 	if e := c.Exponent; e != nil && e.Value != nil {
@@ -252,12 +250,11 @@ func capacityWords(c judge.CapacityCurve) []string {
 	return list
 }
 
-// severalLevels reports whether the cells of a sweep have more than one level.
 func severalLevels(g judge.Grid) bool {
 	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool { return len(c.Levels) > 1 })
 }
 
-// paramsOf are the values of each cell by its name.
+// paramsOf returns the values of each cell by its name.
 func paramsOf(g judge.Grid) map[string]map[string]string {
 	params := make(map[string]map[string]string)
 	for _, c := range g.Cells {
@@ -266,8 +263,8 @@ func paramsOf(g judge.Grid) map[string]map[string]string {
 	return params
 }
 
-// pairName says which two values of a key a pair compares, and where: at the
-// values of the other keys, and at the level where there are several.
+// pairName returns the two values of a key that a pair compares, and the place: the values of the other
+// keys, and the level where there are several.
 func pairName(g judge.Grid, params map[string]map[string]string, pair judge.Pair) (name, at string) {
 	name = fmt.Sprintf("%s against %s", params[pair.Arm][pair.Key], params[pair.Baseline][pair.Key])
 	others := maps.Clone(params[pair.Arm])

@@ -11,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// lawSection says what an object costs: a line for each law that was found, and one for all figures
-// without any. Unless explain says so, what this program itself takes is left out.
+// lawSection says what an object costs: a line for each law, and one for all figures without any. Only
+// explain shows this program's own laws.
 func lawSection(l *result.Laws, explain bool) (s Section) {
 	if l == nil {
 		return s
@@ -55,7 +55,7 @@ func lawSection(l *result.Laws, explain bool) (s Section) {
 	return s
 }
 
-// noLaws says of how many figures no cost was found and why in a few words, "" for none.
+// noLaws says how many figures have no cost and why in a few words, "" for none.
 func noLaws(l *result.Laws) string {
 	figures := 0
 	var whys []string
@@ -74,8 +74,7 @@ func noLaws(l *result.Laws) string {
 	return fmt.Sprintf("no cost per object found (%s tried): %s", words.Counted(figures, "figure"), strings.Join(whys, ", "))
 }
 
-// refusal is why there is no law in a few words. That levels are too few has a
-// cause where steps were left out.
+// refusal says why there is no law in a few words. Left out steps explain too few levels.
 func refusal(x result.Law) string {
 	causes := [][2]string{
 		{"the CPUs", "processors busy"}, {"it used less than", "too little CPU time to measure"}, {"it is unknown", "not measured"}, {"keep memory", "too few levels"}, {"a fit needs", "too few levels"}, {"no trend", "no trend"},
@@ -94,7 +93,6 @@ func refusal(x result.Law) string {
 	return x.Refused
 }
 
-// lawsBasis says what the laws are based on.
 func lawsBasis(l *result.Laws) string {
 	return strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, words.Number(l.Lowest), words.Number(l.Highest), l.Unit))
 }
@@ -112,7 +110,7 @@ func lawSentence(x result.Law) string {
 	return "no fit: " + x.Refused + figuresOf(x)
 }
 
-// figuresOf is what was measured at the lowest level and at the highest, "" where that is nothing.
+// figuresOf writes the figures at the lowest level and at the highest, "" for none.
 func figuresOf(x result.Law) string {
 	if len(x.Points) == 0 {
 		return ""
@@ -126,7 +124,7 @@ func figuresOf(x result.Law) string {
 	return text + " " + x.XUnit
 }
 
-// oneOf is one of an axis's unit, such as pod/s of pods/s.
+// oneOf returns one of an axis's unit, such as pod/s of pods/s.
 func oneOf(unit string) string {
 	what, per, _ := strings.Cut(unit, "/")
 	if what = strings.TrimSuffix(what, "s"); per != "" {
@@ -135,7 +133,6 @@ func oneOf(unit string) string {
 	return cmp.Or(what, "level")
 }
 
-// costSentence says what an object costs in memory or processors.
 func costSentence(x result.Law) string {
 	l := x.Line
 	if l.Slope.Value == nil {
@@ -143,11 +140,11 @@ func costSentence(x result.Law) string {
 	}
 	unit := x.YUnit
 	if x.Of == result.LawCPU {
-		unit = "s" // processors by objects a second
+		unit = "s" // processors by objects per second
 	}
 	per := "object"
 	if x.Of == result.LawMemory && x.XUnit != "objects" {
-		per = oneOf(x.XUnit) // of a stream, whose level is what is in place
+		per = oneOf(x.XUnit) // of a stream, whose level is in place
 	}
 	text := fmt.Sprintf("no significant growth: %s per %s", words.Interval(l.Slope, unit), per)
 	if above(l.Slope.Lo, 0) {
@@ -159,7 +156,7 @@ func costSentence(x result.Law) string {
 	return text
 }
 
-// lawDetails is what more there is to a law.
+// lawDetails adds the basis and the doubts of a law.
 func lawDetails(x result.Law) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -199,16 +196,15 @@ func leftOut(list []result.LeftOut) []string {
 	return said
 }
 
-// lawsPart is what the page shows along the axis: charts of throughput and latency,
-// and what objects cost.
+// lawsPart holds the costs of objects for the page, with charts along the axis.
 type lawsPart struct {
 	Basis   string
 	Groups  []lawGroup
-	None    string // why no cost was found of the other figures, "" where each has one
+	None    string // why the other figures have no cost, "" where each has one
 	LeftOut []string
 }
 
-// lawGroup are laws that are shown beside one another.
+// lawGroup holds laws that stand beside one another.
 type lawGroup struct {
 	Title, Hint string
 	Open        bool // it is not folded away
@@ -221,10 +217,8 @@ type lawView struct {
 	Notes []string
 }
 
-// lawSays is what a law says as the page shows it.
 func lawSays(x result.Law) string { return unbroken(words.Sentence(lawSentence(x))) }
 
-// lawsOfPage is nil where there are no laws.
 func lawsOfPage(r result.Result) *lawsPart {
 	l := r.Laws
 	if l == nil {
@@ -249,9 +243,8 @@ func lawsOfPage(r result.Result) *lawsPart {
 				continue
 			}
 			v := lawView{Law: x, Index: i}
-			// What was said once need not be said under each chart.
 			for _, w := range x.Warnings {
-				if !said[w] {
+				if !said[w] { // once, and not under each chart
 					v.Notes = append(v.Notes, w)
 				}
 				said[w] = true

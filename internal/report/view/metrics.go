@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// metricRows are the metrics of the steps, in the order in which their kind has
-// them, with a head; nil where no step has any.
+// metricRows returns the metrics of the steps, in the order of their kind, with a head; nil for none.
 func metricRows(r result.Result) [][]string {
 	head := []string{"step", "level"}
 	if r.Comparison != nil {
@@ -41,7 +40,6 @@ func metricRows(r result.Result) [][]string {
 	return rows
 }
 
-// metricsSection has the metrics of the steps.
 func metricsSection(r result.Result) (s Section) {
 	if rows := metricRows(r); rows != nil {
 		s.Title = "Metrics:"

@@ -9,14 +9,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// overheadTable is what one object more costs.
+// overheadTable holds what one object more costs.
 type overheadTable struct {
 	Table
 	Head  string
 	Notes []string
 }
 
-// overheadOf is nil where nothing was measured of a real node.
+// overheadOf returns nil where no real node was measured.
 func overheadOf(o *result.Overhead, kind record.ObjectKind) *overheadTable {
 	if o == nil {
 		return nil
@@ -27,7 +27,7 @@ func overheadOf(o *result.Overhead, kind record.ObjectKind) *overheadTable {
 	var levels, known bool
 	type gap struct{ what, why string }
 	var gaps []gap
-	of := make(map[gap][]string) // the sources that have it
+	of := make(map[gap][]string) // sources
 	say := func(source string, s result.Slope, unit, what string) string {
 		if s.Unknown != "" {
 			g := gap{what, s.Unknown}
@@ -73,11 +73,9 @@ func thousand(x *float64) *float64 {
 	if x == nil {
 		return nil
 	}
-	y := 1000**x + 0 // which has no sign where it is nothing
-	return &y
+	return new(1000**x + 0) // + 0 removes the sign of -0
 }
 
-// overheadSection says what one object more costs.
 func overheadSection(r result.Result) (s Section) {
 	t := overheadOf(r.Overhead, r.ObjectKind)
 	if t == nil {

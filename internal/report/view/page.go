@@ -18,32 +18,32 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// Page is what a page says, for its template.
+// Page holds the content of a page, for its template.
 type Page struct {
 	chart.Data // that its charts are drawn from
 
 	Title           string
 	Headline        string
 	Lead            []string
-	Mark            string // what stands in the mark: the load line
+	Mark            string // the load line
 	MarkUnit        string
 	Arms            *armsPart           // nil where nothing is compared
 	Recorded        bool                // it is of recorded experiments, and not of one run
 	Operands        []*recorded.Operand // those experiments
 	Grid            *judge.Grid         // nil for all but the page of a grid
 	GridPage        string              // of the grid that the run is a cell of, "" for none
-	BoundBy         []string            // what bound the steps of a stream, and its slowest requests
+	BoundBy         []string            // the bounds of a stream's steps, and its slowest requests
 	Facts           []fact
 	Kind            record.ObjectKind
 	Fidelity        []fidelityPart
 	Missing         []string
-	Reasons         []result.Step // that have any, the one that decided first
+	Reasons         []result.Step // with reasons, the deciding one first
 	Refused         bool          // some requests failed
 	HasUsage        bool          // of any process, or watch lag, or waits
-	Waits           []result.Step // that say what their objects waited for
+	Waits           []result.Step // with the waits of their objects
 	Open            bool          // requests came by a schedule
 	Stream          bool          // the load was a stream of requests
-	Thing, Things   string        // what one and several of what was asked for are called
+	Thing, Things   string        // the names of one and of several requested objects
 	Machine         []fact
 	Places          *record.Places // nil for none
 	Metrics, Played Table
@@ -59,24 +59,21 @@ type Page struct {
 	PlanText        string
 }
 
-// Input is what a report shows: what one run directory holds.
+// Input holds the content of one run directory.
 type Input struct {
 	chart.Recorded
-	PlanText string // of the file that the plan was read from, "" for none
-	// GridPage is the page of the grid that the run is a cell of, relative to its
-	// own; "" where it is none.
-	GridPage string
-	// Missing says what of the directory could not be shown, and why.
-	Missing []string
+	PlanText string   // of the plan's file, "" for none
+	GridPage string   // of the grid of the run, relative to its own page; "" for none
+	Missing  []string // parts of the directory that could not be shown, and why
 }
 
-// RunPage is the page of one run.
+// RunPage returns the page of one run.
 func RunPage(in Input) (Page, error) {
 	data, err := chart.Of(in.Recorded)
 	return pageOf(in, data), err
 }
 
-// Words are the functions by which a template writes figures.
+// Words returns the functions by which a template writes figures.
 func Words() map[string]any {
 	return map[string]any{
 		"seconds": words.Seconds, "title": words.Capital, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": words.Number, "bytes": words.Bytes, "quantile": quantile, "rate": words.Rate,
@@ -95,7 +92,7 @@ func Words() map[string]any {
 	}
 }
 
-// fact is a figure with its name and what it means.
+// fact is a figure with its name and meaning.
 type fact struct{ Name, Value, Note string }
 
 type fidelityPart = record.FidelityPart
@@ -142,7 +139,7 @@ func pageOf(in Input, data chart.Data) Page {
 	return p
 }
 
-// latencyTo is a step's latency to a milestone, nil for one that it has none to.
+// latencyTo returns a step's latency to a milestone, nil for none.
 func latencyTo(s result.Step, milestone string) *result.Latency {
 	if l, ok := s.Latency[milestone]; ok {
 		return &l
@@ -150,7 +147,7 @@ func latencyTo(s result.Step, milestone string) *result.Latency {
 	return nil
 }
 
-// ratioOf is how many times what is normal a figure is, as it is shown.
+// ratioOf writes a figure in multiples of the normal one.
 func ratioOf(v, normal *float64) string {
 	if v == nil || normal == nil || *normal <= 0 {
 		return "-"
@@ -158,7 +155,7 @@ func ratioOf(v, normal *float64) string {
 	return fmt.Sprintf("%.3g", *v / *normal)
 }
 
-// usedCPUs is how many CPUs were busy on average, as it is shown.
+// usedCPUs writes the average number of busy CPUs.
 func usedCPUs(used, seconds float64) string {
 	if seconds <= 0 {
 		return "-"
@@ -166,7 +163,7 @@ func usedCPUs(used, seconds float64) string {
 	return words.TwoDigits(used / seconds)
 }
 
-// factsOf are the figures beside the headline.
+// factsOf returns the figures beside the headline.
 func factsOf(r result.Result, data chart.Data) []fact {
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
@@ -219,8 +216,7 @@ func factsOf(r result.Result, data chart.Data) []fact {
 	return list
 }
 
-// lineStep is the step that tells how it is at the load line: the last that
-// held at the highest level that did.
+// lineStep returns the last step that held at the highest level that did: it shows the load line.
 func lineStep(r result.Result) *result.Step {
 	var best *result.Step
 	for i := range r.Steps {
@@ -235,8 +231,8 @@ func lineStep(r result.Result) *result.Step {
 	return best
 }
 
-// decidingStep is the step of a sweep that its verdict stands on: the lowest that failed, or the highest
-// that held where none did. It is nil where the verdict says neither.
+// decidingStep returns the step behind the verdict of a sweep: the lowest that failed, or the highest
+// that held. It returns nil where the verdict says neither.
 func decidingStep(r result.Result) *result.Step {
 	var best *result.Step
 	for i := range r.Steps {
@@ -251,17 +247,16 @@ func decidingStep(r result.Result) *result.Step {
 	return best
 }
 
-// notReady are those that were not ready, whatever the cause.
 func notReady(o result.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
-// reasonsOf are the steps that say why objects were not ready, the last first.
+// reasonsOf returns the steps with reasons why objects were not ready, the last first.
 func reasonsOf(r result.Result) []result.Step {
 	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s result.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)
 	return list
 }
 
-// shareOf is the share of a reason in percent of all that have one.
+// shareOf returns the share of a reason in percent of all objects with one.
 func shareOf(reason result.Reason, list []result.Reason) int {
 	all := 0
 	for _, other := range list {
@@ -270,7 +265,7 @@ func shareOf(reason result.Reason, list []result.Reason) int {
 	return max(1, 100*reason.Count/max(all, 1))
 }
 
-// Headline is the verdict in few words, for the head of a page.
+// Headline returns the verdict in few words, for the head of a page.
 func Headline(r result.Result, unit string) string {
 	if r.Comparison != nil {
 		return r.Workload + ": " + verdictOfArms(r)
@@ -323,7 +318,7 @@ func Headline(r result.Result, unit string) string {
 	return fmt.Sprintf("Inconclusive: whether %s holds is unknown", name)
 }
 
-// summary says more about the verdict than the headline, a sentence each.
+// summary adds to the headline, a sentence each.
 func summary(r result.Result) []string {
 	var list []string
 	add := func(text string) {
@@ -342,7 +337,7 @@ func summary(r result.Result) []string {
 	return list
 }
 
-// thingsOf is what one and several of what a run asks for are called.
+// thingsOf returns the names of one and of several requested objects.
 func thingsOf(r result.Result) (one, many string) {
 	if slices.ContainsFunc(r.Steps, result.Step.Streams) {
 		return "request", "requests"
@@ -351,16 +346,7 @@ func thingsOf(r result.Result) (one, many string) {
 	return cmp.Or(kind.One, "object"), cmp.Or(kind.Many, "objects")
 }
 
-// verdictWord is a step's or a goal's verdict as people say it.
 func verdictWord(verdict any) string {
-	v := slo.Verdict(fmt.Sprint(verdict))
-	switch v {
-	case slo.Pass:
-		return "held"
-	case slo.Breached:
-		return "failed"
-	case slo.Verdict(stats.NotWorse):
-		return "not worse"
-	}
-	return string(v)
+	v := fmt.Sprint(verdict)
+	return cmp.Or(map[string]string{string(slo.Pass): "held", string(slo.Breached): "failed", string(stats.NotWorse): "not worse"}[v], v)
 }

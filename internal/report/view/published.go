@@ -9,7 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// publishedNote says what a published figure beside a found one is worth.
+// publishedNote says how far a published figure can be compared with the run's.
 func publishedNote(r result.Result) string {
 	note := "Published figures are from other machines and do not affect the verdict."
 	if timeScale(r) != 1 {
@@ -18,7 +18,6 @@ func publishedNote(r result.Result) string {
 	return note
 }
 
-// publishedTable has published figures beside those of the run.
 func publishedTable(r result.Result) Table {
 	t := Table{"llll", [][]string{{"published figure", "published", "found here", "source"}}}
 	for _, f := range r.Published {
@@ -31,7 +30,6 @@ func publishedTable(r result.Result) Table {
 	return t
 }
 
-// published is that table with what it is worth.
 func published(r result.Result) (s Section) {
 	if len(r.Published) == 0 {
 		return s
@@ -42,7 +40,7 @@ func published(r result.Result) (s Section) {
 	return s
 }
 
-// foundFigure is what the run found, with its interval and its level.
+// foundFigure writes the run's figure with its interval and its level.
 func foundFigure(f result.Published) string {
 	if f.Found == nil {
 		return "not measured"
@@ -57,7 +55,6 @@ func foundFigure(f result.Published) string {
 	return text
 }
 
-// publishedNumber is a published figure with its unit.
 func publishedNumber(x float64, unit string) string {
 	switch {
 	case unit == "%":

@@ -14,9 +14,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// Run is what a terminal shows of a result: a table of the steps, what kept objects
-// from being ready, and the verdict in a sentence. Dir is where the record lies.
-// Explain adds why each level was chosen, and what broke in the other steps.
+// Run returns a result for a terminal: a table of the steps, the reasons why objects were not ready, and
+// the verdict in a sentence. Dir is the run directory. Explain adds why each level was chosen, and what
+// broke in the other steps.
 func Run(r result.Result, dir string, explain bool) []Section {
 	var bounds Section
 	bounds.lines("", append(boundLines(r), recordedLines(r)...)...)
@@ -41,7 +41,6 @@ func Run(r result.Result, dir string, explain bool) []Section {
 	return said(append(list, end)...)
 }
 
-// steps has a row for each step.
 func steps(r result.Result) (s Section) {
 	if len(r.Steps) == 0 {
 		return s
@@ -78,7 +77,6 @@ func steps(r result.Result) (s Section) {
 	return s
 }
 
-// ofLimit is a number with its limit, where that is known.
 func ofLimit(n, limit int) string {
 	if limit == 0 {
 		return strconv.Itoa(n)
@@ -86,8 +84,8 @@ func ofLimit(n, limit int) string {
 	return fmt.Sprintf("%d of %d", n, limit)
 }
 
-// failedRequests says in a sentence that requests failed, and at which level
-// most of them; "" where none did. Streams have an account of their own.
+// failedRequests says in a sentence how many requests failed, and at which level most; "" for none.
+// Streams have an account of their own.
 func failedRequests(r result.Result) string {
 	failed, asked, steps := 0, 0, 0
 	var most *result.Step
@@ -114,12 +112,11 @@ func failedRequests(r result.Result) string {
 	return fmt.Sprintf("%d of %d %s failed at %d levels, most at %s%s", failed, asked, words.Noun(asked, "request"), steps, words.Number(most.LevelReached), why)
 }
 
-// shareOfRequests is how many of a step's requests failed.
 func shareOfRequests(s result.Step) string {
 	return fmt.Sprintf("%d of %d", s.APIRequests.Failed, s.APIRequests.N)
 }
 
-// quantile is a quantile as it is shown. One that falls on objects that were never ready is never.
+// quantile writes a quantile. One that falls on objects that were never ready is never.
 func quantile(l result.Latency, v *float64) string {
 	switch {
 	case v != nil:
@@ -130,8 +127,8 @@ func quantile(l result.Latency, v *float64) string {
 	return "never"
 }
 
-// backlogs has the backlog over the hold of each step that has one, where all
-// is to be explained or some backlog was not steady.
+// backlogs shows the backlog over the hold of each step with one, for explain or where one was not
+// steady.
 func backlogs(r result.Result, explain bool) Section {
 	s := Section{Title: "Backlog: arrivals that were due and not done yet (in balance it is the mean latency times the rate):"}
 	whole := func(x float64) string { return fmt.Sprintf("%.0f", x) }
@@ -155,7 +152,7 @@ func backlogs(r result.Result, explain bool) Section {
 	return s
 }
 
-// reasons says what kept objects from being ready in the last step that says it.
+// reasons says what kept objects from being ready in the last step with reasons.
 func reasons(r result.Result) (out Section) {
 	const shown = 5
 	steps := reasonsOf(r)
@@ -188,7 +185,6 @@ func reasons(r result.Result) (out Section) {
 	return out
 }
 
-// why says why each level was chosen.
 func why(r result.Result) Section {
 	out := Section{Title: "Why each level was chosen:"}
 	for _, s := range r.Steps {
@@ -199,7 +195,7 @@ func why(r result.Result) Section {
 		if s.FromEmpty {
 			start = "from empty"
 		}
-		if s.Verdict != slo.Pass && len(s.Breaches) == 0 { // else they have been told
+		if s.Verdict != slo.Pass && len(s.Breaches) == 0 { // breaches are shown above
 			verdict += ": " + s.VerdictWhy
 		}
 		out.linef("  %2d  %s (%s, %s): %s", s.ID, s.Why, start, hold, verdict)
@@ -208,8 +204,8 @@ func why(r result.Result) Section {
 	return out
 }
 
-// goals says which goal is the headline, the further goals' lines, and which
-// of them the exit code follows. The headline's line is the sentence.
+// goals names the headline goal, the further goals' lines, and those that the exit code follows. The
+// headline's line is the sentence.
 func goals(r result.Result) (s Section) {
 	if len(r.Goals) < 2 {
 		return s
@@ -240,7 +236,7 @@ func requiredSentence(r result.Result) string {
 	return fmt.Sprintf("The exit code, %d, follows the goal %s.", r.ExitCode, r.Require)
 }
 
-// GoalSentence is the verdict of a goal, with its load line.
+// GoalSentence returns the verdict of a goal, with its load line.
 func GoalSentence(g result.GoalResult) string {
 	if g.LoadLine == nil {
 		return string(g.Verdict) + ": " + g.Why
@@ -248,7 +244,7 @@ func GoalSentence(g result.GoalResult) string {
 	return lineSentence(g.LoadLine, g.Verdict, g.Why)
 }
 
-// Sentence is the verdict in a sentence.
+// Sentence returns the verdict in a sentence.
 func Sentence(r result.Result) string {
 	if failed := failedRequests(r); failed != "" {
 		return verdictSentence(r) + " " + failed + "."
@@ -276,13 +272,7 @@ func verdictSentence(r result.Result) string {
 		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
-		var lowest *result.Step
-		for i, s := range r.Steps {
-			if s.Verdict == slo.Breached && (lowest == nil || s.LevelReached < lowest.LevelReached) {
-				lowest = &r.Steps[i]
-			}
-		}
-		if lowest != nil {
+		if lowest := decidingStep(r); lowest != nil {
 			return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, words.Number(lowest.LevelReached), lowest.VerdictWhy)
 		}
 	}
@@ -322,7 +312,7 @@ func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	return b.String()
 }
 
-// sustainedText says what was done a second at the level, "" where that is unknown.
+// sustainedText writes the work per second at the level, "" where it is unknown.
 func sustainedText(l *result.LoadLine) string {
 	if l.Sustained == nil {
 		return ""
@@ -330,7 +320,7 @@ func sustainedText(l *result.LoadLine) string {
 	return fmt.Sprintf(" (%s/s sustained)", words.Short(*l.Sustained))
 }
 
-// askedText says that another level was asked for than was made, "" for nil.
+// askedText says that another level was requested, "" for nil.
 func askedText(asked *float64) string {
 	if asked == nil {
 		return ""
@@ -338,8 +328,7 @@ func askedText(asked *float64) string {
 	return fmt.Sprintf(" (%s asked for)", words.Number(*asked))
 }
 
-// confidenceSentence says what the confirmations of a line mean, with a space
-// before it; "" where they mean nothing.
+// confidenceSentence says what the confirmations of a line prove, with a space before it, or "".
 func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	if verdict != slo.Pass || l.Confirmations == 0 {
 		return ""
@@ -351,8 +340,8 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	return text + ")"
 }
 
-// estimateOf says where half of the runs hold, and in what interval that lies; ""
-// where it is unknown, or exact.
+// estimateOf returns the level at which half of the runs hold, and its interval; "" where it is unknown,
+// or exact.
 func estimateOf(l *result.LoadLine) (at, within string) {
 	x := l.Interval
 	if l.Estimate == nil || x == nil || x.Lo == nil || x.Hi == nil || l.Exact {
@@ -361,13 +350,13 @@ func estimateOf(l *result.LoadLine) (at, within string) {
 	return fmt.Sprintf("%.4g %s", *l.Estimate, l.Unit), fmt.Sprintf("%.4g to %.4g", *x.Lo, *x.Hi)
 }
 
-// confirmationsOf is how many confirmations decided, of which some may fail
-// where that is tolerated; as many as were asked for before any was made.
+// confirmationsOf counts the confirmations that decided, or those that the plan asks for before any was
+// made.
 func confirmationsOf(l *result.LoadLine) int {
 	return cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)
 }
 
-// fidelityNote says what was simulated, "" when nothing was.
+// fidelityNote says what was simulated, or "".
 func fidelityNote(f record.Fidelity) string {
 	var simulated []string
 	for _, part := range fidelityOf(f) {

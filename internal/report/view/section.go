@@ -8,12 +8,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Section is a part of what is said: a title, with its colon, and what stands below
-// it. Without a title it follows the section before it without a gap.
+// Section is a title, with its colon, and the lines and tables below it. Without a title it follows the
+// section before it without a gap.
 type Section struct {
 	Title string
 	Parts []Part
-	// Narrow stands in its place where there are fewer columns than Whole; nil for what fits anywhere.
+	// Narrow replaces it where there are fewer columns than Whole; nil for a section that fits anywhere.
 	Narrow *Section
 	Whole  int
 }
@@ -25,20 +25,18 @@ type Part struct {
 	Indent int // of the table, in columns; a line has its own
 }
 
-// Table is rows below each other, the first of which is the head.
+// Table holds rows below each other; the first one is the head.
 type Table struct {
-	// Align has l or r for each column, and d for a drawing to the left.
-	Align string
+	Align string // l or r for each column, d for a drawing to the left
 	Rows  [][]string
 }
 
 // Any reports whether there is a row below the head.
 func (t Table) Any() bool { return len(t.Rows) > 1 }
 
-// add adds a row.
 func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// figures is a table of which every column is to the right.
+// figures returns a table with all columns to the right.
 func figures(rows [][]string) Table {
 	if len(rows) == 0 {
 		return Table{}
@@ -46,12 +44,10 @@ func figures(rows [][]string) Table {
 	return Table{strings.Repeat("r", len(rows[0])), rows}
 }
 
-// linef adds a line.
 func (s *Section) linef(format string, args ...any) {
 	s.Parts = append(s.Parts, Part{Line: fmt.Sprintf(format, args...)})
 }
 
-// lines adds lines as they are.
 func (s *Section) lines(indent string, list ...string) {
 	for _, text := range list {
 		s.Parts = append(s.Parts, Part{Line: indent + text})
@@ -65,19 +61,18 @@ func (s *Section) table(indent int, t Table) {
 	}
 }
 
-// apart sets a section apart from the one before it: its first line is the title.
+// apart makes the first line of a section its title, so that a gap stands before it.
 func (s Section) apart() Section {
 	s.Title, s.Parts = s.Parts[0].Line, s.Parts[1:]
 	return s
 }
 
-// warned has warnings, a line for each.
 func warned(list record.Warnings) (s Section) {
 	s.lines("warning: ", list.Lines()...)
 	return s
 }
 
-// said are the sections that say anything.
+// said returns the sections that are not empty.
 func said(list ...Section) []Section {
 	return slices.DeleteFunc(list, func(s Section) bool { return s.Title == "" && len(s.Parts) == 0 })
 }

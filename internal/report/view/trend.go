@@ -11,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// trends has of each trend a chart with a logarithmic axis, a row for each
-// experiment, and where the figure changes its level.
+// trends shows each trend as a chart with a logarithmic axis, a row for each experiment, and the points
+// where the figure changes its level.
 func trends(in ComparisonInput) []Section {
 	var list []Section
 	for _, t := range in.Trends {
@@ -25,10 +25,9 @@ func trends(in ComparisonInput) []Section {
 	return said(append(list, end, fidelities(in.Operands))...)
 }
 
-// trendWhole is how many columns a trend needs with versions, the range of the runs, and what changed.
-const trendWhole = 150
+const trendWhole = 150 // columns with versions, the range of the runs, and the changes
 
-// trendSection is a trend, and what is left of it where there is no room for all.
+// trendSection returns a trend, and a narrower one for terminals without room for all.
 func trendSection(t compare.Trend, axis chart.Axis) Section {
 	title := trendTitle(t) + " (logarithmic)"
 	ticks := axis.Header(func(v float64) string { return tickText(v, t.Unit) })
@@ -73,7 +72,7 @@ func trendUnit(t compare.Trend) string {
 	return "mean of the runs"
 }
 
-// changeAt says how a trend changes its level at a point, "" where it does not.
+// changeAt says how a trend changes its level at a point, or "".
 func changeAt(t compare.Trend, point int) string {
 	i := slices.IndexFunc(t.Changes, func(c compare.TrendChange) bool { return c.At == point })
 	if i < 0 {
@@ -82,7 +81,6 @@ func changeAt(t compare.Trend, point int) string {
 	return fmt.Sprintf("%s from here on (p = %.2g)", words.Change(t.Changes[i].Change), t.Changes[i].P)
 }
 
-// pointText is the figure of one experiment, with its runs.
 func pointText(t compare.Trend, x compare.TrendPoint) string {
 	if x.Value == nil {
 		return x.Note
@@ -101,7 +99,7 @@ func pointText(t compare.Trend, x compare.TrendPoint) string {
 	return text
 }
 
-// tickText is a round figure as short as it can be; what it counts the title says.
+// tickText writes a round figure as short as possible.
 func tickText(v float64, unit string) string {
 	switch {
 	case unit == "s" && v < 0.001:
@@ -116,7 +114,6 @@ func tickText(v float64, unit string) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// trendPage is the page of trends.
 func trendPage(in ComparisonInput) (Page, error) {
 	r := result.Result{Schema: result.Schema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
 	only := Input{Recorded: chart.Recorded{Result: r}}

@@ -14,12 +14,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// Rate is a rate per second with one digit after the point, - where it is unknown.
+// Rate writes a rate per second with one digit after the point, - where it is unknown.
 func Rate(v *float64) string {
 	return Known(v, func(x float64) string { return fmt.Sprintf("%.1f", x) })
 }
 
-// Known is a figure as show writes it, "-" where it is unknown.
+// Known writes a figure with show, "-" where it is unknown.
 func Known(v *float64, show func(float64) string) string {
 	if v == nil {
 		return "-"
@@ -27,10 +27,10 @@ func Known(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
-// Number is a level as people write it.
+// Number writes a level as people do.
 func Number(x float64) string { return fmt.Sprintf("%.10g", x) }
 
-// Seconds is a duration in seconds with three significant digits and its unit.
+// Seconds writes a duration in seconds with three significant digits and its unit.
 func Seconds(x float64) string {
 	switch {
 	case x < 0.0005:
@@ -48,7 +48,7 @@ func Seconds(x float64) string {
 // Sentence begins a text with a capital letter and ends it with a full stop.
 func Sentence(text string) string { return Capital(strings.TrimSuffix(text, ".")) + "." }
 
-// Capital is a text that begins with a capital letter.
+// Capital begins a text with a capital letter.
 func Capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	if size == 0 {
@@ -57,13 +57,13 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// Level is a level, - where it is unknown.
+// Level writes a level, - where it is unknown.
 func Level(v *float64) string { return Known(v, Number) }
 
-// Lag is a time in seconds, - where it is unknown.
+// Lag writes a time in seconds, - where it is unknown.
 func Lag(v *float64) string { return Known(v, Seconds) }
 
-// Percent is a share in percent as it is shown.
+// Percent writes a share in percent.
 func Percent(x any) string {
 	v, ok := x.(float64)
 	if p, is := x.(*float64); is && p != nil {
@@ -75,7 +75,7 @@ func Percent(x any) string {
 	return fmt.Sprintf("%.3g %%", v)
 }
 
-// Bytes is a number of bytes with its unit.
+// Bytes writes a number of bytes with its unit.
 func Bytes(n int64) string {
 	x, unit := float64(n), 0
 	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
@@ -88,7 +88,7 @@ func Bytes(n int64) string {
 	return Short(x) + " " + names[unit]
 }
 
-// Span is a length of time as people say it.
+// Span writes a length of time as people say it.
 func Span(seconds float64) string {
 	if seconds < 60 {
 		return Seconds(seconds)
@@ -100,7 +100,7 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
 }
 
-// Count is a number with its thousands apart.
+// Count writes a number with its thousands apart.
 func Count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -109,12 +109,12 @@ func Count(n int) string {
 	return s
 }
 
-// Moment is a moment of a result as people read it, with its zone.
+// Moment writes a moment of a result for people, with its zone.
 func Moment(t string) string {
 	return strings.Replace(strings.Replace(t, "T", " ", 1), "Z", " UTC", 1)
 }
 
-// InUnit is a figure with its unit. Number writes one that is no time and no size.
+// InUnit writes a figure with its unit. Number writes one that is not a time or a size.
 func InUnit(x float64, unit string, number func(float64) string) string {
 	switch unit {
 	case "s":
@@ -127,7 +127,7 @@ func InUnit(x float64, unit string, number func(float64) string) string {
 	return strings.TrimSpace(number(x) + " " + unit)
 }
 
-// Short is a number to three digits.
+// Short writes a number to three digits.
 func Short(x float64) string {
 	if a := math.Abs(x); a >= 100 && a < 1e9 {
 		return fmt.Sprintf("%.0f", x)
@@ -135,7 +135,7 @@ func Short(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// Quantity is a figure of a law with its unit.
+// Quantity writes a figure of a law with its unit.
 func Quantity(x float64, unit string) string {
 	switch {
 	case unit == "/s":
@@ -148,7 +148,7 @@ func Quantity(x float64, unit string) string {
 	return InUnit(x, unit, Short)
 }
 
-// Interval is the interval of a figure in brackets.
+// Interval writes the interval of a figure in brackets.
 func Interval(i result.Interval, unit string) string {
 	end := func(v *float64) string {
 		if v == nil {
@@ -159,7 +159,7 @@ func Interval(i result.Interval, unit string) string {
 	return "[" + end(i.Lo) + ", " + end(i.Hi) + "]"
 }
 
-// WithInterval is a figure with its interval, ? where it is unknown.
+// WithInterval writes a figure with its interval, ? where it is unknown.
 func WithInterval(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "?"
@@ -167,7 +167,7 @@ func WithInterval(i result.Interval, unit string) string {
 	return Quantity(*i.Value, unit) + " " + Interval(i, unit)
 }
 
-// Figure is a figure of a run as it is shown; never where it was not reached.
+// Figure writes a figure of a run; "never" where it was not reached.
 func Figure(x *float64, unit string) string {
 	if x == nil {
 		return "never"
@@ -180,7 +180,7 @@ func Figure(x *float64, unit string) string {
 	})
 }
 
-// Change is a relative change in percent.
+// Change writes a relative change in percent.
 func Change(x float64) string {
 	if x > 10 {
 		return fmt.Sprintf("%+.0f%%", 100*x)
@@ -188,7 +188,7 @@ func Change(x float64) string {
 	return fmt.Sprintf("%+.1f%%", 100*x)
 }
 
-// Ratio is the change from one figure to another, - where one was never reached.
+// Ratio writes the change from one figure to another, - where one was never reached.
 func Ratio(from, to *float64) string {
 	if from == nil || to == nil || *from <= 0 {
 		return "-"
@@ -196,7 +196,7 @@ func Ratio(from, to *float64) string {
 	return Change(*to / *from - 1)
 }
 
-// ChangeInterval is the interval of a change, "" where there is none.
+// ChangeInterval writes the interval of a change, "" without one.
 func ChangeInterval(lo, hi *float64) string {
 	if lo == nil || hi == nil {
 		return ""
@@ -204,7 +204,7 @@ func ChangeInterval(lo, hi *float64) string {
 	return Change(*lo) + " to " + Change(*hi)
 }
 
-// Within is an interval in words, "" where neither end is known.
+// Within writes an interval in words, "" where neither end is known.
 func Within(lo, hi *float64, show func(float64) string) string {
 	switch {
 	case lo != nil && hi != nil:
@@ -217,7 +217,7 @@ func Within(lo, hi *float64, show func(float64) string) string {
 	return ""
 }
 
-// And is a list as people say it.
+// And joins a list as people say it.
 func And(list []string) string {
 	if len(list) < 2 {
 		return strings.Join(list, "")
@@ -225,10 +225,10 @@ func And(list []string) string {
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
-// Counted is how many of a thing there are.
+// Counted writes a number of things.
 func Counted(n int, thing string) string { return Count(n) + " " + Noun(n, thing) }
 
-// Noun is a word as it follows a number.
+// Noun returns a word as it follows a number.
 func Noun(n int, word string) string {
 	if n == 1 {
 		return word
@@ -236,8 +236,8 @@ func Noun(n int, word string) string {
 	return word + "s"
 }
 
-// PlusMinus is a figure with half the width of its interval, where it has one,
-// both with as many digits as the interval leaves.
+// PlusMinus writes a figure with half the width of its interval, if it has one, both with as many digits
+// as the interval leaves.
 func PlusMinus(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "-"
@@ -259,7 +259,7 @@ func PlusMinus(i result.Interval, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%.*f ± %.*f %s", digits, value, digits, half, unit))
 }
 
-// LatencyPlusMinus is that of a latency; one that was not reached in every run has no mean.
+// LatencyPlusMinus does so for a latency; one that was not reached in every run has no mean.
 func LatencyPlusMinus(i result.Interval) string {
 	if i.Value == nil {
 		return "never"
@@ -267,7 +267,7 @@ func LatencyPlusMinus(i result.Interval) string {
 	return PlusMinus(i, "s")
 }
 
-// TwoDigits is a figure with two digits after the point.
+// TwoDigits writes a figure with two digits after the point.
 func TwoDigits(x float64) string { return fmt.Sprintf("%.2f", x) }
 
 // Bars draws figures that are not negative as a row of bars, two in each.
@@ -276,17 +276,16 @@ func Bars(figures []float64) string {
 	most := slices.Max(figures)
 	var b strings.Builder
 	for pair := range slices.Chunk(figures, 2) {
-		x := slices.Max(pair)
 		at := 0
 		if most > 0 {
-			at = min(int(x/most*8), 7)
+			at = min(int(slices.Max(pair)/most*8), 7)
 		}
 		b.WriteRune([]rune(heights)[max(at, 0)])
 	}
 	return b.String()
 }
 
-// Played is a time as it would be.
+// Played writes a time scaled to real time.
 func Played(v *float64, scale float64) string {
 	return Known(v, func(x float64) string {
 		return time.Duration(x * scale * float64(time.Second)).Round(time.Second).String()
