@@ -15,9 +15,9 @@ import (
 )
 
 // API answers as Prometheus does: /api/v1/query, query_range, series, labels and label/NAME/values. From
-// and to are the time on record, for questions without one. It answers only who asks for this machine by
-// its own name, and no page of another's that a browser shows. An answer takes at most answerTimeout and
-// ends when whoever asked is gone, and at most answersAtOnce are made at once: others wait.
+// and to are the time on record, for questions without one. It answers only requests that name this
+// machine itself, and no page of another server in a browser. An answer takes at most answerTimeout and
+// ends with its request, and at most answersAtOnce are made at once: others wait.
 func API(e *Engine, from, to time.Time) http.Handler {
 	mux := http.NewServeMux()
 	places := make(chan struct{}, answersAtOnce)
@@ -104,7 +104,7 @@ func API(e *Engine, from, to time.Time) http.Handler {
 	return mux
 }
 
-// The bounds of what is answered by HTTP.
+// The bounds of answers by HTTP.
 const (
 	answerTimeout = 20 * time.Second
 	answersAtOnce = 4
@@ -130,7 +130,7 @@ func isLocal(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// respond writes what Prometheus would.
+// respond writes an answer in Prometheus' format.
 func respond(w http.ResponseWriter, data any, warnings []string, err error) {
 	answer := struct {
 		Status    string   `json:"status"`
@@ -160,10 +160,9 @@ func respond(w http.ResponseWriter, data any, warnings []string, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(text) // who asked is gone
+	_, _ = w.Write(text) // fails if the client is gone
 }
 
-// spanIn are start and end.
 func spanIn(r *http.Request, from, to time.Time) (time.Time, time.Time, error) {
 	start, err := timeIn(r, "start", from)
 	if err != nil {
@@ -173,7 +172,7 @@ func spanIn(r *http.Request, from, to time.Time) (time.Time, time.Time, error) {
 	return start, end, err
 }
 
-// timeIn is a time, in seconds since 1970 or by RFC 3339.
+// timeIn returns a time, in seconds since 1970 or by RFC 3339.
 func timeIn(r *http.Request, name string, missing time.Time) (time.Time, error) {
 	text := r.Form.Get(name)
 	if text == "" {
@@ -190,7 +189,7 @@ func timeIn(r *http.Request, name string, missing time.Time) (time.Time, error) 
 	return t, err
 }
 
-// durationIn is a step, in seconds or as 15s.
+// durationIn returns a step, in seconds or as 15s.
 func durationIn(text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil && s > 0 && s < 1e9 {
 		return time.Duration(s * float64(time.Second)), nil

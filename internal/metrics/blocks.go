@@ -28,22 +28,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// BlocksDir is the directory of blocks, in a run directory. It is a Prometheus' directory of data.
+// BlocksDir is the directory of blocks in a run directory. A Prometheus can open it as its own data.
 const BlocksDir = "metrics"
 
 const nameLabel = model.MetricNameLabel
 
-// Built says what a run's metrics came to.
+// Built says what a run's metrics contain.
 type Built struct {
 	Series, Samples int
-	// Cut says that the scrapes of a part of the run end within a scrape, or are damaged from there on.
-	Cut bool
-	// From and To are the time on record, and Steps what was made in it.
-	From, To time.Time
-	Steps    []Span
+	Cut             bool      // scrapes of a part of the run end within a scrape, or are damaged
+	From, To        time.Time // the time on record
+	Steps           []Span
 }
 
-// Span is when a step was made, and from when on its level was held: zero where it was not.
+// Span says when a step was made, and when its hold began: zero without a hold.
 type Span struct {
 	ID             int
 	Level          float64
@@ -52,28 +50,28 @@ type Span struct {
 
 // stampFile says what blocks were made of, and by which version of this code.
 const (
+	// stampFile says from what the blocks were made, and by which version of this code.
 	stampFile    = "made-of.json"
 	stampVersion = 1
 )
 
-// walDir is a directory that promtool does not go without.
-const walDir = "wal"
+const walDir = "wal" // promtool needs it
 
-// stamp tells blocks that are still those of the record.
+// stamp says whether blocks still match the record.
 type stamp struct {
 	Version          int
 	History, Scrapes int64  // bytes
 	Result           string // sum
 }
 
-// madeOf is what stands in the file.
+// madeOf is the content of stampFile.
 type madeOf struct {
 	stamp
 	Built Built
 	Bytes int64 // of all blocks
 }
 
-// bytesIn is how many bytes all files of blocks have.
+// bytesIn counts the bytes of all files of blocks.
 func bytesIn(place string) (n int64, err error) {
 	err = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == stampFile {
@@ -88,7 +86,7 @@ func bytesIn(place string) (n int64, err error) {
 	return n, err
 }
 
-// stampOf is that of a record as it is now.
+// stampOf returns the stamp of a record as it is now.
 func stampOf(dir record.Dir) stamp {
 	s := stamp{Version: stampVersion}
 	if info, err := os.Stat(dir.Path(record.HistoryFile)); err == nil {
@@ -99,12 +97,11 @@ func stampOf(dir record.Dir) stamp {
 	return s
 }
 
-// Build makes the blocks of a run directory again: of what was scraped, as far as that is
-// whole, and of the record's own figures.
+// Build makes the blocks of a run directory again: from the scrapes, as far as they are whole, and from
+// the record's own figures.
 func Build(dir record.Dir) (Built, error) { return buildIn(dir, dir.Path(BlocksDir)) }
 
-// Rebuild is Build for a run directory in which metrics were scraped; those of another
-// are made when they are asked for.
+// Rebuild builds the blocks of a run directory with scrapes; those of others are made on demand.
 func Rebuild(dir record.Dir) error {
 	if _, err := os.Stat(dir.Path(ScrapesDir)); err != nil {
 		return nil
@@ -113,7 +110,6 @@ func Rebuild(dir record.Dir) error {
 	return err
 }
 
-// buildIn makes the blocks in a place of the caller's.
 func buildIn(dir record.Dir, place string) (Built, error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(place), "."+BlocksDir+"-*")
 	if err != nil {
@@ -147,7 +143,7 @@ func buildIn(dir record.Dir, place string) (Built, error) {
 	return s.Built, nil
 }
 
-// fill writes blocks of all that a run has recorded.
+// fill writes blocks of everything that a run has recorded.
 func fill(dir record.Dir, to string) (Built, error) {
 	environment, err := dir.Environment()
 	if err != nil {
@@ -172,8 +168,7 @@ func fill(dir record.Dir, to string) (Built, error) {
 	return b.built, b.write()
 }
 
-// builder gathers samples, and writes a block whenever there are so many that they
-// should not wait in memory for more.
+// builder gathers samples, and writes a block whenever there are too many to wait in memory for more.
 type builder struct {
 	dir     string
 	heads   map[string]*head // by their labels
@@ -181,18 +176,17 @@ type builder struct {
 	blocks  int
 	built   Built
 	key     []byte
-	// keeps, if not nil, says which series are of interest: all others are left out.
-	keeps func(labels.Labels) bool
-	none  head // stands for those
+	keeps   func(labels.Labels) bool // says which series are kept, nil for all
+	none    head                     // stands for the others
 }
 
-// ignored reports whether it stands for all series that are left out.
+// ignored reports whether it stands for the series that are left out.
 func (h *head) ignored() bool { return h.b == nil }
 
 // mostPending bounds the samples that wait in memory, at about two bytes each.
 const mostPending = 15_000_000
 
-// head is a series as far as it is in no block.
+// head is the part of a series that is not in a block yet.
 type head struct {
 	b      *builder
 	labels labels.Labels
@@ -202,10 +196,9 @@ type head struct {
 	lastly float64 // the value then
 }
 
-// perChunk is how many samples a chunk has, as Prometheus has it.
-const perChunk = 120
+const perChunk = 120 // samples, as in Prometheus
 
-// series is the one with these labels.
+// series returns the series with these labels.
 func (b *builder) series(l labels.Labels) *head {
 	b.key = l.Bytes(b.key)
 	if h := b.heads[string(b.key)]; h != nil {
@@ -220,7 +213,7 @@ func (b *builder) series(l labels.Labels) *head {
 	return h
 }
 
-// add adds a sample. One that is not later than the last one is left out.
+// add adds a sample. It leaves out one that is not later than the last one.
 func (h *head) add(t int64, v float64) {
 	if t <= h.last || h.ignored() {
 		return
@@ -230,7 +223,7 @@ func (h *head) add(t int64, v float64) {
 			h.chunks[n-1].Chunk.Compact()
 		}
 		c := chunkenc.NewXORChunk()
-		h.app, _ = c.Appender() // of a new chunk there is one
+		h.app, _ = c.Appender() // a new chunk has one
 		h.chunks = append(h.chunks, chunks.Meta{Chunk: c, MinTime: t})
 	}
 	h.app.Append(0, t, v)
@@ -240,7 +233,7 @@ func (h *head) add(t int64, v float64) {
 	h.b.built.Samples++
 }
 
-// take adds a sample, or the mark that the series is no more.
+// take adds a sample, or the mark that the series has ended.
 func (h *head) take(t int64, v float64) {
 	if value.IsStaleNaN(v) {
 		h.b.stale(h, t)
@@ -249,7 +242,7 @@ func (h *head) take(t int64, v float64) {
 	h.add(t, v)
 }
 
-// stale says that the series is no more from a time on.
+// stale marks the end of a series at a time.
 func (b *builder) stale(h *head, t int64) {
 	if !h.ignored() && h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
 		h.add(max(t, h.last+1), math.Float64frombits(value.StaleNaN))
@@ -264,7 +257,7 @@ func (b *builder) cut() error {
 	return b.write()
 }
 
-// write writes what waits as a block.
+// write writes the waiting samples as a block.
 func (b *builder) write() error {
 	var list []*head
 	for _, h := range b.heads {
@@ -292,8 +285,7 @@ func (b *builder) write() error {
 	if err := writeSeries(dir, list); err != nil {
 		return err
 	}
-	// Prometheus' writers let others read what they write.
-	written, err := filepath.Glob(filepath.Join(dir, "chunks", "*"))
+	written, err := filepath.Glob(filepath.Join(dir, "chunks", "*")) // which others can read
 	if err != nil {
 		return err
 	}
@@ -310,7 +302,7 @@ func (b *builder) write() error {
 	return os.WriteFile(filepath.Join(dir, "meta.json"), text, 0o600)
 }
 
-// writeSeries writes the chunks of series, in order, and their index; they have none afterwards.
+// writeSeries writes the chunks of series, in order, and their index; the series are empty afterwards.
 func writeSeries(dir string, list []*head) (err error) {
 	symbols := make(map[string]bool)
 	for _, h := range list {
@@ -343,7 +335,7 @@ func writeSeries(dir string, list []*head) (err error) {
 	return nil
 }
 
-// meta is what Prometheus has in a block's meta.json.
+// meta is a block's meta.json.
 type meta struct {
 	ULID    string `json:"ulid"`
 	MinTime int64  `json:"minTime"` // milliseconds since 1970
@@ -363,12 +355,12 @@ type compaction struct {
 	Sources []string `json:"sources"`
 }
 
-// blockName is the name of a block: a ULID, 48 bits of time and 80 others in the
-// digits of Crockford's base 32. Blocks of the same record have the same names.
+// blockName returns the name of a block: a ULID, 48 bits of time and 80 others in the digits of
+// Crockford's base 32. Blocks of the same record have the same names.
 func blockName(t int64, n, samples int) string {
 	hash := fnv.New128a()
 	fmt.Fprint(hash, t, n, samples)
-	var id [20]byte // two bits of 0, then the ULID, and what fills the last digits up
+	var id [20]byte // two bits of 0, then the ULID, and padding
 	binary.BigEndian.PutUint64(id[:], uint64(t)<<14)
 	copy(id[6:], hash.Sum(nil)[:10])
 	id[6] = byte(t<<6)&0xc0 | id[6]&0x3f

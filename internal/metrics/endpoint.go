@@ -12,18 +12,15 @@ import (
 	"strings"
 )
 
-// Endpoint is where a program publishes metrics.
+// Endpoint is the place where a program publishes metrics.
 type Endpoint struct {
-	// Job is what the program is, and Instance which one: both are labels of its series. Labels are
+	// Job is the program, and Instance one of its processes: both are labels of its series. Labels are
 	// further ones, by turns names and values. No two endpoints have all of them in common.
 	Job, Instance string
 	Labels        []string
 	URL           string
-	// Transport makes the request, with what tells who asks.
-	Transport http.RoundTripper
-	// Far says that the program is not on this machine: it may compress what it
-	// says, which costs it more time than sending it costs.
-	Far bool
+	Transport     http.RoundTripper // adds the credentials
+	Far           bool              // on another machine: compression then costs less time than sending
 }
 
 func (e *Endpoint) name() string {
@@ -41,14 +38,14 @@ func (e *refusedError) Error() string { return "answered " + e.status }
 // The bounds of an answer.
 const (
 	mostBody     = 256 << 20 // as it is sent, or once it is decompressed
-	mostOfAnswer = 200       // bytes of an answer that is no list of metrics
+	mostOfAnswer = 200       // bytes of another answer, in a message
 )
 
-// accepted are the formats that are asked for. Protobuf costs who publishes half of what text costs.
+// accepted lists the formats. Protobuf costs the publisher half of what text costs.
 const accepted = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9," +
 	"text/plain;version=0.0.4;q=0.5,application/openmetrics-text;version=1.0.0;q=0.3"
 
-// read reads what the endpoint tells into buf.
+// read reads the endpoint's metrics into buf.
 func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (contentType string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
@@ -56,8 +53,7 @@ func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (con
 	}
 	request.Header.Set("Accept", accepted)
 	request.Header.Set("User-Agent", "plimsoll")
-	// Else Go asks for it, and decompresses without a bound.
-	request.Header.Set("Accept-Encoding", "identity")
+	request.Header.Set("Accept-Encoding", "identity") // else Go decompresses without a bound
 	if e.Far {
 		request.Header.Set("Accept-Encoding", "gzip")
 	}
@@ -65,7 +61,7 @@ func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (con
 	answer, err := client.Do(request)
 	if err != nil {
 		if of, ok := errors.AsType[*url.Error](err); ok {
-			err = of.Err // without the address, in which a token may stand
+			err = of.Err // without the address, which may contain a token
 		}
 		return "", err
 	}

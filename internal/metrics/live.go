@@ -21,34 +21,34 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Live answers questions about a run that is under way, by what is put on record: it takes in what is
-// scraped and the events of the history. It keeps the series that are asked for, as far back as is asked.
+// Live answers questions about a run in progress. It takes in the scrapes and the events of the history,
+// and keeps the series that queries need, as far back as they need them.
 type Live struct {
 	start  time.Time
 	each   time.Duration
 	engine *promql.Engine
 	asked  map[string]*understood
-	back   time.Duration // how far before a step any question goes
+	back   time.Duration // the longest time before a step that a query needs
 
 	mu    sync.Mutex
 	b     *builder
 	heads map[chunks.HeadSeriesRef]*head
 	of    map[*source]*told
-	told  []*told // in the order in which they were first
+	told  []*told // in the order of their first reports
 	o     *own
 }
 
-// told is what an endpoint has told.
+// told is the state of an endpoint.
 type told struct {
 	labels labels.Labels
 	remote bool
-	series []*head // of interest, but for its up and the like
-	silent bool    // it has told no series, of whatever interest
+	series []*head // of queries, without its up and the like
+	silent bool    // it has reported no series at all
 	gaps   []gap
 }
 
-// gap is when an endpoint was not read that should have been, in milliseconds since
-// 1970: from the time at which that was tried to that at which it was read again.
+// gap is a time in which an endpoint could not be read, in milliseconds since 1970: from the first
+// attempt until the next success.
 type gap struct {
 	from, to int64 // to is MaxInt64 while it lasts
 	why      string
@@ -68,7 +68,7 @@ func (e *told) close(at int64) {
 	}
 }
 
-// understood is a query as far as it is understood.
+// understood is a parsed query.
 type understood struct {
 	selectors []matchers
 	hold      bool // it has [hold]
@@ -76,7 +76,6 @@ type understood struct {
 
 type matchers []*labels.Matcher
 
-// match reports whether all do.
 func (list matchers) match(set labels.Labels) bool {
 	for _, m := range list {
 		if !m.Matches(set.Get(m.Name)) {
@@ -90,8 +89,8 @@ func (a *understood) selects(set labels.Labels) bool {
 	return slices.ContainsFunc(a.selectors, func(list matchers) bool { return list.match(set) })
 }
 
-// NewLive makes one for a run that starts at a time, and for queries that Check finds
-// right. Each is how often the run's metrics are read.
+// NewLive makes one for a run that starts at a time, and for queries that Check finds right. Each is the
+// interval of the run's scrapes.
 func NewLive(start time.Time, each time.Duration, queries []string) (*Live, error) {
 	l := &Live{start: start, each: max(each, time.Second), engine: newEngine(), asked: make(map[string]*understood), back: lookback, heads: make(map[chunks.HeadSeriesRef]*head), of: make(map[*source]*told)}
 	l.b = &builder{heads: make(map[string]*head), keeps: l.keeps}
@@ -121,24 +120,23 @@ func NewLive(start time.Time, each time.Duration, queries []string) (*Live, erro
 	return l, nil
 }
 
-// mostBack is how far back a question goes at most: about what was before it nothing is known.
+// mostBack bounds the time that a query reaches back: nothing is known of the time before the run.
 const mostBack = 24 * time.Hour
 
-// keeps reports whether a series is asked for.
+// keeps reports whether a query needs a series.
 func (l *Live) keeps(set labels.Labels) bool {
 	for _, a := range l.asked {
 		if a.selects(set) {
 			return true
 		}
 	}
-	return set.Get(nameLabel) == upName // which tells of the targets of a Remote
+	return set.Get(nameLabel) == upName // shows the targets of a Remote
 }
 
 // upName is the series that says whether an endpoint could be read.
 const upName = "up"
 
-// take takes in what an endpoint told at a time: series that are new, and samples; or why
-// it told nothing.
+// take takes in a report of an endpoint: new series, and samples; or why there are none.
 func (l *Live) take(of *source, series []walrecord.RefSeries, list []walrecord.RefSample, at int64, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +176,7 @@ func (l *Live) Event(e record.Event) {
 	l.o.event(e)
 }
 
-// forget lets go of what was before a time.
+// forget drops the samples before a time.
 func (l *Live) forget(before int64) {
 	for _, h := range l.b.heads {
 		n := 0
@@ -192,31 +190,25 @@ func (l *Live) forget(before int64) {
 	}
 }
 
-// Question is what an objective asks of a step.
+// Question is the query of an objective in a step.
 type Question struct {
 	Query string
-	// Holds says whether a value is as it should be, and Least that less is worse.
-	Holds func(float64) bool
-	Least bool
-	// At is when it is asked: at the end of the hold, or of a step without one.
-	At time.Time
+	Holds func(float64) bool // whether a value meets the objective
+	Least bool               // less is worse
+	At    time.Time          // the end of the hold, or of a step without one
 }
 
-// Found is what a question came to.
+// Found is the answer to a question.
 type Found struct {
-	// Series is how many came back, of which Broken are not as they should be, and NaN are no number.
-	Series, Broken, NaN int
-	// Of has the labels of the one that broke first, or of the worst where none did; Value is its value.
+	Series, Broken, NaN int // all, those outside of the objective, and those that are not numbers
+	// Of has the labels of the series that broke first, or else of the worst; Value is its value.
 	Of    string
 	Value float64
-	// Since is when that series broke: the first of the moments looked at from which
-	// on it was not as it should be. Zero where none broke.
-	Since time.Time
-	// Why says why it is unknown; "" where it is.
-	Why string
+	Since time.Time // the first moment from which on that series was outside; zero where none was
+	Why   string    // why the answer is unknown, or ""
 }
 
-// Ask answers a question about the step that is under way.
+// Ask answers a question about the step in progress.
 func (l *Live) Ask(ctx context.Context, q Question) Found {
 	s := l.snapshot(q.Query, q.At)
 	if s.why != "" {
@@ -239,7 +231,7 @@ func (l *Live) Ask(ctx context.Context, q Question) Found {
 	return f
 }
 
-// ask asks at a time, and returns the values of the series that are not as they should be.
+// ask answers it for a time, and returns the values of the series outside of the objective.
 func (l *Live) ask(ctx context.Context, s *snapshot, q Question, at time.Time) (f Found, broken map[string]float64, err error) {
 	v := variables{step: at.Sub(s.began), hold: at.Sub(s.held)}
 	text, _ := expand(q.Query, v)
@@ -282,7 +274,7 @@ func (l *Live) ask(ctx context.Context, s *snapshot, q Question, at time.Time) (
 	return f, broken, nil
 }
 
-// seriesName is a series as an answer shows it, "" for one without labels.
+// seriesName returns a series as an answer shows it, "" for one without labels.
 func seriesName(l labels.Labels) string {
 	if l.IsEmpty() {
 		return ""
@@ -294,11 +286,10 @@ func seriesName(l labels.Labels) string {
 	return name
 }
 
-// mostMoments is how many moments are looked at to find when a series broke.
-const mostMoments = 60
+const mostMoments = 60 // that are tried to find when a series broke
 
-// first finds which of the series that broke did so first, and when: from which moment
-// on it was not as it should be. The moments are as far apart as scrapes are.
+// first finds which of the broken series broke first, and when: the moment from which on it was outside.
+// The moments are as far apart as scrapes.
 func (l *Live) first(ctx context.Context, s *snapshot, q Question, f *Found, broken map[string]float64) {
 	from := s.began
 	if s.hold {
@@ -332,7 +323,7 @@ func (l *Live) first(ctx context.Context, s *snapshot, q Question, f *Found, bro
 	}
 }
 
-// snapshot is what is known at a time of the series that a query asks for.
+// snapshot holds the series of a query at a time.
 type snapshot struct {
 	*understood
 	series      []storedSeries
@@ -341,7 +332,7 @@ type snapshot struct {
 	why         string // a question cannot be answered, or ""
 }
 
-// sourceGap is a gap of an endpoint that a query depends on, from so long before the question on.
+// sourceGap is a gap of an endpoint that a query depends on; the query reaches so far back.
 type sourceGap struct {
 	name string
 	back time.Duration
@@ -353,7 +344,6 @@ type storedSeries struct {
 	chunks []chunks.Meta
 }
 
-// snapshot takes one of all that is known at a time.
 func (l *Live) snapshot(query string, at time.Time) *snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -389,7 +379,7 @@ func (l *Live) snapshot(query string, at time.Time) *snapshot {
 		}
 		var list []chunks.Meta
 		for i, c := range h.chunks {
-			if i == len(h.chunks)-1 { // which goes on
+			if i == len(h.chunks)-1 { // it goes on
 				c.Chunk, _ = chunkenc.FromData(chunkenc.EncXOR, slices.Clone(c.Chunk.Bytes()))
 			}
 			list = append(list, c)
@@ -450,8 +440,8 @@ func (l *Live) addDowns(s *snapshot, list matchers, back time.Duration, at time.
 	}
 }
 
-// addGaps notes the gaps of the endpoints that a selector depends on: of those that have
-// told a series that it selects, and of those that it names and that have told nothing.
+// addGaps notes the gaps of the endpoints that a selector depends on: those that have reported a series
+// that it selects, and silent ones that it names.
 func (s *snapshot) addGaps(all []*told, list matchers, back time.Duration) {
 	for _, e := range all {
 		if len(e.gaps) == 0 {
@@ -473,15 +463,15 @@ func (s *snapshot) addGaps(all []*told, list matchers, back time.Duration) {
 	}
 }
 
-// ownSeries reports whether a selector is of the record's own figures alone.
+// ownSeries reports whether a selector selects the record's own figures alone.
 func ownSeries(list matchers) bool {
 	return slices.ContainsFunc(list, func(m *labels.Matcher) bool {
 		return m.Type == labels.MatchEqual && (m.Name == nameLabel && strings.HasPrefix(m.Value, "plimsoll_") || m.Name == "job" && m.Value == "plimsoll")
 	})
 }
 
-// gap says of which endpoint a question at a time cannot be answered, "" of none: of
-// several the one that was missed first, and of those the first by its name.
+// gap says which endpoint's gap prevents an answer at a time, or "": of several the first one, by time
+// and name.
 func (s *snapshot) gap(at time.Time) string {
 	var first *sourceGap
 	for i, g := range s.gaps {
@@ -498,18 +488,16 @@ func (s *snapshot) gap(at time.Time) string {
 	return fmt.Sprintf("the metrics of %s could not be read at %s: %s", first.name, time.UnixMilli(first.from).UTC().Format(time.TimeOnly), first.why)
 }
 
-// Querier implements storage.Queryable.
 func (s *snapshot) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &liveQuerier{storage.NoopQuerier(), s, mint, maxt}, nil
 }
 
 type liveQuerier struct {
-	storage.Querier // for what a query does not ask for
+	storage.Querier // for methods that no query calls
 	*snapshot
 	mint, maxt int64
 }
 
-// Select implements storage.Querier.
 func (q *liveQuerier) Select(_ context.Context, _ bool, hints *storage.SelectHints, list ...*labels.Matcher) storage.SeriesSet {
 	mint, maxt := q.mint, q.maxt
 	if hints != nil {
@@ -529,15 +517,11 @@ func (q *liveQuerier) Select(_ context.Context, _ bool, hints *storage.SelectHin
 	return set
 }
 
-// listSet is a storage.SeriesSet of a list.
 type listSet struct {
 	storage.SeriesSet
 	list []storage.Series
 	at   int
 }
 
-// Next implements storage.SeriesSet.
-func (s *listSet) Next() bool { s.at++; return s.at < len(s.list) }
-
-// At implements storage.SeriesSet.
+func (s *listSet) Next() bool         { s.at++; return s.at < len(s.list) }
 func (s *listSet) At() storage.Series { return s.list[s.at] }

@@ -9,25 +9,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// The record's own figures are series, too, by the second: what happened until then
-// is counted. Readings stand at the time at which they were read.
+// The record's own figures are series, too, one sample per second that counts everything until then. Readings
+// stand at their own time.
 const (
-	// Level is the level of the step that is made.
-	Level = "plimsoll_level"
-	// Step is 1 while a step is made: its labels say which, and how it was judged.
-	Step = "plimsoll_step"
-	// Hold is 1 while the level of a step is held.
-	Hold = "plimsoll_hold"
-	// Objects counts objects by the milestones that they reached.
-	Objects = "plimsoll_objects_total"
-	// Requests counts requests by what became of them.
-	Requests = "plimsoll_requests_total"
-	// Errors counts those that failed or were dropped.
-	Errors = "plimsoll_errors_total"
-	// InFlight is how many requests are under way.
-	InFlight = "plimsoll_in_flight"
-	// readings is what the names of readings begin with.
-	readings = "plimsoll_reading_"
+	Level    = "plimsoll_level"          // of the step
+	Step     = "plimsoll_step"           // 1 during a step; labels say which, and its verdict
+	Hold     = "plimsoll_hold"           // 1 during the hold of a step
+	Objects  = "plimsoll_objects_total"  // by the milestones that they reached
+	Requests = "plimsoll_requests_total" // by their outcome
+	Errors   = "plimsoll_errors_total"   // requests that failed or were dropped
+	InFlight = "plimsoll_in_flight"      // requests
+	readings = "plimsoll_reading_"       // begins the names of readings
 )
 
 const second = record.Micros(1e6)
@@ -38,11 +30,9 @@ type own struct {
 	start    time.Time
 	verdicts map[int]string
 	end      record.Micros
-	// unasked are the names of series that nobody asks for.
-	unasked map[string]bool
-	// counted is, by series and second, what a series grew by in it.
-	counted map[*head]map[int]float64
-	step    *openStep
+	unasked  map[string]bool           // names of series that no query needs
+	counted  map[*head]map[int]float64 // the growth of each series by second
+	step     *openStep
 }
 
 type openStep struct {
@@ -53,7 +43,7 @@ type openStep struct {
 	isToHold bool
 }
 
-// ownFigures adds the record's own figures to b. A history that is damaged is read as far as it goes.
+// ownFigures adds the record's own figures to b. It reads a damaged history as far as it goes.
 func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 	o := &own{b: b, start: start, verdicts: make(map[int]string), counted: make(map[*head]map[int]float64)}
 	var judged struct {
@@ -62,7 +52,7 @@ func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 			Verdict string
 		}
 	}
-	if dir.ReadJSON(record.ResultFile, &judged) == nil { // else it is unknown how steps were judged
+	if dir.ReadJSON(record.ResultFile, &judged) == nil { // else the verdicts are unknown
 		for _, s := range judged.Steps {
 			o.verdicts[s.ID] = s.Verdict
 		}
@@ -86,7 +76,6 @@ func (o *own) series(name string, of ...string) *head {
 	return o.b.series(labelsOf(append([]string{nameLabel, name, "job", "plimsoll"}, of...)))
 }
 
-// count adds n to a series at a time.
 func (o *own) count(t record.Micros, n float64, name string, of ...string) {
 	if o.unasked[name] {
 		return
@@ -121,7 +110,7 @@ func (o *own) event(e record.Event) {
 
 func (o *own) slot(t record.Micros, x *record.Slot) {
 	o.count(t, 1, Requests, "outcome", string(x.Outcome))
-	failed := 0.0 // of one that is unknown it is unknown, either
+	failed := 0.0 // also for an unknown outcome
 	if x.Outcome == record.SlotFailed || x.Outcome == record.SlotDropped {
 		failed = 1
 	}
@@ -143,7 +132,6 @@ func (o *own) window(w *record.Window) {
 	o.series(InFlight, "component", w.Component).add(o.at(w.To), float64(w.InFlight))
 }
 
-// phase takes in a moment of a step.
 func (o *own) phase(e record.Event, x *record.StepEvent) {
 	switch x.Phase {
 	case record.PhaseStart:
@@ -161,7 +149,7 @@ func (o *own) phase(e record.Event, x *record.StepEvent) {
 	}
 }
 
-// endStep writes the series of the step that is made, until a time.
+// endStep writes the series of the step in progress, until a time.
 func (o *own) endStep(until record.Micros) {
 	s := o.step
 	if s == nil {
@@ -186,7 +174,7 @@ func (s *openStep) level() float64 {
 	return s.Level
 }
 
-// constants are the series of a step: each has a value from a time on.
+// constants hands out the series of a step: each has a value from a time on.
 func (o *own) constants(s *openStep, each func(h *head, v float64, from record.Micros)) {
 	id := strconv.Itoa(s.id)
 	each(o.series(Level), s.level(), s.from)
@@ -205,8 +193,8 @@ func (o *own) constant(h *head, v float64, from, until record.Micros) {
 	h.add(o.at(until), v)
 }
 
-// eachCount writes the series that were counted, from the start of the run until so
-// many seconds of it, each to the one that into gives for it.
+// eachCount writes the counted series, from the start of the run until so many seconds of it, each to its
+// head by into.
 func (o *own) eachCount(until int, into func(*head) *head) {
 	for h, grew := range o.counted {
 		total, to := 0.0, into(h)
@@ -217,7 +205,7 @@ func (o *own) eachCount(until int, into func(*head) *head) {
 	}
 }
 
-// snake is a name such as cpuSeconds as Prometheus has it: cpu_seconds.
+// snake turns a name such as cpuSeconds into cpu_seconds.
 func snake(name string) string {
 	var b []rune
 	for i, r := range name {

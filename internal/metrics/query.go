@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -15,10 +14,6 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 )
-
-func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-
-func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
 
 // MistakeError is a mistake in a query.
 type MistakeError struct {
@@ -44,16 +39,11 @@ func (e *MistakeError) Unwrap() error { return e.Err }
 
 // The bounds of a query.
 const (
-	// mostSamples of 16 bytes may be in memory.
-	mostSamples = 5_000_000
-	// MostPoints is how many points a series of an answer may have, as Prometheus has it.
-	MostPoints = 11_000
-	// lookback is how old the last sample of a series may be, as Prometheus has it.
-	lookback = 5 * time.Minute
-	timeout  = 2 * time.Minute
-	// mostQuery is how many bytes a query may have: to read and check one takes time in
-	// proportion to more than its length.
-	mostQuery = 16 << 10
+	mostSamples = 5_000_000       // in memory, of 16 bytes
+	mostPoints  = 11_000          // of a series of an answer, as in Prometheus
+	lookback    = 5 * time.Minute // the age of the last sample of a series, as in Prometheus
+	timeout     = 2 * time.Minute
+	mostQuery   = 16 << 10 // bytes: the time to check a query grows faster than its length
 )
 
 // lengthOf refuses a query that is too long.
@@ -66,7 +56,7 @@ func lengthOf(query string) error {
 
 func newParser() parser.Parser { return parser.NewParser(parser.Options{}) }
 
-// Check says what is wrong with a query; the error is a *MistakeError.
+// Check reports what is wrong with a query; the error is a *MistakeError.
 func Check(query string) error {
 	if err := lengthOf(query); err != nil {
 		return err
@@ -100,13 +90,13 @@ func mistake(query string, err error) error {
 	return m
 }
 
-// Engine answers queries about a Store.
+// Engine answers queries about a Store. Several goroutines may use it.
 type Engine struct {
 	store  storage.Queryable
 	engine *promql.Engine
 }
 
-// NewEngine makes one. It may be used by several goroutines.
+// NewEngine makes the engine of a store.
 func NewEngine(s *Store) *Engine { return &Engine{s, newEngine()} }
 
 func newEngine() *promql.Engine {
@@ -117,12 +107,11 @@ func newEngine() *promql.Engine {
 	})
 }
 
-// Answer is what a query came to, as Prometheus writes it in JSON.
+// Answer is the answer to a query, as Prometheus writes it in JSON.
 type Answer struct {
 	ResultType parser.ValueType `json:"resultType"`
 	Result     parser.Value     `json:"result"`
-	// Warnings are what Prometheus says of the query besides.
-	Warnings []string `json:"-"`
+	Warnings   []string         `json:"-"` // Prometheus' remarks on the query
 }
 
 // Empty reports whether there is nothing in it.
@@ -136,7 +125,7 @@ func (a Answer) Empty() bool {
 	return false
 }
 
-// At asks for the value at a time.
+// At evaluates a query at a time.
 func (e *Engine) At(ctx context.Context, query string, at time.Time) (Answer, error) {
 	if err := lengthOf(query); err != nil {
 		return Answer{}, err
@@ -145,7 +134,7 @@ func (e *Engine) At(ctx context.Context, query string, at time.Time) (Answer, er
 	return e.answer(ctx, query, q, err)
 }
 
-// Range asks for the values from a time to another, each so often.
+// Range evaluates a query from a time to another, at each interval.
 func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, each time.Duration) (Answer, error) {
 	if err := lengthOf(query); err != nil {
 		return Answer{}, err
@@ -153,8 +142,8 @@ func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, ea
 	if each <= 0 || to.Before(from) {
 		return Answer{}, &MistakeError{Query: query, Err: errors.New("the span or its steps are not positive")}
 	}
-	if to.Sub(from)/each >= MostPoints {
-		return Answer{}, &MistakeError{Query: query, Err: fmt.Errorf("%v in steps of %v are more than %d points", to.Sub(from), each, MostPoints)}
+	if to.Sub(from)/each >= mostPoints {
+		return Answer{}, &MistakeError{Query: query, Err: fmt.Errorf("%v in steps of %v are more than %d points", to.Sub(from), each, mostPoints)}
 	}
 	q, err := e.engine.NewRangeQuery(ctx, e.store, nil, query, from, to, each)
 	return e.answer(ctx, query, q, err)
@@ -167,7 +156,7 @@ func (e *Engine) answer(ctx context.Context, query string, q promql.Query, err e
 		}
 		return Answer{}, err
 	}
-	r := q.Exec(ctx) // what it holds is not given back for reuse: the answer goes on
+	r := q.Exec(ctx) // it is not closed: the answer keeps its memory
 	if r.Err != nil {
 		return Answer{}, fmt.Errorf("query %q: %w", query, r.Err)
 	}
@@ -177,7 +166,7 @@ func (e *Engine) answer(ctx context.Context, query string, q promql.Query, err e
 	return a, nil
 }
 
-// Series are the labels of all series that a selector matches.
+// Series returns the labels of all series that a selector matches.
 func (e *Engine) Series(ctx context.Context, selectors []string, from, to time.Time) ([]map[string]string, error) {
 	list := []map[string]string{}
 	seen := make(map[string]bool)
@@ -205,8 +194,8 @@ func (e *Engine) Series(ctx context.Context, selectors []string, from, to time.T
 	return list, nil
 }
 
-// Labels are the names of labels of the series that a selector matches, or the
-// values of one; of all series without selectors.
+// Labels returns the names of labels of the series that a selector matches, or the values of one; of all
+// series without selectors.
 func (e *Engine) Labels(ctx context.Context, name string, selectors []string, from, to time.Time) ([]string, error) {
 	q, err := e.store.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
@@ -225,10 +214,9 @@ func (e *Engine) Labels(ctx context.Context, name string, selectors []string, fr
 			found[one] = true
 		}
 	}
-	return append([]string{}, sortedKeys(found)...), nil
+	return append([]string{}, slices.Sorted(maps.Keys(found))...), nil
 }
 
-// selectorOf reads a selector of series.
 func selectorOf(text string) ([]*labels.Matcher, error) {
 	if err := lengthOf(text); err != nil {
 		return nil, err

@@ -22,26 +22,24 @@ import (
 	walrecord "github.com/prometheus/prometheus/tsdb/record"
 )
 
-// Remote is a Prometheus of somebody's, or what speaks as one. It is asked for the
-// samples that it has of a step, which are kept as those that are scraped.
+// Remote is a Prometheus of somebody else, or a compatible server. A run asks it for its samples of a
+// step, and keeps them like scrapes.
 type Remote struct {
-	// URL has no secret in it: what tells who asks is the transport's.
-	URL       string
-	Transport http.RoundTripper
-	// Selectors are those of the series that are asked for.
-	Selectors []string
+	URL       string            // without a secret
+	Transport http.RoundTripper // adds the credentials
+	Selectors []string          // of the wanted series
 }
 
-// Access is what tells a Remote who asks, and how it is known. The zero value tells
-// nothing, and knows what the machine does.
+// Access holds the credentials for a Remote, and how to verify it. The zero value has none, and trusts
+// the machine's certificates.
 type Access struct {
 	Token          string // a bearer's
 	User, Password string
-	CA             []byte // certificates in PEM that are trusted besides
-	Insecure       bool   // any certificate is
+	CA             []byte // further trusted certificates in PEM
+	Insecure       bool   // trusts any certificate
 }
 
-// Transport makes requests with it, to one host alone.
+// Transport returns a transport with the credentials, for one host alone.
 func (a Access) Transport() (http.RoundTripper, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: a.Insecure}
@@ -63,7 +61,6 @@ type authorized struct {
 	Access
 }
 
-// RoundTrip implements http.RoundTripper.
 func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	switch {
@@ -78,19 +75,13 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 const (
-	// remoteJob is the job of a Remote as an endpoint.
-	remoteJob = "remote-prometheus"
-	// remoteBefore is how far before the run's start samples are asked for, so that a
-	// first step has some, and remoteLate how late a sample may come to a Remote.
-	remoteBefore = time.Minute
-	remoteLate   = 30 * time.Second
-	// remoteTimeout is how long a Remote has to answer all.
-	remoteTimeout = 15 * time.Second
-	// mostAhead is by how much clocks may differ before that is said.
-	mostAhead = 2 * time.Second
+	remoteJob     = "remote-prometheus" // of a Remote as an endpoint
+	remoteBefore  = time.Minute         // before the run's start, so that a first step has samples
+	remoteLate    = 30 * time.Second    // the longest delay of a sample on its way to a Remote
+	remoteTimeout = 15 * time.Second    // for all answers
+	mostAhead     = 2 * time.Second     // tolerated difference of clocks
 )
 
-// host is where it is, as a result names it.
 func (r *Remote) host() string {
 	if u, err := url.Parse(r.URL); err == nil && u.Host != "" {
 		return u.Host
@@ -98,13 +89,12 @@ func (r *Remote) host() string {
 	return "it"
 }
 
-// bounded is a transport whose answers are no larger than they may be.
+// bounded is a transport with a bound on the size of answers.
 type bounded struct {
 	http.RoundTripper
 	most int64
 }
 
-// RoundTrip implements http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
@@ -129,8 +119,8 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Fetch asks the Remote for what it has until a time, from where it was last asked. What
-// it does not tell is a gap on record, and asked for again the next time.
+// Fetch asks the Remote for its samples until a time, since the last time. A failure is a gap on record,
+// and the next call asks again.
 func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 	if s.Remote == nil || ctx.Err() != nil {
 		return
@@ -169,14 +159,14 @@ func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 	s.keep(e, found, until, took)
 }
 
-// fetched is a series of a Remote, with its samples since it was last asked, by time.
+// fetched is a series of a Remote, with its samples since the last time, by time.
 type fetched struct {
 	model.Metric
 	values []model.SamplePair
-	ended  bool // it is there no more
+	ended  bool
 }
 
-// ask asks for all series.
+// ask fetches all series.
 func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched, error) {
 	client, err := api.NewClient(api.Config{Address: s.Remote.URL, RoundTripper: bounded{s.Remote.Transport, s.most}})
 	if err != nil {
@@ -234,7 +224,7 @@ func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched
 	return found, nil
 }
 
-// keep appends what a Remote has told.
+// keep appends the series of a Remote.
 func (s *Scraper) keep(e *source, found map[string]*fetched, until time.Time, took time.Duration) {
 	var apart []int64
 	for _, key := range slices.Sorted(maps.Keys(found)) {
@@ -269,7 +259,7 @@ func (s *Scraper) keep(e *source, found map[string]*fetched, until time.Time, to
 	s.write(e, until.UnixMilli(), took, len(s.out), "")
 }
 
-// defineRemote defines a new series of a Remote. Its labels are its own.
+// defineRemote defines a new series of a Remote, which has labels of its own.
 func (s *Scraper) defineRemote(e *source, labels model.Metric, key string) int {
 	list := []string{}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

@@ -22,31 +22,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// DefaultMaxSeries is how many series are kept of a run where nobody says it.
+// DefaultMaxSeries is the default of Options.MaxSeries.
 const DefaultMaxSeries = 300_000
 
 // Options say what is scraped.
 type Options struct {
-	// Every is how often; an endpoint has as long to answer.
-	Every time.Duration
-	// MaxSeries is how many series are kept, of all endpoints.
-	MaxSeries int
-	// Endpoints are those that there are now. It is called before each round.
-	Endpoints func(context.Context) ([]Endpoint, error)
-	// Now is the time on record.
-	Now func() time.Time
-	// Tell tells the user what he must know, once for each kind of it.
-	Tell func(text string)
-	// Secrets are the values that never reach the record.
-	Secrets *redact.Secrets
-	// Live, if not nil, takes in all that is scraped.
-	Live *Live
-	// Remote, if not nil, is asked for what it has scraped, from Start on.
-	Remote *Remote
-	Start  time.Time
+	Every     time.Duration                             // an endpoint has as long to answer
+	MaxSeries int                                       // of all endpoints
+	Endpoints func(context.Context) ([]Endpoint, error) // called before each round
+	Now       func() time.Time                          // the time on record
+	Tell      func(text string)                         // warns the user, once for each kind
+	Secrets   *redact.Secrets                           // never reach the record
+	Live      *Live                                     // takes in all scrapes, nil for none
+	Remote    *Remote                                   // is asked for its scrapes from Start on, nil for none
+	Start     time.Time
 }
 
-// Scraper reads endpoints while a run is made.
+// Scraper reads endpoints during a run.
 type Scraper struct {
 	Options
 	path   string
@@ -65,23 +57,21 @@ type Scraper struct {
 	end     context.CancelFunc // of reading at the interval
 	done    sync.WaitGroup
 	soon    chan struct{}
-	// Of the Remote: what is known of it, until when it was asked, and whether its clock was looked at.
 	remote  *source
-	fetched time.Time
-	clocked bool
-	// Of the answer that is taken in:
-	fresh []string // the series that are new, by how the endpoint writes them
-	set   labels.Labels
-	// Of the record that is written:
-	defined []walrecord.RefSeries
+	fetched time.Time // of the Remote: the end of the last answer
+	clocked bool      // of the Remote: its clock was compared
+
+	fresh   []string // new series of the current answer, as the endpoint writes them
+	set     labels.Labels
+	defined []walrecord.RefSeries // of the current record, with out
 	out     []walrecord.RefSample
 }
 
-// source is what is known of an endpoint.
+// source is the state of an endpoint.
 type source struct {
 	Endpoint
 	up, took, returned chunks.HeadSeriesRef // 0 before the first scrape
-	refs               map[string]int       // places of series, by how the endpoint writes them
+	refs               map[string]int       // places of series, as the endpoint writes them
 	series             []state
 	round              uint32
 	missed             int  // scrapes, in a row
@@ -90,7 +80,7 @@ type source struct {
 	there              bool // in the latest round
 }
 
-// state is a series' last sample.
+// state is the state of a series after its last sample.
 type state struct {
 	ref   chunks.HeadSeriesRef
 	time  int64 // of the last sample of a Remote
@@ -99,10 +89,9 @@ type state struct {
 	timed bool
 }
 
-// atOnce is how many endpoints are asked at a time.
-const atOnce = 4
+const atOnce = 4 // endpoints that are read at a time
 
-// Scrape reads endpoints once, and from then on at the interval, until the scraper is stopped.
+// Scrape reads endpoints once, and then at the interval, until the scraper is stopped.
 func Scrape(ctx context.Context, dir record.Dir, o Options) *Scraper {
 	s := newScraper(dir, o)
 	s.Round(ctx)
@@ -125,7 +114,7 @@ func Scrape(ctx context.Context, dir record.Dir, o Options) *Scraper {
 	return s
 }
 
-// Soon lets endpoints be read now, besides at the interval, and does not wait for that.
+// Soon starts an additional round and does not wait for it.
 func (s *Scraper) Soon() {
 	select {
 	case s.soon <- struct{}{}:
@@ -133,8 +122,8 @@ func (s *Scraper) Soon() {
 	}
 }
 
-// Stop reads endpoints once more, unless ctx has ended. Its error is the first of
-// writing; nothing else ends a scraper.
+// Stop reads endpoints once more, unless ctx has ended. Its error is the first failure to write; nothing
+// else ends a scraper.
 func (s *Scraper) Stop(ctx context.Context) error {
 	s.end()
 	s.done.Wait()
@@ -230,23 +219,16 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 	return last
 }
 
-// words are the first few of a list.
+// words joins the first few of a list.
 func words(list []string) string {
 	const most = 4
-	text := ""
-	for i, one := range list[:min(len(list), most)] {
-		if i > 0 {
-			text += ", "
-		}
-		text += one
-	}
+	text := strings.Join(list[:min(len(list), most)], ", ")
 	if more := len(list) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }
 
-// scrape reads an endpoint once.
 func (s *Scraper) scrape(ctx context.Context, e *source) {
 	buf := s.buffers.Get().(*bytes.Buffer)
 	at := s.Now()
@@ -276,7 +258,8 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 		if e.missed++; e.missed == 2 {
 			s.say("missed "+e.name(), "the metrics of %s could not be read at %s: %v; what is missing is on record as missing", e.name(), at.UTC().Format(time.TimeOnly), err)
 		}
-		s.missed(e, at.UnixMilli(), took, s.Secrets.Message(err.Error()))
+		s.gone(e, at.UnixMilli(), func(*state) bool { return true })
+		s.write(e, at.UnixMilli(), took, 0, s.Secrets.Message(err.Error()))
 		return
 	}
 	e.missed = 0
@@ -288,13 +271,7 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 	s.write(e, at.UnixMilli(), took, returned, "")
 }
 
-// missed puts on record that an endpoint could not be read, and why.
-func (s *Scraper) missed(e *source, at int64, took time.Duration, why string) {
-	s.gone(e, at, func(*state) bool { return true })
-	s.write(e, at, took, 0, why)
-}
-
-// ended puts on record that an endpoint is no more.
+// ended records that an endpoint has ended.
 func (s *Scraper) ended(e *source) {
 	at := s.Now().UnixMilli()
 	if s.gone(e, at, func(*state) bool { return true }) {
@@ -303,8 +280,8 @@ func (s *Scraper) ended(e *source) {
 	}
 }
 
-// gone marks series that were there as being no more, but for those whose samples have
-// their own times. It reports whether any was there.
+// gone marks the end of live series, except for those whose samples have their own times. It reports
+// whether any was live.
 func (s *Scraper) gone(e *source, at int64, which func(*state) bool) (any bool) {
 	for i := range e.series {
 		x := &e.series[i]
@@ -319,7 +296,7 @@ func (s *Scraper) gone(e *source, at int64, which func(*state) bool) (any bool) 
 	return any
 }
 
-// write writes what a scrape told, how long it took and how many samples it had, or why it told nothing.
+// write writes the result of a scrape, its time and its number of samples, or why there are none.
 func (s *Scraper) write(e *source, at int64, took time.Duration, returned int, why string) {
 	if e.up == 0 {
 		named := func(name string) chunks.HeadSeriesRef {
@@ -337,7 +314,6 @@ func (s *Scraper) write(e *source, at int64, took time.Duration, returned int, w
 	s.append(e, at, why)
 }
 
-// append appends to the log.
 func (s *Scraper) append(e *source, at int64, why string) {
 	defer func() { s.defined, s.out = s.defined[:0], s.out[:0] }()
 	if s.log == nil && s.err == nil {
@@ -357,12 +333,12 @@ func (s *Scraper) append(e *source, at int64, why string) {
 	}
 }
 
-// parse reads an answer of a time into s.out, with the series that are new. Nothing is
-// kept of one that is not right as a whole.
+// parse reads an answer of a time into s.out, with the new series. It keeps nothing of an answer with an
+// error.
 func (s *Scraper) parse(e *source, body []byte, contentType string, now int64) (err error) {
 	s.fresh = s.fresh[:0]
 	defer func() {
-		if r := recover(); r != nil { // the parsers of text rely on what they are given
+		if r := recover(); r != nil { // the parsers of text rely on their input
 			err = fmt.Errorf("what it answered cannot be read: %v", r)
 		}
 		if err != nil {
@@ -413,7 +389,7 @@ func (s *Scraper) parse(e *source, body []byte, contentType string, now int64) (
 	}
 }
 
-// labelsText is a series as its endpoint writes it, legible.
+// labelsText returns a series as its endpoint writes it, legible.
 func labelsText(text []byte) string {
 	return string(bytes.ReplaceAll(text[:min(len(text), mostOfAnswer)], []byte{0xff}, []byte{' '}))
 }
@@ -432,8 +408,8 @@ func (s *Scraper) parsed(e *source, p textparse.Parser, key string, timed bool) 
 	return s.number(e, append(list, given...), key, timed)
 }
 
-// number gives a series with these labels, by turns names and values, its place among
-// those of the source.
+// number gives a series with these labels, by turns names and values, its place among those of the
+// source.
 func (s *Scraper) number(e *source, list []string, key string, timed bool) int {
 	place := len(e.series)
 	e.series = append(e.series, state{ref: s.define(list, timed), timed: timed})
@@ -443,7 +419,6 @@ func (s *Scraper) number(e *source, list []string, key string, timed bool) int {
 	return place
 }
 
-// define gives a series a reference.
 func (s *Scraper) define(list []string, timed bool) chunks.HeadSeriesRef {
 	s.ref += 2
 	ref := s.ref

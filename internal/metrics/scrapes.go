@@ -23,32 +23,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// ScrapesDir is the directory of a run directory that scrapes are appended to. Each part of the run has a
-// directory in it, with a write-ahead log as a Prometheus has it: what was scraped up to a kill can be
-// read. A scrape is a record of the series that are new and one of all samples. A segment that is full is
-// compressed, which makes a tenth of it: scrapes repeat each other.
+// ScrapesDir is the directory of scrapes in a run directory. Each part of the run has a directory in it,
+// with a write-ahead log like a Prometheus': scrapes before a kill can be read. A scrape is a record of
+// the new series and one of all samples. A full segment is compressed to a tenth, because scrapes repeat
+// each other.
 const ScrapesDir = "scrapes"
 
-// beforeScrapes is where an earlier version had scrapes, in a format of its own.
-const beforeScrapes = "scrapes.zst"
+const beforeScrapes = "scrapes.zst" // of an earlier version, in a format of its own
 
 const (
-	segmentSize = 4 << 20
-	// mostSegment bounds a segment, which a single large record makes longer, and
-	// mostSeries the series of a record.
-	mostSegment = 64 << 20
-	mostSeries  = 10_000
-	// pageSize and fragmentHead are those of package wlog.
-	pageSize     = 32 << 10
-	fragmentHead = 7
-	// compressed ends the name of a segment that is.
-	compressed = ".zst"
-	// timedRef is the bit of a series' reference that says that its samples have times of
-	// their own, and do not end with a part of the run.
-	timedRef = 1
+	segmentSize  = 4 << 20
+	mostSegment  = 64 << 20 // with a single large record
+	mostSeries   = 10_000   // of a record
+	pageSize     = 32 << 10 // of package wlog
+	fragmentHead = 7        // of package wlog
+	compressed   = ".zst"   // ends the name of a compressed segment
+	timedRef     = 1        // bit of a series' reference: samples have times of their own, and do not end with a part
 )
 
-// segmentName is the name of a log's segment, and of a part's directory.
+// segmentName returns the name of a log's segment, and of a part's directory.
 func segmentName(i int) string { return filepath.Base(wlog.SegmentName("", i)) }
 
 // appender appends scrapes to the log of a part of a run.
@@ -81,7 +74,7 @@ func openScrapes(dir string) (a *appender, err error) {
 	return a, a.reach(0)
 }
 
-// append writes the series that are new, and samples, which are then the operating system's.
+// append writes the new series, and samples. They then survive this process.
 func (a *appender) append(series []walrecord.RefSeries, samples []walrecord.RefSample) error {
 	var list [][]byte
 	for some := range slices.Chunk(series, mostSeries) {
@@ -98,7 +91,7 @@ func (a *appender) append(series []walrecord.RefSeries, samples []walrecord.RefS
 	return err
 }
 
-// reach compresses all segments before one that is begun, which is for no other's eyes.
+// reach compresses all segments before one that begins, and hides that from other users.
 func (a *appender) reach(segment int) error {
 	for ; a.at < segment; a.at++ {
 		a.compress(segmentName(a.at))
@@ -106,7 +99,7 @@ func (a *appender) reach(segment int) error {
 	return os.Chmod(a.dir.Path(segmentName(segment)), 0o600)
 }
 
-// compress compresses a segment. One that cannot be, as on a full disk, stays as it is.
+// compress compresses a segment. On an error, as on a full disk, it stays as it is.
 func (a *appender) compress(name string) {
 	data, err := a.dir.ReadFile(name)
 	if err == nil && a.dir.WriteFile(name+compressed, a.zip.EncodeAll(data, nil)) == nil {
@@ -138,8 +131,8 @@ func partsOf(dir string) (list []record.Dir, err error) {
 	return list, err
 }
 
-// readScrapes hands what was scraped to b, of each part as far as it is whole. It reports
-// whether one is cut, as a killed run may leave it, or damaged.
+// readScrapes hands the scrapes to b, of each part as far as it is whole. It reports whether one is cut,
+// as by a kill, or damaged.
 func readScrapes(dir string, b *builder) (cut bool, err error) {
 	parts, err := partsOf(dir)
 	if err != nil {
@@ -169,8 +162,8 @@ type decoder struct {
 	samples []walrecord.RefSample
 }
 
-// part reads the log of a part, and reports whether it is whole. Of what was before it is
-// not known that the rest follows.
+// part reads the log of a part, and reports whether it is whole. The rest need not follow the part before
+// it.
 func (d *decoder) part(dir record.Dir) (whole bool, err error) {
 	for ref, h := range d.heads {
 		if ref&timedRef == 0 {
@@ -218,8 +211,8 @@ func (d *decoder) segment(dir record.Dir, name string) (data []byte, whole bool,
 	return data, damaged == nil, err
 }
 
-// plain reports whether pages have whole fragments of records alone, none of them
-// compressed: one that is could hold any amount.
+// plain reports whether pages have only whole, uncompressed fragments of records: a compressed one could
+// hold any amount.
 func plain(data []byte) bool {
 	const kind = 1<<3 - 1 // the bits of a fragment's first byte that say which it is
 	for page := range slices.Chunk(data, pageSize) {
@@ -237,7 +230,7 @@ func plain(data []byte) bool {
 	return true
 }
 
-// record takes in a record, and reports whether it is one: its checksum is right.
+// record takes in a record, and reports whether its checksum is right.
 func (d *decoder) record(rec []byte) bool {
 	switch d.Type(rec) {
 	case walrecord.Series:
@@ -258,7 +251,7 @@ func (d *decoder) record(rec []byte) bool {
 	return true
 }
 
-// series takes in a record of series, whose numbers Prometheus' own decoder believes.
+// series takes in a record of series. Prometheus' own decoder trusts its numbers.
 func (d *decoder) series(rec []byte) bool {
 	list := encoding.Decbuf{B: rec}
 	for list.Len() > 0 && list.Err() == nil {
@@ -275,8 +268,8 @@ func (d *decoder) series(rec []byte) bool {
 	return list.Err() == nil
 }
 
-// labelsOf are those of texts, by turns names and values. Of a label that is given twice
-// the one counts that is given first.
+// labelsOf returns the labels of texts, by turns names and values. Of a label that is given twice the
+// first one counts.
 func labelsOf(texts []string) labels.Labels {
 	set := make(map[string]string, len(texts)/2)
 	for i := 0; i+1 < len(texts); i += 2 {

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -22,14 +25,13 @@ import (
 
 // Store reads the metrics of a run.
 type Store struct {
-	// Built is what they came to.
 	Built  Built
 	blocks []*block
 	remove string // a directory that goes with it, or ""
 }
 
-// Open opens the metrics of a run directory. Blocks that are not there, not of the record as it is, or
-// damaged, are made again; where nothing can be written there, in tmp.
+// Open opens the metrics of a run directory. It makes missing, outdated or damaged blocks again; in tmp
+// where it cannot write there.
 func Open(dir record.Dir, tmp string) (*Store, error) {
 	place := dir.Path(BlocksDir)
 	var made madeOf
@@ -43,7 +45,7 @@ func Open(dir record.Dir, tmp string) (*Store, error) {
 	if err == nil {
 		return openBlocks(place, built)
 	}
-	if !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
 		return nil, err
 	}
 	own, err := os.MkdirTemp(tmp, "plimsoll-metrics-*")
@@ -68,7 +70,6 @@ func (m *madeOf) isWhole(place string) bool {
 	return err == nil && n == m.Bytes
 }
 
-// openBlocks opens all blocks of a directory.
 func openBlocks(place string, built Built) (*Store, error) {
 	entries, err := os.ReadDir(place)
 	if err != nil {
@@ -88,7 +89,7 @@ func openBlocks(place string, built Built) (*Store, error) {
 	return s, nil
 }
 
-// Close lets go of the blocks.
+// Close closes the blocks.
 func (s *Store) Close() error {
 	var err error
 	for _, b := range s.blocks {
@@ -101,7 +102,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Querier implements storage.Queryable.
+// Querier returns the series of all blocks in a span of time.
 func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	var list []storage.Querier
 	for _, b := range s.blocks {
@@ -112,7 +113,7 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return storage.NewMergeQuerier(list, nil, storage.ChainedSeriesMerge), nil
 }
 
-// block is one that is open.
+// block is an open block.
 type block struct {
 	meta   meta
 	index  *index.Reader
@@ -137,16 +138,15 @@ func openBlock(dir string) (*block, error) {
 	return b, nil
 }
 
-// querier asks one block for a span of time.
+// querier queries one block for a span of time.
 type querier struct {
 	*block
 	mint, maxt int64
 }
 
-// Close implements storage.Querier: blocks are closed with their Store.
+// Close does nothing: blocks are closed with their Store.
 func (*querier) Close() error { return nil }
 
-// LabelValues implements storage.Querier.
 func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	if len(matchers) == 0 {
 		list, err := q.index.SortedLabelValues(ctx, name, hints)
@@ -159,7 +159,6 @@ func (q *querier) LabelValues(ctx context.Context, name string, hints *storage.L
 	})
 }
 
-// LabelNames implements storage.Querier.
 func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	if len(matchers) == 0 {
 		list, err := q.index.LabelNames(ctx)
@@ -168,17 +167,17 @@ func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matcher
 	return q.texts(ctx, matchers, func(l labels.Label, found map[string]bool) { found[l.Name] = true })
 }
 
-// texts are those that each takes from the labels of series, in order.
+// texts returns the texts that each takes from the labels of series, in order.
 func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, each func(labels.Label, map[string]bool)) ([]string, annotations.Annotations, error) {
 	found := make(map[string]bool)
 	set := q.Select(ctx, false, nil, matchers...)
 	for set.Next() {
 		set.At().Labels().Range(func(l labels.Label) { each(l, found) })
 	}
-	return sortedKeys(found), nil, set.Err()
+	return slices.Sorted(maps.Keys(found)), nil, set.Err()
 }
 
-// Select implements storage.Querier. Series are always in order.
+// Select returns series, which are always in order.
 func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	p, err := q.postings(ctx, matchers)
 	if err != nil {
@@ -191,8 +190,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	return s
 }
 
-// postings are the series that match: those that all matchers that want something
-// have in common, without those that others do not want.
+// postings returns the matching series: those of all matchers that want something, without those that
+// other matchers do not want.
 func (q *querier) postings(ctx context.Context, matchers []*labels.Matcher) (index.Postings, error) {
 	var wanted, unwanted []index.Postings
 	for _, m := range matchers {
@@ -234,7 +233,6 @@ type seriesSet struct {
 	err        error
 }
 
-// Next implements storage.SeriesSet.
 func (s *seriesSet) Next() bool {
 	for s.err == nil && s.postings.Next() {
 		var list []chunks.Meta
@@ -257,7 +255,7 @@ func (s *seriesSet) Next() bool {
 	return false
 }
 
-// overlapping are the chunks that have samples of a span.
+// overlapping returns the chunks with samples of a span.
 func overlapping(list []chunks.Meta, mint, maxt int64) []chunks.Meta {
 	var within []chunks.Meta
 	for _, c := range list {
@@ -268,7 +266,7 @@ func overlapping(list []chunks.Meta, mint, maxt int64) []chunks.Meta {
 	return within
 }
 
-// samples are those of chunks, one after another.
+// samples returns the samples of chunks, one chunk after another.
 func samples(list []chunks.Meta, reuse chunkenc.Iterator, read func(chunks.Meta) (chunkenc.Chunk, error)) chunkenc.Iterator {
 	var each []chunkenc.Iterator
 	for _, m := range list {
@@ -284,7 +282,7 @@ func samples(list []chunks.Meta, reuse chunkenc.Iterator, read func(chunks.Meta)
 	return storage.ChainSampleIteratorFromIterators(reuse, each)
 }
 
-// failing is an iterator over what cannot be read.
+// failing is an iterator over unreadable samples.
 type failing struct {
 	chunkenc.Iterator
 	err error
@@ -292,11 +290,6 @@ type failing struct {
 
 func (f failing) Err() error { return f.err }
 
-// At implements storage.SeriesSet.
-func (s *seriesSet) At() storage.Series { return s.current }
-
-// Err implements storage.SeriesSet.
-func (s *seriesSet) Err() error { return s.err }
-
-// Warnings implements storage.SeriesSet.
+func (s *seriesSet) At() storage.Series              { return s.current }
+func (s *seriesSet) Err() error                      { return s.err }
 func (*seriesSet) Warnings() annotations.Annotations { return nil }

@@ -12,17 +12,17 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// The queries of objectives may have two ranges by name: [hold] is as long as the level was held, and
-// [step] as long as the step was made. A subquery may have them, too: [hold:1s].
+// The queries of objectives may have two ranges by name: [hold] is as long as the hold, and [step] as the
+// step. A subquery may have them, too: [hold:1s].
 const (
 	holdRange = "hold"
 	stepRange = "step"
 )
 
-// variables are the values of these, 0 where they do not matter.
+// variables holds the values of these, 0 where they do not matter.
 type variables struct{ hold, step time.Duration }
 
-// expand writes the values in the place of the names, and says which are there.
+// expand replaces the names by the values, and says which are there.
 func expand(query string, v variables) (text string, uses struct{ hold, step bool }) {
 	var b strings.Builder
 	for i := 0; i < len(query); i++ {
@@ -71,13 +71,13 @@ func expand(query string, v variables) (text string, uses struct{ hold, step boo
 	return b.String(), uses
 }
 
-// rangeText is a range as PromQL has it. One that does not matter is as long as the
-// names are, so that columns stay right.
+// rangeText writes a range for PromQL. One that does not matter is as long as the names are, so that
+// columns stay right.
 func rangeText(d time.Duration) string {
 	if d == 0 {
 		return "100s"
 	}
-	return fmt.Sprintf("%dms", max(d.Milliseconds(), 0)+1) // with what was read in the millisecond at its begin
+	return fmt.Sprintf("%dms", max(d.Milliseconds(), 0)+1) // with the samples of the millisecond at its begin
 }
 
 // parse reads the query of an objective. The error is a *MistakeError.
@@ -96,8 +96,8 @@ func parse(query string, v variables) (parser.Expr, struct{ hold, step bool }, e
 	return expr, uses, nil
 }
 
-// CheckObjective says what is wrong with the query of an objective; the error is a *MistakeError. Guard
-// says that it is one of a guard, which is asked before anything is held.
+// CheckObjective reports what is wrong with the query of an objective; the error is a *MistakeError.
+// Guard says that it belongs to a guard, which is asked before any hold.
 func CheckObjective(query string, guard bool) error {
 	_, uses, err := parse(query, variables{})
 	if err == nil && guard && uses.hold {
@@ -106,14 +106,14 @@ func CheckObjective(query string, guard bool) error {
 	return err
 }
 
-// CheckSelector says what is wrong with a selector of series; the error is a *MistakeError.
+// CheckSelector reports what is wrong with a selector of series; the error is a *MistakeError.
 func CheckSelector(text string) error {
 	_, err := selectorOf(text)
 	return err
 }
 
-// SelectorsOf are the selectors of queries that Check finds right, without those of the
-// record's own figures.
+// SelectorsOf returns the selectors of queries that Check finds right, without those of the record's own
+// figures.
 func SelectorsOf(queries []string) (list []string) {
 	for _, q := range queries {
 		expr, _, err := parse(q, variables{})
@@ -136,8 +136,8 @@ func SelectorsOf(queries []string) (list []string) {
 	return list
 }
 
-// reaches are the selectors of an expression, each with how long before the time of
-// the question the samples may be that it needs.
+// reaches yields the selectors of an expression, each with the longest time before the question from
+// which it needs samples.
 func reaches(expr parser.Expr) iter.Seq2[*parser.VectorSelector, time.Duration] {
 	return func(yield func(*parser.VectorSelector, time.Duration) bool) {
 		parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
