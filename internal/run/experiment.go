@@ -17,8 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// FromPlan is a plan as it was run, as far as its record is to be judged: without
-// options of a load. The kind of its objects is that of the record.
+// FromPlan returns a plan as it was run, as far as the judge needs it: without options of a load. The
+// kind of its objects comes from the record.
 func FromPlan(p *plan.Plan) (Experiment, error) {
 	goals, err := p.GoalsOf()
 	if err != nil {
@@ -40,8 +40,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 	if s := p.Axis.Search; s != nil {
 		resolution = s.Resolution
 	}
-	// Where nothing better is on record; else it is zero, and not known.
-	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
+	started, _ := time.Parse(time.RFC3339, p.AsRun.Started) // zero is unknown; the record may know better
 	return Experiment{
 		Plan: fingerprint,
 		Spec: result.Spec{
@@ -55,8 +54,8 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 	}, nil
 }
 
-// AddWorkload makes the files of the workload part of the plan's fingerprint:
-// a run that goes on must make the same objects.
+// AddWorkload makes the files of the workload part of the plan's fingerprint: a resumed run must make the
+// same objects.
 func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) error {
 	params, err := w.Resolve(given)
 	if err != nil {
@@ -71,17 +70,17 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 }
 
 const (
-	// holdsMost is how many holds a step is held for at most where the plan does not say.
+	// holdsMost is the default of the longest hold of a step, in holds.
 	holdsMost = 5
-	// leastOpenHold is the least hold of a step whose requests come by a schedule, unless the whole one
-	// is shorter: over a few seconds the rate that is ready is mostly chance.
+	// leastOpenHold is the least hold of a step with a schedule, unless the whole one is shorter: over a
+	// few seconds the rate of ready objects is mostly chance.
 	leastOpenHold = 20 * time.Second
-	// shortHold is the hold of steps that only propose, as a part of the whole one.
+	// shortHold divides the whole hold into the hold of steps that only propose.
 	shortHold = 5
 )
 
-// load fills in how the plan is loaded along an axis, within the bounds of its
-// target. Declared is what that says of the axis.
+// load fills in how the plan is loaded along an axis, within the bounds of its target. Declared is the
+// target's description of the axis.
 func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b system.Bounds) {
 	stream := declared.Streams()
 	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
@@ -101,7 +100,7 @@ func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.Ta
 	x.Budget = time.Duration(p.Budget)
 }
 
-// Holds are how long a step warms up, and how long it is then held: one that decides, and one that only
+// Holds returns how long a step warms up, and its hold: of one that decides, and of one that only
 // proposes. Stream says that the axis is one of streams.
 func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short time.Duration) {
 	whole = time.Duration(p.Hold)
@@ -119,8 +118,8 @@ func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short 
 	return warmUp, whole, short
 }
 
-// followFor is how long the objects of an open loop are followed: as long as any objective looks, and as
-// long again, so that those that were too late have a figure.
+// followFor returns how long the objects of an open loop are followed: twice as long as any objective, so
+// that late ones have a figure.
 func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 	const least = 10 * time.Second
 	longest := least
@@ -137,7 +136,6 @@ func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 	return min(longest, timeout)
 }
 
-// publishedOf are the published figures as the judge takes them.
 func publishedOf(p *plan.Plan) ([]result.PublishedSpec, error) {
 	var list []result.PublishedSpec
 	for _, f := range p.Published {
@@ -150,7 +148,7 @@ func publishedOf(p *plan.Plan) ([]result.PublishedSpec, error) {
 	return list, nil
 }
 
-// armsOf is what the judge needs of a comparison, nil for any other plan.
+// armsOf returns the judge's view of a comparison, nil for any other plan.
 func armsOf(p *plan.Plan) *result.ArmsSpec {
 	if p.Kind != plan.AB || p.Primary == nil {
 		return nil

@@ -23,55 +23,46 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// Job is an experiment on its way from a valid plan to its result.
+// Job makes an experiment, from a valid plan to its result.
 type Job struct {
 	system.Request
-	Provider system.Provider
-	// Asked are the levels that the user has named: it is warned of those beyond a ceiling.
-	Asked []Asked
-	// FromOpen says that the search may begin where the prediction says, since
-	// nobody has said where, and StepOpen the same of its step.
-	FromOpen, StepOpen bool
-	// Out is the run directory, "" for one by the time and the plan's name.
-	Out string
-	// Keep, if not nil, writes what else a new run directory has.
-	Keep func(dir record.Dir) error
-	// Steps bounds the steps of this part of the run, which then pauses; 0 is no bound.
-	Steps int
-	// IgnoreHealth loads a system that is not fit for it.
-	IgnoreHealth bool
-	// Agree asks the user for consent. An error means that it was not given.
-	Agree func(ctx context.Context, c *system.Consent) error
-	// Past is the run that goes on, nil for one that begins. Its directory is locked.
-	Past     *Past
-	Observer Observer
-	// Access is how the plan's Prometheus is asked.
-	Access metrics.Access
-	// Judged, if not nil, is told the result before the target is emptied, where that takes a while; what
-	// Run returns tells of the removal as well. Err is why the run was cut, nil where it was not.
+	Provider     system.Provider
+	Asked        []Asked                                      // levels of the user, who is warned of those beyond a ceiling
+	FromOpen     bool                                         // the user left the first level of the search open
+	StepOpen     bool                                         // the user left its step open
+	Out          string                                       // the run directory, "" for one by the time and the plan's name
+	Keep         func(dir record.Dir) error                   // writes further files of a new run directory, may be nil
+	Steps        int                                          // of this part of the run, which then pauses; 0 is no bound
+	IgnoreHealth bool                                         // loads a system that is not fit for it
+	Agree        func(context.Context, *system.Consent) error // asks the user for consent
+	Past         *Past                                        // the run to resume, whose directory is locked; nil for none
+	Observer     Observer
+	Access       metrics.Access // of the plan's Prometheus
+	// Judged, if not nil, gets the result before the target is emptied, where that takes a while; Run's result
+	// includes the removal. Err says why the run was cut, nil where it was not.
 	Judged func(dir record.Dir, result *result.Result, err error)
 
 	surveyed  surveyed
 	session   system.Session
-	preferred string // what this program was allowed of the CPUs
+	preferred string // this program's CPU priority
 }
 
-// Asked is a level that the user has asked for, and by what.
+// Asked is a level of the user, and its flag.
 type Asked struct {
 	By    string // such as --from
 	Level float64
 }
 
-// surveyed is what was known of the system before any load.
+// surveyed holds the findings about the system before any load.
 type surveyed struct {
 	findings []record.HealthFinding
 	table    *record.CeilingTable
 	kind     record.ObjectKind
 }
 
-// Run makes the experiment. Soft ends the load, hard everything that is slow. It returns where the record
-// lies, "" for nowhere, and the result, which is nil when nothing was recorded or judged. A run that was
-// cut has both a result and an error.
+// Run makes the experiment. Soft ends the load, hard everything that is slow. It returns the run
+// directory, "" for none, and the result, which is nil when nothing was recorded or judged. A run that
+// was cut has both a result and an error.
 func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Result, err error) {
 	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
 		return "", nil, err
@@ -102,8 +93,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Re
 		result, err = j.make(soft, hard, p, x)
 	}
 	if _, mistake := errors.AsType[*system.MistakeError](err); mistake && result == nil && j.Past == nil {
-		// Nothing was made: the command is to be given again, with the same --out.
-		err = errors.Join(err, os.RemoveAll(string(dir)))
+		err = errors.Join(err, os.RemoveAll(string(dir))) // so that the user can repeat the command with the same --out
 	}
 	return dir, result, err
 }
@@ -116,13 +106,12 @@ func (j *Job) part(dir record.Dir, x Experiment) (*part, error) {
 	return begin(dir, j.Request.Run, x, j.Now, j.Observer)
 }
 
-// make loads the target, judges the record, empties the target and adds to the result
-// what became of that. Where nothing is to be removed, the record is judged at the end.
+// make loads the target, judges the record, empties the target and adds that to the result. Where nothing
+// is to be removed, it judges the record at the end.
 func (j *Job) make(soft, hard context.Context, p *part, x Experiment) (found *result.Result, err error) {
 	runErr := p.load(soft, j.open)
 	if p.left() {
-		// Where that fails, it fails again at the end, or the record is judged then.
-		if found, _ = j.judge(p.dir, x, runErr); found != nil && j.Judged != nil {
+		if found, _ = j.judge(p.dir, x, runErr); found != nil && j.Judged != nil { // an error is repeated at the end
 			j.Judged(p.dir, found, runErr)
 		}
 	}
@@ -135,8 +124,8 @@ func (j *Job) make(soft, hard context.Context, p *part, x Experiment) (found *re
 	return found, errors.Join(runErr, err)
 }
 
-// judge judges the record. It returns no result if the run failed before its first step:
-// the error says it all.
+// judge judges the record. It returns no result if the run failed before its first step, because the
+// error says everything.
 func (j *Job) judge(dir record.Dir, x Experiment, runErr error) (*result.Result, error) {
 	defer j.waitFor("judging the record")()
 	r, err := Replay(dir, x)
@@ -146,14 +135,15 @@ func (j *Job) judge(dir record.Dir, x Experiment, runErr error) (*result.Result,
 	return &r, nil
 }
 
-// waitFor shows what is waited for until the returned function is called.
+// waitFor shows the current work until the returned function is called.
 func (j *Job) waitFor(what string) (end func()) {
 	show, end := j.Progress()
 	show(what)
 	return end
 }
 
-// prepare makes sure that the system may be loaded, is clean and fit, and has what the workload needs.
+// prepare makes sure that the system may be loaded, is clean and fit, and has everything that the
+// workload needs.
 func (j *Job) prepare(ctx context.Context) error {
 	consent, err := j.session.Consent(ctx)
 	if err != nil {
@@ -178,8 +168,8 @@ func (j *Job) prepare(ctx context.Context) error {
 	return j.survey(ctx)
 }
 
-// survey looks at the system before any load. It warns of what is wrong and of
-// levels above a ceiling; an error says that it is not fit to be loaded at all.
+// survey examines the system before any load. It warns of problems and of levels above a ceiling; an
+// error says that the system is not fit to be loaded at all.
 func (j *Job) survey(ctx context.Context) error {
 	survey, err := j.session.Survey(ctx, false)
 	if err != nil {
@@ -200,8 +190,7 @@ func (j *Job) survey(ctx context.Context) error {
 	for i := range survey.Tables {
 		table := &survey.Tables[i]
 		j.warnAbove(table)
-		// Of arms the one counts that comes to its ceiling first.
-		was := j.surveyed.table
+		was := j.surveyed.table // the arm that comes to its ceiling first counts
 		if was == nil || was.Binding() == nil || table.Binding() != nil && *table.Binding().Level < *was.Binding().Level {
 			j.surveyed.table = table
 		}
@@ -209,7 +198,7 @@ func (j *Job) survey(ctx context.Context) error {
 	return nil
 }
 
-// warnAbove warns of levels that the user has asked for and that lie above the ceiling that binds first.
+// warnAbove warns of the user's levels above the ceiling that binds first.
 func (j *Job) warnAbove(t *record.CeilingTable) {
 	b := t.Binding()
 	if b == nil {
@@ -234,7 +223,7 @@ func (j *Job) warnAbove(t *record.CeilingTable) {
 	j.Log("warning: %s %s above %.10g %s, the ceiling%s by the %s: %s", strings.Join(above, ", "), verb, *b.Level, t.Unit, arm, b.What, b.Reason)
 }
 
-// experiment completes the plan by what is known of the system now, and is what the loop takes.
+// experiment completes the plan with the findings about the system, and returns it for the loop.
 func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	p, bounds := j.Plan, j.session.Bounds()
 	if p.Pace.IsZero() {
@@ -283,7 +272,7 @@ func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	return x, nil
 }
 
-// remote is the plan's Prometheus, nil for none.
+// remote returns the plan's Prometheus, nil for none.
 func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error) {
 	p := j.Plan.Prometheus
 	if p == nil {
@@ -329,8 +318,8 @@ func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error
 	return &metrics.Remote{URL: address, Transport: transport, Selectors: slices.Concat([]string{"up"}, match, metrics.SelectorsOf(queries))}, nil
 }
 
-// beginAtPrediction lets a search that was given no first level begin at a quarter of the predicted line,
-// where one is known: the first level is to hold, and to be far from empty.
+// beginAtPrediction lets a search without a first level begin at a quarter of the predicted line: the
+// first level should hold, and be far from empty.
 func (j *Job) beginAtPrediction(unit string) {
 	s, t := j.Plan.Axis.Search, j.surveyed.table
 	if !j.FromOpen || j.Past != nil || s == nil || t == nil || t.Binding() == nil {
@@ -352,11 +341,11 @@ func (j *Job) beginAtPrediction(unit string) {
 	j.Log("the search starts at %.10g %s, %s; --from starts elsewhere", s.From, unit, of)
 }
 
-// directory makes the run directory with the plan as it is run, and locks it. A
-// run that goes on has its own, locked already.
+// directory makes the run directory with the plan as it is run, and locks it. A resumed run has its own,
+// locked already.
 func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	if j.Past != nil {
-		// A report of the run so far would pass for one of the whole.
+		// A report of the run so far would look like one of the whole.
 		if err := os.Remove(j.Past.dir.Path(record.ReportFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return "", nil, fmt.Errorf("remove the report of the run so far: %w", err)
 		}
@@ -387,12 +376,12 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	return dir, func() { lock.Close() }, nil
 }
 
-// longestName is how many bytes of its name a run directory takes: file systems allow
-// 255, with the time before it.
+// longestName bounds the bytes of a name in a run directory: file systems allow 255, with the time before
+// it.
 const longestName = 200
 
-// NewDir makes the directory of a run that begins now: out, or with "" one by the time
-// and the run's name, which no other run has.
+// NewDir makes the directory of a run that begins now: out, or with "" one by the time and the run's
+// name, which no other run has.
 func NewDir(out, name string, now time.Time) (record.Dir, error) {
 	if out != "" {
 		return record.CreateDir(out)
@@ -407,10 +396,8 @@ func NewDir(out, name string, now time.Time) (record.Dir, error) {
 	return record.NewDir(filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name))
 }
 
-// opener makes the target of a run.
 type opener func(context.Context, system.Recorder) (system.Instance, error)
 
-// open makes the target of the run.
 func (j *Job) open(ctx context.Context, rec system.Recorder) (system.Instance, error) {
 	instance, err := j.session.Target(ctx, rec)
 	if err != nil {
@@ -419,14 +406,13 @@ func (j *Job) open(ctx context.Context, rec system.Recorder) (system.Instance, e
 	return &target{instance, j, rec}, nil
 }
 
-// target is the session's, completed by what is known of this machine, and was known before any load.
+// target is the session's, with the facts of this machine and the findings before any load.
 type target struct {
 	system.Instance // nil where it could not be made again
 	job             *Job
 	rec             system.Recorder
 }
 
-// Describe implements system.Target.
 func (t *target) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Instance.Describe(ctx)
 	host := telemetry.Host()
@@ -436,7 +422,7 @@ func (t *target) Describe(ctx context.Context) (record.Environment, error) {
 	return env, err
 }
 
-// Reset implements system.Target: it renews the system if the plan says so.
+// Reset renews the system if the plan says so.
 func (t *target) Reset(ctx context.Context) error {
 	if !t.job.Plan.Renews() {
 		return t.Instance.Reset(ctx)
@@ -453,7 +439,6 @@ func (t *target) Reset(ctx context.Context) error {
 	return err
 }
 
-// Progress implements system.Target.
 func (t *target) Progress() system.Progress {
 	if t.Instance == nil {
 		return system.Progress{}
@@ -461,10 +446,8 @@ func (t *target) Progress() system.Progress {
 	return t.Instance.Progress()
 }
 
-// removalShown is how often it is shown how far a removal is.
-const removalShown = 5 * time.Second
+const removalShown = 5 * time.Second // between two reports of a removal
 
-// Close implements system.Instance.
 func (t *target) Close(done context.Context) error {
 	if t.Instance == nil {
 		return nil
@@ -474,21 +457,28 @@ func (t *target) Close(done context.Context) error {
 	show("removing what the run has made")
 	var shower sync.WaitGroup
 	defer shower.Wait() // else it could show a removal that is over
-	over := make(chan struct{})
-	defer close(over)
+	removing, over := context.WithCancel(context.Background())
+	defer over()
 	shower.Go(func() {
-		tick := time.NewTicker(removalShown)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if left := t.Progress().Left; left > 0 {
-					show(fmt.Sprintf("removing what the run has made, %d left", left))
-				}
-			case <-over:
-				return
+		every(removing, removalShown, func() {
+			if left := t.Progress().Left; left > 0 {
+				show(fmt.Sprintf("removing what the run has made, %d left", left))
 			}
-		}
+		})
 	})
 	return t.Instance.Close(done)
+}
+
+// every calls do at an interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			do()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

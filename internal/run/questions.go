@@ -14,21 +14,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// questions asks what objectives and guards on queries want to know, of what is put on record while the
-// run is made, and puts the answers on record. All of its methods do nothing where it is nil.
+// questions asks the queries of objectives and guards about the record during the run, and puts the
+// answers on record. All of its methods do nothing where it is nil.
 type questions struct {
 	live    *metrics.Live
 	start   time.Time
 	clock   *record.Clock
 	each    time.Duration
-	asked   []slo.SLO // by objectives
+	asked   []slo.SLO // objectives
 	guards  []slo.SLO
 	scraper atomic.Pointer[metrics.Scraper] // nil where nothing is scraped
-	latest  time.Time                       // when guards were asked
-	remote  bool                            // a Prometheus is asked for what it has of each step
+	latest  time.Time                       // the last look at the guards
+	remote  bool                            // a Prometheus is asked for its samples of each step
 }
 
-// newQuestions is nil where an experiment has no queries and asks no Prometheus.
+// newQuestions returns nil where an experiment has no queries and asks no Prometheus.
 func newQuestions(x *Experiment, clock *record.Clock) (*questions, error) {
 	q := &questions{start: x.Spec.Start, clock: clock, each: max(x.Scrape.Every, time.Second), guards: x.Guards, remote: x.Scrape.Remote != nil}
 	var texts []string
@@ -53,22 +53,18 @@ func newQuestions(x *Experiment, clock *record.Clock) (*questions, error) {
 	return q, err
 }
 
-// event takes in an event that was put on record.
 func (q *questions) event(e record.Event) {
 	if q == nil {
 		return
 	}
 	q.live.Event(e)
 	if s, ok := e.Body.(*record.StepEvent); ok && s.Phase == record.PhaseReached && len(q.asked) > 0 {
-		// Also a hold that is shorter than what is between two scrapes has one at its
-		// begin and one at its end.
 		if scraper := q.scraper.Load(); scraper != nil {
-			scraper.Soon()
+			scraper.Soon() // so that even a short hold has a scrape at its begin and one at its end
 		}
 	}
 }
 
-// scrapes says what reads the metrics.
 func (q *questions) scrapes(s *metrics.Scraper) {
 	if q != nil {
 		q.scraper.Store(s)
@@ -100,7 +96,7 @@ func (q *questions) answer(ctx context.Context, recorder system.Recorder) {
 	for _, s := range q.asked {
 		f := q.found(ctx, s, at)
 		if ctx.Err() != nil {
-			return // what was cut was not answered
+			return // the answer was cut
 		}
 		a := &record.Answer{Objective: s.String(), Series: f.Series, Broken: f.Broken, NaN: f.NaN, Of: f.Of, Why: f.Why}
 		if f.Series > f.NaN {
@@ -117,7 +113,7 @@ func (q *questions) found(ctx context.Context, s slo.SLO, at time.Time) metrics.
 	return q.live.Ask(ctx, metrics.Question{Query: s.Query, Least: s.Least(), At: at, Holds: func(v float64) bool { return s.Op.Holds(v, s.Value) }})
 }
 
-// trips asks the guards, as often as metrics are read. What is unknown trips none.
+// trips asks the guards, as often as metrics are read. An unknown answer trips none.
 func (q *questions) trips(ctx context.Context) (record.Guard, bool) {
 	at := q.now()
 	if at.Sub(q.latest) < q.each {
@@ -136,7 +132,7 @@ func (q *questions) trips(ctx context.Context) (record.Guard, bool) {
 		if f.Of != "" {
 			message += " of " + f.Of
 		}
-		value := max(min(f.Value, math.MaxFloat64), -math.MaxFloat64) // as a record can have it
+		value := max(min(f.Value, math.MaxFloat64), -math.MaxFloat64) // finite, for the record
 		return record.Guard{Name: s.String(), Value: value, Bound: s.Value, Message: message}, true
 	}
 	return record.Guard{}, false

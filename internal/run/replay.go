@@ -13,18 +13,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Replay judges a recorded run from its record alone and writes objects.parquet,
-// windows.parquet, result.json and the blocks of metrics again. What was judged is
-// returned also where it could not be written.
+// Replay judges a recorded run from its record alone and writes objects.parquet, windows.parquet,
+// result.json and the blocks of metrics again. It returns the result also where it could not write it.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	r, err := ReplayInto(dir, dir, x)
 	if err == nil {
-		_ = metrics.Rebuild(dir) // who asks for them has them made, and is told why that fails
+		_ = metrics.Rebuild(dir) // a query makes them otherwise, and reports the error
 	}
 	return r, err
 }
 
-// ReplayInto is Replay that writes into another directory than the run's, and no blocks of metrics.
+// ReplayInto replays into another directory than the run's, and writes no blocks of metrics.
 func ReplayInto(dir, into record.Dir, x Experiment) (result.Result, error) {
 	rows, err := record.NewObjectWriter(into, x.Spec.Milestones)
 	if err != nil {
@@ -54,7 +53,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 	if err != nil && !missing {
 		return result.Result{}, err
 	}
-	if missing { // whoever judges: nothing is known of the target
+	if missing { // nothing is known of the target
 		environment = &record.Environment{Start: x.Spec.Start, Kind: &record.ObjectKind{Object: record.Noun{One: "object", Many: "objects"}, There: x.Spec.Kind.There}}
 	}
 	x.Spec.Start, x.Spec.Kind = environment.Start, *environment.Kind

@@ -11,31 +11,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Past is what the record of a run tells that may go on.
+// Past holds the record of a run that may go on.
 type Past struct {
 	judge.Resumable
-	// IDs name what the run has made in its target so far.
-	IDs []string
-	// Done says that no step is left to be made, and Made how many were that count.
-	Done bool
-	Made int
+	IDs  []string // in the names of the run's objects so far
+	Done bool     // no step is left
+	Made int      // steps that count
 
 	dir         record.Dir
 	builder     *judge.Builder
 	start       time.Time // the wall clock at T = 0
 	environment *record.Environment
-	changed     bool // the environment is not as the run has written it
+	changed     bool // the environment was changed since the run has written it
 }
 
-// ContradictionError says that a record is not that of the plan beside it, or
-// not one of the target that is there now.
+// ContradictionError says that a record does not belong to the plan beside it, or to the present target.
 type ContradictionError struct{ Why string }
 
 func (e *ContradictionError) Error() string { return e.Why }
 
 // OpenPast reads the record of a run, as far as it goes, to find where it goes on. ID is that of the run
-// by its plan. Every step on record must be the one that the design would have made then, else a
-// *ContradictionError says which is not. Nothing is written.
+// by its plan. Every step on record must be the one that the design would have made then, else the error
+// is a *ContradictionError. It writes nothing.
 func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
 	var err error
@@ -76,7 +73,7 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 		if name != record.EnvironmentFile {
 			return nil, changedError(name)
 		}
-		p.changed = true // what differs from the target that is there now tells more
+		p.changed = true // the difference from the present target says more
 	}
 	p.Resumable = p.builder.Resume()
 	if len(x.Spec.Goals) > 0 {
@@ -90,7 +87,6 @@ func changedError(name string) error {
 	return &ContradictionError{name + " is not as the run has written it"}
 }
 
-// startPart takes in the start of a part of the run.
 func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 	switch {
 	case r.Phase == record.PhaseStart && r.ID != id:
@@ -114,9 +110,8 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	return nil
 }
 
-// resume goes on with a run where its record breaks off: the next step is the one that would have come,
-// or the one that was cut, from an empty target: nothing of the run may be left in it. Begin has the
-// part's ID and command. All else is as with begin; the budget is a fresh one. The directory must have
+// resume goes on with a run where its record ends: with the next step, or the one that was cut, from an
+// empty target. Begin has the part's ID and command. The budget is a fresh one. The directory must have
 // been locked since before OpenPast.
 func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.ResumeClock(past.start, past.Last, now)
@@ -138,6 +133,5 @@ func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Tim
 		record.Event{T: t, Step: past.Step, Body: &record.StepEvent{Phase: record.PhaseReset}})
 }
 
-// backTolerance is how far the wall clock may have been set back without a
-// word: what keeping it right takes.
+// backTolerance is the largest correction of the wall clock without a warning.
 const backTolerance = time.Second

@@ -20,56 +20,46 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// Experiment is what is to be run, all of it decided.
+// Experiment holds a decided run.
 type Experiment struct {
 	Spec    result.Spec
 	Design  design.Design
 	Options engine.Options
-	// Budget bounds the run; once it is spent no further step begins, and the
-	// one under way is cut. 0 is no bound.
-	Budget time.Duration
-	// Steps bounds the steps of this part of the run, which then pauses; 0 is no bound.
-	Steps int
-	// Plan is the fingerprint of the plan, which a part of a run is compared by
-	// with the parts before; "" is unknown.
-	Plan string
-	// Secrets are the values that never reach the record.
+	Budget  time.Duration // cuts the run; 0 is no bound
+	Steps   int           // of this part of the run, which then pauses; 0 is no bound
+	Plan    string        // its fingerprint, equal in all parts of a run; "" is unknown
 	Secrets *redact.Secrets
-	// Readings reads what the processes use that take part in the run. It may be nil.
-	Readings func() []record.Reading
-	// Endpoints are where metrics are published that are read while the run is made,
-	// as Scrape says; nil for none.
-	Endpoints func(context.Context) ([]metrics.Endpoint, error)
+
+	Readings  func() []record.Reading                           // the use of resources by the processes of the run, may be nil
+	Endpoints func(context.Context) ([]metrics.Endpoint, error) // to scrape, nil for none
 	Scrape    metrics.Options
-	// Guards are queries that end a step once they do not hold.
-	Guards []slo.SLO
+	Guards    []slo.SLO // queries that end a step once they do not hold
 }
 
-// readingInterval is how often the use of resources is put on record, besides
-// at the start and end of each step's load.
+// readingInterval is the time between two readings of resources, besides those at the start and end of
+// each step's load.
 const readingInterval = time.Second
 
-// Observer is told how a run proceeds. Its methods must not block.
+// Observer follows the progress of a run. Its methods must not block.
 type Observer interface {
-	// Status is called several times a second; live sums up the latencies of
-	// the step under way, and is dear enough not to be called each time.
+	// Status is called several times a second; live sums up the latencies of the step in progress, and is too slow
+	// to be called each time.
 	Status(status engine.Status, live func() fold.Live)
 	// Stepped is called after each step with its judgement.
 	Stepped(result.Step)
-	// Event is called with every event, in order, as it is recorded, and with
-	// the record locked: it must not put anything on record itself.
+	// Event is called with every event, in order, as it is recorded, and with the record locked: it must not put
+	// anything on record itself.
 	Event(record.Event)
-	// Chose is called before each step with what was chosen, and with the steps
-	// that may be left, the chosen one included, as design.Ahead predicts them.
+	// Chose is called before each step with the chosen one, and with the steps that may be left, the chosen one
+	// included, as design.Ahead predicts them.
 	Chose(next design.Next, ahead [][]design.Next)
 }
 
-// ErrBudget is why a run ends early whose budget is spent.
+// ErrBudget ends a run whose budget is spent.
 var ErrBudget = errors.New(record.BudgetSpent)
 
-// Run makes the experiment on the target that open makes and leaves its record
-// in dir. Soft ends the load, hard everything that is slow. A run that was cut has a
-// record too; the error then says why it was cut.
+// Run makes the experiment on the target that open makes and leaves its record in dir. Soft ends the
+// load, hard everything that is slow. A run that was cut has a record too; the error then says why.
 func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer,
 	open opener) error {
 	p, err := begin(dir, id, x, now, observer)
@@ -81,7 +71,6 @@ func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, no
 	return p.close(soft, hard, err)
 }
 
-// begin begins the record of a run.
 func begin(dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.StartClock(now)
 	x.Spec.Start = clock.Start()
@@ -95,23 +84,21 @@ func begin(dir record.Dir, id string, x Experiment, now func() time.Time, observ
 
 // part is one part of a run: all of it, unless it is cut and resumed. It is loaded, judged and closed.
 type part struct {
-	x        Experiment
-	dir      record.Dir
-	clock    *record.Clock
-	live     *liveJudge
-	observer Observer
-	step     atomic.Int64 // the last one begun
-	// environment is what the part before found where it ran, nil if there is
-	// none, and changed whether its file was changed since.
-	environment *record.Environment
-	changed     bool
-	questions   *questions // nil where nothing is asked
+	x           Experiment
+	dir         record.Dir
+	clock       *record.Clock
+	live        *liveJudge
+	observer    Observer
+	step        atomic.Int64        // the last one begun
+	environment *record.Environment // of the part before, nil for none
+	changed     bool                // the file of environment was changed since
+	questions   *questions          // nil for none
 
 	writer   *record.Writer
 	recorder system.Recorder
 	instance system.Instance // nil before it is open
 	end      record.RunEvent
-	stop     context.CancelCauseFunc // ends the watching of the target
+	stop     context.CancelCauseFunc // stops watching the target
 }
 
 // write begins to write the part's record, with first at its head.
@@ -146,9 +133,7 @@ func (p *part) load(soft context.Context, open opener) error {
 		}
 	}()
 	p.putFile(p.recorder, record.ExperimentFile)
-	// The names under which the target is changed are on file before it is: a
-	// run that goes on finds by them what this one has left.
-	p.writer.Flush()
+	p.writer.Flush() // a resumed run finds leftovers by the names on record
 
 	instance, err := open(ctx, p.recorder)
 	if p.instance = instance; err == nil {
@@ -167,8 +152,8 @@ func (p *part) load(soft context.Context, open opener) error {
 	return err
 }
 
-// left puts on record how many things are in the target, and reports whether there are
-// any and the record could be written: it is then judged before they are removed.
+// left puts on record how many objects are in the target, and reports whether there are any and the
+// record could be written: it is then judged before they are removed.
 func (p *part) left() bool {
 	if p.instance == nil || p.instance.Progress().Left == 0 {
 		return false
@@ -189,14 +174,14 @@ func (p *part) close(soft, hard context.Context, err error) error {
 		p.end.Signal = signalOf(soft)
 		p.recorder.Emit(&p.end)
 	}
-	if closing := p.writer.Close(); !errors.Is(err, closing) { // what ended the run is told once
+	if closing := p.writer.Close(); !errors.Is(err, closing) { // an error that ended the run is not repeated
 		err = errors.Join(err, closing)
 	}
 	return err
 }
 
-// signalOf is the exit code of the signal that ended ctx, 0 for none: the result
-// of a run that it cut has that code.
+// signalOf returns the exit code of the signal that ended ctx, 0 for none: the result of a run that it
+// cut has that code.
 func signalOf(ctx context.Context) int {
 	if signal := system.SignalOf(ctx); signal != nil {
 		return signal.ExitCode()
@@ -204,7 +189,7 @@ func signalOf(ctx context.Context) int {
 	return 0
 }
 
-// amend adds what became of the removal to a result that was judged before it.
+// amend adds the removal to a result that was judged before it.
 func (p *part) amend(r *result.Result) error {
 	for _, body := range p.live.removal {
 		judge.Amend(r, body)
@@ -230,18 +215,18 @@ func (p *part) clean(hard context.Context, runErr error) error {
 	return left
 }
 
-// unansweredClose bounds the removal from a target that answers nothing: it may be back,
-// and the next command removes what is left.
+// unansweredClose bounds the removal from a target that answers nothing: it may be back, and the next
+// command removes the rest.
 const unansweredClose = 10 * time.Second
 
-// liveJudge is the analysis of a run under way. Events come from many goroutines.
+// liveJudge is the analysis of a run in progress. Events come from many goroutines.
 type liveJudge struct {
 	mu      sync.Mutex
 	builder *judge.Builder // nil once no step is left to be chosen
 	design  design.Design
-	// removal has those events that a result tells of and that came while the target was emptied.
+
 	removing atomic.Bool
-	removal  []record.Body
+	removal  []record.Body // events for the result that came while the target was emptied
 }
 
 func (j *liveJudge) add(e record.Event) {
@@ -259,8 +244,7 @@ func (j *liveJudge) add(e record.Event) {
 	}
 }
 
-// drop lets go of what is known, once no step is left to be chosen: the record
-// is judged again, and that needs the memory.
+// drop frees the memory once no step is left to be chosen: judging the record needs it.
 func (j *liveJudge) drop() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -288,7 +272,7 @@ func (j *liveJudge) sum() fold.Live {
 	return j.builder.Live()
 }
 
-// step is the judgement of a step that has ended.
+// step returns the judgement of a step that has ended.
 func (j *liveJudge) step(id int) (result.Step, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -299,7 +283,6 @@ func (j *liveJudge) step(id int) (result.Step, bool) {
 	return *s, true
 }
 
-// makeSteps makes steps on the target until the design is done.
 func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder system.Recorder) error {
 	x, live, observer := p.x, p.live, p.observer
 	environment, err := instance.Describe(ctx)
@@ -329,18 +312,7 @@ func (p *part) makeSteps(ctx context.Context, instance system.Instance, recorder
 	}
 	reading, stop := context.WithCancel(ctx)
 	var readings sync.WaitGroup
-	readings.Go(func() {
-		tick := time.NewTicker(readingInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				x.Options.Sample()
-			case <-reading.Done():
-				return
-			}
-		}
-	})
+	readings.Go(func() { every(reading, readingInterval, x.Options.Sample) })
 	readings.Go(func() { wakes.count(reading, recorder.Clock) })
 	defer readings.Wait()
 	defer stop()
@@ -400,8 +372,7 @@ func (p *part) scrape(ctx context.Context, recorder system.Recorder) (stop func(
 	}
 }
 
-// describe puts on record what the target is: in the first part as
-// environment.json, in a later one where it is no longer what it was.
+// describe puts the target on record: in the first part as environment.json, in a later one its changes.
 func (p *part) describe(environment record.Environment, recorder system.Recorder) error {
 	if p.environment == nil {
 		environment.Start, environment.Kind = p.x.Spec.Start, &p.x.Spec.Kind
@@ -423,8 +394,7 @@ func (p *part) describe(environment record.Environment, recorder system.Recorder
 	return nil
 }
 
-// putFile puts the hash of a file of the run directory on record, where there is one:
-// what is changed in it later is then known.
+// putFile puts the hash of a file of the run directory on record, which shows later changes.
 func (p *part) putFile(recorder system.Recorder, name string) {
 	if sum, err := p.dir.Sum(name); err == nil {
 		recorder.Emit(&record.File{Name: name, SHA256: sum})

@@ -7,7 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// sameTarget refuses a target that is not the one that a run has loaded.
+// sameTarget refuses another target than the one that a run has loaded.
 func sameTarget(was, is record.Environment) error {
 	if was.Target != is.Target && !(was.Target.Private && is.Target.Private) {
 		return &ContradictionError{fmt.Sprintf("the run loaded %s, this is %s", targetName(was.Target), targetName(is.Target))}
@@ -28,7 +28,7 @@ func targetName(t record.TargetNaming) string {
 	return fmt.Sprintf("%s %q", t.Kind, t.Name)
 }
 
-// changes lists the facts that are no longer as they were, of those that are on record both times.
+// changes lists the facts that have changed, of those on record both times.
 func changes(was, is record.Environment) []string {
 	known := func(e record.Environment) []record.Known {
 		return (&record.Environment{Facts: e.Facts, Places: e.Places}).Known()

@@ -10,8 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// wakes measures how long this program waits for a processor, which delays all that it sends and all news
-// that it reads: it asks to be woken at known times and sees when it was.
+// wakes measures how long this program waits for a processor, which delays all its requests and all news:
+// it asks to be woken at known times and sees when it was.
 type wakes struct {
 	mu         sync.Mutex
 	made, late int
@@ -44,7 +44,7 @@ func (w *wakes) count(ctx context.Context, clock *record.Clock) {
 	}
 }
 
-// take is what was measured since it was last taken, nil if nothing was.
+// take returns the measurements since the last call, nil without any.
 func (w *wakes) take() *record.Reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()

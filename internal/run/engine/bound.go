@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// inFlightBound says how many requests may be under way, so that the server is kept busy without a queue
-// of ours in front of it: waiting in such a queue would be mistaken for the system's latency.
+// inFlightBound bounds the requests in flight, so that the server is kept busy without a queue of ours in
+// front of it, whose wait would look like the system's latency.
 //
-// It is the idea of TCP Vegas (Brakmo and Peterson, 1995). The service time of requests sent one at a
-// time shows the server without a queue; what the present ones exceed it by, times the requests under
-// way, is the queue. The bound grows while less than queueLow requests wait and shrinks while more than
-// queueHigh do. As in BBR (Cardwell and others, 2016), the queue is let run empty now and then to measure
-// again: a server that holds more objects is slower without any queue.
+// It follows TCP Vegas (Brakmo and Peterson, 1995). The service time of requests sent one at a time shows
+// the server without a queue; the excess of the present ones, times the requests in flight, is the queue.
+// The bound grows while less than queueLow requests wait and shrinks while more than queueHigh do. As in
+// BBR (Cardwell and others, 2016), the queue runs empty now and then to measure again: a server with more
+// objects is slower without any queue.
 type inFlightBound struct {
 	max    int
 	limit  float64
 	base   time.Duration // service time without a queue; 0 while it is measured
-	resume float64       // the limit to go on with once base is measured
+	resume float64       // the limit once base is measured
 	skip   int           // replies to requests sent before the queue ran empty
 	round  []time.Duration
 	age    int // rounds since base was measured
@@ -26,14 +26,12 @@ type inFlightBound struct {
 
 const (
 	queueLow, queueHigh = 2, 4
-	// minRound is how many replies make a round: fewer tell of chance.
-	minRound = 8
-	// remeasure is after how many rounds base is measured again.
-	remeasure = 100
+	minRound            = 8   // replies of a round: fewer show chance
+	remeasure           = 100 // rounds until base is measured again
 )
 
-// newInFlightBound begins with one, and open with as many as may be under way: what is
-// meant for one moment is not kept back to find out how fast the server is.
+// newInFlightBound begins with one request, or in an open loop with as many as allowed: requests for one
+// moment are not held back to find out how fast the server is.
 func newInFlightBound(max int, open bool) *inFlightBound {
 	if open {
 		return &inFlightBound{max: max, limit: float64(max), resume: float64(max)}
@@ -41,11 +39,10 @@ func newInFlightBound(max int, open bool) *inFlightBound {
 	return &inFlightBound{max: max, limit: 1, resume: 2}
 }
 
-// Limit is the number of requests that may be under way now, at least 1.
+// Limit returns how many requests may be in flight now, at least 1.
 func (b *inFlightBound) Limit() int { return int(b.limit) }
 
-// Replied takes in the service time of one request, and whether the server
-// asked for less load in answering it.
+// Replied takes in the service time of one request, and whether the server asked for less load.
 func (b *inFlightBound) Replied(service time.Duration, throttled bool) {
 	if throttled {
 		b.limit = math.Max(1, b.limit/2)

@@ -10,10 +10,8 @@ import (
 )
 
 const (
-	// paceSlack is how much lateness of a paced request the following ones make up.
-	paceSlack = 10 * time.Millisecond
-	// duePoll is how often it is looked whether a request that waits for earlier ones is due.
-	duePoll = 5 * time.Millisecond
+	paceSlack = 10 * time.Millisecond // lateness of a paced request that the following ones make up
+	duePoll   = 5 * time.Millisecond  // between two looks whether a waiting request is due
 )
 
 // sender makes the requests of a step, and takes their replies.
@@ -33,7 +31,7 @@ func (r *run) sending() sender {
 	return s
 }
 
-// send makes request i, and completes its slot by what is known when it is over.
+// send makes request i, and completes its slot with what is known at its end.
 func (s *sender) send(ctx context.Context, i int, complete func(*record.Slot)) {
 	s.inFlight++
 	s.status.Sent++
@@ -45,7 +43,7 @@ func (s *sender) send(ctx context.Context, i int, complete func(*record.Slot)) {
 	}()
 }
 
-// wait takes a reply, or waits for what comes before one.
+// wait takes a reply, or waits for another event before one.
 func (s *sender) wait(alarm <-chan time.Time, done <-chan struct{}) {
 	select {
 	case slot := <-s.replies:
@@ -59,7 +57,6 @@ func (s *sender) wait(alarm <-chan time.Time, done <-chan struct{}) {
 	}
 }
 
-// drain waits for all replies.
 func (s *sender) drain() {
 	for s.inFlight > 0 {
 		s.wait(nil, nil)
@@ -68,21 +65,21 @@ func (s *sender) drain() {
 	s.alarm.Stop()
 }
 
-// dispatcher makes the requests of a closed loop: as many under way as the bound
-// allows, no faster than the pace.
+// dispatcher makes the requests of a closed loop: as many in flight as the bound allows, no faster than
+// the pace.
 type dispatcher struct {
 	sender
 	bound *inFlightBound
 	next  record.Micros // the pace's earliest time for the next request
 	gap   record.Micros
-	// zero is the moment that all requests of a load at once are meant for: a later one
-	// from each request on that was held back until it was due.
+	// zero is the moment of all requests of a load at once. It moves to each request that was held back
+	// until it was due.
 	zero record.Micros
 	held bool
 }
 
-// raise makes the load's requests. It returns early, with an error, once ctx ends; every
-// request that was sent is then still waited for and on record.
+// raise makes the load's requests. It returns early, with an error, once ctx ends; every request that was
+// sent is then still on record.
 func (r *run) raise(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageRaising, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units}
 	now := r.clock.Now()
@@ -128,12 +125,9 @@ func (d *dispatcher) turn(ctx context.Context, i int) bool {
 	return false
 }
 
-// request makes request i now.
 func (d *dispatcher) request(ctx context.Context, i int) {
 	sent := d.clock.Now()
-	// A pace is a bound, not a schedule: what was missed is not made up, save for what
-	// a timer that fires late costs.
-	d.next = max(d.next+d.gap, sent-record.MicrosOf(paceSlack))
+	d.next = max(d.next+d.gap, sent-record.MicrosOf(paceSlack)) // a pace is a bound, not a schedule
 	intended := sent
 	if d.load.AtOnce {
 		if d.held {

@@ -24,20 +24,17 @@ type Engine struct {
 	clock   *record.Clock
 	options Options
 
-	step   *atomic.Int64 // the last one begun
-	loaded bool
-	units  int // asked for since the target was last empty
-	// refused counts those of them whose request failed: they will never be there.
-	refused int
-	// normal are the measures of health before any load.
-	normal map[string]float64
-	// unsettled says that the news up to now may lack its end, since when.
-	unsettled   bool
+	step        *atomic.Int64 // the last one begun
+	loaded      bool
+	units       int                // requested since the target was last empty
+	refused     int                // of units: with a failed request, they will never be there
+	normal      map[string]float64 // measures of health before any load
+	unsettled   bool               // the news may lack its end since unsettledAt
 	unsettledAt record.Micros
 }
 
-// New makes an Engine. It keeps the number of the step that is being made in
-// step, for those that put events on record themselves.
+// New makes an Engine. It keeps the number of the step in progress in step, for others that put events on
+// record.
 func New(target system.Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
 	options.MaxInFlight = max(options.MaxInFlight, 1)
 	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
@@ -48,7 +45,7 @@ func (e *Engine) current() int { return int(e.step.Load()) }
 // errGuard ends a step's context when a guard has tripped.
 var errGuard = errors.New("a guard tripped")
 
-// silentError ends a step's context when whoever its objects wait for does nothing.
+// silentError ends a step's context when the actor that its objects wait for does nothing.
 type silentError struct {
 	what       string
 	outOfReach bool
@@ -56,7 +53,7 @@ type silentError struct {
 
 func (e *silentError) Error() string { return e.what }
 
-// OutOfReach says that requests under way will not be answered; see system.Outlive.
+// OutOfReach says that requests in flight will not be answered; see system.Outlive.
 func (e *silentError) OutOfReach() bool { return e.outOfReach }
 
 // Run makes one step and returns how it ended. An error means that the target or the record failed in a
@@ -68,8 +65,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 			return record.EndInterrupted, err
 		}
 	}
-	// A guard's abort empties the target, whatever the design thinks.
-	s.FromEmpty = !e.loaded
+	s.FromEmpty = !e.loaded // a guard's abort empties the target, whatever the design says
 	if e.normal == nil {
 		normal, err := e.health(ctx)
 		if err != nil {
@@ -83,9 +79,8 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
-	e.loaded = !load.Streams() // else nothing stays in place
+	e.loaded = !load.Streams() // of a stream nothing stays in place
 	e.units += load.Units
-
 	r.load = load
 	e.emit(&record.StepEvent{
 		Phase: record.PhaseStart, StepPlan: s.StepPlan, Reached: load.Reached, Timeout: record.MicrosOf(e.options.Timeout),
@@ -100,14 +95,13 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	return ending, err
 }
 
-// OutOfReachError ends a run whose target answers nothing any more: the step that found
-// it out is on record and judged, and neither a next step nor a removal would get through.
+// OutOfReachError ends a run whose target answers nothing any more: its last step is on record and
+// judged, and neither a next step nor a removal would get through.
 type OutOfReachError struct{ What string }
 
-// Error implements error.
 func (e *OutOfReachError) Error() string { return e.What }
 
-// run is one step under way.
+// run is one step in progress.
 type run struct {
 	*Engine
 	design.Next
@@ -115,9 +109,9 @@ type run struct {
 	errors recentErrors
 	status Status
 	failed error         // why the load could not be made
-	held   chan struct{} // closed once what is to be done after the hold is, nil before
-	// unanswered says that the target answers nothing: its last news are hardly waited for.
-	unanswered bool
+	held   chan struct{} // closed once the work after the hold is done, nil before
+
+	unanswered bool // the target answers nothing: the step hardly waits for its last news
 }
 
 func (e *Engine) emit(body record.Body) {
@@ -131,26 +125,22 @@ func (e *Engine) reportStatus(s Status) {
 }
 
 func (e *Engine) pace() string {
-	if e.options.Open {
+	switch {
+	case e.options.Open:
 		return ""
-	}
-	if e.options.Pace <= 0 {
+	case e.options.Pace <= 0:
 		return "max"
 	}
 	return fmt.Sprintf("%g/s", e.options.Pace)
 }
 
 func (r *run) hold() time.Duration {
-	if r.Hold > 0 {
-		return r.Hold
-	}
 	if r.FullHold {
-		return r.options.Hold
+		return cmp.Or(max(r.Hold, 0), r.options.Hold)
 	}
-	return r.options.ShortHold
+	return cmp.Or(max(r.Hold, 0), r.options.ShortHold)
 }
 
-// level is what the target is asked for.
 func (r *run) level() system.Level {
 	l := system.Level{Value: r.Level, Arm: r.Arm}
 	if r.options.Open {
@@ -188,7 +178,7 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	return ending, ""
 }
 
-// runStages are a step's own, each of which the end of ctx interrupts.
+// runStages makes the stages of a step, each of which the end of ctx interrupts.
 func (r *run) runStages(ctx context.Context) record.Ending {
 	if r.load.Streams() {
 		return r.stagesStream(ctx)
@@ -211,7 +201,7 @@ func (r *run) runStages(ctx context.Context) record.Ending {
 	return record.EndHeld
 }
 
-// over says that the hold is over, beside what else the step still waits for.
+// over reports the end of the hold, while the step waits for the rest.
 func (r *run) over(ctx context.Context) {
 	if r.options.Held == nil || r.held != nil {
 		return
@@ -223,8 +213,8 @@ func (r *run) over(ctx context.Context) {
 	}()
 }
 
-// finish waits for the last news and closes the step's record. It does so even
-// when the step was cut, within a bound.
+// finish waits for the last news and closes the step's record. It does so even when the step was cut,
+// within a bound.
 func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
 	r.sample()
 	rest, end := system.Outlive(ctx)
@@ -245,8 +235,8 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	return nil
 }
 
-// settle waits for all that the target has published until now. Where that does not come, what became of
-// the objects is unknown, which is a fault: it is healed once a later wait succeeds.
+// settle waits for everything that the target has published until now. If that fails, the state of the
+// objects is unknown, which is a fault: a later wait that succeeds heals it.
 func (r *run) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.settleBound())
 	defer cancel()
@@ -275,7 +265,7 @@ func (r *run) account(ctx context.Context) (system.Spread, error) {
 	return r.target.Account(ctx)
 }
 
-// settleBound is how long the last news of a step is waited for, and how long the account of it may take.
+// settleBound returns how long a step waits for its last news, and for the account of it.
 func (r *run) settleBound() time.Duration {
 	if r.unanswered {
 		return unansweredBound
@@ -288,7 +278,7 @@ const (
 	unansweredBound = time.Second
 )
 
-// countOutcome notes the outcome of a request, and of those made before it for the same.
+// countOutcome notes the outcome of a request, and of earlier ones for the same.
 func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
 	for s := slot; s != nil; s = s.Before {
@@ -306,11 +296,9 @@ func (r *run) count(slot *record.Slot) {
 	r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: slot})
 }
 
-// statusInterval is the time between two reports of a step's status.
-const statusInterval = 100 * time.Millisecond
+const statusInterval = 100 * time.Millisecond // between two reports of a step's status
 
-// await returns once every object is there (EndHeld), or once it is certain
-// enough that some never will be.
+// await returns once every object is there (EndHeld), or once some certainly never will be.
 func (r *run) await(ctx context.Context) record.Ending {
 	r.status.Stage = StageWaiting
 	deadline := r.clock.Now() + record.MicrosOf(r.options.Timeout)
@@ -344,11 +332,10 @@ func (r *run) await(ctx context.Context) record.Ending {
 	}
 }
 
-// pollInterval is how often progress is looked at; milestones have times of
-// their own and are not rounded to it.
+// pollInterval is the time between two looks at the progress; milestones have times of their own and are
+// not rounded to it.
 const pollInterval = 25 * time.Millisecond
 
-// holdOn keeps the level for the hold.
 func (r *run) holdOn(ctx context.Context) error {
 	r.status.Stage = StageHolding
 	end := r.clock.Now() + record.MicrosOf(r.hold())
@@ -382,14 +369,18 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 }
 
 // guard watches the target's health until the returned function is called, and ends the step when a guard
-// trips, or when whoever its objects wait for does nothing.
+// trips, or when the actor that its objects wait for does nothing.
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	r.lookAtErrors() // the sums of an earlier stream do not count here
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(r.guardInterval())
+		interval := longestWindow
+		if r.load.Streams() {
+			interval = r.window()
+		}
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
@@ -415,16 +406,8 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 	return func() { cancel(); <-done }
 }
 
-// guardInterval is how often the guards are looked at: once in a window of a stream.
-func (r *run) guardInterval() time.Duration {
-	if r.load.Streams() {
-		return r.window()
-	}
-	return longestWindow
-}
-
-// lookAtErrors returns the outcomes of the requests since the last look, and of the
-// latest ones, whatever the load.
+// lookAtErrors returns the outcomes of the requests since the last look, and of the latest ones, for any
+// load.
 func (r *run) lookAtErrors() (latest, recent outcomes) {
 	if !r.load.Streams() {
 		return r.errors.look(nil)
@@ -467,8 +450,8 @@ func (r *run) tripped(ctx context.Context) (record.Guard, bool) {
 	return record.Guard{}, false
 }
 
-// at is the record of a guard that tripped at a value. A measure counts from what it
-// was before any load, so that a node that was down all along trips nothing.
+// at returns the record of a guard that tripped at a value. A measure counts from its value before any
+// load, so that a node that was down all along trips nothing.
 func (g Guard) at(value, was float64, because string) record.Guard {
 	unit := ""
 	if g.Percent {
@@ -481,8 +464,8 @@ func (g Guard) at(value, was float64, because string) record.Guard {
 	return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message + because}
 }
 
-// Empty removes all objects and waits until the target is as it was before any
-// load. Where that takes too long it is put on record, and is no error.
+// Empty removes all objects and waits until the target is as it was before any load. If that takes too
+// long it is put on record, and is not an error.
 func (e *Engine) Empty(ctx context.Context) error {
 	off, err := e.empty(ctx)
 	if len(off) > 0 {
@@ -491,12 +474,11 @@ func (e *Engine) Empty(ctx context.Context) error {
 	return err
 }
 
-// ErrNotHealthy is why a run ends whose target did not recover after a guard stopped the load.
+// ErrNotHealthy ends a run whose target did not recover after a guard stopped the load.
 var ErrNotHealthy = errors.New("a guard stopped the load, and the target is not back to normal")
 
-// Recover empties a target that a guard protected. It returns ErrNotHealthy unless the
-// target is then as it was before any load, by its measures that are counts: nothing
-// goes on before. Slower answers alone are not a danger.
+// Recover empties a target that a guard protected. It returns ErrNotHealthy unless the target is then as
+// it was before any load, by the measures that are counts. Slower answers alone are not a danger.
 func (e *Engine) Recover(ctx context.Context) error {
 	off, err := e.empty(ctx)
 	if err != nil {
@@ -509,8 +491,8 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// empty removes all objects and waits until every measure is back to normal, for
-// healthyBound at most. It returns the measures that are not.
+// empty removes all objects and waits until every measure is back to normal, for healthyBound at most. It
+// returns the others.
 func (e *Engine) empty(ctx context.Context) ([]deviation, error) {
 	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
@@ -536,14 +518,12 @@ func (e *Engine) empty(ctx context.Context) ([]deviation, error) {
 	}
 }
 
-// healthyBound is how long a target may take to be as it was before any load.
-const healthyBound = time.Minute
+const (
+	healthyBound   = time.Minute      // until a target is as it was before any load
+	healthPatience = 10 * time.Second // until the measures of health must be there
+)
 
-// healthPatience is how long the measures of health are asked for again.
-const healthPatience = 10 * time.Second
-
-// health are the measures of health; a target whose latest answer was a trouble
-// that passes may have them a moment later.
+// health returns the measures of health. It asks again after errors, which may pass.
 func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
 	patient, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()
@@ -559,8 +539,8 @@ func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
 	}
 }
 
-// deviation is a measure that is not back to normal, in words; measure is "" where the
-// measures could not be had.
+// deviation is a measure that is not back to normal, in words; measure is "" where the measures are
+// unknown.
 type deviation struct{ measure, text string }
 
 func deviations(list []deviation) []string {
@@ -571,8 +551,8 @@ func deviations(list []deviation) []string {
 	return texts
 }
 
-// aboveNormal lists the measures that are above normal. A latency may be half as
-// much again, or 5 ms more, before it counts.
+// aboveNormal lists the measures that are above normal. A latency may be half as much again, or 5 ms
+// more, before it counts.
 func aboveNormal(measures, normal map[string]float64) []deviation {
 	var off []deviation
 	for _, name := range slices.Sorted(maps.Keys(measures)) {

@@ -7,26 +7,21 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// outcomes counts requests that have ended, by their last outcome: a request that a
-// retry healed did not fail.
+// outcomes counts requests that have ended, by their last outcome: a request that a retry healed did not
+// fail.
 type outcomes struct{ ended, failed int }
 
-func (o outcomes) plus(x outcomes) outcomes {
-	return outcomes{o.ended + x.ended, o.failed + x.failed}
-}
+func (o outcomes) plus(x outcomes) outcomes { return outcomes{o.ended + x.ended, o.failed + x.failed} }
 
-func (o outcomes) minus(x outcomes) outcomes {
-	return outcomes{o.ended - x.ended, o.failed - x.failed}
-}
+func (o outcomes) minus(x outcomes) outcomes { return outcomes{o.ended - x.ended, o.failed - x.failed} }
 
-// percent is the share of failed requests, 0 where none has ended.
+// percent returns the share of failed requests, 0 without any.
 func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(max(o.ended, 1)) }
 
 // exceed reports whether the share of failed requests is above a bound in percent with a confidence of
-// 1-errorRisk: so many or more of so many requests fail by chance with at most that probability where
-// each fails with the probability of the bound (the exact test by the binomial distribution; Clopper and
-// Pearson, 1934). With a bound of 5 % that takes 3 of 3 requests, 6 of 20 or 22 of 200, with one of 50 %
-// 11 of 11, 18 of 20 or 124 of 200.
+// 1-errorRisk: at most with that probability so many fail by chance where each fails with the probability
+// of the bound (the exact test by the binomial distribution; Clopper and Pearson, 1934). A bound of 5 %
+// takes 3 of 3 requests, 6 of 20 or 22 of 200, one of 50 % 11 of 11, 18 of 20 or 124 of 200.
 func (o outcomes) exceed(bound float64) bool {
 	if o.failed == 0 {
 		return false
@@ -35,25 +30,24 @@ func (o outcomes) exceed(bound float64) bool {
 }
 
 const (
-	// errorRisk is how often one of the two tests of a look may stop a load whose
-	// requests fail as often as the bound allows; see docs/objectives.md.
+	// errorRisk is the probability that one of the two tests of a look stops a load whose requests fail
+	// as often as the bound allows; see docs/objectives.md.
 	errorRisk = 0.0005
-	// leastRequests is over how many requests the share is taken, where the latest look saw fewer.
+	// leastRequests is the number of requests for the share, where the latest look saw fewer.
 	leastRequests = 200
 )
 
 // recentErrors keeps the outcomes of the latest requests in two windows. The requests since the last look
-// show a target that fails altogether. Together with those of earlier looks, up to leastRequests, they
-// show one that fails now and then. It is safe for concurrent use.
+// show a target that fails altogether. Those of earlier looks with them, up to leastRequests, show one
+// that fails now and then. It is safe for concurrent use.
 type recentErrors struct {
 	mu     sync.Mutex
 	total  outcomes   // of requests that are counted one by one
 	seen   outcomes   // at the latest look
-	looks  []outcomes // what each look saw, oldest first
+	looks  []outcomes // of each look, oldest first
 	recent outcomes   // their sum
 }
 
-// add counts the last outcome of a request.
 func (e *recentErrors) add(failed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,8 +57,8 @@ func (e *recentErrors) add(failed bool) {
 	}
 }
 
-// look returns the outcomes of the requests since the last look, and of the latest ones.
-// A stream does not add each request: it gives its sums so far.
+// look returns the outcomes of the requests since the last look, and of the latest ones. A stream does
+// not add each request: it gives its sums so far.
 func (e *recentErrors) look(stream *outcomes) (latest, recent outcomes) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +78,6 @@ func (e *recentErrors) look(stream *outcomes) (latest, recent outcomes) {
 	return latest, e.recent
 }
 
-// String says how many of the latest requests failed.
 func (o outcomes) String() string {
 	return fmt.Sprintf("%d of the latest %d requests failed", o.failed, o.ended)
 }

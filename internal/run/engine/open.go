@@ -8,11 +8,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// DropAfter is how long an arrival waits for a place among the requests under way before it is given up.
+// DropAfter is the longest wait of an arrival for a place among the requests in flight before it is given
+// up.
 const DropAfter = 5 * time.Second
 
-// stagesOpen are the stages of a step whose requests come by a schedule: the warm-up, after which as many
-// objects go as come, the hold, and the follow-up of what the hold asked for.
+// stagesOpen makes the stages of a step with a schedule: the warm-up, after which as many objects go as
+// come, the hold, and the follow-up of the hold's requests.
 func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	if r.arrive(ctx) != nil {
 		return record.EndInterrupted
@@ -21,9 +22,9 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	return r.await(ctx)
 }
 
-// arrive makes the load's requests, each at its time whatever became of the ones before. Only a bound on
-// requests under way can hold one back: it then keeps its intended time, and is dropped once it has
-// waited for DropAfter. Like raise it returns early once ctx ends, with every request on record.
+// arrive makes the load's requests, each at its time whatever became of earlier ones. Only a bound on
+// requests in flight can hold one back: it then keeps its intended time, and is dropped after DropAfter.
+// Like raise it returns early once ctx ends, with every request on record.
 func (r *run) arrive(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	begin := r.clock.Now()
@@ -41,11 +42,11 @@ func (r *run) arrive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// arrivals are the requests of a step of an open loop.
+// arrivals makes the requests of a step of an open loop.
 type arrivals struct {
 	sender
-	// freed is when there last was a place again after there had been none:
-	// only from then on is it our own doing that an arrival waits.
+	// freed is the time of the last free place after there had been none: only from then on an arrival
+	// waits because of us.
 	freed            record.Micros
 	begin, warm, end record.Micros
 	warmed           bool
@@ -59,8 +60,7 @@ func (a *arrivals) request(ctx context.Context, i int) {
 	intended := a.begin + record.Micros(float64(a.end-a.begin)*float64(i)/float64(max(a.load.Requests, 1)))
 	a.until(ctx, intended, false)
 	a.reached(intended)
-	// Replies that lie in the queue have freed places already.
-	for len(a.replies) > 0 {
+	for len(a.replies) > 0 { // they have freed places already
 		a.wait(nil, nil)
 	}
 	if a.full() {
@@ -73,8 +73,7 @@ func (a *arrivals) request(ctx context.Context, i int) {
 		a.drop(i, intended)
 		return
 	}
-	// Also one that became due while there was none may find a place by now.
-	waited := max(a.freed-intended, 0)
+	waited := max(a.freed-intended, 0) // also if there is a place by now
 	if waited > 0 {
 		a.status.Late++
 	}
@@ -82,15 +81,14 @@ func (a *arrivals) request(ctx context.Context, i int) {
 	a.send(ctx, i, func(slot *record.Slot) { slot.Intended, slot.Waited, slot.Sent = intended, waited, sent })
 }
 
-// replied notes when there is a place again.
 func (a *arrivals) replied(slot *record.Slot) {
 	if a.full() {
 		a.freed = slot.Replied
 	}
 }
 
-// until waits for a time, taking replies meanwhile; with place it returns as soon
-// as there is one for a further request.
+// until waits for a time, taking replies meanwhile; with place it returns as soon as there is one for a
+// further request.
 func (a *arrivals) until(ctx context.Context, t record.Micros, place bool) {
 	for ctx.Err() == nil && !(place && !a.full()) {
 		left := (t - a.clock.Now()).Duration()
@@ -111,7 +109,6 @@ func (a *arrivals) told() {
 	a.report(a.inFlight, a.options.MaxInFlight, max((next-a.clock.Now()).Duration(), 0))
 }
 
-// reached notes the end of the warm-up, once it is over.
 func (a *arrivals) reached(t record.Micros) {
 	if !a.warmed && t >= a.warm {
 		a.warmed = true
@@ -121,7 +118,6 @@ func (a *arrivals) reached(t record.Micros) {
 	}
 }
 
-// drop gives up an arrival that waited for too long.
 func (a *arrivals) drop(i int, intended record.Micros) {
 	a.status.Late++
 	a.status.Dropped++

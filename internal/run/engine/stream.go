@@ -10,30 +10,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-func isUnfinished(err error) bool {
-	_, is := errors.AsType[*system.UnfinishedError](err)
-	return is
-}
-
 const (
-	// longestWindow is the length of a stream's windows, unless the hold is
-	// shorter than leastWindows of them.
+	// longestWindow is the length of a stream's windows, unless the hold is shorter than leastWindows of
+	// them.
 	longestWindow = time.Second
 	leastWindows  = 10
 )
 
-// window is the length of a stream's windows.
 func (r *run) window() time.Duration { return min(longestWindow, r.hold()/leastWindows) }
 
-// stagesStream are the stages of a step whose requests are a stream: the
-// warm-up, the hold, and the follow-up of what was sent until then.
+// stagesStream makes the stages of a step with a stream: the warm-up, the hold, and the follow-up of its
+// requests.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
 	s := system.Schedule{
 		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
 		Window: r.window(), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
 	}
-	// The warm-up is of whole windows, so that none is of both.
-	s.Warm = (s.Warm + s.Window - 1) / s.Window * s.Window
+	s.Warm = (s.Warm + s.Window - 1) / s.Window * s.Window // whole windows, so that none is of both
 	done := make(chan error, 1)
 	go func() { done <- r.load.Stream(ctx, s) }()
 
@@ -41,8 +34,7 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: s.Requests(), Bound: s.MaxInFlight}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	// pass puts on record what is over by now.
-	pass := func(now record.Micros) {
+	pass := func(now record.Micros) { // the end of stages
 		reached := func(phase record.Phase, at record.Micros, stage Stage) {
 			r.status.Stage = stage
 			r.sink.Append(record.Event{T: at, Step: r.current(), Body: &record.StepEvent{Phase: phase}})
@@ -69,7 +61,7 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 		switch {
 		case over && ctx.Err() != nil:
 			return record.EndInterrupted
-		case over && isUnfinished(err):
+		case over && errors.As(err, new(*system.UnfinishedError)):
 			r.failed = err
 			return record.EndUnfinished
 		case over && err != nil:
