@@ -29,5 +29,7 @@ func main() {
 			return 1
 		}
 	}
-	os.Exit(cli.Main(process.OSProcess(components)))
+	p := process.OSProcess(components)
+	p.KubeletFaults = component.KubeletFaults
+	os.Exit(cli.Main(p))
 }

@@ -41,9 +41,9 @@ func lookAtFile(out *report.Report, t *reading.Text) {
 		}
 		return
 	}
-	problems := len(out.Problems)
+	said := len(out.Problems) + len(out.Notes)
 	lookAt(out, t)
-	if !out.Recognised && t.File.Asked && len(out.Problems) == problems {
+	if !out.Recognised && t.File.Asked && len(out.Problems)+len(out.Notes) == said {
 		out.Note("", reading.Place{Text: t}, "not checked: lint does not know this kind of file")
 	}
 }

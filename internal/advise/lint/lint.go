@@ -63,6 +63,8 @@ const RuleOwnFile = "own-file"
 // Options select rules.
 type Options struct {
 	Ignore []string // rules that are left out
+	// Kubelet returns what the kubelet's own validation refuses in a configuration; nil: it is not asked.
+	Kubelet func(config []byte) []string
 }
 
 // Lint looks at all files together.
@@ -76,6 +78,7 @@ func Lint(inputs []reading.Input, o Options) *Result {
 			r.Recognised++
 		}
 	}
+	refusedByKubelet(&all, o.Kubelet)
 	objects.AcrossPools(&all)
 	objects.AcrossClones(&all)
 	objects.AcrossSubnets(&all)

@@ -150,6 +150,47 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// A kind whose fields are unknown is not checked, and says so; one of Kubernetes' own is.
+func TestUnknownKindsAreNotChecked(t *testing.T) {
+	for _, tt := range []struct {
+		text       string
+		recognised int
+		want, why  string
+	}{
+		{"apiVersion: example.com/v7\nkind: Thing\nmetadata: {name: Any_Name}\nspec: {replicas: \"3\"}\n", 0, "not checked: lint does not know the fields of a Thing in example.com/v7", "nobody's kind"},
+		{"apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: a}\nspec: {tow: {kind: Service}}\n", 0, "not checked: lint does not know the fields of a Route", "a kind of OpenShift without a table"},
+		{"apiVersion: performance.openshift.io/v2\nkind: PerformanceProfile\nmetadata: {name: a}\n", 0, "not checked: lint does not know the fields of a PerformanceProfile", "likewise"},
+		{"apiVersion: example.com/v1\nkind: Template\nobjects: []\n", 0, "not checked", "a Template of another group"},
+		{"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replica: 3}\n", 1, "did you mean replicas?", "a misspelt field of a Deployment"},
+		{"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3}\n", 1, "", "a Deployment whose rest the API server checks"},
+		{"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {port: []}}\n", 1, "did you mean ports?", "a misspelt field of a Service in a list"},
+	} {
+		r := Lint([]reading.Input{{Name: "a.yaml", Data: []byte(tt.text), Asked: true}}, Options{})
+		if got := shown(t, r); r.Recognised != tt.recognised || !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: %d recognised, want %d:\n%s\nwant: %s", tt.why, r.Recognised, tt.recognised, got, tt.want)
+		}
+	}
+}
+
+// The kubelet's own validation has the last word: its faults stand at the key that they name, and once.
+func TestTheKubeletIsAsked(t *testing.T) {
+	asked := ""
+	refused := func(config []byte) []string {
+		asked = string(config)
+		return []string{"containerLogMaxFiles must be greater than 1", "maxPods must not be a negative number", "unsupported eviction signal memory.avail", "the rest is wrong"}
+	}
+	const text = "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: a}\nspec:\n  machineConfigPoolSelector: {matchLabels: {a: b}}\n  kubeletConfig:\n    containerLogMaxFiles: 1\n    maxPods: -1\n    evictionHard: {memory.avail: 1Mi}\n"
+	r := Lint([]reading.Input{{Name: "a.yaml", Data: []byte(text)}}, Options{Kubelet: refused, Ignore: []string{"kubelet-eviction"}})
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, fmt.Sprintf("%d: %s", f.Line, f.Found))
+	}
+	want := []string{"7: containerLogMaxFiles must be greater than 1", "8: maxPods is -1"}
+	if !strings.HasPrefix(strings.Join(got, "\n"), strings.Join(want, "\n")) || !strings.Contains(asked, `"maxPods":-1`) || strings.Contains(strings.Join(got, "\n"), "maxPods must") {
+		t.Errorf("found %q, want %q and what follows; asked %s", got, want, asked)
+	}
+}
+
 // groups are files that are looked at together: those of one directory, and
 // each that is in none.
 func groups(inputs []reading.Input) (out [][]reading.Input) {

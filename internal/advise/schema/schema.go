@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes/scheme"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	clone "kubevirt.io/api/clone/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
@@ -26,8 +28,7 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// published lists the published types of each group. Kubernetes' own kinds are left to its API server and to
-// kubeconform.
+// published lists the published types of each group, besides Kubernetes' own (see Builtin).
 func published() map[string][]any {
 	return map[string][]any{
 		"kubevirt.io": {
@@ -123,6 +124,12 @@ func (s *Schemas) Kind(apiVersion, kind string) reflect.Type {
 	}
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return s.kinds[group][kind]
+}
+
+// Builtin returns the type of one of Kubernetes' own kinds, or nil. Its fields are known; which of them an
+// object must have is left to the API server.
+func (s *Schemas) Builtin(apiVersion, kind string) reflect.Type {
+	return scheme.Scheme.AllKnownTypes()[schema.FromAPIVersionAndKind(apiVersion, kind)]
 }
 
 // Spec is the specification of a kind.

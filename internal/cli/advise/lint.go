@@ -79,7 +79,7 @@ func runLint(ctx context.Context, p *process.Process, f *lintFlags, args []strin
 	if f.list {
 		return listRules(p, f.output)
 	}
-	options, err := f.options()
+	options, err := f.options(p)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func lintExit(r *lint.Result) error {
 }
 
 // options reads the flags that say what is looked for.
-func (f *lintFlags) options() (lint.Options, error) {
-	o := lint.Options{Ignore: f.ignore}
+func (f *lintFlags) options(p *process.Process) (lint.Options, error) {
+	o := lint.Options{Ignore: f.ignore, Kubelet: p.KubeletFaults}
 	var known []string
 	for _, r := range lint.Rules() {
 		known = append(known, r.ID)

@@ -80,7 +80,9 @@ func (o *tuneOutput) show(p *process.Process, a *answer.Answer) error {
 	if err != nil {
 		return err
 	}
-	if o.dir != "" {
+	if o.dir != "" && a.Impossible() {
+		p.Logf("nothing was written: a finding says that this is impossible\n")
+	} else if o.dir != "" {
 		paths, err := answer.Write(o.dir, a.Files, o.force)
 		if errors.Is(err, fs.ErrExist) {
 			return process.Usagef("--force writes over it; nothing was written", "--write: %w", err)

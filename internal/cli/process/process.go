@@ -49,6 +49,8 @@ type Process struct {
 	// Console is standard error, with the wall clock.
 	screen.Console
 	Components map[string]Component
+	// KubeletFaults returns what the kubelet's own validation refuses in a configuration; nil: it is not linked.
+	KubeletFaults func(config []byte) []string
 	// Secrets are values that are neither shown nor put on record.
 	Secrets *redact.Secrets
 	Random  io.Reader // a source of random bytes

@@ -13,6 +13,8 @@ import (
 var (
 	cpuMapLine  = regexp.MustCompile(`(?m)^\s*cpu-map\s+((?:auto:)?[0-9]+)\s+([0-9]+)\s*(?:#.*)?$`)
 	threadsLine = regexp.MustCompile(`(?m)^\s*nbthread\s+([0-9]+)`)
+	// With several processes each has one thread, unless nbthread says otherwise.
+	processesLine = regexp.MustCompile(`(?m)^\s*nbproc\s+([2-9]|[1-9][0-9]+)`)
 )
 
 // HAProxyFile finds threads that all run on one CPU, which haproxy -c accepts.
@@ -25,6 +27,9 @@ func HAProxyFile(out *report.Report, t *reading.Text) {
 			return
 		}
 		fix, has = fmt.Sprintf("write cpu-map auto:1/1-%d 0-%d, or nbthread 1", threads, threads-1), fmt.Sprintf("%d threads", threads)
+	}
+	if processesLine.MatchString(t.Data) && !threadsLine.MatchString(t.Data) {
+		return
 	}
 	for _, m := range cpuMapLine.FindAllStringSubmatchIndex(t.Data, -1) {
 		process, cpu := t.Data[m[2]:m[3]], t.Data[m[4]:m[5]]

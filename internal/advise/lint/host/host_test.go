@@ -47,6 +47,13 @@ func settings() linttest.Table {
 			Near:  "-vm.swappiness\n# vm.swappiness 10\n; vm.swappiness 10\n\n${SETTINGS}\n",
 		},
 		{
+			Why:   "a node that does not forward packets cuts its pods off",
+			Fires: "net.ipv4.ip_forward = 0\n",
+			Want:  `sysctl.conf:1:23: warning: net.ipv4.ip_forward is 0 [ip-forward]`,
+			But:   "1 forwards",
+			Near:  "net.ipv4.ip_forward = 1\n",
+		},
+		{
 			Why:   "the kernel gets the comment as a part of the value",
 			Fires: "vm.swappiness = 10 # default 60\nvm.dirty_ratio = 20\t; percent\n",
 			Want: `sysctl.conf:1:20: warning: the value is "10 # default 60", comment and all [sysctl-comment]
@@ -268,6 +275,10 @@ func proxies() linttest.Table {
 			Want:  `haproxy.cfg:3:13: warning: cpu-map auto:1 2: HAProxy has 4 threads, and all of them are put on CPU 2 [haproxy-cpu-map]`,
 			But:   "one thread needs one CPU",
 			Near:  "global\n    nbthread 1\n    cpu-map 1 0\n",
+		},
+		{
+			But:  "each of two processes has one thread and one CPU",
+			Near: "global\n    nbproc 2\n    cpu-map 1 0\n    cpu-map 2 1\n",
 		},
 	}}
 }

@@ -128,6 +128,9 @@ func CheckSetting(out *report.Report, s report.Setting) {
 			out.Find("sysctl-value", s.AtValue, "write "+bounds, fmt.Sprintf("%s is %s", s.Key, f))
 		}
 	}
+	if key == "net.ipv4.ip_forward" && s.Value == "0" && !strings.HasPrefix(s.Scope, "pod:") {
+		out.Find("ip-forward", s.AtValue, "write 1 on nodes of a cluster", "net.ipv4.ip_forward is 0")
+	}
 	if key == "net.ipv4.tcp_window_scaling" && s.Value == "0" {
 		var edits []reading.Edit
 		if s.ReplaceValue != nil {

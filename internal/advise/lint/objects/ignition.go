@@ -3,6 +3,7 @@ package objects
 import (
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	ignition30 "github.com/coreos/ignition/v2/config/v3_0/types"
 	ignition31 "github.com/coreos/ignition/v2/config/v3_1/types"
 	ignition32 "github.com/coreos/ignition/v2/config/v3_2/types"
+	ignition "github.com/coreos/ignition/v2/config/v3_3"
 	ignition33 "github.com/coreos/ignition/v2/config/v3_3/types"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
@@ -27,6 +29,7 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	if root.Node.Kind != strictyaml.Mapping {
 		return
 	}
+	first := len(out.Findings)
 	version := root.Get("ignition", "version")
 	v := version.Text()
 	if v == "" {
@@ -54,6 +57,37 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	}
 	for _, f := range root.Get("storage", "files").Items() {
 		embeddedFile(out, f, role)
+	}
+	if ignitionTypes()[v] != nil && v <= "3.3.0" && !root.Doc.Templated { // later versions need the kit of a cloud
+		refusedByIgnition(out, root, first)
+	}
+}
+
+// refusedByIgnition reports what Ignition's own validation refuses, unless a rule has found a fault in that line:
+// the findings from first on are of this configuration.
+func refusedByIgnition(out *report.Report, root reading.Value, first int) {
+	text, err := json.Marshal(root.Plain())
+	if err != nil {
+		return
+	}
+	_, said, _ := ignition.ParseCompatibleVersion(text) // what it cannot decode is reported by ignitionFields
+	for _, entry := range said.Entries {
+		at := root
+		for _, key := range entry.Context.Path {
+			if i, isIndex := key.(int); isIndex && i < len(at.Items()) {
+				at = at.Items()[i]
+			} else if next := at.Get(fmt.Sprint(key)); next.Node != nil {
+				at = next
+			}
+		}
+		line := at.At().Line
+		known := slices.ContainsFunc(out.Findings[first:], func(f report.Finding) bool {
+			_, l, _, _ := at.At().Text.Position(line, 1)
+			return f.Line == l
+		})
+		if entry.Kind.IsFatal() && !known && !reading.HasHole(at.Text()) {
+			out.Find("ignition-value", at.At(), "correct it, or remove it", lastOf(at.Path)+": "+entry.Message)
+		}
 	}
 }
 

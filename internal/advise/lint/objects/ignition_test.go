@@ -37,6 +37,20 @@ func ignitions() linttest.Table {
 			Near:  "-- a.ign --\nversion: 3.2.0\n-- b.ign --\nignition: {version: \"${VERSION}\"}\n",
 		},
 		{
+			Why: "Ignition's own validation refuses sources, names and links that no rule here knows",
+			Fires: head + `storage:
+  files:
+  - {path: /etc/a, contents: {source: "ftp2://x"}}
+  - {path: /etc/b, overwrite: true}
+  directories: [{path: a}]
+`,
+			Want: `a.ign:6:24: error: path: path not absolute [ignition-value]
+a.ign:4:39: error: source: invalid url scheme [ignition-value]
+a.ign:5:31: error: overwrite: overwrite must be false if source is unspecified [ignition-value]`,
+			But:  "these are valid",
+			Near: head + "storage: {files: [{path: /etc/a, contents: {source: \"\"}, overwrite: true}]}\n",
+		},
+		{
 			Why:   "there is no such version",
 			Fires: "ignition: {version: 3.6.0}\n",
 			Want:  `a.ign:1:21: error: there is no Ignition 3.6.0 [ignition-version]`,
@@ -76,7 +90,7 @@ func ignitions() linttest.Table {
 			Fires: head + "storage: {files: [{path: /a, filesystem: root}]}\n",
 			Want:  `a.ign:2:30: error: filesystem is a field of Ignition 2, and this is 3.2.0 [ignition-field]`,
 			But:   "filesystems are still there",
-			Near:  head + "storage: {filesystems: [{device: /dev/vdb, path: /a}], files: [{path: /a}]}\n",
+			Near:  head + "storage: {filesystems: [{device: /dev/vdb, path: /a, format: xfs}], files: [{path: /a}]}\n",
 		},
 		{
 			Why:   "append of a configuration is merge in version 3",
@@ -111,8 +125,8 @@ a.ign:2:83: error: storage.files[0] has no field "discard" [unknown-field]`,
 			Why:   "the content of a file is not base64",
 			Fires: head + "storage: {files: [{path: /a, contents: {source: \"data:;base64,@\"}}]}\n",
 			Want:  `a.ign:2:49: error: the content of /a cannot be decoded: it is not base64 [ignition-source]`,
-			But:   "base64 may lack its padding, and other URLs are not read",
-			Near:  head + "storage: {files: [{path: /a, contents: {source: \"data:;base64,YQ\"}}, {path: /b, contents: {source: \"https://example.com/@\"}}]}\n",
+			But:   "other URLs are not read",
+			Near:  head + "storage: {files: [{path: /a, contents: {source: \"data:;base64,YQ==\"}}, {path: /b, contents: {source: \"https://example.com/@\"}}]}\n",
 		},
 		{
 			Why:   "a URL of data needs a comma and valid escapes",

@@ -32,8 +32,8 @@ func LookAtObject(out *report.Report, v reading.Value) {
 		inner("items")
 		return
 	}
-	out.Recognised = true
 	if o.Kind == "Template" && o.Group == "template.openshift.io" {
+		out.Recognised = true
 		v.Doc.Templated = true
 		inner("objects")
 		return
@@ -45,10 +45,19 @@ func LookAtObject(out *report.Report, v reading.Value) {
 			out.Find("missing-name", o.Closest("metadata", "name"), "write metadata.name", report.Article(o.Kind)+" without a name")
 		}
 	}
-	checkKind(out, o)
+	builtin := out.Builtin(o.APIVersion, o.Kind)
+	if builtin != nil {
+		(&Fit{Out: out, Doc: v.Doc, What: report.Article(o.Kind)}).Check(v, builtin)
+	}
+	if !checkKind(out, o) && builtin == nil && out.Kind(o.APIVersion, o.Kind) == nil {
+		out.Note("", v.EntryOrSelf("kind"), "not checked: lint does not know the fields of %s in %s", report.Article(o.Kind), o.APIVersion)
+		return
+	}
+	out.Recognised = true
 }
 
-func checkKind(out *report.Report, o *report.Object) {
+// checkKind applies the rules of an object's kind. It reports whether there are any.
+func checkKind(out *report.Report, o *report.Object) bool {
 	spec := o.Get("spec")
 	switch o.Kind {
 	case "VirtualMachine":
@@ -94,7 +103,9 @@ func checkKind(out *report.Report, o *report.Object) {
 		}
 	default:
 		checkPods(out, spec)
+		return false
 	}
+	return true
 }
 
 // checkPods looks at the kernel's settings in pods, which no API server knows.

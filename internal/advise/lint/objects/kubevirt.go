@@ -66,7 +66,20 @@ func checkMachine(out *report.Report, o *report.Object, spec reading.Value) {
 		}
 	}
 	checkDevices(out, spec)
+	checkResources(out, spec.Get("domain", "resources"))
 	checkMigratable(out, o, spec)
+}
+
+// checkResources finds requests above their limits.
+func checkResources(out *report.Report, resources reading.Value) {
+	for _, name := range []string{"cpu", "memory"} {
+		asked, least := resources.Get("requests", name), resources.Get("limits", name)
+		request, err := resource.ParseQuantity(asked.Text())
+		limit, limitErr := resource.ParseQuantity(least.Text())
+		if err == nil && limitErr == nil && request.Cmp(limit) > 0 {
+			out.Find("vm-resources", asked.At(), "write at most "+least.Text(), fmt.Sprintf("the machine requests %s of %s, and its limit is %s", asked.Text(), name, least.Text()))
+		}
+	}
 }
 
 // checkDevices finds masquerading on a network other than the pods', and two devices with one bootOrder.

@@ -54,6 +54,13 @@ func machines() linttest.Table {
 			Near:  machineWith("running:\n  runStrategy: Halted", bareMachine),
 		},
 		{
+			Why:   "KubeVirt refuses a request above its limit",
+			Fires: machine("domain: {devices: {}, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}"),
+			Want:  `a.yaml:8:60: error: the machine requests 2Gi of memory, and its limit is 1Gi [vm-resources]`,
+			But:   "they are equal in two units, or one is missing",
+			Near:  machine("domain: {devices: {}, resources: {requests: {memory: 1024Mi, cpu: 1}, limits: {memory: 1Gi}}}"),
+		},
+		{
 			Why:   "a disk and its volume have different names",
 			Fires: machine(oneDisk + "volumes: [{name: rot, containerDisk: {image: a}}]"),
 			Want: `a.yaml:8:41: error: there is no volume "root" for this disk [vm-volume]

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
@@ -133,12 +135,39 @@ func CheckKubelet(out *report.Report, config reading.Value) {
 			out.Find("kubelet-range", e.KeyAt(), "write evictionSoftGracePeriod with "+e.Key()+", such as 1m30s", "evictionSoft has "+e.Key()+" without a grace period")
 		}
 	}
+	checkEviction(out, config)
+	for _, key := range []string{"systemReserved", "kubeReserved"} {
+		for _, e := range config.Get(key).Entries() {
+			if q, err := resource.ParseQuantity(e.Text()); err == nil && q.Sign() < 0 {
+				out.Find("kubelet-range", e.At(), "write what is to be reserved, such as 500m or 1Gi", key+"."+e.Key()+" is negative: "+e.Text())
+			}
+		}
+	}
 	if v, ok := config.Get("maxPods").Integer(); ok && v > 0 {
 		if per, ok := config.Get("podsPerCore").Integer(); ok && per > 0 {
 			out.FindAs(report.Warning, "kubelet-range", config.Get("podsPerCore").At(), "write podsPerCore: 0, or mind it on smaller nodes",
 				fmt.Sprintf("podsPerCore is %d: maxPods %d is reached on nodes of %d cores and more only", per, v, (v+per-1)/per))
 		}
 		out.MaxPods = append(out.MaxPods, report.PodLimit{MaxPods: v, At: config.Get("maxPods").At()})
+	}
+}
+
+// checkEviction finds hard thresholds that take away defaults: the kubelet drops all of them when evictionHard
+// names one, unless mergeDefaultEvictionSettings is true.
+func checkEviction(out *report.Report, config reading.Value) {
+	hard, ok := config.Entry("evictionHard")
+	if merge := config.Get("mergeDefaultEvictionSettings").Node; !ok || len(hard.Entries()) == 0 || merge != nil && merge.Value() == true {
+		return
+	}
+	var lost []string
+	for _, signal := range []string{"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available"} {
+		if hard.Get(signal).Node == nil {
+			lost = append(lost, signal)
+		}
+	}
+	if len(lost) > 0 {
+		out.Find("kubelet-eviction", hard.KeyAt(), "write these too, such as memory.available: 100Mi and nodefs.available: 10%, or mergeDefaultEvictionSettings: true",
+			"evictionHard without "+strings.Join(lost, ", "))
 	}
 }
 

@@ -53,6 +53,25 @@ func (v Value) Get(keys ...string) Value {
 	return v
 }
 
+// Plain returns the value as JSON has it: maps, lists and scalars.
+func (v Value) Plain() any {
+	switch {
+	case v.Node == nil || v.Node.Kind == strictyaml.Scalar:
+		return v.Node.Value()
+	case v.Node.Kind == strictyaml.List:
+		list := []any{}
+		for _, item := range v.Items() {
+			list = append(list, item.Plain())
+		}
+		return list
+	}
+	mapping := make(map[string]any)
+	for _, e := range v.Entries() {
+		mapping[e.Key()] = e.Plain()
+	}
+	return mapping
+}
+
 // Items returns the items of a list, nil for any other value.
 func (v Value) Items() (all []Value) {
 	if v.Node != nil {

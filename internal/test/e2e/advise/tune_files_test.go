@@ -129,7 +129,6 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 		"host --rtt 0.05ms --link 1Gbit --pods 500 --connections 2000000 --format tuned --format machineconfig",
 		"host --packet 4Mi --outgoing 50000 --neighbours 100000",
 		"router --platform haproxy --threads 8 --cpus 0-3",
-		"router --connections 2500000 --threads 5",
 		"router --platform openshift3 --connections 30000 --header 64Ki",
 		"kubelet --max-pods 2500 --pool dense --label a=b --max-unavailable 5 --nodes 26 --even-spread --qps 300",
 		"kubelet --max-pods 500 --pool dense --cores 112 --memory 512Gi",
