@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -42,6 +44,15 @@ func FileSystem(dirs ...string) record.Fact {
 		}
 	}
 	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
+}
+
+// Answers returns an error where nobody takes connections at an address.
+func Answers(network, address string) error {
+	conn, err := net.DialTimeout(network, address, 2*time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err
 }
 
 // Fidelity returns the fidelity of a system that is not part of a cluster, with notes.

@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 )
 
-// instance is what the engine loads: a path for each step.
+// instance builds a path for each step.
 type instance struct {
 	*session
 	local.Rig[settings]
@@ -75,8 +75,7 @@ func (i *instance) start(ctx context.Context, one settings, level *system.Level)
 	return s, i.Begin(&s.Requests)
 }
 
-// look says how a path is. What a program of it says is kept, too, since it may be that
-// of a known failure.
+// look says how a path is. It keeps what a program of it says, which may tell a known failure.
 func (i *instance) look(n *network) func() record.Place {
 	told := false
 	return func() record.Place {
@@ -94,9 +93,9 @@ func (i *instance) look(n *network) func() record.Place {
 }
 
 const (
-	port = 8080
-	// serverBound is how long the server may take until it serves.
-	serverBound = 10 * time.Second
+	port        = 8080
+	serverBound = 10 * time.Second // until the server serves
+	serverFile  = "server.json"    // in the network's directory: what the server serves
 )
 
 // serve starts the server, and returns its address once it serves.
@@ -116,20 +115,11 @@ func (n *network) serve(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err = p.Await(ctx, serverBound, func() error {
-		return n.client.InNetwork(func() error {
-			conn, err := net.DialTimeout("tcp4", address, probeBound)
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		})
+		return n.client.InNetwork(func() error { return local.Answers("tcp4", address) })
 	})
 	n.served = p.Inner()
 	return address, err
 }
-
-// serverFile holds what the server serves, in the network's directory.
-const serverFile = "server.json"
 
 // end takes the path away, with what its server has served.
 func (n *network) end() error {

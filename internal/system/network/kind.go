@@ -33,12 +33,10 @@ const (
 	packets      = "packets"
 	retransmits  = "retransmits"
 	drops        = "drops"
+	usedSeconds  = "usedSeconds" // CPU time that readings of processes hold already
 )
 
-// usedSeconds is the CPU time of parts that are in that of processes already.
-const usedSeconds = "usedSeconds"
-
-// requests are the kind of what a path is loaded with.
+// requests describes what a path is loaded with.
 func requests() record.ObjectKind {
 	of := func(source, value string, fold record.FoldKind) record.Fold {
 		return record.Fold{Source: source, Value: value, Fold: fold}

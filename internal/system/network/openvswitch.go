@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/local"
 )
 
-// switchPrograms are those of Open vSwitch; the first one tells its version.
+// switchPrograms lists those of Open vSwitch; the first tells its version.
 func switchPrograms() []proc.Program {
 	list := []proc.Program{{Name: "ovs-vswitchd", Asks: "--version"}, {Name: "ovsdb-server"}, {Name: "ovsdb-tool"}, {Name: "ovs-vsctl"}}
 	for i := range list {
@@ -29,12 +31,11 @@ func switchPrograms() []proc.Program {
 }
 
 const (
-	switchSchema = "/usr/share/openvswitch/vswitch.ovsschema"
-	// switchPatience is how many seconds a switch may take for what it is told, and
-	// askPatience how many its database may take for an answer.
-	switchPatience, askPatience = "10", "2"
-	echoBound                   = time.Second
-	databaseSocket              = "db.sock"
+	switchSchema   = "/usr/share/openvswitch/vswitch.ovsschema"
+	switchPatience = "10" // seconds for a switch to obey
+	askPatience    = "2"  // seconds for its database to answer
+	echoBound      = time.Second
+	databaseSocket = "db.sock"
 )
 
 // openSwitch is an Open vSwitch with its database.
@@ -47,8 +48,7 @@ type openSwitch struct {
 
 func (s openSwitch) database() string { return "unix:" + filepath.Join(s.dir, databaseSocket) }
 
-// switches joins client and server by an Open vSwitch of each side, with a cable
-// between the two.
+// switches joins client and server by an Open vSwitch of each side, with a cable between the two.
 func (n *network) switches() error {
 	paths, missing := proc.Look("path=ovs", "", switchPrograms())
 	if err := missing.Err(); err != nil {
@@ -90,18 +90,11 @@ func (n *network) switches() error {
 	return nil
 }
 
-// start starts a switch and its database. The database has no rights. The switch keeps
-// those for interfaces alone where other users may make some.
+// start starts a switch and its database, which has no rights. Where other users may make interfaces,
+// the switch keeps only the rights for that.
 func (n *network) start(s openSwitch, paths map[string]string, cpus []int) error {
 	user := proc.Least()
-	err := os.RemoveAll(s.dir)
-	if err == nil {
-		err = os.Mkdir(s.dir, 0o700)
-	}
-	if err == nil {
-		err = user.Give(s.dir)
-	}
-	if err != nil {
+	if err := cmp.Or(os.RemoveAll(s.dir), os.Mkdir(s.dir, 0o700), user.Give(s.dir)); err != nil {
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	file := filepath.Join(s.dir, "conf.db")
@@ -122,23 +115,14 @@ func (n *network) start(s openSwitch, paths map[string]string, cpus []int) error
 	} {
 		control := filepath.Join(s.dir, x.name+".ctl")
 		p, err := n.carry(s.m, s.m.Command(paths[x.name], append(x.args, "--unixctl="+control, "--verbose=console:warn", "--verbose=syslog:off")...), x.name, x.as, cpus)
+		if err == nil {
+			err = p.Await(context.Background(), carrierBound, func() error { return local.Answers("unix", control) })
+		}
+		if err == nil && x.as != nil {
+			err = s.tell(switchPatience, "--no-wait", "init")
+		}
 		if err != nil {
 			return err
-		}
-		err = p.Await(context.Background(), carrierBound, func() error {
-			conn, err := net.Dial("unix", control)
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if x.as != nil {
-			if err := s.tell(switchPatience, "--no-wait", "init"); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -150,14 +134,12 @@ func (s openSwitch) tell(patience string, args ...string) error {
 	return run(s.m, s.m.Command(s.control, append([]string{"--timeout=" + patience, "--db=" + s.database()}, args...)...), &user)
 }
 
-// broken says what is wrong where a switch's database does not answer, as whoever
-// tells the switch something then hears it; "" for one that does.
+// broken returns what whoever tells a switch something hears where its database does not answer, or "".
 func (s openSwitch) broken() string {
-	if s.answers() == nil {
-		return ""
-	}
-	if err := s.tell(askPatience, "show"); err != nil {
-		return err.Error()
+	if s.answers() != nil {
+		if err := s.tell(askPatience, "show"); err != nil {
+			return err.Error()
+		}
 	}
 	return ""
 }
@@ -184,9 +166,7 @@ func run(m *machine.Machine, cmd *exec.Cmd, as *proc.User) error {
 		return err
 	}
 	err = p.Wait()
-	if said := strings.TrimSpace(p.Said()); err != nil && said != "" {
-		err = errors.New(said)
-	} else if strings.Contains(said, "Error detected") { // with exit code 0
+	if said := strings.TrimSpace(p.Said()); err != nil && said != "" || strings.Contains(said, "Error detected") { // with exit code 0
 		err = errors.New(said)
 	}
 	return err

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -69,9 +71,7 @@ const (
 	serverEnd  = "198.51.100.2"
 	tunnelName = "tunnel0"
 	bridgeName = "bridge0"
-	// prefixBits is how many bits of an address name its network: of those that are
-	// set aside for examples (RFC 5737), which these machines alone see.
-	prefixBits = 24
+	prefixBits = 24 // of the network of an address set aside for examples (RFC 5737)
 )
 
 // network is a path with its two ends.
@@ -100,12 +100,6 @@ func build(tied *proc.Tie, h system.Host, keep string, s settings) (*network, er
 	kind := *s.kind // of which a program may take more
 	n.kind = &kind
 	err := n.build(tied)
-	if err == nil {
-		err = n.tryMTU()
-	}
-	if err == nil {
-		err = n.lose()
-	}
 	if err != nil {
 		n.close()
 		return nil, fmt.Errorf("build the path %s: %w", s.kind.name, err)
@@ -134,8 +128,7 @@ func (n *network) build(tied *proc.Tie) error {
 		if n.links[m], err = m.Network(); err != nil {
 			return err
 		}
-		// Links have addresses of IPv4 alone: what IPv6 asks for on its own is not the
-		// path's.
+		// Links have addresses of IPv4 alone: what IPv6 asks for on its own is not the path's.
 		err = m.InNetwork(func() error { return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0o600) })
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("do without IPv6: %w", err)
@@ -164,16 +157,16 @@ func (n *network) build(tied *proc.Tie) error {
 			return err
 		}
 		if n.linkRate > 0 {
-			link, err := n.links[m].LinkByName(linkName)
-			if err == nil {
-				err = machine.LimitRate(n.links[m], link, n.linkRate)
-			}
+			err := n.link(m, linkName, func(h *netlink.Handle, link netlink.Link) error { return machine.LimitRate(h, link, n.linkRate) })
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	if err := n.tryMTU(); err != nil {
+		return err
+	}
+	return n.lose()
 }
 
 // cable joins client and server by one.
@@ -211,23 +204,32 @@ func (n *network) refused(err error) error {
 	return &system.UnableError{Err: fmt.Errorf("this kernel has no %s", lacks), Hint: "run on a kernel that has it, or choose another path: --set path=direct"}
 }
 
-func (n *network) up(m *machine.Machine, name string) error {
+// link calls a function with an interface of a machine.
+func (n *network) link(m *machine.Machine, name string, call func(*netlink.Handle, netlink.Link) error) error {
 	link, err := n.links[m].LinkByName(name)
 	if err == nil {
-		err = n.links[m].LinkSetUp(link)
+		err = call(n.links[m], link)
 	}
-	if err != nil {
+	return err
+}
+
+func (n *network) up(m *machine.Machine, name string) error {
+	if err := n.link(m, name, (*netlink.Handle).LinkSetUp); err != nil {
 		return fmt.Errorf("set up %s: %w", name, err)
 	}
 	return nil
 }
 
+// fit lets an interface of a machine take what fits into the path.
+func (n *network) fit(m *machine.Machine, name string) error {
+	return n.link(m, name, func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetMTU(link, n.inner()) })
+}
+
 // address gives an interface its address.
 func (n *network) address(m *machine.Machine, name, address string) error {
-	link, err := n.links[m].LinkByName(name)
-	if err == nil {
-		err = n.links[m].AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(prefixBits, 32)}})
-	}
+	err := n.link(m, name, func(h *netlink.Handle, link netlink.Link) error {
+		return h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(prefixBits, 32)}})
+	})
 	if err != nil {
 		return fmt.Errorf("give %s the address %s: %w", name, address, err)
 	}
@@ -249,10 +251,7 @@ func (n *network) bridge() error {
 		if err := n.join(m, hub, linkName, port); err != nil {
 			return err
 		}
-		link, err := n.links[hub].LinkByName(port)
-		if err == nil {
-			err = n.links[hub].LinkSetMaster(link, bridge)
-		}
+		err := n.link(hub, port, func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetMaster(link, bridge) })
 		if err != nil {
 			return fmt.Errorf("join a bridge: %w", err)
 		}
@@ -293,8 +292,7 @@ func (n *network) route() error {
 	return nil
 }
 
-// tunnel lays a tunnel over a cable, whose ends are the interfaces that one makes from
-// an address of the link to the other one.
+// tunnel lays a tunnel over a cable: one makes its ends from an address of the link to the other one.
 func tunnel(one func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link) func(*network) error {
 	return func(n *network) error {
 		if err := n.cable(); err != nil {
@@ -331,8 +329,8 @@ func (n *network) finishTunnel(name string) error {
 	return nil
 }
 
-// offload sets the offloads that are asked for, on the link and the tunnel, and reads
-// them back: the kernel leaves out without a word what an interface does not have.
+// offload sets the offloads that are asked for, on link and tunnel, and reads them back: the kernel
+// silently leaves out what an interface does not have.
 func (n *network) offload(m *machine.Machine) error {
 	if len(n.offloads) == 0 {
 		return nil
@@ -392,7 +390,7 @@ func (n *network) tryMTU() error {
 	return err
 }
 
-// errStuck is that of a packet that does not pass.
+// errStuck says that a packet does not pass.
 var errStuck = errors.New("a packet does not pass")
 
 // send sends datagrams that may not be fragmented from the client to the server, each
@@ -470,7 +468,7 @@ func (n *network) broken() string {
 	return ""
 }
 
-// interfaces are those that client and server both have on the path.
+// interfaces names those that client and server both have on the path.
 func (n *network) interfaces() []string {
 	if n.tunnel != "" {
 		return []string{linkName, n.tunnel}
@@ -493,4 +491,50 @@ func (n *network) close() {
 			m.Close()
 		}
 	}
+}
+
+// carrier is a program that carries packets instead of the kernel: its CPU time is the path's.
+type carrier struct {
+	*proc.Process
+	name string
+	pid  int // of the program itself
+	cpus int // that it is kept to
+}
+
+// carry starts a carrier in a machine, as a user and on some processors.
+func (n *network) carry(m *machine.Machine, cmd *exec.Cmd, name string, as *proc.User, cpus []int) (*proc.Process, error) {
+	p, err := m.Start(cmd, proc.How{Name: name, As: as, CPUs: cpus})
+	if err == nil {
+		n.carriers = append(n.carriers, carrier{Process: p, name: name, cpus: len(cpus)})
+	}
+	return p, err
+}
+
+// lossProgram drops packets: the kernel's scheduler for it (netem) is rarely there.
+func lossProgram() proc.Program {
+	return proc.Program{Name: "nft", Package: "nftables", For: "loss"}
+}
+
+// lose lets client and server drop a share of the TCP segments that reach them, at random. Packets of
+// tunnels are not TCP's: none is dropped twice.
+func (n *network) lose() error {
+	if n.loss == 0 {
+		return nil
+	}
+	paths, missing := proc.Look("loss", "", []proc.Program{lossProgram()})
+	if err := missing.Err(); err != nil {
+		return system.Lacking(err, "")
+	}
+	const of = 100_000
+	rules := fmt.Sprintf("add table ip loss; add chain ip loss input { type filter hook input priority 0; }; add rule ip loss input meta l4proto tcp numgen random mod %d < %d drop", of, int(math.Round(n.loss*of)))
+	for _, m := range []*machine.Machine{n.client, n.server} {
+		p, err := m.Start(m.Command(paths["nft"], rules), proc.How{Name: "nft"})
+		if err == nil {
+			err = p.Wait()
+		}
+		if err != nil {
+			return &system.UnableError{Err: fmt.Errorf("drop packets at random: %w", err), Hint: "the kernel needs CONFIG_NF_TABLES and CONFIG_NFT_NUMGEN"}
+		}
+	}
+	return nil
 }

@@ -1,3 +1,6 @@
+// Package network is the target of network paths: two machines within this one,
+// joined in one of several ways, a generator in the first and a server in the second.
+// What crosses the path, and what that costs the processors, is counted by the kernel.
 package network
 
 import (
@@ -49,11 +52,11 @@ func pathFact(what string) record.Fact {
 	return record.Fact{Name: "path", What: "how client and server are joined", Value: what, Bearing: record.Refuses}
 }
 
-// byKernel is what carries packets where no program does.
+// byKernel stands for packets that no program carries.
 const byKernel = "the kernel"
 
-// carriedFact tells what carries packets. A program in user space costs other than the
-// kernel does, so that records of both are compared only where that is what is asked.
+// carriedFact tells what carries packets. A program costs other than the kernel: records are compared
+// only where that is what is asked.
 func carriedFact(what string) record.Fact {
 	return record.Fact{Name: "data-path", What: "what carries packets, the kernel or a program", Value: what, Bearing: record.Refuses}
 }
@@ -101,11 +104,10 @@ type session struct {
 	accounting accounting
 }
 
-// carried is what carries the packets of an arm.
+// carried says what carries the packets of an arm.
 type carried struct{ arm, path, by string }
 
-// carriedBy says what carries packets, as a fact, and what to know of it where some is a
-// program.
+// carriedBy names what carries packets, as a fact, and notes the paths that a program carries.
 func (s *session) carriedBy() (fact string, notes []string) {
 	var all []string
 	for _, c := range s.carried {
@@ -118,8 +120,8 @@ func (s *session) carriedBy() (fact string, notes []string) {
 	return strings.Join(slices.Compact(all), ", "), slices.Compact(notes)
 }
 
-// Prepare implements system.Session: each path is built once, so that what the kernel
-// has not, or does not let pass, is refused before any load.
+// Prepare implements system.Session: it builds each path once, so that what the kernel lacks, or does
+// not let pass, is refused before any load.
 func (s *session) Prepare(context.Context) error {
 	if err := s.read(); err != nil {
 		return err

@@ -1,7 +1,11 @@
 package network
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
@@ -13,22 +17,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// gauges are what the last readings counted, of which the next ones tell the
-// difference.
+// gauges hold what the last readings counted: the next ones tell the difference.
 type gauges struct {
 	at      record.Micros
 	softirq []float64 // seconds, by processor
 	sent    float64   // bytes that left the link at its busier end
-	// wanted is for how long client and server could run, whether they did or not, and
-	// carriers that of each thread of a carrier, and by its number below 0 that of the
-	// carrier for each of its processors.
+	// wanted adds up for how long client and server ran or could have, and carriers for how long each
+	// thread of a carrier, or by its negative number the carrier on each of its processors.
 	wanted   [2]float64
 	carriers map[int]float64
 	tcp      sending
 }
 
-// read reads what client, server and path have used and carried, and how much of what
-// they have is in use.
+// read reads what client, server and path used and carried, and how much of what they have is in use.
 func (s *step) read() []record.Reading {
 	next := gauges{at: s.Rec.Clock.Now(), softirq: softirqs()}
 	list := []record.Reading{telemetry.Reading()}
@@ -82,7 +83,7 @@ func (s *step) read() []record.Reading {
 	return list
 }
 
-// shares are how much of what there is was in use since other gauges were read, 0 to 1.
+// shares tells how much of what there is was in use since other gauges were read, 0 to 1.
 func (g *gauges) shares(was gauges, s settings, seconds float64) map[string]float64 {
 	values := map[string]float64{
 		"client": min((g.wanted[0]-was.wanted[0])/seconds/float64(len(s.clientCPUs)), 1),
@@ -103,7 +104,7 @@ func (g *gauges) shares(was gauges, s settings, seconds float64) map[string]floa
 	return values
 }
 
-// softirqs are for how long each processor has worked in softirqs.
+// softirqs tells for how long each processor has worked in softirqs.
 func softirqs() (list []float64) {
 	all := telemetry.CPUs()
 	for n := range int64(len(all)) {
@@ -116,8 +117,7 @@ func reading(source string, u proc.Usage) record.Reading {
 	return record.Reading{Source: source, Values: map[string]float64{record.ValueCPU: u.CPUSeconds, record.ValueMemory: float64(u.RSSBytes)}}
 }
 
-// sending is what the server's connections, which send the answers, have done, in
-// seconds and segments, added up.
+// sending adds up what the server's connections have done, in seconds and segments.
 type sending struct{ connections, busy, window, buffer, segments, again float64 }
 
 // sending asks the kernel (TCP_INFO).
@@ -139,12 +139,11 @@ func (n *network) sending() (s sending) {
 	return s
 }
 
-// leastLoss is the share of segments that were sent again from which on it is loss that
-// TCP sends less for.
+// leastLoss is the share of resent segments from which TCP sends less because of loss.
 const leastLoss = 0.005
 
-// shares are the parts of the time for which connections had something to send and
-// waited for the other side's window, or sent less because of loss.
+// shares tells for which parts of the time connections had something to send and waited for the other
+// side's window, or sent less because of loss.
 func (s sending) shares(was sending, seconds float64) (window, loss float64) {
 	if s.connections == 0 || s.busy <= was.busy {
 		return 0, 0
@@ -157,9 +156,8 @@ func (s sending) shares(was sending, seconds float64) (window, loss float64) {
 	return max(min(window, 1), 0), max(min(loss, 1), 0)
 }
 
-// lost is how many TCP segments client and server have sent again, and how many
-// packets interfaces of the path, and the queues of this machine's processors, have
-// dropped.
+// lost counts the TCP segments that client and server have sent again, and the packets that interfaces of
+// the path and the queues of this machine's processors have dropped.
 func (n *network) lost() (again, dropped float64) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -191,4 +189,62 @@ func (n *network) lost() (again, dropped float64) {
 		}
 	}
 	return again, dropped
+}
+
+// accounting says how this kernel accounts for its work in softirqs, which carry packets.
+type accounting struct {
+	daemons []procfs.Proc // its threads for softirqs that nobody else has time for
+	// apart says that no interrupted process has the time of softirqs (CONFIG_IRQ_TIME_ACCOUNTING).
+	apart, known bool
+}
+
+func readAccounting() (a accounting) {
+	config := kernelConfig()
+	a.known, a.apart = len(config) > 0, bytes.Contains(config, []byte("\nCONFIG_IRQ_TIME_ACCOUNTING=y\n"))
+	list, _ := procfs.AllProcs()
+	for _, p := range list {
+		if comm, err := p.Comm(); err == nil && strings.HasPrefix(comm, "ksoftirqd/") {
+			a.daemons = append(a.daemons, p)
+		}
+	}
+	return a
+}
+
+// kernelConfig returns the options that the kernel was built with, nil where it does not tell.
+func kernelConfig() []byte {
+	if text, err := os.ReadFile("/boot/config-" + telemetry.Host().Kernel); err == nil {
+		return text
+	}
+	file, err := os.Open("/proc/config.gz")
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	zip, err := gzip.NewReader(file)
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(zip)
+	return text
+}
+
+// threads adds up the seconds that the kernel's threads for softirqs have used.
+func (a accounting) threads() (seconds float64) {
+	for _, p := range a.daemons {
+		if s, err := p.Stat(); err == nil {
+			seconds += s.CPUTime()
+		}
+	}
+	return seconds
+}
+
+// note says how far the figures of CPU time can be trusted.
+func (a accounting) note() string {
+	switch {
+	case !a.known:
+		return "this kernel does not tell whether it accounts for softirqs apart from processes: where it does, the CPU time of client, server and softirqs lacks the latter"
+	case a.apart:
+		return "this kernel accounts for softirqs apart from processes: those of other programs are in the CPU time of client, server and softirqs, too"
+	}
+	return "this kernel accounts for softirqs with the process that they interrupt: the CPU time of client and server has their share of them"
 }

@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// settings are what one arm's path and requests are like.
+// settings hold what one arm says of path and requests.
 type settings struct {
 	kind     *kindOfPath
 	cipher   string // of IPsec
@@ -65,8 +65,7 @@ func settingsOf(p workload.Params) (settings, error) {
 		s.kind.takes = ipsecTakes(s.mtu, s.cipher)
 	}
 	if s.size == 0 {
-		s.size = map[string]int{"bulk": 1 << 20}[s.pattern]
-		s.size = cmp.Or(s.size, 64)
+		s.size = cmp.Or(map[string]int{"bulk": 1 << 20}[s.pattern], 64)
 	}
 	for name := range features() {
 		if how := p.Get(name); how != "kernel" {
@@ -130,7 +129,7 @@ func cpusOf(name, text string, all, own []int) (list []int, err error) {
 // inner is the MTU that is left for what the path carries.
 func (s settings) inner() int { return s.mtu - s.kind.takes }
 
-// load is what the client sends to an address.
+// load plans what the client sends to an address.
 func (s settings) load(address string, enter func() error) load.Plan {
 	return load.Plan{
 		Address: address, Hosts: []load.Host{{Name: "server", Weight: 1}}, Method: "GET", Path: "/", Size: int64(s.size), Want: backend.Begin(s.size),
@@ -146,5 +145,4 @@ func (s settings) placement() string {
 	return fmt.Sprintf("the client has the processors %v, the server %v", s.clientCPUs, s.serverCPUs)
 }
 
-// probeBound is how long a packet may take that tries the path.
-const probeBound = 2 * time.Second
+const probeBound = 2 * time.Second // for a packet that tries the path

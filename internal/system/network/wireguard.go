@@ -29,14 +29,12 @@ const Component = "wireguard"
 const (
 	wireguardPort = 51820
 	tunDevice     = "/dev/net/tun"
-	// tunHandle is the number of the TUN interface's file in the component.
-	tunHandle = 3
-	// carrierBound is how long a carrier may take until it carries.
-	carrierBound = 10 * time.Second
+	tunHandle     = 3                // the TUN interface's file in the component
+	carrierBound  = 10 * time.Second // until a carrier carries
 )
 
-// wireguard joins client and server by WireGuard over a cable: the kernel's, or where
-// it has none a program of each side.
+// wireguard joins client and server by WireGuard over a cable: the kernel's, or else a program of each
+// side.
 func (n *network) wireguard() error {
 	if err := n.cable(); err != nil {
 		return err
@@ -78,8 +76,8 @@ func (e end) configureKernel(own, peer wgtypes.Key) error {
 	})
 }
 
-// carryWireGuard makes a TUN interface, and starts the program that carries what goes
-// there. It has the interface as an open file, and needs no rights.
+// carryWireGuard makes a TUN interface and starts the program that carries what goes there: it gets the
+// interface as an open file, and needs no rights.
 func (n *network) carryWireGuard(e end, own, peer wgtypes.Key) error {
 	var file *os.File
 	err := e.m.InNetwork(func() error {
@@ -101,11 +99,7 @@ func (n *network) carryWireGuard(e end, own, peer wgtypes.Key) error {
 	if err != nil {
 		return err
 	}
-	link, err := n.links[e.m].LinkByName(tunnelName)
-	if err == nil {
-		err = n.links[e.m].LinkSetMTU(link, n.inner())
-	}
-	if err != nil {
+	if err := n.fit(e.m, tunnelName); err != nil {
 		return err
 	}
 	n.carried = moduleVersion("golang.zx2c4.com/wireguard")
@@ -143,9 +137,8 @@ func moduleVersion(path string) string {
 	return path
 }
 
-// CarryWireGuard is WireGuard in user space: it reads its key and its peer, as the
-// tools of WireGuard write them, and carries what goes to a TUN interface, which is its
-// fourth open file. It returns only when it fails.
+// CarryWireGuard runs WireGuard in user space: it reads its key and its peer as WireGuard's tools write
+// them, and carries what goes to a TUN interface, its fourth open file, until it fails.
 func CarryWireGuard(in io.Reader) error {
 	tunnel, _, err := tun.CreateUnmonitoredTUNFromFD(tunHandle)
 	if err != nil {

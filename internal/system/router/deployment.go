@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -67,8 +68,7 @@ const (
 	innerFile       = "servers.pem" // of the servers behind a router that encrypts again
 )
 
-// address is one of the system's own addresses: of the loopback interface, or of
-// its link.
+// address returns one of the system's own addresses: of the loopback interface, or of its link.
 func (s *deployment) address(n int) string {
 	switch {
 	case s.ipv6 && s.rate > 0:
@@ -79,7 +79,7 @@ func (s *deployment) address(n int) string {
 	return fmt.Sprintf("%d.%d.%d.%d", s.network[0], s.network[1], s.network[2], n)
 }
 
-// local is an address of the loopback interface, on either side of a link.
+// local returns an address of the loopback interface, on either side of a link.
 func (s *deployment) local(n int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 64+s.network[1]%128, s.network[2], n)
 }
@@ -91,8 +91,7 @@ const (
 	sources     = 32
 )
 
-// draw draws the network of a system, of the loopback interface. It is away from
-// 127.0 and 127.1, which others use.
+// draw draws the network of a system, of the loopback interface. Others use 127.0 and 127.1.
 func (s *deployment) draw() error {
 	if _, err := io.ReadFull(s.host.Random, s.network[:]); err != nil {
 		return fmt.Errorf("draw addresses: %w", err)
@@ -101,8 +100,8 @@ func (s *deployment) draw() error {
 	return nil
 }
 
-// connect makes the link to the system, if there is to be one. Its network is of
-// those that are set aside for measurements (RFC 2544, RFC 5180 for IPv6).
+// connect makes the link to the system, if there is to be one. Its network is set aside for measurements
+// (RFC 2544, RFC 5180 for IPv6).
 func (s *deployment) connect() error {
 	if s.rate == 0 {
 		return nil
@@ -117,8 +116,7 @@ func (s *deployment) connect() error {
 	return err
 }
 
-// within calls a function on a thread with which what it starts dies, and in the
-// system's network.
+// within calls a function in the system's network, on a thread with which what it starts dies.
 func (s *deployment) within(call func() error) error {
 	if s.link != nil {
 		return s.link.within(call)
@@ -126,8 +124,8 @@ func (s *deployment) within(call func() error) error {
 	return s.tied.Do(call)
 }
 
-// free are two ports of an address that nobody listens on. They differ: of one port
-// HAProxy would give half of the connections to each of two frontends.
+// free finds two ports of an address that nobody listens on. HAProxy would give half of the connections
+// of one port to each of two frontends.
 func (s *deployment) free(address string) (plain, secure string, err error) {
 	err = s.within(func() error {
 		for _, found := range []*string{&plain, &secure} {
@@ -224,8 +222,8 @@ func (s *deployment) start(ctx context.Context) error {
 	return err
 }
 
-// how starts processes in the system's network, kept to some processors, none for
-// all: this program may be kept to others.
+// how starts processes in the system's network, on some processors or all: this program may be kept to
+// others.
 func (s *deployment) how(name string, cpus []int) proc.How {
 	if len(cpus) == 0 {
 		cpus = s.allCPUs
@@ -234,10 +232,7 @@ func (s *deployment) how(name string, cpus []int) proc.How {
 	return proc.How{Name: name, As: &user, On: s.within, CPUs: cpus}
 }
 
-// serverBound is how long a server may take until it serves.
-const serverBound = 10 * time.Second
-
-// serve starts a server and returns once it serves.
+const serverBound = 10 * time.Second // until a server serves
 func (s *deployment) serve(ctx context.Context, x *server) error {
 	text, err := json.Marshal(x.spec)
 	if err == nil {
@@ -257,33 +252,16 @@ func (s *deployment) serve(ctx context.Context, x *server) error {
 		return err
 	}
 	return x.process.Await(ctx, serverBound, func() error {
-		return s.within(func() error {
-			conn, err := net.Dial("tcp4", x.spec.Secure)
-			if err == nil {
-				conn.Close()
-			}
-			return err
-		})
+		return s.within(func() error { return local.Answers("tcp4", x.spec.Secure) })
 	})
 }
 
-// kill ends a server.
-func (x *server) kill() error {
-	if x.process == nil {
-		return nil
-	}
-	return x.process.Stop()
-}
-
-// load is what the generator sends.
+// load plans what the generator sends.
 func (s *deployment) load() load.Plan {
 	p := load.Plan{
 		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
 		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Retry: s.retry, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2, Streams: s.streams,
-		Threads: len(s.placement.generator), Record: s.recorded,
-	}
-	if p.Threads == 0 {
-		p.Threads = len(s.allCPUs)
+		Threads: cmp.Or(len(s.placement.generator), len(s.allCPUs)), Record: s.recorded,
 	}
 	if s.event == evChange {
 		p.Want = p.Want[:backend.CommonMark] // from either server
@@ -298,8 +276,7 @@ func (s *deployment) load() load.Plan {
 		p.Address = s.router.Secure
 		p.TLS = &tls.Config{
 			RootCAs: s.trusted, MinVersion: version, MaxVersion: version,
-			// Alone: else each handshake makes a second share, for a hybrid that
-			// HAProxy does not know.
+			// Alone: else each handshake makes a second share, for a hybrid that HAProxy does not know.
 			CurvePreferences: []tls.CurveID{tls.X25519},
 			Time:             s.host.Now,
 		}
@@ -321,7 +298,9 @@ func (s *deployment) stop() error {
 		err = s.proxy.Stop()
 	}
 	for _, x := range s.servers {
-		err = errors.Join(err, x.kill())
+		if x.process != nil {
+			err = errors.Join(err, x.process.Stop())
+		}
 	}
 	if s.link != nil {
 		err = errors.Join(err, s.link.remove())

@@ -39,9 +39,8 @@ func parseEvent(text string) (event, error) {
 	return event(text), nil
 }
 
-// makeEvent makes the event of a step in the middle of its hold, follows it to its
-// end, and puts on record how long it took. One that ends after the load has shown
-// only a part of what it does to requests.
+// makeEvent makes the event of a step in the middle of its hold, and records how long it took. One that
+// ends after the load has shown only a part of what it does to requests.
 func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {
 	if s.event == noEvent {
 		return nil
@@ -67,7 +66,7 @@ func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {
 	return nil
 }
 
-// changes are what is changed of a router that runs.
+// changes makes the changes of a router that runs.
 type changes struct {
 	*deployment
 	now func() record.Micros
@@ -101,16 +100,15 @@ func (c *changes) make(ctx context.Context) (map[string]float64, error) {
 		err = c.reload(ctx, func(*haproxy.Config) {})
 	case evKill:
 		c.servers[0].meant.Store(true)
-		err = c.servers[0].kill()
+		err = c.servers[0].process.Stop()
 	case evRoute, evRouteAPI, evChange:
 		return c.reroute(ctx)
 	}
 	return map[string]float64{"seconds": (c.now() - began).Seconds(), "asked": 0, "wrong": 0}, err
 }
 
-// reroute adds a route, or gives one another server, and returns once it is
-// answered as it should be. It is asked for all the while, so that the first
-// right answer is seen.
+// reroute adds a route, or gives one another server, and returns once it is answered as it should be. It
+// asks for it all the while, so as to see the first right answer.
 func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
 	added := c.newHost("added-under-load")
 	asked, begin := added, backend.Begin(c.pageSize)
@@ -137,8 +135,8 @@ func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
 	return map[string]float64{"seconds": (first.at - began).Seconds(), "asked": float64(first.asked), "wrong": float64(first.wrong), "former": float64(first.former)}, first.err
 }
 
-// reload has HAProxy go on with a configuration that is changed from its last one.
-// One reload waits for another.
+// reload has HAProxy go on with a configuration that is changed from its last one. Reloads wait for each
+// other.
 func (c *changes) reload(ctx context.Context, change func(*haproxy.Config)) error {
 	c.reloading.Lock()
 	defer c.reloading.Unlock()
@@ -155,15 +153,15 @@ func (c *changes) reload(ctx context.Context, change func(*haproxy.Config)) erro
 func (c *changes) runtime(commands []string) error {
 	all := strings.Join(commands, "; ")
 	text, err := c.proxy.Stats().Ask(all)
-	if err == nil && strings.TrimSpace(text) != "" {
-		err = fmt.Errorf("HAProxy answers %q to %q", strings.TrimSpace(text), all)
+	if text = strings.TrimSpace(text); err == nil && text != "" {
+		err = fmt.Errorf("HAProxy answers %q to %q", text, all)
 	}
 	return err
 }
 
-// churn adds and removes routes by the runtime API or by reloads, so many each
-// second or as many as HAProxy comes to, until the context is done. Those that HAProxy refuses are counted: while it is
-// reloaded, the process that is asked may not know them.
+// churn adds and removes routes by the runtime API or by reloads, at most so many each second, until the
+// context is done. It counts those that HAProxy refuses: while it reloads, the process that is asked may
+// not know them.
 func (c *changes) churn(ctx context.Context) {
 	if c.churned == 0 {
 		return
@@ -200,8 +198,7 @@ func (c *changes) churn(ctx context.Context) {
 	}
 }
 
-// newHost is the name of a host that has no route yet, in the domain of the
-// others.
+// newHost names a host that has no route yet, in the domain of the others.
 func (c *changes) newHost(name string) string {
 	_, rest, _ := strings.Cut(c.hosts[0].Name, ".")
 	return name + "." + rest
@@ -212,20 +209,18 @@ func (c *changes) route(host string) haproxy.Route {
 	return haproxy.Route{Host: host, Termination: c.router.Termination}
 }
 
-// answered is when a route was answered rightly for the first time, and how often
-// it was asked for and was not until then. Former are those of the wrong answers
-// that came from the server that the route had before.
+// answered tells when a route was first answered rightly, how often it was asked for until then, and how
+// many of the wrong answers came from the server that the route had before (former).
 type answered struct {
 	at                   record.Micros
 	asked, wrong, former int
 	err                  error
 }
 
-// routeBound is how long a route that was changed may take to be answered.
+// routeBound bounds the time until a route that was changed is answered.
 const routeBound = 30 * time.Second
 
-// awaitRoute asks for a host about every millisecond until the answer begins as
-// it should.
+// awaitRoute asks for a host about every millisecond until the answer begins as it should.
 func (c *changes) awaitRoute(ctx context.Context, host string, begin []byte) answered {
 	p := c.load()
 	p.Hosts, p.Close, p.Work, p.Want = []load.Host{{Name: host, Weight: 1}}, true, 0, begin

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	opening     = 16 // idle connections that are opened at a time
+	opening     = 16              // idle connections that are opened at a time
+	askedWithin = 5 * time.Second // for the opening of one
 	againAfter  = 100 * time.Millisecond
 	headBesides = 1 << 10 // bytes of a buffer that a half-sent head leaves free
 	leastHead   = 64
@@ -25,16 +26,14 @@ type idlers struct {
 	held atomic.Int64
 }
 
-// halfHead is the head of a request without its end, as long as a buffer of
-// HAProxy takes.
+// halfHead begins the head of a request, as long as a buffer of HAProxy takes.
 func (s *idlers) halfHead(host string) string {
 	head := fmt.Sprintf("%s / HTTP/1.1\r\nHost: %s\r\nX-Half: ", s.method, host)
 	return head + strings.Repeat("h", max(s.router.Bufsize-s.router.Maxrewrite-headBesides-len(head), leastHead))
 }
 
-// hold keeps connections open on which half a request was sent, or a whole
-// one that is answered, until the context is done. HAProxy ends those that it has
-// waited for too long (timeout http-request): they are opened again.
+// hold keeps connections open on which half a request was sent, or a whole one that is answered, until
+// the context is done. It opens those again that HAProxy has waited for too long (timeout http-request).
 func (s *idlers) hold(ctx context.Context) {
 	if s.idle == 0 {
 		return
@@ -96,6 +95,3 @@ func (s *idlers) open(ctx context.Context, address string, secure *tls.Config, h
 	}
 	return whole, nil
 }
-
-// askedWithin bounds the opening of such a connection.
-const askedWithin = 5 * time.Second

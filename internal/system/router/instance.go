@@ -14,7 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// instance is what the engine loads: a router for each step.
+// instance builds a router for each step.
 type instance struct {
 	*session
 	local.Rig[settings]

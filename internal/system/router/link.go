@@ -13,10 +13,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// link is a network of one router: a namespace in which it and its servers run,
-// and a cable to it that carries no more than a rate in either direction. The
-// namespace has no name: with this program and the processes in it the kernel
-// takes it and the cable away.
+// link joins clients to one router: a namespace in which it and its servers run, and a cable to it that
+// carries no more than a rate in either direction. The namespace has no name: the kernel takes it and the
+// cable away with this program and the processes in it.
 type link struct {
 	tied            *proc.Tie
 	inside, outside *os.File // the namespaces, outside is this program's own
@@ -25,8 +24,8 @@ type link struct {
 
 const linkBits, linkBits6 = 24, 64
 
-// makeLink makes a link of so many bits a second, whose ends have these
-// addresses. Its end on this machine has the further ones too.
+// makeLink makes a link of so many bits a second, whose ends have these addresses. Its end on this
+// machine has the further ones too.
 func makeLink(tied *proc.Tie, rate float64, name, inside string, outside []string) (*link, error) {
 	l := &link{tied: tied}
 	err := tied.Do(func() (err error) {
@@ -65,8 +64,7 @@ func makeLink(tied *proc.Tie, rate float64, name, inside string, outside []strin
 	return l, nil
 }
 
-// connect sets up an end of a link with its addresses, and bounds what leaves it
-// to a rate, 0 for any.
+// connect sets up an end of a link with its addresses, and bounds what leaves it to a rate, 0 for any.
 func connect(name string, rate float64, addresses ...string) error {
 	end, err := netlink.LinkByName(name)
 	if err != nil {
@@ -91,8 +89,7 @@ func connect(name string, rate float64, addresses ...string) error {
 	return machine.LimitRate(&netlink.Handle{}, end, rate)
 }
 
-// within calls a function on a thread in the namespace, such as one that starts
-// a process there.
+// within calls a function on a thread in the namespace, such as one that starts a process there.
 func (l *link) within(call func() error) error {
 	return l.tied.Do(func() (err error) {
 		if err = unix.Setns(int(l.inside.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -103,7 +100,7 @@ func (l *link) within(call func() error) error {
 	})
 }
 
-// received is how many bytes have come from the router, with their headers.
+// received counts the bytes that have come from the router, with their headers.
 func (l *link) received() (float64, error) {
 	end, err := netlink.LinkByIndex(l.end.Attrs().Index)
 	if err != nil {

@@ -1,3 +1,8 @@
+// Package router loads a real HAProxy, which it runs for itself in the shape of OpenShift's router, with
+// requests of its own generator.
+//
+// A link of limited rate is a network namespace without a name. It holds the servers, too, so that the
+// link carries what clients send and get, as the published arithmetic counts it.
 package router
 
 import (
@@ -65,8 +70,8 @@ func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change,
 	}, nil
 }
 
-// outlined checks a plan as a run does, in a directory that is removed again. A HAProxy
-// that a file names is not run, and one that this machine lacks is not missed.
+// outlined checks a plan as a run does, in a directory that it removes again. It does not run a HAProxy
+// that a file names, and does not miss one that this machine lacks.
 func outlined(ctx context.Context, r system.Request) (err error) {
 	if r.Workload == nil {
 		return nil
@@ -98,15 +103,13 @@ func outlined(ctx context.Context, r system.Request) (err error) {
 			return err
 		}
 		one.rate = 0 // no link is made
-		if path != "" && !r.Trusted {
-			return s.checkFiles(one)
-		}
-		err = one.find(ctx, path)
-		if _, lacking := errors.AsType[*proc.MissingError](err); lacking {
-			return s.checkFiles(one)
-		}
-		if err != nil {
-			return err
+		if path == "" || r.Trusted {
+			err = one.find(ctx, path)
+			if _, lacking := errors.AsType[*proc.MissingError](err); lacking {
+				one.binary = haproxy.Binary{}
+			} else if err != nil {
+				return err
+			}
 		}
 		return s.check(ctx, one)
 	})
@@ -118,14 +121,10 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}
-	if r.ToRead || r.Workload == nil {
-		return s, nil
-	}
-	return s, nil
+	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}, nil
 }
 
-// session is a router of ours, for one run.
+// session holds the routers of one run.
 type session struct {
 	local.Session
 	limits limits
@@ -150,7 +149,29 @@ func (s *session) Endpoints(context.Context) ([]metrics.Endpoint, error) {
 func (s *session) Prepare(ctx context.Context) error {
 	s.arms = make(map[string]settings)
 	s.assumeAll()
-	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
+	return s.EachArm(func(arm string, given map[string]string) error {
+		one, path, err := s.read(given)
+		if err == nil {
+			err = one.find(ctx, path)
+		}
+		if err != nil {
+			return err
+		}
+		one.router.Publishes = one.binary.Publishes && one.router.Template == "" && s.Plan.Scrape.Every > 0
+		if err := s.MakeRoom(); err != nil {
+			return err
+		}
+		user := proc.Least()
+		if s.dir, err = s.MakeWorkplace(user); err == nil {
+			err = haproxy.Prepare(s.dir, user)
+		}
+		if err != nil {
+			return err
+		}
+		s.arms[arm] = one
+		// What HAProxy itself refuses is refused before any load.
+		return s.check(ctx, one)
+	})
 }
 
 // assumeAll gives the plan what follows from what it says.
@@ -163,8 +184,8 @@ func (s *session) assumeAll() {
 	}
 }
 
-// asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
-// ends: without any, what it says would change nothing.
+// asksForTLS reports whether the plan says how TLS is to be but not where it ends, so that what it says
+// would change nothing.
 func (s *session) asksForTLS() bool {
 	return s.says("resumption", "tlsVersion", "certificate", "certificates") && !s.says("termination")
 }
@@ -184,8 +205,8 @@ func (s *session) assume(param, value string) {
 	s.Plan.Params[param] = value
 }
 
-// read checks what an arm of the plan and its files say. Nothing is made or run. Path is
-// that of the HAProxy, "" for the one of this machine.
+// read checks what an arm of the plan and its files say, and makes and runs nothing. It returns the path
+// of the HAProxy, "" for the one of this machine.
 func (s *session) read(given map[string]string) (one settings, path string, err error) {
 	most := slices.Max(append(s.Plan.Levels(), 0))
 	switch s.Plan.Axis.Name {
@@ -236,43 +257,7 @@ func (s *settings) find(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
-	one, path, err := s.read(given)
-	if err != nil {
-		return err
-	}
-	if err := one.find(ctx, path); err != nil {
-		return err
-	}
-	one.router.Publishes = one.binary.Publishes && one.router.Template == "" && s.Plan.Scrape.Every > 0
-	if err := s.MakeRoom(); err != nil {
-		return err
-	}
-	user := proc.Least()
-	if s.dir, err = s.MakeWorkplace(user); err == nil {
-		err = haproxy.Prepare(s.dir, user)
-	}
-	if err != nil {
-		return err
-	}
-	s.arms[arm] = one
-	// What HAProxy itself refuses is refused before any load.
-	return s.check(ctx, one)
-}
-
-// checkFiles checks what the files of an arm say, without HAProxy.
-func (s *session) checkFiles(one settings) error {
-	sys := &deployment{settings: one, dir: s.dir, host: s.Host, tied: s.Tied}
-	if err := sys.draw(); err != nil {
-		return err
-	}
-	if err := sys.write(); err != nil {
-		return err
-	}
-	return one.refused(haproxy.Allowed(sys.settings.router))
-}
-
-// refused is the mistake of a template that is refused.
+// refused returns the mistake of a template that is refused.
 func (s settings) refused(err error) error {
 	if err == nil || s.router.Template == "" {
 		return err
@@ -284,7 +269,7 @@ func (s settings) refused(err error) error {
 	return system.ParamMistake("template", hint, "%s: %w", s.template, err)
 }
 
-// check has HAProxy read its configuration, and reads the certificate.
+// check reads the certificate, and has HAProxy read its configuration where one is known.
 func (s *session) check(ctx context.Context, one settings) error {
 	sys := &deployment{settings: one, dir: s.dir, host: s.Host, tied: s.Tied}
 	if err := sys.draw(); err != nil {
@@ -300,6 +285,9 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
+	if one.binary.Path == "" {
+		return one.refused(haproxy.Allowed(sys.settings.router))
+	}
 	return one.refused(haproxy.Check(ctx, one.binary, s.dir, sys.settings.router, sys.how("HAProxy", nil)))
 }
 
@@ -307,7 +295,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 func (s *session) Survey(context.Context, bool) (system.Survey, error) {
 	one := s.arms[""]
 	return system.Survey{
-		Target: naming(), Server: "", Version: one.binary.Version, Kind: requests(),
+		Target: naming(), Version: one.binary.Version, Kind: requests(),
 		Findings: []record.HealthFinding{},
 	}, nil
 }

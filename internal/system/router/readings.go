@@ -1,9 +1,16 @@
 package router
 
 import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"strconv"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -13,8 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 )
 
-// gauges are what the last readings counted, of which the next ones tell the
-// difference.
+// gauges hold what the last readings counted: the next ones tell the difference.
 type gauges struct {
 	at       record.Micros
 	threads  map[int]proc.Thread
@@ -80,11 +86,13 @@ func (s *step) read() []record.Reading {
 			figures["linkShare"] = figures["linkBits"] / s.rate
 		}
 		busy, demand := next.demands(s.gauges, s.deployment, seconds)
-		figures["serverBusy"] = busy
+		figures["serverBusy"], figures["serverShare"] = busy, figures["serverTimeShare"]
+		if busy >= 0.9 {
+			figures["serverShare"] = max(figures["serverTimeShare"], min(busy, 1))
+		}
 		generator := next.counts.Values()
 		generator["demand"] = demand
 		add(sourceLoad, generator)
-		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
 	}
 	if s.idle > 0 {
 		figures["idleHeld"] = float64(s.idlers.held.Load())
@@ -101,8 +109,8 @@ func (s *step) read() []record.Reading {
 	return list
 }
 
-// processors tells of the processors that each part is kept to, as the judge asks:
-// who used them, and how long the part waited for them.
+// processors tells of the processors that each part is kept to, as the judge asks: who used them, and how
+// long the part waited for them.
 func (g *gauges) processors(s *deployment, ran, waited float64) (list []record.Reading) {
 	add := func(part string, cpus []int, own, wanted float64) {
 		if len(cpus) == 0 {
@@ -131,8 +139,8 @@ func (g *gauges) processors(s *deployment, ran, waited float64) (list []record.R
 	return list
 }
 
-// demands are how much of their processors the servers and the generator use.
-// Where both share them, it is the one that uses more of them.
+// demands tells how much of their processors the servers and the generator use. Where they share them,
+// the one that uses more of them has all.
 func (g *gauges) demands(was gauges, s *deployment, seconds float64) (servers, generator float64) {
 	usedServers, used := g.used[0]-was.used[0], g.used[1]-was.used[1]
 	wantedServers, wanted := g.wanted[0]-was.wanted[0], g.wanted[1]-was.wanted[1]
@@ -149,23 +157,14 @@ func (g *gauges) demands(was gauges, s *deployment, seconds float64) (servers, g
 	return servers, generator
 }
 
-func bound(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // shared reports whether the servers and the generator share processors.
 func shared(p placement) bool {
 	return len(p.generator) == 0 || len(p.servers) > 0 && p.generator[0] == p.servers[0]
 }
 
-// manyRoutes is from how many routes on the figures of all parts are asked for
-// less often: HAProxy works for milliseconds to tell them.
 const (
-	manyRoutes = 300
-	seldom     = 5
+	manyRoutes = 300 // from which on HAProxy works for milliseconds to tell the figures of all parts
+	seldom     = 5   // readings, then, of which one asks for them
 )
 
 // figures asks HAProxy for its own figures.
@@ -227,9 +226,8 @@ func (g *gauges) readBusy() {
 	}
 }
 
-// share is how much of some processors, or of all, was used since other gauges
-// were read. Where it is known for how many seconds those ran or waited whose
-// processors they are, what other programs used besides is not counted.
+// share tells how much of some processors, or of all, was used since other gauges were read. Where the
+// seconds are known for which their owner ran or waited, it leaves out what other programs used.
 func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64) float64 {
 	if len(cpus) == 0 {
 		cpus = all
@@ -242,4 +240,43 @@ func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64
 		used = min(used, own)
 	}
 	return min(used/seconds/float64(max(len(cpus), 1)), 1)
+}
+
+// accepting counts the connections of a listening socket of this machine that nobody has accepted yet,
+// and how many it may have. It asks for listening sockets alone: there may be tens of thousands of
+// others.
+func accepting(address string) (waiting, most int, err error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read a listener's queue: %w", err)
+	}
+	// struct inet_diag_req_v2, whose addresses are not looked at in a list.
+	const listening = 1 << 10
+	var ask [56]byte
+	ask[0], ask[1] = unix.AF_INET, unix.IPPROTO_TCP
+	if at.Addr().Is6() {
+		ask[0] = unix.AF_INET6
+	}
+	binary.NativeEndian.PutUint32(ask[4:], listening)
+	binary.BigEndian.PutUint16(ask[8:], at.Port())
+	request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
+	request.AddRawData(ask[:])
+	answers, err := request.Execute(unix.NETLINK_INET_DIAG, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read a listener's queue: %w", err)
+	}
+	found := false
+	for _, a := range answers {
+		// struct inet_diag_msg, the address after four bytes and two ports.
+		if len(a) < 64 || binary.BigEndian.Uint16(a[4:]) != at.Port() || !bytes.HasPrefix(a[8:24], at.Addr().AsSlice()) {
+			continue
+		}
+		found = true
+		waiting += int(binary.NativeEndian.Uint32(a[56:]))
+		most += int(binary.NativeEndian.Uint32(a[60:]))
+	}
+	if !found {
+		return 0, 0, fmt.Errorf("read a listener's queue: nobody listens on %s", address)
+	}
+	return waiting, most, nil
 }

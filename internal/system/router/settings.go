@@ -25,7 +25,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// settings are what one arm's router, servers and requests are like.
+// settings hold what one arm says of router, servers and requests.
 type settings struct {
 	router      haproxy.Config // but for addresses and files
 	binary      haproxy.Binary
@@ -67,19 +67,17 @@ type settings struct {
 	clients   int // on the axes idle and routes
 }
 
-// What an idle connection has sent.
-const afterHalf = "half-header"
+const (
+	afterHalf = "half-header"          // what an idle connection has sent
+	domain    = "router.plimsoll.test" // of the routes' hosts where no names are given
+)
 
-// domain is that of the routes' hosts where no names are given.
-const domain = "router.plimsoll.test"
-
-// limits are what this machine allows.
+// limits hold what this machine allows.
 type limits struct {
 	handles int64 // open files of a process
 	cpus    []int // that this process may use
 }
 
-// readLimits reads them.
 func readLimits() (limits, error) {
 	var l limits
 	var files unix.Rlimit
@@ -98,8 +96,8 @@ const (
 	mostWeight       = 256    // of a service, as of OpenShift's
 )
 
-// settingsOf checks what parameters say against what this machine allows. Files
-// are read, and nothing is started.
+// settingsOf checks what parameters say against what this machine allows. It reads files, and starts
+// nothing.
 func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	s = settings{
 		router: haproxy.Config{
@@ -274,7 +272,7 @@ const (
 	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 )
 
-// made are as many hosts as are asked for, with names of ours.
+// made makes up so many hosts.
 func made(n int) []load.Host {
 	hosts := make([]load.Host, n)
 	for i := range hosts {
@@ -283,8 +281,8 @@ func made(n int) []load.Host {
 	return hosts
 }
 
-// hostsOf are the hosts of routes: as many as are asked for, or those of a file
-// with one name a line and, if there is one, its weight.
+// hostsOf returns the hosts of routes: as many as are asked for, or those of a file with one name a line
+// and, if there is one, its weight.
 func hostsOf(file string, n int) ([]load.Host, error) {
 	if file == "" {
 		if n < 1 || n > mostRoutes {
@@ -344,7 +342,7 @@ func parseHosts(file string, text []byte) ([]load.Host, error) {
 	return hosts, nil
 }
 
-// placement is who runs on which processors; none is on any.
+// placement says who runs on which processors, none for any.
 type placement struct{ router, servers, generator []int }
 
 // place decides which processors the router, the servers and this program get,
@@ -388,9 +386,5 @@ func (s *settings) place(pinning string, cpus []int) error {
 
 // list writes processors out.
 func list(cpus []int) string {
-	var texts []string
-	for _, c := range cpus {
-		texts = append(texts, strconv.Itoa(c))
-	}
-	return strings.Join(texts, "+")
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(cpus), "[]")), "+")
 }

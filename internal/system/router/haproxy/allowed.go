@@ -23,25 +23,22 @@ func (e *LineError) Error() string {
 	return fmt.Sprintf("line %d of the configuration: %q: %s", e.Line, e.Found, e.Why)
 }
 
-// words makes a set of a list.
-func words(list ...string) map[string]bool {
+// words makes a set of the words of a text.
+func words(text string) map[string]bool {
 	set := make(map[string]bool)
-	for _, text := range list {
-		for w := range strings.FieldsSeq(text) {
-			set[w] = true
-		}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
 	}
 	return set
 }
 
-// rules say what a configuration may hold. A template comes from whoever wrote it,
-// and HAProxy runs programs, loads code, and reads, writes and listens anywhere by
-// directives: what does not stand here is refused.
+// rules say what a configuration may hold; the rest is refused. Anyone may write a template, by whose
+// directives HAProxy would run programs, load code, and read, write and listen anywhere.
 type rules struct {
 	global, proxy map[string]bool
-	// first are the words that may follow a directive, of those that have any.
+	// first holds the words that may follow a directive, of those that have any.
 	first map[string]map[string]bool
-	// options are those behind an address, each with how many words follow it.
+	// These options may stand behind an address, each with so many words after it.
 	bind, server, socket map[string]int
 	calls                *regexp.Regexp  // functions of expressions
 	files                map[string]bool // words that the name of a file follows
@@ -103,16 +100,15 @@ func allowed() rules {
 	}
 }
 
-// allow says why a configuration may not be run, with the first line that may not be
-// there, as a *LineError.
+// allow returns, as a *LineError, the first line of a configuration that may not be there.
 func (c Config) allow(text string) error {
-	r := allowed()
-	section := map[string]bool(nil)
+	r, section := allowed(), map[string]bool(nil)
+	sections := map[string]map[string]bool{"global": r.global, "defaults": r.proxy, "frontend": r.proxy, "backend": r.proxy, "listen": r.proxy}
 	for n, line := range strings.Split(text, "\n") {
 		tokens, why := split(line)
 		hint := ""
 		if why == "" && len(tokens) > 0 {
-			if next := r.section(tokens); next != nil {
+			if next := sections[tokens[0]]; next != nil {
 				section = next
 			} else {
 				why, hint = r.line(c, section, tokens)
@@ -121,17 +117,6 @@ func (c Config) allow(text string) error {
 		if why != "" {
 			return &LineError{n + 1, strings.TrimSpace(line), why, hint}
 		}
-	}
-	return nil
-}
-
-// section is what may stand in a section that a line begins, nil where it begins none.
-func (r rules) section(tokens []string) map[string]bool {
-	switch tokens[0] {
-	case "global":
-		return r.global
-	case "defaults", "frontend", "backend", "listen":
-		return r.proxy
 	}
 	return nil
 }
@@ -176,7 +161,7 @@ func (r rules) line(c Config, section map[string]bool, tokens []string) (why, hi
 	return "", ""
 }
 
-// word is the first of several words, without what stands in brackets behind it.
+// word returns the first of several words, without what stands in brackets behind it.
 func word(of []string) string {
 	w, _, _ := strings.Cut(of[0], "(")
 	return w
@@ -214,13 +199,9 @@ func (r rules) expressions(args []string) string {
 func (c Config) address(address string, args []string, options map[string]int) string {
 	own := append(slices.Concat(c.Servers, c.Secured, c.Others, c.OthersSecured), c.Plain, c.Secure)
 	for one := range strings.SplitSeq(address, ",") {
-		if socketFile.MatchString(one) {
-			continue
+		if !socketFile.MatchString(one) && !slices.Contains(own, one) {
+			return fmt.Sprintf("the address %q must be one of this router's or its servers', or a socket in HAProxy's own directory, such as unix@./run/a.sock", one)
 		}
-		if slices.Contains(own, one) {
-			continue
-		}
-		return fmt.Sprintf("the address %q must be one of this router's or its servers', or a socket in HAProxy's own directory, such as unix@./run/a.sock", one)
 	}
 	return behind(args, options)
 }
@@ -237,8 +218,8 @@ func behind(args []string, options map[string]int) string {
 	return ""
 }
 
-// split takes a line apart as HAProxy does. A backslash before anything else than
-// what HAProxy knows is left out: words are looked at as they would be without it.
+// split takes a line apart as HAProxy does. It leaves out a backslash before what HAProxy knows nothing
+// of: words are looked at as they would be without it.
 func split(line string) (tokens []string, why string) {
 	var b strings.Builder
 	quote, within := byte(0), false

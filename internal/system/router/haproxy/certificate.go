@@ -15,19 +15,16 @@ import (
 	"time"
 )
 
-// Pair is a certificate with its key, in PEM as HAProxy takes them: one after
-// the other.
+// Pair holds a certificate with its key, in PEM as HAProxy takes them: one after the other.
 type Pair struct {
 	PEM  []byte
 	Leaf *x509.Certificate
 	key  *ecdsa.PrivateKey // of one of ours
 }
 
-// mostDomains bounds the domains in a certificate of ours.
-const mostDomains = 50
+const mostDomains = 50 // in a certificate of ours
 
-// MakeCertificate makes a certificate by ECDSA P-256 for hosts, by their
-// domains, and which is its own authority.
+// MakeCertificate makes a certificate by ECDSA P-256 for hosts, by their domains, as its own authority.
 func MakeCertificate(hosts []string, random io.Reader, now time.Time) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -65,8 +62,7 @@ func MakeCertificate(hosts []string, random io.Reader, now time.Time) (Pair, err
 	return Pair{text, leaf, key}, nil
 }
 
-// sign makes a certificate for the owner of a key: as such, and in PEM with the
-// key.
+// sign makes a certificate for the owner of a key: as such, and in PEM with the key.
 func sign(template, parent *x509.Certificate, owner, signer *ecdsa.PrivateKey, random io.Reader) (der, text []byte, err error) {
 	if der, err = x509.CreateCertificate(random, template, parent, &owner.PublicKey, signer); err != nil {
 		return nil, nil, fmt.Errorf("make a certificate: %w", err)
@@ -78,9 +74,8 @@ func sign(template, parent *x509.Certificate, owner, signer *ecdsa.PrivateKey, r
 	return der, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
 }
 
-// Issue makes the n-th certificate, from 1 on, by the authority of a pair that
-// MakeCertificate made: for one host, with a key of its own. It is in PEM, with
-// the key.
+// Issue makes the n-th certificate, from 1 on, by the authority of a pair that MakeCertificate made: for
+// one host, in PEM with a key of its own.
 func (p Pair) Issue(n int64, host string, random io.Reader) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -93,8 +88,8 @@ func (p Pair) Issue(n int64, host string, random io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// ReadCertificate checks a certificate that was given: it must have its own key
-// and be good for all hosts now.
+// ReadCertificate checks a certificate that was given: it must have its own key and be good for all hosts
+// now.
 func ReadCertificate(text []byte, hosts []string, now time.Time) (Pair, error) {
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {
@@ -122,7 +117,7 @@ func ReadCertificate(text []byte, hosts []string, now time.Time) (Pair, error) {
 	return Pair{PEM: text, Leaf: leaf}, nil
 }
 
-// Roots are certificates as what a client trusts.
+// Roots returns certificates as what a client trusts.
 func Roots(pairs ...Pair) *x509.CertPool {
 	pool := x509.NewCertPool()
 	for _, p := range pairs {

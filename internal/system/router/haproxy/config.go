@@ -1,5 +1,5 @@
-// Package haproxy runs an HAProxy of its own: its configuration, its
-// certificates, its process and what it tells of itself.
+// Package haproxy runs an HAProxy of its own: its configuration, its certificates, its process and what
+// it tells of itself.
 package haproxy
 
 import (
@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
-// Termination is where the TLS of a route ends.
+// Termination says where the TLS of a route ends.
 type Termination string
 
 // The terminations.
@@ -31,36 +31,28 @@ func (t Termination) Secure() bool { return t != None }
 
 // Route leads from the name of a host to servers.
 type Route struct {
-	Host string
-	// Termination is where its TLS ends.
+	Host        string
 	Termination Termination
-	// Certificate is the file of its own certificate, "" for that of the router.
-	Certificate string
+	Certificate string // Certificate names the file of its own certificate, "" for that of the router.
 }
 
-// Config is what an HAProxy is configured for.
+// Config says what an HAProxy is configured for.
 type Config struct {
-	// Termination is that of the routes that are under load, and of those that
-	// are added. Plain and Secure are addresses that HAProxy listens on.
+	// Routes under load, and added ones, have this Termination. HAProxy listens on Plain and Secure.
 	Termination   Termination
 	Plain, Secure string
 	Routes        []Route
-	// Redirects sends clients that ask for a route with TLS without it to TLS.
-	Redirects bool
-	// Spares is how many backends stand ready for further routes, whose servers
-	// take nothing yet.
+	Redirects     bool // Redirects sends clients that ask for a route with TLS without it to TLS.
+	// Spares counts the backends that stand ready for further routes, whose servers take nothing yet.
 	Spares int
-	// Servers are the addresses of the servers of each route, and Secured those
-	// at which they speak TLS. Services are the weights of its services, which
-	// share the servers evenly.
+	// Servers hold the addresses of the servers of each route, and Secured those at which they speak TLS.
+	// Services hold the weights of its services, which share the servers evenly.
 	Servers, Secured []string
 	Services         []int
-	// Heavy gives the servers of a route with one service the weight 256, as
-	// OpenShift's router did until 4.11, instead of 1. With balance random HAProxy
-	// keeps a node for each unit of weight.
-	Heavy bool
-	// Others and OthersSecured are the servers of the first Moved routes instead.
-	Others, OthersSecured []string
+	// Heavy gives the servers of a route with one service the weight 256, as OpenShift's router did until
+	// 4.11, instead of 1. With balance random HAProxy keeps a node for each unit of weight.
+	Heavy                 bool
+	Others, OthersSecured []string // The first Moved routes have these servers instead
 	Moved                 int
 	ServerMaxconn         int    // requests at a time of a server, others wait in its queue; 0 is any number
 	Certificate           string // file of the certificate and its key
@@ -73,29 +65,24 @@ type Config struct {
 	TLSVersion            string
 	Resumption            bool
 	Cookies               bool
-	HTTP2                 bool // is offered to clients of TLS
-	ServerHTTP2           bool // is spoken to servers
-	OfferHTTP2            bool // is offered to servers that are reached by TLS
-	// Exact looks names of hosts up as they are, instead of by the regular
-	// expressions that OpenShift's router has for them.
-	Exact bool
-	// Publishes has metrics published, on a socket.
-	Publishes bool
-	// Template is the text of a configuration, "" for ours.
-	Template string
+	HTTP2                 bool   // is offered to clients of TLS
+	ServerHTTP2           bool   // is spoken to servers
+	OfferHTTP2            bool   // is offered to servers that are reached by TLS
+	Exact                 bool   // looks names of hosts up as they are, not by OpenShift's regular expressions
+	Publishes             bool   // metrics, on a socket
+	Template              string // text of a configuration, "" for ours
 }
 
 //go:embed router.cfg.tmpl
 var ours string
 
-// Names of files in an HAProxy's own directory, in which it works: all of them are
-// this program's, and sockets lie in a directory of the user's that it runs as.
+// Names of files in an HAProxy's own directory, in which it works. All are this program's; sockets lie in
+// a directory of the user's that it runs as.
 const (
-	configFile  = "haproxy.cfg"
-	sockets     = "run/"
-	statsSocket = sockets + "stats.sock"
-	// metricsSocket is where metrics are published.
-	metricsSocket = sockets + "metrics.sock"
+	configFile    = "haproxy.cfg"
+	sockets       = "run/"
+	statsSocket   = sockets + "stats.sock"
+	metricsSocket = sockets + "metrics.sock" // where metrics are published
 	httpMap       = "http.map"
 	secureMap     = "secure.map"
 	passesMap     = "passthrough.map"
@@ -104,10 +91,9 @@ const (
 	certificates  = "certificates.list"
 )
 
-// mostText bounds the configuration that a template makes.
-const mostText = 256 << 20
+const mostText = 256 << 20 // of the configuration that a template makes
 
-// files are the configuration's files by name. A template does not reach it.
+// files returns the configuration's files by name, which a template does not reach.
 func (c Config) files() (map[string][]byte, error) {
 	spends := &budget.Budget{Most: mostText}
 	t, err := template.New(configFile).Option("missingkey=error").Funcs(spends.Functions(nil, nil)).Parse(cmp.Or(c.Template, ours))
@@ -138,7 +124,7 @@ func (c Config) files() (map[string][]byte, error) {
 	return files, nil
 }
 
-// mapValue is what a map file says of a route.
+// mapValue returns what a map file says of a route.
 func (c Config) mapValue(name string, route int) string {
 	if name == passesMap || name == redirectMap {
 		return "1"
@@ -146,8 +132,7 @@ func (c Config) mapValue(name string, route int) string {
 	return c.Backend(route)
 }
 
-// mapKey is a host's key in a map file. Of requests that are read the path
-// follows the host.
+// mapKey returns a host's key in a map file. Of requests that are read the path follows the host.
 func (c Config) mapKey(name, host string) string {
 	switch {
 	case c.Exact:
@@ -158,7 +143,7 @@ func (c Config) mapKey(name, host string) string {
 	return "^" + regexp.QuoteMeta(host) + `\.?(:[0-9]+)?(/.*)?$`
 }
 
-// Kind is how names are looked up in a map.
+// Kind tells how names are looked up in a map.
 func (c Config) Kind() string {
 	if c.Exact {
 		return "str"
@@ -166,8 +151,7 @@ func (c Config) Kind() string {
 	return "reg"
 }
 
-// Lookup is the expression that finds what a map file says of a request, and
-// LookupNumber finds a number.
+// Lookup returns the expression that finds what a map file says of a request.
 func (c Config) Lookup(file string) string {
 	if c.Exact {
 		return "req.hdr(host),field(1,:),lower,map_str(" + file + ")"
@@ -180,7 +164,7 @@ func (c Config) LookupNumber(file string) string {
 	return strings.Replace(c.Lookup(file), "("+file, "_int("+file, 1)
 }
 
-// Backends are the numbers of the backends: of each route, and the spare ones.
+// Backends returns the numbers of the backends: of each route, and the spare ones.
 func (c Config) Backends() []int {
 	list := make([]int, len(c.Routes)+c.Spares)
 	for i := range list {
@@ -189,7 +173,7 @@ func (c Config) Backends() []int {
 	return list
 }
 
-// of is where the TLS of a route ends; spare ones are like those under load.
+// of tells where the TLS of a route ends; spare ones are like those under load.
 func (c Config) of(route int) Termination {
 	if route < len(c.Routes) {
 		return c.Routes[route].Termination
@@ -197,7 +181,7 @@ func (c Config) of(route int) Termination {
 	return c.Termination
 }
 
-// Backend is the name of the backend of a route.
+// Backend names the backend of a route.
 func (c Config) Backend(route int) string {
 	kind := map[Termination]string{None: "http", Edge: "edge", Passthrough: "tcp", Reencrypt: "secure"}[c.of(route)]
 	return fmt.Sprintf("be_%s_%d", kind, route)
@@ -209,7 +193,7 @@ func (c Config) Passes(route int) bool { return c.of(route) == Passthrough }
 // Ends reports whether the TLS of a route ends at the router.
 func (c Config) Ends(route int) bool { t := c.of(route); return t == Edge || t == Reencrypt }
 
-// Balance is how requests are shared out to the servers of a route.
+// Balance tells how requests are shared out to the servers of a route.
 func (c Config) Balance(route int) string {
 	switch {
 	case len(c.Services) > 1:
@@ -220,17 +204,17 @@ func (c Config) Balance(route int) string {
 	return "random"
 }
 
-// StatsSocket is where HAProxy takes commands.
+// StatsSocket returns the address at which HAProxy takes commands.
 func (Config) StatsSocket() string { return "unix@./" + statsSocket }
 
-// SNI are the frontends that end TLS, by their names, each with its list of
-// certificates: of clients that name a host, and of those that do not.
+// SNI names the frontends that end TLS, each with its list of certificates: of clients that name a host,
+// and of those that do not.
 func (Config) SNI() map[string]string {
 	return map[string]string{"sni": certificates, "no_sni": ""}
 }
 
-// ServerOptions are the options of the n-th server of a route. One alone is not
-// checked: there is no other to go to.
+// ServerOptions returns the options of the n-th server of a route. One alone is not checked: there is no
+// other to go to.
 func (c Config) ServerOptions(route, n int) string {
 	var b strings.Builder
 	if route >= len(c.Routes) {
@@ -257,11 +241,9 @@ func (c Config) ServerOptions(route, n int) string {
 	return b.String()
 }
 
-// mostWeight is the highest weight that HAProxy takes.
-const mostWeight = 256
+const mostWeight = 256 // that HAProxy takes
 
-// weight is that of the n-th server of a route. The heaviest service has the
-// highest weight that there is, one service alone has 1.
+// weight weighs the n-th server of a route. The heaviest service has the highest weight, one alone has 1.
 func (c Config) weight(n int) int {
 	switch {
 	case len(c.Services) > 1:
@@ -273,14 +255,10 @@ func (c Config) weight(n int) int {
 	return 1
 }
 
-// CPUMap is the argument of cpu-map, "" for none.
+// CPUMap returns the argument of cpu-map, "" for none.
 func (c Config) CPUMap() string {
 	if len(c.CPUs) == 0 {
 		return ""
-	}
-	var list []string
-	for _, cpu := range c.CPUs {
-		list = append(list, fmt.Sprint(cpu))
 	}
 	threads := "1/1"
 	if c.Threads > 1 {
@@ -289,10 +267,10 @@ func (c Config) CPUMap() string {
 			threads = "auto:" + threads // a processor for each thread
 		}
 	}
-	return threads + " " + strings.Join(list, " ")
+	return threads + " " + strings.Trim(fmt.Sprint(c.CPUs), "[]")
 }
 
-// ServersOf are the addresses of the servers of a route.
+// ServersOf returns the addresses of the servers of a route.
 func (c Config) ServersOf(route int) []string {
 	plain, secure := c.Servers, c.Secured
 	if route < c.Moved {
@@ -304,8 +282,7 @@ func (c Config) ServersOf(route int) []string {
 	return plain
 }
 
-// Adding are the commands of the runtime API that give a spare backend, the first
-// is 0, to a host.
+// Adding returns the commands of the runtime API that give a spare backend, the first is 0, to a host.
 func (c Config) Adding(host string, spare int) []string {
 	backend := c.Backend(len(c.Routes) + spare)
 	list := c.setServers(backend, "ready")
@@ -315,7 +292,7 @@ func (c Config) Adding(host string, spare int) []string {
 	return list
 }
 
-// Removing are the commands that take it away again.
+// Removing returns the commands that take it away again.
 func (c Config) Removing(host string, spare int) []string {
 	var list []string
 	for _, file := range c.maps(c.Termination) {
@@ -324,7 +301,7 @@ func (c Config) Removing(host string, spare int) []string {
 	return append(list, c.setServers(c.Backend(len(c.Routes)+spare), "maint")...)
 }
 
-// setServers are the commands that set the state of a backend's servers.
+// setServers returns the commands that set the state of a backend's servers.
 func (c Config) setServers(backend, state string) []string {
 	var list []string
 	for n := range c.Servers {
@@ -333,7 +310,7 @@ func (c Config) setServers(backend, state string) []string {
 	return list
 }
 
-// maps are the map files in which a route stands.
+// maps names the map files in which a route stands.
 func (c Config) maps(t Termination) []string {
 	switch {
 	case t == Passthrough:

@@ -23,21 +23,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Binary is an HAProxy that is installed.
+// Binary describes an HAProxy that is installed.
 type Binary struct {
-	Path    string
-	Version string // such as 2.6.12-1+deb12u4
-	TLS     string // the library that it runs with, "" for none
-	// Publishes says that it was built with the exporter of metrics.
-	Publishes bool
+	Path      string
+	Version   string // such as 2.6.12-1+deb12u4
+	TLS       string // the library that it runs with, "" for none
+	Publishes bool   // by the exporter of metrics that it was built with
 }
 
-// Program is the HAProxy of this machine.
+// Program names the HAProxy of this machine.
 func Program() proc.Program {
 	return proc.Program{Name: "haproxy", Package: "haproxy", For: "router", Asks: "-vv", Version: versionText}
 }
 
-// versionText is what haproxy -vv prints, with the library that it runs with.
+// versionText reads what haproxy -vv prints, with the library that it runs with.
 var versionText = regexp.MustCompile(`(?m)^HA-?Proxy version (\S+)(?:(?s:.*)^Running on (?:OpenSSL|SSL library) version : (.+)$)?`)
 
 // Find finds an HAProxy: at a path, or where it is installed for "".
@@ -51,7 +50,7 @@ func Find(ctx context.Context, path string) (Binary, error) {
 	return b, err
 }
 
-// Process is an HAProxy that runs: after reloads, several processes.
+// Process holds an HAProxy that runs: after reloads, several processes.
 type Process struct {
 	binary Binary
 	dir    string
@@ -64,8 +63,8 @@ type Process struct {
 	ended float64         // CPU seconds of those that ran
 }
 
-// Check holds a configuration against what one may hold, and against HAProxy's own
-// reading of it. The error is a *LineError, or holds what HAProxy says.
+// Check holds a configuration against what one may hold, and against HAProxy's own reading of it. Its
+// error is a *LineError, or holds what HAProxy says.
 func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) error {
 	if err := write(dir, c, true); err != nil {
 		return err
@@ -84,8 +83,7 @@ func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) er
 	return nil
 }
 
-// Allowed holds a configuration against what one may hold, and runs nothing. The error is
-// a *LineError.
+// Allowed holds a configuration against what one may hold. Its error is a *LineError.
 func Allowed(c Config) error {
 	files, err := c.files()
 	if err != nil {
@@ -94,7 +92,7 @@ func Allowed(c Config) error {
 	return c.allow(string(files[configFile]))
 }
 
-// said are the lines in which HAProxy tells what is wrong.
+// said returns the lines in which HAProxy tells what is wrong.
 func said(text string) string {
 	var alerts []string
 	for line := range strings.Lines(text) {
@@ -111,8 +109,8 @@ func said(text string) string {
 	return strings.Join(alerts[:min(len(alerts), 3)], "; ")
 }
 
-// write writes the configuration's files. What a template of a user's makes is always
-// looked at first, and ours where it is asked for: its texts come from parameters.
+// write writes the configuration's files. It always looks first at what a user's template makes, and at
+// ours where asked to: its texts come from parameters.
 func write(dir string, c Config, look bool) error {
 	files, err := c.files()
 	if err == nil && (look || c.Template != "") {
@@ -129,8 +127,7 @@ func write(dir string, c Config, look bool) error {
 	return nil
 }
 
-// Prepare makes what HAProxy and its servers need in a directory where the user that
-// they run as may read: one where it may write, for sockets.
+// Prepare makes the directory for sockets that HAProxy, as the user that it runs as, writes into.
 func Prepare(dir string, as proc.User) error {
 	run := filepath.Join(dir, sockets)
 	if err := errors.Join(os.MkdirAll(run, 0o700), as.Give(run)); err != nil {
@@ -139,12 +136,10 @@ func Prepare(dir string, as proc.User) error {
 	return nil
 }
 
-// startBound is how long HAProxy may take until it serves: with thousands of
-// routes that is seconds.
+// startBound bounds the time until HAProxy serves: with thousands of routes that is seconds.
 const startBound = 30 * time.Second
 
-// Start starts HAProxy with a configuration in a directory of its own, and
-// returns once it serves.
+// Start starts HAProxy with a configuration in a directory of its own, and returns once it serves.
 func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*Process, error) {
 	if err := write(dir, c, false); err != nil {
 		return nil, err
@@ -157,8 +152,7 @@ func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*
 	return p, nil
 }
 
-// start starts one more process with what the files say, and returns once it
-// serves.
+// start starts one more process with what the files say, and returns once it serves.
 func (p *Process) start(ctx context.Context, more ...string) error {
 	cmd := exec.Command(p.binary.Path, append([]string{"-db", "-f", configFile}, more...)...)
 	cmd.Dir = p.dir
@@ -187,8 +181,8 @@ func (p *Process) start(ctx context.Context, more ...string) error {
 	return err
 }
 
-// Reload has a new process take the listeners over with a configuration, as
-// OpenShift's router does: connections stay with the old one until they end.
+// Reload has a new process take the listeners over with a configuration, as OpenShift's router does: the
+// old one keeps its connections until they end.
 func (p *Process) Reload(ctx context.Context, c Config) error {
 	if err := write(p.dir, c, false); err != nil {
 		return err
@@ -200,7 +194,7 @@ func (p *Process) Reload(ctx context.Context, c Config) error {
 	return p.start(ctx, more...)
 }
 
-// running are the processes that run, the serving one last; the mutex is held.
+// running returns the processes that run, the serving one last; the mutex is held.
 func (p *Process) running() []*proc.Process {
 	p.all = slices.DeleteFunc(p.all, func(x *proc.Process) bool {
 		if !x.Ended() {
@@ -213,7 +207,7 @@ func (p *Process) running() []*proc.Process {
 	return p.all
 }
 
-// PIDs are the processes that run, the serving one last.
+// PIDs returns the processes that run, the serving one last.
 func (p *Process) PIDs() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,10 +232,10 @@ func (p *Process) Died() string {
 	return fmt.Sprintf("HAProxy ended with exit code %d", state.ExitCode())
 }
 
-// Stats is the socket on which it tells of itself.
+// Stats returns the socket on which it tells of itself.
 func (p *Process) Stats() *Stats { return p.stats }
 
-// Usage is what all of its processes have used.
+// Usage adds up what all of its processes have used.
 func (p *Process) Usage() (u proc.Usage, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,9 +262,7 @@ func (p *Process) Stop() error {
 // Stats asks an HAProxy on its socket.
 type Stats struct{ dir string }
 
-// askBound is how long an answer on the socket may take.
-const askBound = 5 * time.Second
-
+const askBound = 5 * time.Second // for an answer on the socket
 // Ask sends a command and returns what is answered.
 func (s *Stats) Ask(command string) (string, error) {
 	conn, err := s.dial(context.Background(), statsSocket)
@@ -301,16 +293,16 @@ func (s *Stats) dial(ctx context.Context, socket string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socket))
 }
 
-// Metrics makes requests to where its metrics are published. Each has a connection of
-// its own, so that none counts among those of the load for longer than that.
+// Metrics makes requests to where its metrics are published. Each has a connection of its own, so that
+// none counts among those of the load for longer.
 func (s *Stats) Metrics() http.RoundTripper {
 	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.dial(ctx, metricsSocket)
 	}}
 }
 
-// MetricsURL is what these requests ask for, of so many routes: of many the figures of
-// each would cost HAProxy more than they tell.
+// MetricsURL returns what these requests ask for, of so many routes: the figures of each of many would
+// cost HAProxy more than they tell.
 func MetricsURL(routes int) string {
 	const most = 50
 	address := "http://haproxy/metrics?scope=global&scope=frontend"

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// Info is what HAProxy tells of itself as a whole.
+// Info holds what HAProxy tells of itself as a whole.
 type Info struct {
-	PID int
-	// Values are all figures that it tells, by its own names.
-	Values map[string]float64
+	PID    int
+	Values map[string]float64 // all figures, by HAProxy's own names
 }
 
 // Info asks for the figures of the whole process.
@@ -41,7 +40,7 @@ func parseInfo(text string) (Info, error) {
 	return i, nil
 }
 
-// Totals are figures of all frontends, backends and servers.
+// Totals hold the figures of all frontends, backends and servers.
 type Totals struct {
 	Queue    float64 // requests that wait for a place at a server
 	Retries  float64 // of connections to servers, since the start
@@ -50,8 +49,7 @@ type Totals struct {
 	Refused  float64 // requests that are none, likewise
 	Unserved float64 // connections to servers that failed, likewise
 	Down     float64 // servers that are down
-	// QueueTime, ConnectTime and ServerTime are what requests took lately on
-	// average, in seconds, over the servers that had any.
+	// What requests took lately on average, in seconds, over the servers that had any.
 	QueueTime, ConnectTime, ServerTime, AllTime float64
 }
 
