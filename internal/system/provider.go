@@ -1,3 +1,9 @@
+// Package system is the seam between the loop and what is loaded: what a target must do to be raised,
+// observed and emptied.
+//
+// An object has records of its own. Thousands of requests a second are a stream: the target gets a
+// [Schedule], gathers what becomes of the requests in [Windows], and puts windows on record. A window is
+// a second, or a tenth of a hold that is shorter.
 package system
 
 import (
@@ -18,31 +24,29 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// Provider opens sessions on one kind of system. It is what a target registers.
+// Provider opens sessions on one kind of system. A target registers one.
 type Provider interface {
 	// Declare tells what can be loaded there, without looking at any system.
 	Declare() workload.Target
-	// Needs are the programs of this machine's that its systems run.
+	// Needs lists the programs of this machine that its systems run.
 	Needs() []proc.Program
-	// Open finds the system that the request's plan names, or brings one up.
-	// Nothing is loaded. A session that is returned must be closed.
+	// Open finds the system that the request's plan names, or brings one up, and loads nothing. Its
+	// caller must close the session.
 	Open(ctx context.Context, r Request) (Session, error)
-	// Outline tells what a run of the request's plan would do to the system, and does
-	// nothing. It refuses what the run would refuse by the plan, its files and this
-	// machine, by the same functions.
+	// Outline tells what a run of the request's plan would do to the system, and does nothing. It refuses
+	// what the run would refuse by the plan, its files and this machine, by the same functions.
 	Outline(ctx context.Context, r Request) ([]Change, error)
 }
 
-// Sweeper is a Provider whose runs, where they are killed, leave something on
-// this machine, whichever system they loaded.
+// Sweeper is a Provider whose runs, where they are killed, leave something on this machine, whichever
+// system they loaded.
 type Sweeper interface {
-	// SweepHost removes what dead runs have left, of those that removes does not
-	// leave out; "" is a run that is unknown. It tells of all that there is, also
-	// of what it leaves alone.
+	// SweepHost removes what dead runs have left, where removes agrees; "" is a run that is unknown. It
+	// tells of all that there is, also of what it leaves alone.
 	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
 }
 
-// Leftover is what a run has left on this machine, or works with there.
+// Leftover names what a run has left on this machine, or works with there.
 type Leftover struct {
 	Target string `json:"target"`
 	room.Left
@@ -57,15 +61,14 @@ func (l *Leftover) What() string {
 	return "run " + l.Run + " of target " + l.Target + ", on this machine: " + things
 }
 
-// Change is something that a run does to a system.
+// Change says what a run does to a system.
 type Change struct {
 	Action Action `json:"action"`
 	What   string `json:"what"`
-	// Each is what one of them is made for, "" where it is made once.
-	Each string `json:"each,omitempty"`
+	Each   string `json:"each,omitempty"` // what one of them is made for, "" where it is made once
 }
 
-// Action is what a run does with a thing.
+// Action says what a run does with a thing.
 type Action string
 
 // The actions.
@@ -77,28 +80,25 @@ const (
 	Use        Action = "use"    // a program, a file or an image that the plan brings in
 )
 
-// Session is one opened system. A run calls the methods one at a time, in the order
-// in which they stand here: Renew and Target again for each fresh system, and Readings
-// at any time after Target. A look at the system calls Survey and Close alone.
+// Session is one opened system. A run calls the methods one at a time, in the order in which they stand
+// here: Renew and Target again for each fresh system, and Readings at any time after Target. A look at
+// the system calls Survey and Close alone.
 type Session interface {
-	// Consent is what the user must agree to before anything is changed, nil
-	// where nothing needs it.
+	// Consent returns what the user must agree to before anything is changed, nil for nothing.
 	Consent(ctx context.Context) (*Consent, error)
-	// Prepare renders the workload for this system, along the plan's axis and
-	// with its arms. It fills in those of the plan's parameters that were left
-	// open and must fit the system.
+	// Prepare renders the workload for this system, along the plan's axis and with its arms. It fills in
+	// the plan's parameters that were left open and must fit the system.
 	Prepare(ctx context.Context) error
 	// Sweep removes what dead runs have left in the system.
 	Sweep(ctx context.Context) error
-	// Survey looks at how the system is and how far the workload can be raised
-	// on it. A thorough one looks at all that it may read; another just at what
-	// a load must know.
+	// Survey looks at how the system is and how far the workload can be raised on it. A thorough one
+	// looks at all that it may read; another just at what a load must know.
 	Survey(ctx context.Context, thorough bool) (Survey, error)
-	// Bounds are the bounds of a load where the plan leaves them open.
+	// Bounds bounds a load where the plan does not.
 	Bounds() Bounds
 	// Target begins to observe and makes what the engine loads.
 	Target(ctx context.Context, rec Recorder) (Instance, error)
-	// Readings are what the system's parts use now, as far as that is known.
+	// Readings tells what the system's parts use now, as far as that is known.
 	Readings() []record.Reading
 	// Renew puts a new system in the place of this one, between two Targets.
 	Renew(ctx context.Context) error
@@ -106,47 +106,39 @@ type Session interface {
 	Close() error
 }
 
-// Publisher is a Session whose system publishes metrics. One that does not needs no
-// more than a Session.
+// Publisher is a Session whose system publishes metrics.
 type Publisher interface {
-	// Endpoints are where metrics are published now, as far as the user may read
-	// them. It may be called at any time once Target was, and is called often.
+	// Endpoints lists where metrics are published now, as far as the user may read them. It may be called
+	// at any time once Target was, and is called often.
 	Endpoints(ctx context.Context) ([]metrics.Endpoint, error)
 }
 
 // Monitored is a Session whose system has a Prometheus of its own.
 type Monitored interface {
-	// Prometheus is where it is, and what tells it who asks. Access has what the user has
-	// said already.
+	// Prometheus returns its address, and what tells it who asks. Access has what the user has said
+	// already.
 	Prometheus(ctx context.Context, access metrics.Access) (url string, found metrics.Access, err error)
 }
 
-// Request is what a session is opened for.
+// Request says what a session is opened for.
 type Request struct {
 	Host
-	// Plan is valid. The session may fill in parameters; see Prepare.
-	Plan *plan.Plan
-	// Workload is nil for a look at a system without one.
-	Workload *workload.Workload
-	// Run and UUID name the run. Before are the names of its parts so far, all
-	// of them dead.
-	Run, UUID string
+	Plan      *plan.Plan         // valid; Prepare may fill in parameters
+	Workload  *workload.Workload // nil for a look at a system without one
+	Run, UUID string             // Run and UUID name the run. Before names its parts so far, all of them dead.
 	Before    []string
-	// Wait waits until no other run loads the system.
-	Wait bool
-	// ToRead says that nothing will be loaded.
-	ToRead bool
-	// Trusted says that the user himself has named the programs in the plan: an outline
-	// may then run them, to ask what they think of it.
+	Wait      bool // until no other run loads the system
+	ToRead    bool // nothing will be loaded
+	// Trusted says that the user himself has named the programs in the plan: an outline may then run
+	// them, to ask what they think of it.
 	Trusted bool
-	// Command is the command line that asked for it, as a shell reads it, and Clean
-	// the one that removes what runs have left in the system.
+	// Command is the command line that asked for it, as a shell reads it, and Clean the one that removes
+	// what runs have left in the system.
 	Command, Clean string
 }
 
-// EachArm calls make for the workload by itself, whose arm is "", and for each
-// arm of the plan, with the parameters that are given for it. The map is make's
-// own.
+// EachArm calls make for the workload by itself, whose arm is "", and for each arm of the plan, with the
+// parameters that are given for it. The map is make's own.
 func (r Request) EachArm(make func(arm string, given map[string]string) error) error {
 	for _, arm := range append([]plan.Arm{{}}, r.Plan.Arms...) {
 		given := map[string]string{}
@@ -162,8 +154,8 @@ func (r Request) EachArm(make func(arm string, given map[string]string) error) e
 	return nil
 }
 
-// Resolve are the workload's parameters where these are given; what is wrong
-// with them is a *MistakeError.
+// Resolve returns the workload's parameters where these are given, or says what is wrong with them in a
+// *MistakeError.
 func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 	params, err := r.Workload.Resolve(given)
 	if err != nil {
@@ -172,84 +164,66 @@ func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 	return params, nil
 }
 
-// Host is what a session may use of the process that opened it.
+// Host holds what a session may use of the process that opened it.
 type Host struct {
-	// StateDir is where this user's labs and images are kept.
-	StateDir   func() (string, error)
+	StateDir   func() (string, error) // holds this user's labs and images
 	Executable string
 	Version    string
 	Now        func() time.Time
 	Random     io.Reader
-	// Used reads what this process has used so far.
-	Used func() (record.Reading, error)
-	// Prefer makes this process go first on the machine's processors until undo,
-	// as far as it may, and says in a phrase what it was allowed; see cpu.Prefer.
-	Prefer func(exact bool) (how string, undo func())
-	// Secrets are the values that never reach a record or the screen.
-	Secrets *redact.Secrets
-	// Log shows the user a line.
-	Log func(format string, args ...any)
-	// Progress shows what is waited for, until the returned function is called.
-	Progress func() (show func(what string), end func())
+	Used       func() (record.Reading, error) // reads what this process has used so far
+	// Prefer makes this process go first on the machine's processors until undo, as far as it may, and
+	// says in a phrase what it was allowed; see cpu.Prefer.
+	Prefer   func(exact bool) (how string, undo func())
+	Secrets  *redact.Secrets                             // which never reach a record or the screen
+	Log      func(format string, args ...any)            // shows the user a line
+	Progress func() (show func(what string), end func()) // shows what is waited for, until end
 }
 
-// Consent is what a user must agree to.
+// Consent says what a user must agree to.
 type Consent struct {
-	// System says what would be loaded, in a line.
-	System string
-	// Why says why it is asked.
-	Why string
-	// Warnings are what should be known before the answer.
-	Warnings []string
-	// Reboots is how many nodes are rebooted, which takes an agreement of its
-	// own; 0 is none. Once says that it is done to them once, and not undone.
-	Reboots int
-	Once    bool
+	System   string   // what would be loaded, in a line
+	Why      string   // it is asked
+	Warnings []string // before the answer
+	Reboots  int      // nodes that are rebooted, which takes an agreement of its own
+	Once     bool     // they are rebooted once, which is not undone
 }
 
-// Survey is what was found out about a system without loading it.
+// Survey holds what was found out about a system without loading it.
 type Survey struct {
-	Target  record.TargetNaming
-	Server  string // its address, "" for none
-	Version string // of its software, "" for none
-	// Findings are all that was looked at if the survey is thorough, else what
-	// is wrong.
-	Findings []record.HealthFinding
-	// Tables are the ceilings of the workload, one for each arm of the plan.
-	Tables []record.CeilingTable
-	// Kind is what the workload's objects reach in this system.
-	Kind record.ObjectKind
+	Target   record.TargetNaming
+	Server   string                 // its address, "" for none
+	Version  string                 // of its software, "" for none
+	Findings []record.HealthFinding // all of a thorough survey, else those of what is wrong
+	Tables   []record.CeilingTable  // of the workload, one for each arm of the plan
+	Kind     record.ObjectKind      // of the workload's objects in this system
 }
 
-// Bounds are the bounds of a load where the plan leaves them open.
+// Bounds bound a load where the plan does not.
 type Bounds struct {
 	Pace plan.Pace
-	// MaxInFlight bounds the requests under way on axes of levels in place,
-	// MaxInFlightOpen on those of arrivals per second.
+	// MaxInFlight bounds the requests under way on axes of levels in place, MaxInFlightOpen on those of
+	// arrivals per second.
 	MaxInFlight, MaxInFlightOpen int
-	// Guards are nil for none.
-	Guards plan.Guards
-	// Stall is how long nothing must have moved for a step to end that waits
-	// for what has no place; 0 is ten seconds.
+	Guards                       plan.Guards // nil for none
+	// A step that waits for what has no place ends once nothing has moved for Stall; 0 is ten seconds.
 	Stall time.Duration
 }
 
 // Instance is a Target together with its end.
 type Instance interface {
 	Target
-	// Close removes everything that was made and stops observing. Done ends
-	// when the user wants no more waiting.
+	// Close removes everything that was made and stops observing. Done ends when the user wants no more
+	// waiting.
 	Close(done context.Context) error
 }
 
-// Recorder is what a target and its observers write to while a run is made.
+// Recorder holds what a target and its observers write to while a run is made.
 type Recorder struct {
 	Sink  record.Sink
 	Clock *record.Clock
-	// Step is the step that is being made, 0 before the first.
-	Step func() int
-	// Fail ends the run for a reason that leaves no sense in going on.
-	Fail func(error)
+	Step  func() int  // that is being made, 0 before the first
+	Fail  func(error) // ends the run for a reason that leaves no sense in going on
 }
 
 // Emit puts body on record as of now.
@@ -257,17 +231,14 @@ func (r Recorder) Emit(body record.Body) {
 	r.Sink.Append(record.Event{T: r.Clock.Now(), Step: r.Step(), Body: body})
 }
 
-// MistakeError is a mistake in what the user wrote or named.
+// MistakeError tells a mistake in what the user wrote or named.
 type MistakeError struct {
-	Err error
-	// Hint is one line that says what to do about it, or "".
-	Hint string
+	Err  error
+	Hint string // one line that says what to do about it, or ""
 }
 
-// Error implements error.
 func (e *MistakeError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error itself.
 func (e *MistakeError) Unwrap() error { return e.Err }
 
 // Mistakef makes a MistakeError.
@@ -275,13 +246,13 @@ func Mistakef(hint, format string, args ...any) error {
 	return &MistakeError{fmt.Errorf(format, args...), hint}
 }
 
-// ParamMistake is the mistake of a parameter's value that does not do.
+// ParamMistake makes the MistakeError of a parameter's value that does not do.
 func ParamMistake(param, hint, format string, args ...any) error {
 	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
 }
 
-// Lacking gives an error that says what this machine lacks the command that
-// helps, and what can be done instead; others stay as they are.
+// Lacking gives an error that says what this machine lacks the command that helps, and what can be done
+// instead. It leaves others as they are.
 func Lacking(err error, instead string) error {
 	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
 		return &UnableError{Err: err, Hint: missing.Remedy() + instead}
@@ -289,29 +260,25 @@ func Lacking(err error, instead string) error {
 	return err
 }
 
-// UnseenError says that a run ended because its user may not see any more what becomes of
-// what it loads: the result of what was made until then is the run's.
+// UnseenError says that a run ended because its user may no longer see what becomes of what it loads: it
+// has the result of what was made until then.
 type UnseenError struct {
 	What string // that is not seen, in the plural
 	Err  error  // how it was refused
 }
 
-// Error implements error.
 func (e *UnseenError) Error() string {
 	return fmt.Sprintf("the right to watch %s was taken away, and what becomes of them is not seen: %v", e.What, e.Err)
 }
 
-// Unwrap gives the refusal.
 func (e *UnseenError) Unwrap() error { return e.Err }
 
-// UnableError is an error with advice that is not a mistake of the user's.
+// UnableError advises on an error that is no mistake of the user's.
 type UnableError struct {
 	Err  error
 	Hint string
 }
 
-// Error implements error.
 func (e *UnableError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error itself.
 func (e *UnableError) Unwrap() error { return e.Err }

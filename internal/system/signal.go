@@ -10,26 +10,23 @@ import (
 // Signal is the cause with which a signal ends what is under way.
 type Signal interface {
 	error
-	// ExitCode is that of the signal.
-	ExitCode() int
-	// Ago is how long ago it came.
-	Ago() time.Duration
+	ExitCode() int      // that of the signal
+	Ago() time.Duration // since it came
 }
 
-// SignalOf is the signal that ended ctx, nil for none.
+// SignalOf returns the signal that ended ctx, nil for none.
 func SignalOf(ctx context.Context) Signal {
 	var signal Signal
 	errors.As(context.Cause(ctx), &signal) // nil stays nil
 	return signal
 }
 
-// afterSignal is how long after a signal answers are still awaited: a program that
-// is told to end ends within two seconds where nothing answers.
+// afterSignal bounds the wait for answers after a signal: the program ends within two seconds where
+// nothing answers.
 const afterSignal = time.Second
 
-// Outlive is a context that does not end with ctx: what was begun is worth its
-// end. Where a signal has ended ctx that is awaited for a second only, and not at
-// all where the system is out of reach.
+// Outlive returns a context that does not end with ctx: what was begun is worth its end. It ends a second
+// after a signal that ended ctx, and with ctx where the system is out of reach.
 func Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	rest, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -58,8 +55,6 @@ type LeftError struct {
 	Left int // how many things, as far as that is known
 }
 
-// Error implements error.
 func (e *LeftError) Error() string { return fmt.Sprintf("clean up: %v", e.Err) }
 
-// Unwrap gives the reason.
 func (e *LeftError) Unwrap() error { return e.Err }

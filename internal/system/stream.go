@@ -11,30 +11,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Schedule is when the requests of a stream are to be sent, and for how long.
+// Schedule says when the requests of a stream are to be sent, and for how long.
 type Schedule struct {
-	// Open says that Value requests a second are sent, whatever became of
-	// earlier ones; else Value clients send one request each, and the next once
-	// it is answered.
+	// Open says that Value requests a second are sent, whatever became of earlier ones; else Value
+	// clients send one request each, and the next once it is answered.
 	Open  bool
 	Value float64
-	// Begin is when the first request is due. Warm is for how long requests are
-	// not judged, Hold for how long after it they are.
-	Begin record.Micros
-	Warm  time.Duration
-	Hold  time.Duration
-	// Window is the length of a window.
-	Window time.Duration
-	// Timeout is after how long a request is given up; DropAfter after how long
-	// one that finds no place among the MaxInFlight under way is not sent at
-	// all.
-	Timeout     time.Duration
+	Begin record.Micros // of the first request
+	Warm  time.Duration // from then, for which requests are not judged
+	Hold  time.Duration // after that, for which they are
+
+	Window  time.Duration // length of each
+	Timeout time.Duration // after which a request is given up
+	// DropAfter bounds the wait for a place among the MaxInFlight requests under way: then a request is
+	// not sent at all.
 	DropAfter   time.Duration
 	MaxInFlight int
 }
 
-// Requests is how many requests the schedule wants sent, of random arrivals on
-// average; 0 for a closed loop, which sends as many as are answered.
+// Requests counts those that the schedule wants sent, of random arrivals on average; 0 for a closed loop,
+// which sends as many as are answered.
 func (s Schedule) Requests() int {
 	if !s.Open {
 		return 0
@@ -42,10 +38,10 @@ func (s Schedule) Requests() int {
 	return int(s.Value*(s.Warm+s.Hold).Seconds() + 1e-9)
 }
 
-// End is when the last request may be sent.
+// End returns when the last request may be sent.
 func (s Schedule) End() record.Micros { return s.Begin + record.MicrosOf(s.Warm+s.Hold) }
 
-// Arrivals are the intended starts of an open loop's requests, in order.
+// Arrivals tell the intended starts of an open loop's requests, in order.
 type Arrivals struct {
 	schedule Schedule
 	rng      *rand.Rand
@@ -53,8 +49,8 @@ type Arrivals struct {
 	next     float64 // microseconds after the schedule's begin
 }
 
-// Arrivals begins the arrivals of the schedule: evenly spread, or drawn from rng
-// as of many users who do not know of each other (a Poisson process).
+// Arrivals begins the arrivals of the schedule: evenly spread, or drawn from rng as of many users who do
+// not know of each other (a Poisson process).
 func (s Schedule) Arrivals(rng *rand.Rand) *Arrivals {
 	a := &Arrivals{schedule: s, rng: rng}
 	if rng != nil {
@@ -63,7 +59,7 @@ func (s Schedule) Arrivals(rng *rand.Rand) *Arrivals {
 	return a
 }
 
-// Next is when the next request is due; none is left where it is not ok.
+// Next returns when the next request is due; ok is false where none is left.
 func (a *Arrivals) Next() (at record.Micros, ok bool) {
 	at = a.schedule.Begin + record.Micros(a.next)
 	if a.rng == nil {
@@ -82,10 +78,9 @@ func (a *Arrivals) Take() {
 	}
 }
 
-// Windows gathers the requests of one component of a stream into windows, and
-// tells of each window once all is known of it. A request counts in the window in
-// which it was due; what happens at a time, in the window of that time. It is safe
-// for concurrent use.
+// Windows gathers the requests of one component of a stream into windows, and tells of each window once
+// all is known of it. A request counts in the window in which it was due; what happens at a time, in the
+// window of that time. It is safe for concurrent use.
 type Windows struct {
 	schedule  Schedule
 	component string
@@ -94,11 +89,11 @@ type Windows struct {
 	telling sync.Mutex // held by who encodes and emits windows
 	err     error      // of that
 
-	// Whoever sends holds it for each request: nothing slow is done under it.
+	// The senders hold it for each request, so that nothing slow is done under it.
 	mu   sync.Mutex
-	open []*openWindow // from the first that was not told of
+	open []*openWindow // from the first that it has not told of
 	told int           // windows
-	// Of the windows that were told of: requests under way, and due and not over.
+	// Of the windows that it has told of: requests under way, and due and not over.
 	inFlight, behind int
 }
 
@@ -106,11 +101,9 @@ type openWindow struct {
 	record.Window
 	histograms map[string]*hdrhistogram.Histogram
 	ownDelay   *hdrhistogram.Histogram
-	// Of the requests that are due in it: those that wait to be sent, and those
-	// that were sent and have not ended.
+	// Of the requests that are due in it: those that wait to be sent, and those sent that have not ended.
 	waiting, pending int
-	// What happened from its begin to its end: requests were sent, ended, or were
-	// given up unsent.
+	// What happened from its begin to its end: requests were sent, ended, or were given up unsent.
 	begun, ended, given int
 }
 
@@ -119,8 +112,8 @@ func NewWindows(s Schedule, component string, emit func(*record.Window)) *Window
 	return &Windows{schedule: s, component: component, emit: emit}
 }
 
-// Wait notes that a request is due and finds no place among those under way. Each
-// one that waits is sent or dropped in the end.
+// Wait notes that a request is due and finds no place among those under way. It must be sent or dropped
+// in the end.
 func (w *Windows) Wait(intended record.Micros) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,9 +123,8 @@ func (w *Windows) Wait(intended record.Micros) {
 	o.waiting++
 }
 
-// Sent notes that a request was sent at a time which was due at intended. Waited
-// says that it did, ownDelay by how much the generator sent it later than it could
-// have. Each one that was sent must end.
+// Sent notes that a request which was due at intended was sent at a time: waited says that it did,
+// ownDelay by how much later the generator sent it than it could have. It must end.
 func (w *Windows) Sent(intended, at record.Micros, waited bool, ownDelay record.Micros) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,16 +154,12 @@ func (w *Windows) Drop(intended, at record.Micros) {
 	}
 }
 
-// Outcome is how a request ended.
+// Outcome says how a request ended.
 type Outcome struct {
-	// Failed is the kind of failure, "" where it was answered as it should be.
-	Failed string
-	// Lost says that what became of it is unknown.
-	Lost bool
-	// Retries is how often it was sent again.
-	Retries int
-	// Times are those that it took from its intended start to each milestone,
-	// of one that did not fail.
+	Failed  string // kind of failure, "" where it was answered as it should be
+	Lost    bool   // what became of it is unknown
+	Retries int    // times that it was sent again
+	// Times tell when it reached each milestone after its intended start, if it did not fail.
 	Times             map[string]record.Micros
 	Place             string
 	BytesIn, BytesOut int64
@@ -197,24 +185,11 @@ func (w *Windows) End(intended, at record.Micros, x Outcome) {
 	case x.Lost:
 		o.Lost++
 	case !done:
-		if o.Failed == nil {
-			o.Failed = make(map[string]int)
-		}
-		o.Failed[x.Failed]++
-		if x.Place != "" {
-			if o.FailedByPlace == nil {
-				o.FailedByPlace = make(map[string]int)
-			}
-			o.FailedByPlace[x.Place]++
-		}
+		addOne(&o.Failed, x.Failed)
+		addOne(&o.FailedByPlace, x.Place)
 	default:
 		o.Done++
-		if x.Place != "" {
-			if o.ByPlace == nil {
-				o.ByPlace = make(map[string]int)
-			}
-			o.ByPlace[x.Place]++
-		}
+		addOne(&o.ByPlace, x.Place)
 		for name, took := range x.Times {
 			h, ok := o.histograms[name]
 			if !ok {
@@ -226,14 +201,25 @@ func (w *Windows) End(intended, at record.Micros, x Outcome) {
 	}
 }
 
-// Tell tells of each window of which all is known: that is over, whatever happened
-// before now having been noted, and whose requests have all ended.
+// addOne counts one more of a kind, nothing of "".
+func addOne(counts *map[string]int, kind string) {
+	if kind == "" {
+		return
+	}
+	if *counts == nil {
+		*counts = make(map[string]int)
+	}
+	(*counts)[kind]++
+}
+
+// Tell tells of each window of which all is known: that is over, whatever happened before now having been
+// noted, and whose requests have all ended.
 func (w *Windows) Tell(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
 	return w.tell(func() (over []*openWindow) {
 		if next := w.schedule.Begin + record.Micros(w.told)*record.MicrosOf(w.schedule.Window); next < min(now, w.schedule.End()) {
-			w.of(min(now, w.schedule.End()) - 1) // those in which nothing happened are told of, too
+			w.of(min(now, w.schedule.End()) - 1) // it tells of those in which nothing happened, too
 		}
 		for len(w.open) > 0 && w.open[0].To <= now && w.open[0].waiting+w.open[0].pending == 0 {
 			over = append(over, w.first())
@@ -242,8 +228,8 @@ func (w *Windows) Tell(now record.Micros) error {
 	})
 }
 
-// Lose tells of the windows that are left: what became of the requests that have
-// not ended is unknown. Those that were never sent are not counted.
+// Lose tells of the windows that are left. It does not know what became of the requests that have not
+// ended, and does not count those that were never sent.
 func (w *Windows) Lose(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -267,8 +253,7 @@ func (w *Windows) first() *openWindow {
 	return o
 }
 
-// tell encodes and emits the windows that are taken out. That takes milliseconds, by
-// which a request would be late that waits for it.
+// tell encodes and emits the windows that are taken out, without the lock: it takes milliseconds.
 func (w *Windows) tell(take func() []*openWindow) error {
 	w.mu.Lock()
 	over := take()
@@ -279,7 +264,6 @@ func (w *Windows) tell(take func() []*openWindow) error {
 	return w.err
 }
 
-// emitAll encodes and emits windows.
 func (w *Windows) emitAll(over []*openWindow) {
 	for _, o := range over {
 		o.Histograms = make(map[string]record.Histogram, len(o.histograms))
@@ -295,7 +279,7 @@ func (w *Windows) emitAll(over []*openWindow) {
 	}
 }
 
-// of is the window that a time lies in.
+// of returns the window that a time lies in.
 func (w *Windows) of(t record.Micros) *openWindow {
 	length := record.MicrosOf(w.schedule.Window)
 	i := max(int((t-w.schedule.Begin)/length)-w.told, 0)

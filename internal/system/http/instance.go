@@ -16,16 +16,12 @@ import (
 )
 
 const (
-	// probeBound is how long a request may take that is tried before the load.
-	probeBound = 10 * time.Second
-	// mostErrors is the percentage of the latest requests that may fail before the
-	// load ends.
-	mostErrors = 50
-	// atPace is the part of the pace from which on it bounds a closed loop.
-	atPace = 0.9
+	probeBound = 10 * time.Second // for a request that is tried before the load
+	mostErrors = 50               // percent of the latest requests that may fail before the load ends
+	atPace     = 0.9              // of the pace, from which on it bounds a closed loop
 )
 
-// instance is what the engine loads.
+// instance loads the server.
 type instance struct {
 	*session
 	local.Rig[settings]
@@ -89,8 +85,8 @@ func (s *step) read() []record.Reading {
 	return []record.Reading{machine, {Source: sourceLoad, Values: values}}
 }
 
-// Health implements system.Target: after a step that a guard stopped, the server has to
-// answer again. While it is loaded nothing else is asked of it.
+// Health implements system.Target: after a step that a guard stopped, the server has to answer again.
+// While it is loaded nothing else is asked of it.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
 	var err error
 	if last := i.last.Load(); last != nil && i.Current() == nil {

@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -36,7 +37,7 @@ type list struct {
 	Requests []entry `yaml:"requests"`
 }
 
-// methods are those that a request may have.
+// methods lists those that a request may have.
 func methods() []string { return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} }
 
 const (
@@ -45,8 +46,8 @@ const (
 	listHint    = "a file has 'requests:' and a list of path, method, host, headers, body, weight and status"
 )
 
-// readList reads the requests of a file, by host in the order of the file. One
-// without a host is for the server's own name.
+// readList reads the requests of a file, by host in the order of the file. One without a host is for the
+// server's own name.
 func readList(file, server string) ([]load.Host, error) {
 	if file == "" {
 		return []load.Host{{Name: server, Weight: 1, Requests: []load.Request{{Method: "GET", Path: "/", Weight: 1}}}}, nil
@@ -86,18 +87,12 @@ func readList(file, server string) ([]load.Host, error) {
 
 // check makes a request of an entry, and says what is wrong with it.
 func (e entry) check(server string, wrong func(key, format string, args ...any)) (r load.Request, host string) {
-	r, host = load.Request{Method: e.Method, Path: e.Path, Body: []byte(e.Body), Weight: 1, Status: e.Status}, e.Host
-	if r.Method == "" {
-		r.Method = "GET"
-	}
+	r, host = load.Request{Method: cmp.Or(e.Method, "GET"), Path: e.Path, Body: []byte(e.Body), Weight: 1, Status: e.Status}, cmp.Or(e.Host, server)
 	if !slices.Contains(methods(), r.Method) {
 		wrong("method", "the method %q is not one of %s", r.Method, strings.Join(methods(), ", "))
 	}
 	if u, err := url.ParseRequestURI(r.Path); err != nil || !strings.HasPrefix(r.Path, "/") || u.Host != "" || strings.ContainsAny(r.Path, " \r\n#") {
 		wrong("path", "the path %q is not as a request has it: want / and what follows, escaped, such as /search?q=a%%20b", r.Path)
-	}
-	if host == "" {
-		host = server
 	}
 	if !httpguts.ValidHostHeader(host) || strings.ContainsAny(host, "/@ ") {
 		wrong("host", "%q is not the name of a host", host)
@@ -126,8 +121,7 @@ func (e entry) check(server string, wrong func(key, format string, args ...any))
 	return r, host
 }
 
-// digest tells lists apart without telling what is in them: headers may be secret
-// and do not count.
+// digest tells lists apart without telling what is in them: headers may be secret and do not count.
 func digest(hosts []load.Host) string {
 	h := sha256.New()
 	for _, host := range hosts {
@@ -138,7 +132,7 @@ func digest(hosts []load.Host) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// server is what is loaded.
+// server describes what is loaded.
 type server struct {
 	secure  bool
 	name    string // as requests name it, with the port where it is not the usual one
@@ -148,7 +142,6 @@ type server struct {
 	here    bool   // that is one of this machine's
 }
 
-// String is the server as its user names it.
 func (s server) String() string {
 	if s.secure {
 		return "https://" + s.name

@@ -1,3 +1,5 @@
+// Package http loads a server that is not ours with a user's own list of requests. Nothing is seen of the
+// server but its answers.
 package http
 
 import (
@@ -24,11 +26,10 @@ const (
 	axisRate        = "rate"
 )
 
-// sourceLoad is the name of what is read of the generator, among the sources of samples.
+// sourceLoad names what is read of the generator, among the sources of samples.
 const sourceLoad = "generator"
 
-// name is the target's name.
-const name = "http"
+const name = "http" // of the target
 
 // requests are the kind of what a server is loaded with.
 func requests() record.ObjectKind {
@@ -63,8 +64,7 @@ func (Provider) Declare() workload.Target {
 // Needs implements system.Provider: it runs no program.
 func (Provider) Needs() []proc.Program { return nil }
 
-// Outline implements system.Provider: nothing is made there, but for what the
-// requests make.
+// Outline implements system.Provider: nothing is made there, but for what the requests make.
 func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
 	if r.Workload == nil {
 		return []system.Change{}, nil
@@ -96,7 +96,7 @@ type session struct {
 	most   float64 // requests a second, in any arm
 }
 
-// settings are what one arm's requests are like.
+// settings hold what one arm says of its requests.
 type settings struct {
 	plan        load.Plan
 	connections int
@@ -212,21 +212,14 @@ func (*session) Sweep(context.Context) error { return nil }
 // Prepare implements system.Session.
 func (s *session) Prepare(context.Context) error {
 	for name, one := range s.arms {
-		one.plan.Address = s.server.address
-		one.plan.Threads = max(1, len(s.cpus())/2)
+		cpus, _ := proc.Processors(0) // none known is one
+		one.plan.Address, one.plan.Threads = s.server.address, max(1, len(cpus)/2)
 		s.arms[name] = one
 	}
 	return nil
 }
 
-// cpus are the processors that this program may use.
-func (*session) cpus() []int {
-	list, _ := proc.Processors(0) // none known is one
-	return list
-}
-
-// probed is how many of the requests are tried before the load.
-const probed = 20
+const probed = 20 // requests that are tried before the load
 
 // Survey implements system.Session: requests that change nothing are tried once.
 func (s *session) Survey(_ context.Context, _ bool) (system.Survey, error) {
@@ -256,8 +249,8 @@ func remedy(failed string) string {
 	return "is this an HTTP server? Look at the answer with: curl -i"
 }
 
-// probe tries the first requests of a plan that change nothing, one after the other. It
-// calls failure for each one that failed, until that returns false.
+// probe tries the first requests of a plan that change nothing, one after the other. It calls failure for
+// each one that failed, until that returns false.
 func (s *session) probe(p load.Plan, failure func(request, failed string) (more bool)) {
 	left := probed
 	clock := record.StartClock(s.Now)

@@ -1,3 +1,7 @@
+// Package simulated is a target whose limit, latency and faults are planted: the ground truth that tests
+// hold the search, the accounting and the quantiles against. It runs on whatever clock the time package
+// has: for a user the real one, with a hold and a stall short enough for a search to end within seconds,
+// in a test that of a synctest bubble, where it takes no time.
 package simulated
 
 import (
@@ -21,7 +25,7 @@ const (
 	axisRate    = "rate"
 )
 
-// Objects is the kind of object that the simulated target is loaded with.
+// Objects describes the kind of object that the simulated target is loaded with.
 func Objects() record.ObjectKind {
 	return record.ObjectKind{
 		Object: record.Noun{One: "object", Many: "objects"}, Place: record.Noun{One: "place", Many: "places"},
@@ -41,7 +45,7 @@ func Objects() record.ObjectKind {
 	}
 }
 
-// source is the name of what objects cost, among the sources of samples.
+// source names what objects cost, among the sources of samples.
 const source = "simulated"
 
 // Provider opens simulated targets.
@@ -105,10 +109,9 @@ func (s *session) Prepare(context.Context) error {
 	})
 }
 
-// planted is what parameters say.
 func planted(p workload.Params, life time.Duration) Plan {
 	delay := func(name string) dist.Dist {
-		d, _ := dist.Parse(p.Get(name)) // likewise
+		d, _ := dist.Parse(p.Get(name))
 		return d
 	}
 	planned := Plan{
@@ -173,8 +176,7 @@ func (s *session) Bounds() system.Bounds {
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Each part of a run draws other numbers: a step that is made again meets
-	// another chance.
+	// Each part of a run draws other numbers: a step that is made again meets another chance.
 	s.made += uint64(len(s.Before)) + 1
 	s.instance = New(s.plans[""], rand.New(rand.NewPCG(s.Plan.Seed, s.made)), rec.Sink, rec.Clock, rec.Step)
 	s.instance.arms = s.plans

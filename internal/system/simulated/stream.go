@@ -22,7 +22,7 @@ const (
 	responded = "Responded"
 )
 
-// Requests is the kind of the requests of a stream.
+// Requests describes the requests of a stream.
 func Requests() record.ObjectKind {
 	return record.ObjectKind{
 		Object:     record.Noun{One: "request", Many: "requests"},
@@ -31,9 +31,9 @@ func Requests() record.ObjectKind {
 	}
 }
 
-// stream is a stream of requests under way: a server with planted times and a
-// generator, as a simulation of events whose times are those of the clock. What
-// is due is worked off a few hundred times a second, each event at its own time.
+// stream is a stream of requests under way: a server with planted times and a generator. It simulates
+// events whose times are those of the clock, works off what is due a few hundred times a second, and each
+// event at its own time.
 type stream struct {
 	*Target
 	schedule system.Schedule
@@ -73,8 +73,7 @@ func (e *events) Pop() any {
 	return x
 }
 
-// streamTick is how often what is due is worked off.
-const streamTick = 2 * time.Millisecond
+const streamTick = 2 * time.Millisecond // between two looks at what is due
 
 // stream makes the load of a level of an axis of streams.
 func (t *Target) stream(ctx context.Context, schedule system.Schedule) error {
@@ -108,8 +107,7 @@ func (t *Target) stream(ctx context.Context, schedule system.Schedule) error {
 	}
 }
 
-// workOff works off what is due until a time, in order, and reports whether
-// nothing more is to come.
+// workOff works off what is due until a time, in order, and reports whether nothing more is to come.
 func (s *stream) workOff(until record.Micros) (over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,67 +15,50 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// Plan is what is planted.
+// Plan says what is planted.
 type Plan struct {
 	Places int // what a level is an average over, at least 1
-	// Limit is the hard limit of objects per place: beyond it they find no
-	// place. 0 is no limit.
-	Limit int
-	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all
-	// fills fail, by a logistic curve of that width in levels. A fill that
-	// fails leaves one object per hundred not ready, of its own at least one.
-	// Width 0 plants none.
+	Limit  int // Limit bounds the objects per place: further ones find none. 0 is no limit.
+	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all fills fail, by a logistic
+	// curve of that width in levels. Such a fill leaves one object per hundred not ready, of its own at
+	// least one. Width 0 plants none.
 	SoftAt, SoftWidth float64
-	// Flaky is the probability that one object of a fill is never ready,
-	// whatever the level.
-	Flaky float64
-	// Latency is from an object's creation until it is there.
-	Latency dist.Dist
-	// Rate is how many objects per second find their place, one after the
-	// other; more wait in line. 0 is any number at once.
-	Rate float64
-	// Life is how long after it was ready an object of an open axis is
-	// removed; 0 is half a minute.
-	Life time.Duration
-	// Servers requests are served at once, each for Service; more wait.
-	Servers int
+	// Flaky is the probability that one object of a fill is never ready, whatever the level.
+	Flaky   float64
+	Latency dist.Dist // from an object's creation until it is there
+	// Rate bounds the objects that find their place each second, one after the other; more wait in line.
+	// 0 is any number at once.
+	Rate    float64
+	Life    time.Duration // of an object of an open axis once it is ready; 0 is half a minute
+	Servers int           // Servers requests are served at once, each for Service; more wait
 	Service time.Duration
-	// FailEvery makes every n-th request fail; ThrottleEvery makes every n-th
-	// answer say 429 before it succeeds. 0 is never.
+	// FailEvery makes every n-th request fail; ThrottleEvery makes every n-th answer say 429 before it
+	// succeeds. 0 is never.
 	FailEvery, ThrottleEvery int
-	// LoseAfter cuts the watch for good after so many objects; 0 is never.
-	LoseAfter int
-	// UnhealthyAt makes the measure placesNotReady rise by one from so many
-	// objects on; 0 is never.
-	UnhealthyAt int
-	// TakeAt is from so many objects on that the last place is taken: Take says
-	// how, and TakeFor for how long. 0 is never, and for good.
+	LoseAfter                int // objects, which cut the watch for good; 0 is never
+	UnhealthyAt              int // objects, from which on placesNotReady is one more; 0 is never
+	// TakeAt objects take the last place: Take says how, and TakeFor for how long. 0 is never, and for
+	// good.
 	TakeAt  int
 	Take    string
 	TakeFor time.Duration
-	// Removal is how long it takes to remove the objects at the end of a run.
-	Removal time.Duration
-	// CPU is how many seconds of CPU an object costs once, and Memory how many
-	// bytes while it is in place.
-	CPU, Memory float64
-	// Stream says that a level is a stream of requests. Then Latency is the server's time for one, of which it
-	// begins with Rate a second; FailEvery and LoseAfter are as above. Connect
-	// is the time to reach it; Pause is for how long it stands still in the
-	// middle of each hold; Generator is how many requests a second the generator
-	// itself can send, 0 for any number.
-	Stream  bool
-	Connect dist.Dist
-	Pause   time.Duration
-	// RandomArrivals draws the arrivals of an open loop; else they are evenly
-	// spread.
-	RandomArrivals bool
+	Removal time.Duration // of the objects at the end of a run
+	CPU     float64       // seconds that an object costs once
+	Memory  float64       // bytes that it costs while it is in place
+	// Stream says that a level is a stream of requests. Then Latency is the server's time for one, of
+	// which it begins with Rate a second; FailEvery and LoseAfter are as above. Connect is the time to
+	// reach it; for Pause it stands still in the middle of each hold; Generator bounds the requests a
+	// second that the generator itself can send, 0 for any number.
+	Stream         bool
+	Connect        dist.Dist
+	Pause          time.Duration
+	RandomArrivals bool // of an open loop; else they are evenly spread
 	Generator      float64
 }
 
-// failedOf is of how many objects one is never ready in a fill that fails.
-const failedOf = 100
+const failedOf = 100 // objects of a fill that fails, of which one is never ready
 
-// What the objects reach and are told of.
+// Names of the milestones of objects, and of what is said of them.
 const (
 	created = "Created"
 	placed  = "Placed"
@@ -108,7 +91,7 @@ type Target struct {
 	sent     int     // of all time
 	cpu      float64 // seconds that the objects of all time have cost
 	progress system.Progress
-	declared int  // places that were told of
+	declared int  // places that it told of
 	taken    bool // the last of them is
 	tookOne  bool // it was, once
 	back     *time.Timer
@@ -145,10 +128,9 @@ func (t *Target) Describe(context.Context) (record.Environment, error) {
 }
 
 func (t *Target) emit(body record.Body) {
-	if t.blind {
-		return
+	if !t.blind {
+		t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: body})
 	}
-	t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: body})
 }
 
 // Raise implements system.Target.
@@ -205,7 +187,7 @@ func (t *Target) spread() system.Spread {
 	return system.Spread{Places: t.places(), Least: math.Floor(float64(t.placed) / n), Most: math.Ceil(float64(t.placed) / n)}
 }
 
-// places is how many take objects.
+// places counts those that take objects.
 func (t *Target) places() int {
 	if t.taken && t.plan.Take != takeRestart && t.plan.Places > 1 {
 		return t.plan.Places - 1
@@ -215,8 +197,7 @@ func (t *Target) places() int {
 
 func placeName(i int) string { return fmt.Sprintf("place-%d", i) }
 
-// take takes the last place, and gives it back after its time. It is called with
-// the lock held.
+// take takes the last place, and gives it back after its time; the lock is held.
 func (t *Target) take() {
 	if t.plan.TakeAt == 0 || t.placed < t.plan.TakeAt || t.tookOne {
 		return
@@ -264,7 +245,7 @@ func (t *Target) create(_ context.Context, i int) record.Slot {
 	return slot
 }
 
-// created makes an object and plans its way. It is called with the lock held.
+// created makes an object and plans its way; the lock is held.
 func (t *Target) created(i int) {
 	if t.plan.LoseAfter > 0 && t.sent > t.plan.LoseAfter && !t.blind {
 		t.emit(&record.Fault{What: "watch cut", From: t.clock.Now()})
@@ -304,7 +285,7 @@ func (t *Target) after(d time.Duration, object string, f func()) {
 	}))
 }
 
-// land gives an object its place. It is called with the lock held.
+// land gives an object its place; the lock is held.
 func (t *Target) land(i int, place string, delay time.Duration) {
 	object := name(i)
 	t.emit(&record.Object{Object: object, Milestone: placed, Place: place})
@@ -407,7 +388,7 @@ func (t *Target) Close(ctx context.Context) error {
 	return t.Reset(ctx)
 }
 
-// readings are what the objects are planted to cost.
+// readings tells what the objects are planted to cost.
 func (t *Target) readings() []record.Reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
