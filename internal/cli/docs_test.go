@@ -339,6 +339,20 @@ func TestPagesAreShort(t *testing.T) {
 	}
 }
 
+// The workload that docs/workload.md has as a whole is valid, and a dry run lists its deployments.
+func TestDocumentedWorkload(t *testing.T) {
+	dir := e2e.DocumentedFiles(t, "../../docs/workload.md")
+	for _, args := range [][]string{{"lint", filepath.Join(dir, "deployments/workload.yaml")}, {"workloads", "show", filepath.Join(dir, "deployments")}} {
+		if got := e2e.Command(t, nil, args...); got.Code != process.ExitHeld {
+			t.Errorf("%v: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
+		}
+	}
+	got := e2e.Command(t, nil, "limit", filepath.Join(dir, "deployments"), "--lab-nodes", "10", "--dry-run")
+	if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "Deployment") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
 // Each file in examples/ runs with the workload that it names.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")

@@ -94,7 +94,7 @@ func (a *understood) selects(set labels.Labels) bool {
 func NewLive(start time.Time, each time.Duration, queries []string) (*Live, error) {
 	l := &Live{start: start, each: max(each, time.Second), engine: newEngine(), asked: make(map[string]*understood), back: lookback, heads: make(map[chunks.HeadSeriesRef]*head), of: make(map[*source]*told)}
 	l.b = &builder{heads: make(map[string]*head), keeps: l.keeps}
-	l.o = &own{b: l.b, start: start, counted: make(map[*head]map[int]float64), unasked: make(map[string]bool)}
+	l.o = &own{b: l.b, start: start, counted: make(map[*head]*growth), unasked: make(map[string]bool)}
 	for _, q := range queries {
 		expr, uses, err := parse(q, variables{})
 		if err != nil {
@@ -371,7 +371,7 @@ func (l *Live) snapshot(query string, at time.Time) *snapshot {
 		all[string(h.labels.Bytes(nil))] = f
 		return f
 	}
-	l.o.eachCount(int(now/second), fresh)
+	l.o.eachCount(now, fresh)
 	l.o.constants(l.o.step, func(h *head, v float64, from record.Micros) { l.o.constant(fresh(h), v, from, now) })
 	for key, h := range l.b.heads {
 		if !s.selects(h.labels) {

@@ -212,6 +212,7 @@ func TestTheRecordsOwnFiguresAreSeries(t *testing.T) {
 		{5, "plimsoll_hold", `1 {__name__="plimsoll_hold", job="plimsoll", step="1"}`, "from when on it was held"},
 		{0, "plimsoll_objects_total", `0 {__name__="plimsoll_objects_total", job="plimsoll", milestone="Ready"}`, "counters begin at 0, so that a rate sees the first"},
 		{4, "plimsoll_objects_total", `6 {__name__="plimsoll_objects_total", job="plimsoll", milestone="Ready"}`, "3.5 to 4.0 s, both counted"},
+		{3.5, "plimsoll_objects_total", `1 {__name__="plimsoll_objects_total", job="plimsoll", milestone="Ready"}`, "counted at once, not at the next second"},
 		{10, "plimsoll_objects_total", `10 {__name__="plimsoll_objects_total", job="plimsoll", milestone="Ready"}`, "all"},
 		{2, "plimsoll_in_flight", `4 {__name__="plimsoll_in_flight", job="plimsoll"}`, "sent by 2.0 s and not replied to"},
 		{10, "plimsoll_in_flight", `0 {__name__="plimsoll_in_flight", job="plimsoll"}`, "none is left"},

@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -9,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// The record's own figures are series, too, one sample per second that counts everything until then. Readings
-// stand at their own time.
+// The record's own figures are series, too, with a sample at each change and each second. Readings stand at
+// their own time.
 const (
 	Level    = "plimsoll_level"          // of the step
 	Step     = "plimsoll_step"           // 1 during a step; labels say which, and its verdict
@@ -30,9 +32,39 @@ type own struct {
 	start    time.Time
 	verdicts map[int]string
 	end      record.Micros
-	unasked  map[string]bool           // names of series that no query needs
-	counted  map[*head]map[int]float64 // the growth of each series by second
+	unasked  map[string]bool // names of series that no query needs
+	counted  map[*head]*growth
 	step     *openStep
+}
+
+// growth holds by how much a series has grown, by time in ms since the start of the run.
+type growth struct {
+	list   []grown
+	sorted bool
+}
+
+type grown struct {
+	at int64
+	by float64
+}
+
+func (g *growth) add(at int64, by float64) {
+	switch n := len(g.list); {
+	case n > 0 && g.list[n-1].at == at:
+		g.list[n-1].by += by
+	default:
+		g.sorted = n == 0 || g.sorted && g.list[n-1].at < at
+		g.list = append(g.list, grown{at, by})
+	}
+}
+
+// inOrder returns the growth in the order of time.
+func (g *growth) inOrder() []grown {
+	if !g.sorted {
+		slices.SortStableFunc(g.list, func(a, b grown) int { return cmp.Compare(a.at, b.at) })
+		g.sorted = true
+	}
+	return g.list
 }
 
 type openStep struct {
@@ -45,7 +77,7 @@ type openStep struct {
 
 // ownFigures adds the record's own figures to b. It reads a damaged history as far as it goes.
 func ownFigures(dir record.Dir, start time.Time, b *builder) error {
-	o := &own{b: b, start: start, verdicts: make(map[int]string), counted: make(map[*head]map[int]float64)}
+	o := &own{b: b, start: start, verdicts: make(map[int]string), counted: make(map[*head]*growth)}
 	var judged struct {
 		Steps []struct {
 			ID      int
@@ -65,7 +97,7 @@ func ownFigures(dir record.Dir, start time.Time, b *builder) error {
 		return err
 	}
 	o.endStep(o.end)
-	o.eachCount(int((o.end+second-1)/second), func(h *head) *head { return h })
+	o.eachCount(o.end, func(h *head) *head { return h })
 	b.built.From, b.built.To = start, start.Add(o.end.Duration())
 	return nil
 }
@@ -85,9 +117,9 @@ func (o *own) count(t record.Micros, n float64, name string, of ...string) {
 		return
 	}
 	if o.counted[h] == nil {
-		o.counted[h] = make(map[int]float64)
+		o.counted[h] = new(growth)
 	}
-	o.counted[h][int((t+second-1)/second)] += n
+	o.counted[h].add(int64(t)/1000, n)
 }
 
 func (o *own) event(e record.Event) {
@@ -193,15 +225,28 @@ func (o *own) constant(h *head, v float64, from, until record.Micros) {
 	h.add(o.at(until), v)
 }
 
-// eachCount writes the counted series, from the start of the run until so many seconds of it, each to its
-// head by into.
-func (o *own) eachCount(until int, into func(*head) *head) {
+// eachCount writes the counted series until a time of the run, each to its head by into: at each second, and when
+// it changes.
+func (o *own) eachCount(until record.Micros, into func(*head) *head) {
 	for h, grew := range o.counted {
-		total, to := 0.0, into(h)
-		for i := range until + 1 {
-			total += grew[i]
-			to.add(o.at(record.Micros(i)*second), total)
+		total, to, at := 0.0, into(h), record.Micros(0)
+		list := grew.inOrder()
+		for i, g := range list {
+			t := record.Micros(g.at) * 1000
+			if t > until {
+				break
+			}
+			for ; at < t; at += second {
+				to.add(o.at(at), total)
+			}
+			if total += g.by; i+1 == len(list) || list[i+1].at != g.at {
+				to.add(o.at(t), total)
+			}
 		}
+		for ; at <= until; at += second {
+			to.add(o.at(at), total)
+		}
+		to.add(o.at(until), total)
 	}
 }
 

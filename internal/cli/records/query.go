@@ -293,9 +293,13 @@ func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s\n", when)
-	if f.isRangeOfTime {
+	_, samples := a.Result.(promql.Matrix) // of a range vector
+	switch {
+	case f.isRangeOfTime:
 		fmt.Fprintf(t, "LEAST\tMEAN\tMOST\tLAST\tVALUES\tSERIES\n")
-	} else {
+	case samples:
+		fmt.Fprintf(t, "AT\tVALUE\tSERIES\n")
+	default:
 		fmt.Fprintf(t, "VALUE\tSERIES\n")
 	}
 	for _, s := range points(a) {
@@ -309,6 +313,10 @@ func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
 				least, most, sum = min(least, x.F), max(most, x.F), sum+x.F
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", figure(least), figure(sum/float64(n)), figure(most), figure(s.values[n-1].F), n, s.name)
+		case samples:
+			for _, x := range s.values {
+				fmt.Fprintf(t, "%s\t%s\t%s\n", since(time.UnixMilli(x.T)), figure(x.F), s.name)
+			}
 		default:
 			fmt.Fprintf(t, "%s\t%s\n", figure(s.values[0].F), s.name)
 		}

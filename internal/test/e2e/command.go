@@ -104,3 +104,30 @@ func KeptRecord(t *testing.T, name string) string {
 	}
 	return dir
 }
+
+// documentedFile matches a file of a page: its name in code, and a fenced block.
+var documentedFile = regexp.MustCompile("(?m)^`([a-z-]+/[a-z.-]+)`:\n\n```yaml\n((?s:.*?))```")
+
+// DocumentedFiles writes the files that a page shows into a directory, and returns it.
+func DocumentedFiles(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	found := documentedFile.FindAllStringSubmatch(string(text), -1)
+	if len(found) == 0 {
+		t.Fatalf("%s shows no files", page)
+	}
+	for _, m := range found {
+		path := filepath.Join(dir, m[1])
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(m[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -74,5 +75,17 @@ func TestObjectsOfAnyKind(t *testing.T) {
 	}
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left behind: %+v", left)
+	}
+}
+
+// The workload that docs/workload.md has as a whole holds on a lab.
+func TestTheDocumentedWorkloadHolds(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "it makes deployments in a lab")
+	p := suite.Lab(t, e2e.SmallLab()...)
+	dir := e2e.DocumentedFiles(t, "../../../../docs/workload.md")
+	got := p.RunTo(t, "run", "sweep", filepath.Join(dir, "deployments"), "--levels", "5", "--hold", "1s", "--lab", p.Lab)
+	if r := p.Result(t, "run"); got.Code != process.ExitHeld && got.Code != process.ExitInvalid || r.Steps[0].Objects.Ready != 5 {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }

@@ -35,6 +35,8 @@ func TestQueryOfARecord(t *testing.T) {
 		{"all of a step", []string{pods, "sum(plimsoll_objects_total)", "--step", "1", "--range", "--every", "1s"}, 0, `LEAST +MEAN +MOST +LAST +VALUES +SERIES\n0 `, ""},
 		{"the whole run", []string{pods, "plimsoll_level", "--range", "-o", "csv"}, 0, `^time,value,__name__,job\n\d{4}-\d\d-\d\dT[\d:.]+Z,\d+,plimsoll_level,plimsoll\n`, ""},
 		{"as Prometheus answers", []string{pods, "count(plimsoll_reading_cpu_seconds)", "-o", "json"}, 0, `^\{"status":"success","data":\{"resultType":"vector","result":\[\{"metric":\{\},"value":\[[\d.]+,"\d+"\]\}\]\}\}\n$`, ""},
+		{"a range vector has all its samples", []string{pods, "plimsoll_level[3s]"}, 0, `AT +VALUE +SERIES\n[\d.]+ s +\d+ +\{__name__="plimsoll_level", job="plimsoll"\}\n[\d.]+ s +\d+ `, ""},
+		{"what is ready at the very end of a step", []string{pods, `sum(plimsoll_objects_total{milestone="Ready"}) > 0`, "--step", "1"}, 0, `VALUE`, ""},
 		{"a time since the start", []string{pods, "1 + 1", "--at", "2s"}, 0, `at 2.0 s since the start`, ""},
 		{"requests of a stream", []string{requests, "sum(plimsoll_requests_total) > 0"}, 0, `VALUE`, ""},
 		{"no data is no answer", []string{pods, "etcd_server_has_leader"}, 3, `^No data: no series on record matches`, ""},
