@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
