@@ -21,8 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// cluster is a client with all rights, for setting up and looking after a lab only: priority and
-// fairness does not apply to it.
+// cluster is a client with all rights, exempt from priority and fairness, to look after a lab.
 type cluster struct {
 	kubernetes.Interface
 	record   record
@@ -139,8 +138,7 @@ func (c cluster) waitServiceAccount(ctx context.Context) error {
 	return nil
 }
 
-// waitNodesReady waits until all simulated nodes can take pods: Ready, without the taint that every
-// new node gets, and with the labels for virtual machines, if there are any.
+// waitNodesReady waits until all simulated nodes can take pods, and machines if there are any.
 func (c cluster) waitNodesReady(ctx context.Context) error {
 	if c.record.Nodes == 0 {
 		return nil
@@ -198,7 +196,6 @@ func usable(node *corev1.Node) bool {
 	})
 }
 
-// readiness returns the node's condition Ready, or nil.
 func readiness(node *corev1.Node) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -231,8 +228,7 @@ func (c cluster) waitRealNode(ctx context.Context) error {
 	})
 }
 
-// describeNetwork writes the pods' addresses on the real node and its bridge into the cluster: nobody
-// else would.
+// describeNetwork writes the pods' addresses on the real node and its bridge into the cluster.
 func (c cluster) describeNetwork(ctx context.Context) error {
 	pods := c.record.RealNode.PodCIDR.String()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}},"spec":{"podCIDR":%q,"podCIDRs":[%[2]q]}}`, BridgeAnnotation, pods)
@@ -243,8 +239,7 @@ func (c cluster) describeNetwork(ctx context.Context) error {
 	return nil
 }
 
-// count lists one object of each kind: the reply says how many more there are, at the same cost for
-// ten pods and for ten thousand.
+// count lists one object of each kind: the reply counts the others at no further cost.
 func (c cluster) count(ctx context.Context) (nodes, pods int64, err error) {
 	one := metav1.ListOptions{Limit: 1}
 	nodeList, err := c.CoreV1().Nodes().List(ctx, one)

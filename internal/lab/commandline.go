@@ -10,46 +10,39 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
-// serviceRange has room for a million services. A test with services would reach the API server's
-// default, a /24, first.
+// serviceRange has room for a million services, since a test would soon fill the API server's default.
 const (
 	serviceRange        = "10.96.0.0/12"
 	firstServiceAddress = "10.96.0.1"
 	clusterDNSAddress   = "10.96.0.10" // a name server's, if a user brings one
 )
 
-// Requests per second that the controller manager and the scheduler may send: far above what an API
-// server on one machine answers, so that no measurement finds these limits.
+// Requests per second of the controller manager and the scheduler, too many for a measurement to find.
 const (
 	controllerQPS   = 5000
 	controllerBurst = 10000
 )
 
-// The scheduler and the controller manager hold leases, which show whether they live. They have no rival,
-// so a store that stands still for minutes must not end them. Before a restart the lab deletes the
-// lease, which the new process would otherwise wait for.
+// Leases show whether the scheduler and controller manager live. They have no rival: a slow store must not
+// end them. Before a restart the lab deletes the lease, which the new process would otherwise wait for.
 const (
 	leaderLease    = time.Hour
 	leaderDeadline = 50 * time.Minute
 	leaderRenewal  = 2 * time.Second // as Kubernetes has it
 )
 
-// leaseRenewals bounds the rate at which all nodes renew their leases, per second. At the kubelet's
-// pace of one per node in 10 s, a thousand nodes would keep a small machine half busy.
+// leaseRenewals bounds renewals per second of all nodes: the kubelet's pace would load a small machine.
 const leaseRenewals = 4
 
-// leaseDuration of a simulated node is the kubelet's 40 s up to 40 nodes. A node renews its lease four
-// times in that.
+// leaseDuration returns the kubelet's 40 s up to 40 nodes, then more: a node renews four times in that.
 func leaseDuration(nodes int) time.Duration {
 	return max(40*time.Second, time.Duration(4*nodes/leaseRenewals)*time.Second)
 }
 
-// nodeMonitorGrace is the time without a renewal after which the controller manager calls a node not
-// ready: in proportion the same as Kubernetes' defaults, 50 s for a lease of 40 s.
+// nodeMonitorGrace returns when a node without renewals is not ready, in Kubernetes' proportion.
 func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5 / 4 }
 
-// arguments returns the command line of a component, without its name. Each names files of the lab's
-// directory, by which its process is found.
+// arguments returns a component's command line. Files of the lab's directory in it identify the process.
 func arguments(component string, dir directory, r record) []string {
 	switch component {
 	case protocol.Etcd:
@@ -99,8 +92,7 @@ func etcdArguments(dir directory, r record) []string {
 }
 
 func apiServerArguments(dir directory, r record) []string {
-	// An endpoint must not be a loopback address, so the kubernetes Service gets none; simulated pods do not
-	// call it.
+	// An endpoint cannot be a loopback address: the kubernetes Service gets none.
 	reconciler := "none"
 	if r.RealNode != nil {
 		reconciler = "lease"

@@ -81,8 +81,7 @@ func (s Store) Doctor() []Requirement {
 
 const gib = 1 << 30
 
-// memory compares the available memory with what was measured: 0.7 GiB without load, about 2 GiB under
-// some ten thousand pods.
+// memory compares the available memory with measured needs: 0.7 GiB idle, 2 GiB with ten thousand pods.
 func memory() Requirement {
 	f := Requirement{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
 	available, err := telemetry.AvailableMemory()
@@ -93,8 +92,7 @@ func memory() Requirement {
 	return f.atLeast(available, gib, 4*gib, "stop other programs, or give the machine more memory", "keep labs small: fewer nodes and pods")
 }
 
-// What a lab's processes take, as measured: 3000 nodes took 0.9 GiB more than 10; 10,000 pods took
-// 1.3 GiB more than none, and 150,000 on 5000 nodes 20.6 GiB in all.
+// Measured memory: 3000 nodes took 0.9 GiB more than 10, 10,000 pods 1.3 GiB, 150,000 pods 20.6 GiB in all.
 const (
 	baseMemory    = gib * 9 / 10
 	memoryPerNode = 3 * gib / 10_000

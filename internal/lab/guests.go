@@ -14,7 +14,6 @@ import (
 
 const qemu = "qemu-system-x86_64"
 
-// qemuProgram runs real guests.
 func qemuProgram() proc.Program {
 	return proc.Program{Name: qemu, Package: "qemu-system-x86", For: "real guests", Asks: "--version"}
 }

@@ -81,8 +81,7 @@ type SpecError struct{ What, Why string }
 
 func (e *SpecError) Error() string { return e.What + ": " + e.Why }
 
-// ValidateName returns a *SpecError unless name is a DNS label: it becomes a directory and part of a
-// kubeconfig.
+// ValidateName returns a *SpecError unless name is a DNS label: directories and kubeconfigs have it.
 func ValidateName(name string) error {
 	const what = "lab name"
 	switch {
@@ -175,8 +174,7 @@ func (l *Lab) ID() string { return l.record.ID }
 // Spec returns what the lab was made from, with defaults. If the lab's record is lost, only the name is set.
 func (l *Lab) Spec() Spec { return l.record.spec() }
 
-// Kubeconfig returns the path of the kubeconfig for experiments: an ordinary user with all rights, to
-// whom API priority and fairness applies as to any other.
+// Kubeconfig returns the path of the kubeconfig of a user with all rights and no exemption from limits.
 func (l *Lab) Kubeconfig() string { return l.dir.kubeconfig() }
 
 // Logs returns the path of a component's log, or a *ComponentError.
@@ -197,8 +195,7 @@ func (e *ComponentError) Error() string {
 	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(e.Have, ", "))
 }
 
-// Open finds a lab by name, in any condition. It returns a *SpecError for a name that no lab can have,
-// and a *NotFoundError if there is no such lab.
+// Open finds a lab by name, in any condition. It returns a *SpecError or a *NotFoundError.
 func (s Store) Open(name string) (*Lab, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
@@ -261,8 +258,8 @@ func (s Store) names() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Sweep removes private labs whose process has ended and labs whose making was cut short; with dry it
-// only looks. It returns what belongs to them, and the labs that it leaves alone.
+// Sweep removes dead private labs and half-made ones, and returns their parts and those left; with dry it
+// only looks.
 func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	entries, err := os.ReadDir(s.labs())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -332,8 +329,7 @@ func (s Store) sweepOne(ctx context.Context, name string, dry bool) (*room.Left,
 	return left, remove(ctx, dir)
 }
 
-// SweepGroups removes the control groups of labs of which nothing else is left; with dry it only looks.
-// It returns their paths.
+// SweepGroups removes control groups without a lab and returns their paths; with dry it only looks.
 func (s Store) SweepGroups(ctx context.Context, dry bool) ([]string, error) {
 	names, err := s.names()
 	if err != nil {
@@ -353,8 +349,8 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Down ends the lab's processes and removes its files. It waits until ctx ends for another command at
-// work on the lab, and refuses another process's private lab with a *BusyError.
+// Down ends the lab's processes and removes its files. For another process's private lab it returns a
+// *BusyError.
 func (l *Lab) Down(ctx context.Context) error {
 	held := l.lock
 	if held == nil {
@@ -398,8 +394,7 @@ func (l *Lab) acquire(ctx context.Context) (*lock, error) {
 	}
 }
 
-// remove ends the processes that work in dir and removes it. It ignores a cancelled context: half a
-// removal helps nobody.
+// remove ends the processes that work in dir and removes it, even after ctx: half a removal helps nobody.
 func remove(ctx context.Context, dir directory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

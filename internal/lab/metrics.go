@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/metrics"
 )
 
-// Endpoints lists where the lab's parts publish metrics. The API server answers the lab's own user, to
-// whom priority and fairness does not apply: metrics must not end where a load is throttled.
+// Endpoints lists where the lab's parts publish metrics, for the lab's own user, whom no limit throttles.
 func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.dir.componentConfig("admin"))
 	if err != nil {
@@ -49,9 +48,8 @@ func (l *Lab) Endpoints() ([]metrics.Endpoint, error) {
 	return list, nil
 }
 
-// Histograms reads from the own metrics of a part of the lab how long its work took: the kubelet's work
-// and its runtime's, the API server's garbage collection, and for other parts how long their requests
-// waited for the limit of their own client. It returns nil for the kubelet of a lab without a real node.
+// Histograms reads from a part's metrics how long its work took: the kubelet's and its runtime's, the API
+// server's garbage collection, or the waits of another part's client. It returns nil without a kubelet.
 func (l *Lab) Histograms(ctx context.Context, part string) ([]realnode.Histogram, error) {
 	list, err := l.Endpoints()
 	if err != nil {
@@ -93,8 +91,7 @@ func read(ctx context.Context, from metrics.Endpoint) ([]byte, error) {
 // metricsMost bounds the bytes read of a program's metrics.
 const metricsMost = 64 << 20
 
-// KubeletEndpoints lists where a node's kubelet publishes its own metrics and its containers', through
-// the API server at an address.
+// KubeletEndpoints lists the metrics of a node's kubelet and containers, through the API server.
 func KubeletEndpoints(server, node string, transport http.RoundTripper, far bool) (list []metrics.Endpoint) {
 	for _, path := range []string{"/metrics", "/metrics/cadvisor"} {
 		list = append(list, metrics.Endpoint{

@@ -47,8 +47,7 @@ type identity struct {
 // before dates certificates back: a clock that is set back must not invalidate them.
 func before(now time.Time) time.Time { return now.Add(-time.Hour) }
 
-// newAuthority makes an authority with an RSA key. That takes longer to make, but the API server
-// verifies a client's certificate on each request, and RSA signatures are several times cheaper to verify.
+// newAuthority makes an authority with an RSA key, because API servers verify RSA signatures fastest.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	var made *x509.Certificate
@@ -120,9 +119,8 @@ const (
 	groupNodes            = "system:nodes"
 )
 
-// writePKI makes all keys, certificates and kubeconfigs of a lab, with three authorities. With a shared
-// one, each user of the API server could also talk to etcd, which knows no users, and could speak for
-// any user as the front proxy of an aggregated API does.
+// writePKI makes all keys, certificates and kubeconfigs of a lab. With one authority for all, each user could
+// talk to etcd and speak for others as the front proxy does.
 func writePKI(dir directory, r record, now time.Time) error {
 	var cluster, etcd, frontProxy *authority
 	for _, a := range []struct {
@@ -206,15 +204,13 @@ func (r record) certificates() []credential {
 	return list
 }
 
-// kubeconfigs lists the kubeconfigs of a lab's users; file is the path.
 func (r record) kubeconfigs(dir directory) []credential {
 	list := []credential{
 		{dir.kubeconfig(), identity{user: userExperiments, client: true}},
 		{dir.componentConfig("admin"), identity{user: userAdmin, groups: []string{"system:masters"}, client: true}},
 		{dir.componentConfig(protocol.ControllerManager), identity{user: userControllerManager, client: true}},
 		{dir.componentConfig(protocol.Scheduler), identity{user: userScheduler, client: true}},
-		// In the kubelets' group, so that priority and fairness treats it as it treats kubelets, but not
-		// named as a kubelet: the node authorizer would tie it to a single node.
+		// In the kubelets' group for priority and fairness; a kubelet's name would tie it to one node.
 		{dir.componentConfig(protocol.SimulatedNodes), identity{user: userSimulatedNodes, groups: []string{groupNodes}, client: true}},
 	}
 	if r.HasVirt() {
@@ -230,8 +226,7 @@ func (r record) kubeconfigs(dir directory) []credential {
 
 func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
 
-// A lab is marked by an extension of the kubeconfig's context and by a ConfigMap in the cluster. They
-// must agree, so that neither a copied kubeconfig nor a restored cluster passes for a lab.
+// Marks of a lab in its kubeconfig and in its cluster must agree: neither alone makes a lab.
 const (
 	// MarkerExtension is the name of the extension of a kubeconfig's context.
 	MarkerExtension = "plimsoll.dev/lab"
@@ -247,8 +242,7 @@ type Marker struct {
 	ID   string `json:"id"`
 }
 
-// MarkerOf reads the marker of a context in a loaded kubeconfig; "" is the current one. It returns
-// false without a marker.
+// MarkerOf reads the marker of a context in a kubeconfig, "" for the current one, if it has one.
 func MarkerOf(config *clientcmdapi.Config, context string) (Marker, bool) {
 	if context == "" {
 		context = config.CurrentContext
@@ -268,7 +262,6 @@ func MarkerOf(config *clientcmdapi.Config, context string) (Marker, bool) {
 	return m, true
 }
 
-// writeKubeconfig writes a self-contained kubeconfig for one user.
 func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) error {
 	marker, err := json.Marshal(Marker{r.Name, r.ID})
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// process is a running component.
 type process struct {
 	pid int
 	// start is in clock ticks since boot: the kernel reuses a pid, but not the pair.
@@ -28,8 +27,7 @@ type process struct {
 	lab       string // the name of its directory
 }
 
-// processesUnder finds the components that work below labs by their command lines, which all name files
-// of their lab: a written list of pids could be lost or out of date.
+// processesUnder finds components by their command lines: a list of pids could be out of date.
 func processesUnder(labs string) ([]process, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -113,8 +111,7 @@ func (p process) kill(labs string) error {
 	return nil
 }
 
-// killAll ends the lab's processes that match and waits until they are gone. It looks again after each
-// round: one may have been starting another.
+// killAll ends matching processes and waits. It looks again: one may have been starting another.
 func killAll(ctx context.Context, dir string, match func(process) bool) error {
 	var dying []process
 	for {
@@ -145,8 +142,7 @@ func killAll(ctx context.Context, dir string, match func(process) bool) error {
 	}
 }
 
-// ended reports whether a process is over, or waits to be reaped without further threads. A killed process
-// closes its sockets with its last thread: only then can another listen on its ports.
+// ended reports whether a process is over, with all threads: the last one closes its sockets.
 func (p process) ended() bool {
 	now, err := procfs.NewProc(p.pid)
 	if err != nil {
@@ -163,8 +159,7 @@ func (p process) ended() bool {
 	return err != nil || len(threads) <= 1
 }
 
-// start runs one component without standard input, with its output in its log. With a tie the component
-// dies with it. apart are the component's processors, nil for all.
+// start runs one component, its output in its log, until the tie ends. apart are its processors, nil for all.
 func start(executable string, dir directory, component string, args []string, tie *proc.Tie, apart []int) (*proc.Process, error) {
 	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
 	cmd.Dir = string(dir)
@@ -183,8 +178,7 @@ func start(executable string, dir directory, component string, args []string, ti
 	return p, err
 }
 
-// awaitCommandLine waits until the new process has its command line: until then a removal of the lab
-// would not find it.
+// awaitCommandLine waits for the new command line, by which a removal of the lab finds it.
 func awaitCommandLine(p *proc.Process) {
 	for found, err := procfs.NewProc(p.PID()); err == nil; {
 		if line, err := found.CmdLine(); err != nil || len(line) > 0 {
@@ -198,8 +192,7 @@ func awaitCommandLine(p *proc.Process) {
 	}
 }
 
-// environment of a component holds nothing of the caller's: etcd reads its whole configuration from
-// ETCD_*, clients read proxies and KUBECONFIG.
+// environment of a component has nothing of the caller's, which etcd and clients would read.
 func environment(dir directory, component string, cpus int) []string {
 	env := []string{
 		"PATH=/usr/bin:/bin", "HOME=" + string(dir), "TMPDIR=" + string(dir),
@@ -207,8 +200,7 @@ func environment(dir directory, component string, cpus int) []string {
 		"GOGC=200",
 	}
 	if component != protocol.APIServer {
-		// The others do a fraction of the API server's work. With all processors each would spend two to
-		// three times as much on looking for work and collecting garbage.
+		// With all processors the others would waste time on looking for work and collecting garbage.
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, cpus/2)))
 	}
 	return env

@@ -16,7 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// validateRealNode checks the real node's settings against this machine.
 func (s Spec) validateRealNode() error {
 	if !s.RealNode {
 		return nil
@@ -84,7 +83,6 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 	return node, nil
 }
 
-// writeRealNode writes the real node's configuration and images.
 func (s Store) writeRealNode(dir directory, node *realnode.Spec) error {
 	machine, err := realnode.ThisMachine()
 	if err != nil {
@@ -103,8 +101,7 @@ func (s Store) writeRealNode(dir directory, node *realnode.Spec) error {
 	return giveImages(filepath.Join(s.Root, ImagesDir), dir)
 }
 
-// ImagesDir is the directory in a Store's root with the archives of 'plimsoll image build', which real
-// nodes get when they are made.
+// ImagesDir is a Store's directory for archives of 'plimsoll image build', which new real nodes get.
 const ImagesDir = "images"
 
 const agentImage = "agent"
@@ -164,8 +161,7 @@ func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 	return realnode.NewMeter(string(l.dir))
 }
 
-// RealNodeVersions returns the versions of the system's programs that the real node runs, by name; nil
-// without a real node.
+// RealNodeVersions returns the versions of the real node's programs, nil without a node.
 func (l *Lab) RealNodeVersions() map[string]string {
 	if l.record.RealNode == nil {
 		return nil
@@ -173,8 +169,7 @@ func (l *Lab) RealNodeVersions() map[string]string {
 	return l.record.RealNode.Programs.Versions()
 }
 
-// RealNodeProcessors returns the processors of a confined real node and those left to the rest; both
-// are nil if the node may use all.
+// RealNodeProcessors returns a confined real node's processors and the others, nil for an unconfined one.
 func (l *Lab) RealNodeProcessors() (node, beside []int) {
 	if l.record.RealNode == nil {
 		return nil, nil

@@ -28,8 +28,7 @@ type record struct {
 	// Shape is the Spec's, but for the real node.
 	Shape
 	Ports ports `json:"ports"`
-	// QEMU is the program that runs real guests, GuestImage the directory that they boot from; empty
-	// without real guests.
+	// QEMU runs real guests from the directory GuestImage; both are empty without.
 	QEMU       string         `json:"qemu,omitempty"`
 	GuestImage string         `json:"guestImage,omitempty"`
 	RealNode   *realnode.Spec `json:"realNode,omitempty"`
@@ -107,9 +106,8 @@ const (
 	highestPort = 60999
 )
 
-// choosePorts draws distinct ports that nothing listens on. It avoids the kernel's range for outgoing
-// connections: a component that is restarted must find its port free again. Another program may
-// still take a port before the component does; then Up draws again. intn draws from [0, n).
+// choosePorts draws distinct free ports outside of the kernel's range for outgoing connections, so that a
+// restart finds them free. Another program may still take one: then Up draws again.
 func choosePorts(intn func(n int) int) (ports, error) {
 	first, last := outgoingPorts()
 	return drawPorts(intn, first, last, listenable)
@@ -141,8 +139,7 @@ func listenable(port int) bool {
 	return l.Close() == nil
 }
 
-// outgoingPorts returns the kernel's range for outgoing connections, or Linux's default if that cannot
-// be read or leaves too little room outside of it.
+// outgoingPorts returns the kernel's range for outgoing connections, or Linux's default.
 func outgoingPorts() (first, last int) {
 	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
@@ -156,12 +153,10 @@ func outgoingPorts() (first, last int) {
 	return first, last
 }
 
-// lock is the right to change one lab. It locks the directory itself, so no lock file is left behind,
-// and the kernel releases it when its holder dies.
+// lock is the right to change a lab, on its directory: the kernel releases it when the holder dies.
 type lock struct{ dir *os.File }
 
-// tryLock locks a directory. It returns nil, nil if another process holds the lock, and fs.ErrNotExist
-// if the directory is gone.
+// tryLock locks a directory, or returns nil, nil if another process has it and fs.ErrNotExist if it is gone.
 func tryLock(dir string) (*lock, error) {
 	f, err := os.Open(dir)
 	if err != nil {

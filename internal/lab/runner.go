@@ -13,7 +13,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// runner starts the components of a lab, checks them, and starts them again.
 type runner struct {
 	store  Store
 	dir    directory
@@ -66,8 +65,7 @@ func (r *runner) start(component string) (*proc.Process, error) {
 	return c, r.record.RealNode.Attach(c.PID())
 }
 
-// startAll starts each component as soon as what it needs works: the API server's clients retry with
-// pauses that would cost seconds.
+// startAll starts each component as soon as its needs work: clients that retry would pause for seconds.
 func (r *runner) startAll(ctx context.Context) error {
 	cluster, err := r.cluster()
 	if err != nil {

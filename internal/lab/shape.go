@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// Shape holds a user's settings of a lab. Each is declared here only: package settings derives from it the
-// keys of target.lab in a plan, the flags of 'lab up' and those that begin with --lab-.
+// Shape holds a user's settings of a lab, which package settings turns into keys and flags.
 type Shape struct {
 	// Nodes is the number of simulated nodes; 0 means none.
 	Nodes int `yaml:"nodes" json:"nodes" flag:"nodes" default:"10" range:"0..100000" unit:"number of simulated nodes" help:"simulated nodes of the lab"`
@@ -18,15 +17,14 @@ type Shape struct {
 	MaxPods int `yaml:"maxPods" json:"maxPods" flag:"max-pods" default:"110" range:"1..100000" unit:"number of pods that a node can hold" help:"allocatable pods of each of its nodes"`
 	// StartLatency is the time from a pod's binding to Ready; 0 is none. A pod's annotation overrides it.
 	StartLatency dist.Dist `yaml:"startLatency" json:"startLatency" flag:"start-latency" takes:"DIST" example:"uniform:500ms,1.5s" help:"how long pods take to start there, a DIST: constant:D | uniform:LO,HI | lognormal:P50,P99 (default none)"`
-	// ControlPlaneCPUs is the processor time that etcd, the API server, the scheduler and the controller
-	// manager share; 0 is no limit.
+	// ControlPlaneCPUs is the processor time that the control plane shares; 0 for no limit.
 	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs" json:"controlPlaneCPUs,omitempty" flag:"control-plane-cpus" range:"0.." unit:"number of processors" help:"processors of its control plane, such as 0.5 (default all; needs root)"`
 	// Virt overrides the defaults of the simulated virtual machines, by the keys of planted.Virt.
 	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" takes:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt-lab.md lists the keys)"`
 	// TimeScale is the factor by which their time passes faster; 0 is a lab without virtual machines.
 	TimeScale float64 `yaml:"timeScale" json:"timeScale,omitempty" flag:"time-scale" example:"60" range:"0..1000" unit:"scale of time" help:"add simulated virtual machines whose time passes so many times faster (default 1)"`
-	// RealGuests counts the machines, the first to start, whose guest QEMU runs. Each keeps a processor
-	// busy while it boots.
+	// RealGuests counts the first machines, whose guests QEMU runs: each keeps a processor busy while it
+	// boots.
 	RealGuests int `yaml:"realGuests" json:"realGuests,omitempty" flag:"real-guests" takes:"N" example:"2" range:"0..64" unit:"number of real guests" help:"let the first N virtual machines that start have a guest that QEMU runs"`
 	// RealNode adds a node of this machine that runs containers. The fields below are its own.
 	RealNode bool `yaml:"realNode" json:"-" flag:"real-node" help:"add a real node; without simulated ones asked for it is the only one (needs root; see 'plimsoll lab doctor')"`
@@ -41,8 +39,7 @@ type Shape struct {
 // HasVirt reports whether the lab has simulated virtual machines.
 func (s Shape) HasVirt() bool { return s.TimeScale != 0 }
 
-// Complete fills in what other fields imply: a real node needs no simulated nodes, and machines need a
-// scale of time.
+// Complete fills in what other fields imply.
 func (s *Shape) Complete(given func(key string) bool) {
 	if s.RealNode && !given("nodes") {
 		s.Nodes = 0

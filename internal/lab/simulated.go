@@ -2,7 +2,6 @@ package lab
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// simulatedNodesRules are the rights of the process that plays the kubelets.
 func simulatedNodesRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"create", "get", "list", "watch", "patch"}},

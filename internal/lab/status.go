@@ -112,9 +112,8 @@ func (l *Lab) beingMade() bool {
 	return held == nil && err == nil
 }
 
-// Restart ends a component with SIGKILL and starts it again with the same arguments. It returns when the
-// component works again, and with etcd the API server too. It returns a *ComponentError for an unknown
-// component, and a *BusyError if another command is at work on the lab.
+// Restart kills a component, starts it again, and returns when it works, with etcd also the API server. It
+// returns a *ComponentError for an unknown component, and a *BusyError for a busy lab.
 func (l *Lab) Restart(ctx context.Context, component string) error {
 	if !slices.Contains(l.componentNames(), component) {
 		return &ComponentError{component, l.componentNames()}

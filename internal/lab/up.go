@@ -20,9 +20,9 @@ import (
 // portAttempts bounds how often Up draws ports: another program may take one before its use.
 const portAttempts = 5
 
-// Up makes a lab and returns when the API server answers, the controllers run and every simulated node is
-// Ready. If it fails or ctx ends, it removes everything; the error then quotes what the component that failed
-// said last. It returns a *SpecError for a lab that cannot be made, and an *ExistsError if the name is taken.
+// Up makes a lab and returns when all of it works. On failure it removes everything, and the error quotes the
+// component that failed. It returns a *SpecError for an impossible lab, and an *ExistsError for a name in
+// use.
 func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if spec.Name == "" && spec.Private {
 		var suffix [4]byte
@@ -125,8 +125,7 @@ func claim(dir directory) (*lock, error) {
 		if held != nil {
 			return held, nil
 		}
-		// Another command removed the last lab and the empty directories with it, or a Sweep took this one
-		// for a dead one.
+		// Another command may have removed the empty directories, or a Sweep this one.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

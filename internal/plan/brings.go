@@ -30,8 +30,7 @@ const (
 	BroughtAddress   BroughtKind = "address"   // the run queries it
 )
 
-// Brings lists what a plan names: its workload, unless the program has it built in, the files and programs
-// of its parameters, arms and varied keys, and its Prometheus.
+// Brings lists the workload, unless built in, the files and programs, and the Prometheus of a plan.
 func (p *Plan) Brings(t workload.Target) (list []Brought) {
 	if p.WorkloadPath() {
 		list = append(list, Brought{"workload", "", p.Workload, BroughtWorkload})

@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// Fingerprint returns the same text for plans that make their steps under the same conditions. It leaves out
-// the budget, the name and what chooses the steps: the design tells whether a record fits those.
+// Fingerprint identifies the conditions of a plan's steps, without budget, name and what chooses the steps.
 func (p *Plan) Fingerprint() (string, error) {
 	said := p.normalised()
 	list := []any{

@@ -46,8 +46,7 @@ type Plan struct {
 	Arms   []Arm          `yaml:"arms,omitempty" flag:"arm"`
 	// Vary lists values by key; Cells combines them, and each cell becomes a search or a sweep of its own.
 	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
-	// Repeat counts the repetitions of a sweep's levels, or the blocks of a comparison. Until ends a range of
-	// blocks early.
+	// Repeat counts repetitions or blocks. Until ends a range of blocks early.
 	Repeat      Repeat                       `yaml:"repeat,omitempty" flag:"repeat" takes:"N" help:"runs of each arm at each level: N, or a range A..B that ends once --until is met (default 4..30)"`
 	Until       Until                        `yaml:"until,omitempty" flag:"until" takes:"decided" help:"what ends a range of runs: decided, or notWorse (default decided)"`
 	Seed        uint64                       `yaml:"seed,omitempty" flag:"seed" help:"seed of all random choices (default a random one, which is recorded)"`
@@ -62,8 +61,7 @@ type Plan struct {
 	Primary      *Primary `yaml:"primary,omitempty"`
 	Guards       Guards   `yaml:"guards,omitempty" flag:"guard"`
 	GuardQueries []string `yaml:"guardQueries,omitempty" flag:"guard-query" takes:"objective" help:"end a step once metrics are not as this objective wants them: \"query 'PROMQL' OP VALUE\"; may be repeated"`
-	// Fresh names what a step clears before it begins from empty: FreshObjects, or the target's word for its
-	// system.
+	// Fresh names what a step clears before it begins: FreshObjects, or the target's word for its system.
 	Fresh        string      `yaml:"fresh,omitempty" flag:"fresh"`
 	NormalEvents bool        `yaml:"normalEvents,omitempty" flag:"normal-events" help:"also record the cluster's events of type Normal"`
 	Scrape       Scrape      `yaml:"scrape,omitempty" flag:"scrape" takes:"duration" help:"how often the metrics are read that the target publishes, a duration, for 'plimsoll query'; 0 is never (default 5s)"`
@@ -483,8 +481,7 @@ func (p *Plan) ReadFlags(said strictyaml.Raw) error {
 	return said.Decode("", p, p.positions)
 }
 
-// Marshal writes the plan as a file that Parse reads back into the same plan. It fails for a plan that no file
-// can hold: nobody could read the record of its run.
+// Marshal writes the plan for Parse. It fails for a plan that no file can hold, before its run begins.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := p.marshal(yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 // Published holds a figure that somebody published, for reports to show beside the run's. It decides nothing.
 type Published struct {
 	What string `yaml:"what"`
-	// Metric names the run's figure beside it, such as "Ready max" or "kubelet CPU", or LineMetric; "" for
-	// none.
+	// Metric names the run's figure beside it, such as "Ready max", or LineMetric; "" for none.
 	Metric string `yaml:"metric,omitempty"`
 	// Arm names its arm; "" outside of comparisons.
 	Arm string `yaml:"arm,omitempty"`

@@ -25,11 +25,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// defaultConfirm is the default number of confirmations of a load line.
 const defaultConfirm = 3
 
-// Default fills in what the plan leaves open from the workload. It does not judge the rest: a zero in the file
-// stays, for Validate to find.
+// Default fills in what the plan leaves open from the workload. Stated zeros stay, for Validate to find.
 func (p *Plan) Default(w *workload.Workload) {
 	if p.Kind == "" {
 		p.Kind = p.kind()
@@ -92,7 +90,6 @@ func (p *Plan) Default(w *workload.Workload) {
 	}
 }
 
-// defaultRange returns the default number of blocks of a comparison.
 func defaultRange() Repeat { return Repeat{4, 30} }
 
 // mostBlocks bounds a comparison that goes on until it is decided.
@@ -101,8 +98,7 @@ const mostBlocks = 1000
 // mostRuns bounds the runs of a plan: levels times arms times repetitions.
 const mostRuns = 10_000
 
-// counts refuses plans with more runs or combinations than memory holds: a few bytes can ask for them. Parse
-// and Validate call it first.
+// counts refuses plans with more runs or combinations than memory holds, before anything else.
 func (v *validator) counts() bool {
 	p := v.plan
 	runs := 1
@@ -122,7 +118,6 @@ func (v *validator) counts() bool {
 	return true
 }
 
-// repeat checks the repetitions and what ends them.
 func (v *validator) repeat() {
 	p := v.plan
 	switch r := p.Repeat; {
@@ -167,11 +162,9 @@ func (p *Plan) kind() ExperimentKind {
 	return Limit
 }
 
-// settingsPath is the path of the target's own settings.
 const settingsPath = "target"
 
-// ReadTarget reads the target's own settings into Own, unless it has, and fills in what the plan leaves open
-// of them. The error is a *strictyaml.Error.
+// ReadTarget reads the target's own settings into Own, with defaults. The error is a *strictyaml.Error.
 func (p *Plan) ReadTarget(t workload.Target) error {
 	switch {
 	case p.Own != nil || t.Settings == nil && p.Target.IsZero():
@@ -189,7 +182,6 @@ func (p *Plan) ReadTarget(t workload.Target) error {
 	return nil
 }
 
-// defaultSearch fills in what a search leaves open.
 func (p *Plan) defaultSearch(d workload.Range) {
 	if p.Axis.Search == nil {
 		p.Axis.Search = &Search{}
@@ -216,7 +208,6 @@ func (p *Plan) defaultSearch(d workload.Range) {
 	}
 }
 
-// defaultPrimary fills in what the primary metric leaves open.
 func (p *Plan) defaultPrimary(metric string) {
 	if p.Primary == nil {
 		p.Primary = &Primary{}
@@ -246,8 +237,7 @@ func (p *Plan) ValidateTarget(t workload.Target) error {
 	return strictyaml.Join(v.Problems)
 }
 
-// Validate judges a plan after Default. The error, a *strictyaml.Error, lists all mistakes, with their places
-// if the plan came from a file.
+// Validate judges a plan after Default, and returns all mistakes as a *strictyaml.Error.
 func (p *Plan) Validate(w *workload.Workload) error {
 	v := p.validator()
 	if !v.counts() {
@@ -276,8 +266,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	return strictyaml.Join(v.Problems)
 }
 
-// name refuses what steers a terminal or breaks a line: names appear on screen and in reports, and the
-// experiment's names a directory.
+// name refuses what steers a terminal or breaks a line: screens and reports show names.
 func (v *validator) name(path, name string) {
 	if at := strings.IndexFunc(name, func(c rune) bool { return !unicode.IsPrint(c) && c != utf8.RuneError }); at >= 0 {
 		v.Add(path, "leave it out", "%q has a character that cannot be printed", name)
@@ -299,7 +288,6 @@ func several(given ...bool) bool {
 	return first >= 0 && slices.Contains(given[first+1:], true)
 }
 
-// target judges the target's own settings.
 func (v *validator) target(t workload.Target) {
 	v.Problems = append(v.Problems, strictyaml.Problems(v.plan.ReadTarget(t))...)
 	if own := v.plan.Own; own != nil {
@@ -337,7 +325,6 @@ func (v *validator) params(w *workload.Workload, path string, params map[string]
 	}
 }
 
-// unknown adds the problem of an unknown name.
 func (v *validator) unknown(path string, err error) {
 	var unknown *workload.UnknownError
 	if !errors.As(err, &unknown) {
@@ -404,7 +391,6 @@ func (v *validator) levels(kind ExperimentKind) {
 	}
 }
 
-// maxLevels bounds the levels of a search.
 const maxLevels = 1e9
 
 // goals judges the goals of a plan. Places names the target's places; nil if unknown.
@@ -439,7 +425,6 @@ func (v *validator) goals(workloadName string, milestones []string, places *reco
 	}
 }
 
-// require judges the choice of goals for the exit code.
 func (v *validator) require() {
 	p := v.plan
 	if p.Require == "" {
@@ -573,8 +558,7 @@ func (v *validator) rest() {
 	v.prometheus()
 }
 
-// prometheus judges the address and the selectors. It refuses an address with a secret without showing it: the
-// record would keep it.
+// prometheus judges the address and the selectors. It never shows a secret in the address.
 func (v *validator) prometheus() {
 	p := v.plan.Prometheus
 	if p == nil {

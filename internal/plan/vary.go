@@ -21,7 +21,6 @@ type Cell struct {
 	Values map[string]string
 }
 
-// maxCells bounds the cells of a plan.
 const maxCells = 500
 
 // Cells returns all combinations of the values that the plan varies, the last key changing fastest.
@@ -47,8 +46,8 @@ func (p *Plan) Cells() []Cell {
 	return cells
 }
 
-// Rounds returns the orders of visits to the cells, by index. A search visits each cell once, one after the
-// other. A sweep visits each once a round, in an order that Seed draws, so that drift affects all alike.
+// Rounds returns the orders of visits to the cells. A search visits each cell once, in order; a sweep each
+// once a round, in an order that Seed draws, so that drift affects all alike.
 func (p *Plan) Rounds() [][]int {
 	n := len(p.Cells())
 	rounds := make([][]int, max(p.Repeat.Most, 1))

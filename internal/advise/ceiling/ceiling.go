@@ -26,8 +26,7 @@ type Fact struct {
 	Source
 }
 
-// Amounts holds quantities by Kubernetes' names of resources: CPU in thousandths of a core, memory in bytes,
-// everything else in pieces.
+// Amounts maps Kubernetes' resources to thousandths of a core, bytes of memory, or pieces.
 type Amounts map[string]int64
 
 // Names of resources with rules of their own here.
@@ -41,8 +40,7 @@ const (
 type Axis struct {
 	Name string
 	Unit string
-	// On an axis of arrivals per second, Life is how long a pod stays, and Span how long pods are made for.
-	// Life is 0 on an axis of pods in place.
+	// A pod of an arrival stays for Life, 0 for pods in place; the load makes pods for Span.
 	Life time.Duration
 	Span time.Duration
 	// Foreign means any other axis: no level follows from a number of pods.
@@ -176,8 +174,7 @@ func (c *computation) sorted() []record.Ceiling {
 	return c.rows
 }
 
-// add appends a row that allows so many iterations. With made, the row counts what is made in a whole step,
-// and not what is there at one time, if the axis removes pods as they age.
+// add appends a row of an allowance of iterations. made marks what counts over a step with pods that age.
 func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 	if row.Limit != nil && row.Used != nil && row.Left == nil {
 		row.Left = figure(max(0, *row.Limit-*row.Used))
@@ -217,7 +214,6 @@ func (c *computation) unknown(row record.Ceiling, why string) {
 
 func figure(x float64) *float64 { return &x }
 
-// sentences joins the remarks that are not empty.
 func sentences(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }

@@ -22,13 +22,11 @@ const (
 	OpenShiftMaxPods  = 250
 	TestedMaxPods     = 500  // on OpenShift
 	ShownMaxPods      = 2500 // on 26 nodes
-	// ReservedAddresses of a node's subnet are for the node's own pods of DaemonSets, and for the network
-	// plug-in's gateway and management port (D3).
+	// ReservedAddresses of a node's subnet belong to DaemonSets, the gateway and the management port (D3).
 	ReservedAddresses = 16
 )
 
-// Addresses returns how many addresses of a range can be assigned: 2^(32-bits) - 2 of IPv4, without the
-// network's own and the broadcast address; of IPv6 all but the first.
+// Addresses returns how many addresses of a range can be assigned.
 func Addresses(p netip.Prefix) float64 {
 	if !p.IsValid() {
 		return 0

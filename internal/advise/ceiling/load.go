@@ -49,7 +49,6 @@ func (e Entry) times(iterations int64) int64 {
 	return (iterations + e.Every - 1) / e.Every * e.Copies
 }
 
-// sum adds up, over all entries, what each of an entry's objects counts for.
 func (l Load) sum(iterations int64, each func(Entry) int64) (n int64) {
 	for _, e := range l.Entries {
 		if one := each(e); one != 0 {
@@ -72,8 +71,7 @@ func (l Load) namespaces() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// within is sum for one namespace: one that documents name, or with "" the iterations' first, which gets
-// everything that is made once.
+// within is sum for one namespace; "" means the iterations' first, which also gets everything made once.
 func (l Load) within(namespace string, each func(Entry) int64) func(iterations int64) int64 {
 	return func(iterations int64) int64 {
 		if namespace == "" && l.PerNamespace > 0 {
@@ -101,7 +99,6 @@ func (l Load) makes(each func(Entry) int64) bool {
 	return slices.ContainsFunc(l.Entries, func(e Entry) bool { return each(e) > 0 })
 }
 
-// requests lists the resources that the workload's pods request.
 func (l Load) requests() []string {
 	set := make(map[string]bool)
 	for _, e := range l.Entries {

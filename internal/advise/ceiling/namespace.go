@@ -30,8 +30,7 @@ func (c *computation) namespaces() {
 	}
 }
 
-// scarcest returns the fewest iterations that a limit per namespace allows, and the namespace that is full
-// first.
+// scarcest returns the fewest iterations that a limit per namespace allows, and the namespace full first.
 func (c *computation) scarcest(limit int64, each func(Entry) int64) (allowed int64, where string) {
 	allowed = unbounded
 	for _, ns := range c.load.namespaces() {
@@ -42,14 +41,12 @@ func (c *computation) scarcest(limit int64, each func(Entry) int64) (allowed int
 	return allowed, where
 }
 
-// maxEnvironment bounds a process's arguments and environment: a quarter of the usual stack of 8 MiB
-// (execve(2)).
+// maxEnvironment bounds arguments and environment: a quarter of the usual stack of 8 MiB (execve(2)).
 const maxEnvironment = 2 << 20
 
 const ownEnvironment = 4 << 10 // for a container's variables other than service links
 
-// environment is about the services of a namespace that make the environment of a container with service
-// links too large to start.
+// environment is about services that make a container's environment too large to start.
 func (c *computation) environment() {
 	linked := func(e Entry) bool { return e.Pods > 0 && e.Pod.ServiceLinks }
 	row := record.Ceiling{
@@ -71,7 +68,6 @@ func (c *computation) environment() {
 	c.add(row, n, true)
 }
 
-// quota adds a row for each resource that a quota counts.
 func (c *computation) quota(q Quota) {
 	for _, name := range slices.Sorted(maps.Keys(q.Hard)) {
 		row := record.Ceiling{
@@ -112,8 +108,7 @@ func (c *computation) quota(q Quota) {
 	}
 }
 
-// counted returns what a quota's name counts. If each container must then specify a resource, it is the one
-// that resource and of name.
+// counted returns what a quota's name counts, and which resource each container must then specify.
 func counted(name string) (each func(Entry) int64, resource string, of func(Pod) Amounts, known bool) {
 	requests := func(p Pod) Amounts { return p.Requests }
 	limits := func(p Pod) Amounts { return p.Limits }
@@ -155,8 +150,7 @@ const (
 	byArticle    = "2500 pods per node on OpenShift 4.13, 26 workers of 56 cores and 512 GB"
 )
 
-// tested adds the limits that are published as tested. They are not hard: beyond them nobody vouches for
-// anything.
+// tested adds the limits that were published as tested: beyond them nobody vouches for anything.
 func (c *computation) tested() {
 	c.testedPerNode()
 	f := c.f

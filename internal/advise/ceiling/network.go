@@ -157,8 +157,7 @@ func (c *computation) podNetwork() {
 	c.addresses(row, all, float64(c.f.Addresses), all-float64(c.f.Addresses))
 }
 
-// bridgePorts of a Linux bridge: port numbers have ten bits without 0 (BR_PORT_BITS in the kernel's
-// net/bridge/br_private.h).
+// bridgePorts is the most ports of a Linux bridge (BR_PORT_BITS in net/bridge/br_private.h).
 const bridgePorts = 1023
 
 // bridges is about the Linux bridges of nodes' pods.
@@ -197,7 +196,6 @@ func clusterIPs(e Entry) int64 {
 	return 0
 }
 
-// services is about the range of service addresses.
 func (c *computation) services() {
 	row := record.Ceiling{
 		Name: "serviceAddresses", What: "addresses for services", Class: record.CeilingHard, Unit: "addresses", From: c.f.ServiceAddresses.From,

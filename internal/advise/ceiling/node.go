@@ -9,7 +9,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// nodes is about the nodes' resources.
 func (c *computation) nodes() {
 	f := c.f
 	if !f.NodesRead.Known() {
@@ -48,7 +47,6 @@ func allocatable(name string) (row record.Ceiling, unit float64) {
 	return record.Ceiling{Name: "allocatable:" + name, What: name + " for requests on the nodes", Unit: name}, 1
 }
 
-// resource adds the row of a resource of the nodes.
 func (c *computation) resource(name string) (allowed int64, ok bool) {
 	f := c.f
 	row, unit := allocatable(name)
@@ -106,8 +104,7 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 	return allowed, true
 }
 
-// fits returns how many iterations the nodes hold by a resource of which so much is left, and whether that
-// was counted node by node.
+// fits returns how many iterations fit by one resource, and whether it counted node by node.
 func (c *computation) fits(name string, left int64, request func(Entry) int64) (iterations int64, whole bool) {
 	size, same := c.load.uniform(name)
 	if !same {
@@ -155,8 +152,7 @@ func (l Load) uniform(name string) (size int64, same bool) {
 	return size, true
 }
 
-// together is about all resources of each node: if nodes differ, different resources may fill them, and fewer
-// pods fit than any resource alone allows. It names the resource that binds as the scheduler would.
+// together is about nodes that different resources fill: fewer pods fit than any resource alone allows.
 func (c *computation) together(allowed map[string]int64) {
 	if len(allowed) < 2 || len(c.load.shapes()) != 1 {
 		return
@@ -237,8 +233,7 @@ func (f *Facts) standing() string {
 	return text
 }
 
-// maxPods is about the kubelets' setting, if one was read: their allocatable pods follow from it, or from the
-// pods per core if that is less.
+// maxPods is about the kubelets' setting, which with the pods per core decides their allocatable pods.
 func (c *computation) maxPods() {
 	row := record.Ceiling{Name: "kubeletMaxPods", What: "maxPods of the kubelets", Unit: Pods}
 	if len(c.f.Nodes) == 0 || c.f.simulated() {

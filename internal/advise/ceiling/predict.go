@@ -92,8 +92,7 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	return p
 }
 
-// ofScheduler reports whether a sign is a reason of the scheduler. Its message names the reasons of all
-// nodes, and only the first one binds.
+// ofScheduler reports whether a sign is a reason of the scheduler, of which only the first binds.
 func ofScheduler(sign string) bool {
 	return sign == refusal(Pods) || strings.HasPrefix(sign, refusal(""))
 }
@@ -110,5 +109,4 @@ func foundText(o Outcome, unit string) string {
 	return fmt.Sprintf("found %s", number(*o.Level))
 }
 
-// number returns a level as people write it.
 func number(x float64) string { return fmt.Sprintf("%.10g", x) }

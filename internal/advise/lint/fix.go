@@ -27,8 +27,7 @@ type Change struct {
 // maxRounds bounds the rounds in which fixes uncover further findings.
 const maxRounds = 20
 
-// Fix makes all safe fixes repeatedly until none is left, so that a second Fix changes nothing. It changes
-// only what a fix is about, and no file that would be harder to read afterwards. It writes nothing: see
+// Fix makes all safe fixes repeatedly, until a further Fix would change nothing. It writes nothing: see
 // Write.
 func Fix(inputs []reading.Input, o Options) *Fixed {
 	files := slices.Clone(inputs)
@@ -147,8 +146,7 @@ func (s spans) take(e reading.Edit) {
 	}
 }
 
-// overlap reports whether two ranges share a byte, or an insertion is in the other's middle. Two insertions
-// at one place do not overlap.
+// overlap reports whether two ranges share a byte, or one inserts in the middle of the other.
 func overlap(aStart, aEnd, bStart, bEnd int) bool {
 	if aStart == aEnd || bStart == bEnd {
 		return aStart < bEnd && bStart < aEnd && aStart != bStart
@@ -156,7 +154,6 @@ func overlap(aStart, aEnd, bStart, bEnd int) bool {
 	return aStart < bEnd && bStart < aEnd
 }
 
-// apply makes edits that do not overlap.
 func apply(data string, edits []reading.Edit) string {
 	sorted := slices.Clone(edits)
 	slices.SortStableFunc(sorted, func(a, b reading.Edit) int { return cmp.Or(a.Start-b.Start, a.End-b.End) })

@@ -59,14 +59,12 @@ func readers() map[reading.Format]func(*report.Report, *reading.Text) {
 	}
 }
 
-// lookAt looks at a text by its format.
 func lookAt(out *report.Report, t *reading.Text) {
 	if read := readers()[reading.FormatOf(t)]; read != nil && t.Depth() <= maxDepth {
 		read(out, t)
 	}
 }
 
-// yamlText reads YAML or JSON documents.
 func yamlText(out *report.Report, t *reading.Text) {
 	if parts := jsonStream(t); len(parts) > 1 {
 		for _, part := range parts {
@@ -140,8 +138,7 @@ func withHoles(data string) string {
 	return b.String()
 }
 
-// yamlProblems reports why a text cannot be read: a problem for a file, a finding for a block in a text for
-// people that looks like YAML.
+// yamlProblems reports a text that cannot be read: a problem of a file, a finding in a text for people.
 func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Problem, templated bool) {
 	if len(problems) == 0 {
 		return
@@ -188,7 +185,6 @@ func jsonStream(t *reading.Text) (parts []*reading.Text) {
 	}
 }
 
-// checkDuplicates finds keys that occur twice.
 func checkDuplicates(out *report.Report, v reading.Value, seen map[*reading.Node]bool) {
 	if seen[v.Node] {
 		return // an anchor: its first use was checked
@@ -216,7 +212,6 @@ func checkDuplicates(out *report.Report, v reading.Value, seen map[*reading.Node
 	}
 }
 
-// lookAtDocument looks at an object, or at a piece of another form.
 func lookAtDocument(out *report.Report, root reading.Value) {
 	if root.Node.Kind != strictyaml.Mapping {
 		return

@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Text writes a result as compilers do: a line for each finding, and below the first finding of each rule why
-// it matters, with the source.
+// Text writes a line for each finding as compilers do, and why it matters below the first of each rule.
 func (r *Result) Text(w io.Writer) error {
 	var b strings.Builder
 	for _, p := range r.Problems {
@@ -63,7 +62,6 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// where writes a place as compilers do.
 func where(file string, line, column int) string {
 	switch {
 	case line == 0:

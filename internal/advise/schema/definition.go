@@ -8,8 +8,7 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Definition returns the schema of a kind as a resource definition has it: the fields, values and bounds that
-// documents are checked against. It returns nil for an unknown kind.
+// Definition returns the schema of a kind as a resource definition has it, or nil for an unknown kind.
 func Definition(apiVersion, kind string) *apiextensions.JSONSchemaProps {
 	s := New()
 	t := s.Kind(apiVersion, kind)

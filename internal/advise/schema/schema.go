@@ -81,7 +81,6 @@ func (f Fields) Names() []string {
 	return names
 }
 
-// with replaces the field with the same name, or adds one.
 func (f Fields) with(one Field) Fields {
 	if i := f.index(one.Name); i >= 0 {
 		f[i] = one
@@ -116,8 +115,7 @@ func (s *Schemas) add(group, kind string, t reflect.Type) {
 	s.kinds[group][kind] = t
 }
 
-// Kind returns the type of a kind's objects, whatever its version if that makes no difference; nil if the
-// kind is unknown.
+// Kind returns the type of a kind's objects, of any version if that makes no difference, or nil.
 func (s *Schemas) Kind(apiVersion, kind string) reflect.Type {
 	if t := s.kinds[apiVersion][kind]; t != nil {
 		return t
@@ -186,8 +184,7 @@ func (s *Schemas) Of(t reflect.Type) (set Fields) {
 	return set
 }
 
-// requires reports whether a published type requires a key: not if it leaves out empty values. A test
-// compares it with the published definitions.
+// requires reports whether a published type requires a key: not if it omits empty values.
 func requires(t reflect.Type, key, options string) bool {
 	switch {
 	case strings.Contains(options, "omit") || slices.Contains([]string{"status", "apiGroup", "mediatedDeviceTypes"}, key):

@@ -39,7 +39,6 @@ func blocksOf(text string) []*block {
 	return open[0].inner
 }
 
-// readTable adds the types of the table.
 func (s *Schemas) readTable() {
 	t := table{make(map[string]*block), make(map[string]reflect.Type)}
 	for name, value := range map[string]any{
@@ -76,7 +75,6 @@ func (s *Schemas) readTable() {
 	}
 }
 
-// table makes types of blocks.
 type table struct {
 	blocks map[string]*block
 	types  map[string]reflect.Type // that need no block
@@ -129,8 +127,7 @@ func Words(of string) (list []string) {
 	return list
 }
 
-// Hints returns advice about words: with "ignition-2" its removed keys, with "values" invalid FIELD=VALUE
-// pairs.
+// Hints returns advice about words: removed keys for "ignition-2", invalid FIELD=VALUE pairs for "values".
 func Hints(of string) map[string]string {
 	hints := make(map[string]string)
 	for _, line := range wordsOf(of) {

@@ -149,7 +149,6 @@ func TunePlan(p Plan) (*answer.Answer, error) {
 	return &b.Answer, nil
 }
 
-// planner collects the answers of the calculators.
 type planner struct {
 	*answer.Builder
 	Plan
@@ -160,8 +159,7 @@ type planner struct {
 	services      int64 // addresses for services
 }
 
-// take adds another calculator's answer to a stage: its files below the stage's directory, its commands
-// unless a script among its files has them.
+// take adds a stage's answer: its files, and its commands unless a script among them has those.
 func (b *planner) take(stage int, c *answer.Answer) {
 	dir := b.dir(stage) + "/"
 	for _, f := range c.Findings {
@@ -209,7 +207,6 @@ func (b *planner) ceiling(name, what string, limit, asked, usual int64, set stri
 	}
 }
 
-// install plans what can only be chosen at installation: address ranges and MTU.
 func (b *planner) install() error {
 	asked := cluster.Subnet{
 		Platform: b.Platform, Nodes: param.Given(b.Nodes.Value+b.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: param.Given(b.maxPods.Value, "maxPods"),
@@ -262,7 +259,6 @@ func (b *planner) install() error {
 	return nil
 }
 
-// storage plans Ceph and its hosts.
 func (b *planner) storage() error {
 	if !b.OSDs.Ok() {
 		if b.VMs.Ok() {
@@ -306,7 +302,6 @@ func (b *planner) bufferLink() (in param.In[param.Rate]) {
 	return in
 }
 
-// nodes plans the kubelets and their hosts.
 func (b *planner) nodes() error {
 	unavailable := b.MaxUnavailable
 	if !unavailable.Ok() && b.Nodes.Value >= 100 {
@@ -374,7 +369,6 @@ func (b *planner) nodes() error {
 	return nil
 }
 
-// virt plans KubeVirt's settings.
 func (b *planner) virt() error {
 	if !b.VMs.Ok() {
 		return nil
@@ -408,7 +402,6 @@ func (b *planner) virt() error {
 	return nil
 }
 
-// load plans the load's namespaces and services.
 func (b *planner) load() error {
 	b.Cite("D4", "D16")
 	iterations := max(0, b.iterationPods/b.PodsPerIteration.Value)
@@ -469,7 +462,6 @@ func (b *planner) raise() error {
 //go:embed plan.md.tmpl
 var planPage string
 
-// write adds the plan as a file.
 func (b *planner) write() error {
 	page, err := template.New("PLAN.md").Funcs(template.FuncMap{"grouped": param.Grouped[int64], "inc": func(i int) int { return i + 1 }}).Parse(planPage)
 	var t strings.Builder

@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// ParseTarget reads the target of a plan in words, such as "3000 VMs and 21,400 pods on 100 nodes" or "2500
-// pods per node on 26 nodes".
+// ParseTarget reads a plan's target in words, such as "3000 VMs and 21,400 pods on 100 nodes".
 func ParseTarget(text string) (t Plan, err error) {
 	const allowed = "want numbers of VMs, pods, pods per node, nodes and OSDs, such as \"3000 VMs and 21,400 pods on 100 nodes\""
 	from := fmt.Sprintf("the target %q", text)

@@ -27,8 +27,7 @@ func roles() []role {
 	}
 }
 
-// Run plays the role that args begin with until it is done or ctx ends, and returns the process's exit
-// code: 0 for success, 1 for failure, 2 for a bad command line.
+// Run plays the role that args begin with, and returns an exit code: 0, 1 for failure, 2 for bad arguments.
 func Run(ctx context.Context, args []string, out, log io.Writer) int {
 	for _, r := range roles() {
 		if len(args) == 0 || r.name != args[0] {
@@ -51,7 +50,6 @@ func Run(ctx context.Context, args []string, out, log io.Writer) int {
 	return 2
 }
 
-// usageError reports a mistake in the command line.
 type usageError struct{ error }
 
 // parse reads the options of a role and checks the number of operands.
@@ -78,7 +76,6 @@ func pause(ctx context.Context, args []string, _ io.Writer) error {
 
 const readTimeout = 30 * time.Second // of a request: a silent client must not hold a connection
 
-// serve answers every request with a page of the given size.
 func serve(ctx context.Context, args []string, out io.Writer) error {
 	address, size := ":8080", 128
 	_, err := parse(args, 0, func(f *flag.FlagSet) {

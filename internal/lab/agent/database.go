@@ -93,15 +93,13 @@ func (a *application) ask(ctx context.Context) error {
 const (
 	// PostgresBin links to the directory of the version's programs.
 	PostgresBin = "/postgresql/bin"
-	// PostgresVolume holds the database. The image's user owns it, and so does the group 0, to which every
-	// user belongs that a cluster chooses.
+	// PostgresVolume holds the database. The image's user and the group 0 of any chosen user own it.
 	PostgresVolume = "/data"
 	// PostgresData is a directory below it, because the server wants a directory of its own user's.
 	PostgresData = PostgresVolume + "/db"
 )
 
-// named adds this process's user to the file of accounts, unless it is there: a cluster may choose any user,
-// and initdb refuses one without a name.
+// named adds this process's user to the file of accounts: initdb refuses a user without a name.
 func named(accounts string, uid int) error {
 	text, err := os.ReadFile(accounts)
 	if err != nil {

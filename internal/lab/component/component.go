@@ -24,8 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// All maps each component's name to the function that runs it until it ends and returns its exit code. The
-// arguments exclude the name.
+// All maps each component's name to the function that runs it, without its name, and returns an exit code.
 func All() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		protocol.Etcd:              etcd,

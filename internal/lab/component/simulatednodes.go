@@ -135,8 +135,8 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 // leaseHolder stays the same after a restart: a new name would wait until the old one's leases expire.
 const leaseHolder = "plimsoll-" + protocol.SimulatedNodes
 
-// startNodes starts KWOK's controllers, which renew the leases and conditions of the simulated nodes.
-// The player receives all nodes.
+// startNodes starts KWOK's controllers for leases and conditions of simulated nodes; the player gets all
+// nodes.
 func startNodes(ctx context.Context, client kubernetes.Interface, player *simnode.Player, o simulatedNodesOptions) error {
 	nodeEvents := make(chan informer.Event[*corev1.Node], 1)
 	nodeInformer := informer.NewInformer[*corev1.Node, *corev1.NodeList](client.CoreV1().Nodes())
@@ -161,8 +161,7 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 		HolderIdentity:       leaseHolder,
 		LeaseDurationSeconds: uint(o.leaseDuration / time.Second),
 		LeaseParallelism:     8,
-		// A node renews its lease after a sixth to a third of its duration, four times on average. With
-		// less spread, nodes that were made together would keep renewing together.
+		// With less spread, nodes that were made together would keep renewing together.
 		RenewInterval:       o.leaseDuration / 6,
 		RenewIntervalJitter: 1,
 		GetLease: func(node string) (*coordinationv1.Lease, bool) {
@@ -228,14 +227,12 @@ func passOn(ctx context.Context, all <-chan informer.Event[*corev1.Node], simula
 	}
 }
 
-// heartbeatPeriod is the kubelet's five minutes, or longer with so many nodes that they would send more
-// than ten heartbeats a second.
+// heartbeatPeriod returns the kubelet's five minutes, or longer to send ten heartbeats a second at most.
 func heartbeatPeriod(nodes int) time.Duration {
 	return max(5*time.Minute, time.Duration(nodes)*time.Second/10)
 }
 
-// nodeStages tells KWOK that a simulated node confirms its conditions from time to time, and at once when
-// it is not ready because it was made by hand or its heartbeats were late.
+// nodeStages tells KWOK to confirm a node's conditions from time to time, and at once if it is not ready.
 func nodeStages(nodes int) []*internalversion.Stage {
 	ready := func(operator internalversion.SelectorOperator) *internalversion.StageSelector {
 		return &internalversion.StageSelector{MatchExpressions: []internalversion.MatchExpression{{
@@ -284,8 +281,7 @@ func nodeStages(nodes int) []*internalversion.Stage {
 	}
 }
 
-// conditionsTemplate returns KWOK's template of a patch to a healthy node, with the given fields set to
-// the present.
+// conditionsTemplate returns KWOK's patch to a healthy node, with these times set to the present.
 func conditionsTemplate(times ...string) string {
 	var b strings.Builder
 	b.WriteString("conditions:\n")

@@ -12,18 +12,15 @@ import (
 const (
 	// preferred is the nice value of this process.
 	preferred = -10
-	// slice bounds the time for which a thread of normal priority runs, in nanoseconds. Since Linux 6.12 a
-	// thread with a short slice runs soon after it wakes; older kernels ignore it.
+	// slice bounds a turn of a thread in nanoseconds: since Linux 6.12 it then runs soon after it wakes.
 	slice = 200_000
 
 	roundRobin = 2 // SCHED_RR, sched(7)
 )
 
-// Prefer raises this process's CPU priority until undo is called, and says in a phrase what the kernel
-// allowed. With exact, for a load by a schedule, root's threads become real-time threads of the lowest
-// priority: where the kernel shares the processors among sessions first, nice values count within one
-// session only. It costs more processor time, because each piece of news is then read by itself. The
-// kernel keeps real-time threads from taking everything.
+// Prefer raises this process's CPU priority until undo, and says in a phrase what the kernel allowed. With
+// exact, for a load by a schedule, root's threads become real-time threads of the lowest priority, since nice
+// values may count within one session only. That costs processor time.
 func Prefer(exact bool) (how string, undo func()) {
 	undo = func() { _ = set(unix.SchedAttr{}) }
 	switch {
@@ -46,8 +43,7 @@ func PreferThread(tid int, prefer bool) error {
 	return unix.SchedSetAttr(tid, &a, 0)
 }
 
-// Aside runs f on a thread of normal priority, where Prefer made all threads real-time: for work of
-// milliseconds beside a load by a schedule. A real-time thread runs until it waits, and would delay the sender.
+// Aside runs f on a thread of normal priority: a real-time thread at work would delay the sender of a load.
 func Aside(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -60,9 +56,8 @@ func Aside(f func()) {
 	f()
 }
 
-// Evenly runs f while all threads of the process have the same priority: in a garbage collection, a
-// real-time thread would spin until one of Aside's threads stops, and keep it from stopping on the
-// processor that they share.
+// Evenly runs f while all threads share one priority: in a garbage collection, a real-time thread would wait
+// in a loop for one of Aside's on the same processor.
 func Evenly(f func()) {
 	if was, err := unix.SchedGetAttr(0, 0); err == nil && was.Policy == roundRobin {
 		_ = set(unix.SchedAttr{Nice: preferred, Runtime: slice})
@@ -71,8 +66,7 @@ func Evenly(f func()) {
 	f()
 }
 
-// Keep restricts the calling process to some processors, so that what it measures has the others to
-// itself, until undo is called.
+// Keep restricts this process to some processors until undo, to leave the others to what it measures.
 func Keep(processors []int) (undo func(), err error) {
 	var before, wanted unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -95,8 +89,7 @@ func set(a unix.SchedAttr) error {
 	return eachThread(func(tid int) error { return unix.SchedSetAttr(tid, &a, 0) })
 }
 
-// eachThread calls f for every thread of the process and returns the first error. New threads inherit
-// from those that start them.
+// eachThread calls f for every thread of the process. New threads inherit.
 func eachThread(f func(tid int) error) error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

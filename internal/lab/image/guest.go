@@ -43,8 +43,7 @@ func guestModules() []string {
 	return []string{"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover", "net_failover", "virtio_net", "virtio_blk", "fat", "vfat", "nls_cp437", "nls_ascii"}
 }
 
-// GuestKey differs between guests that are made of different parts: this program's part, the names of packages,
-// and this machine's fio. Newer versions of the packages do not change it.
+// GuestKey names the parts of guests: this program's, the packages, and this machine's fio.
 func GuestKey() string {
 	sum := sha256.New()
 	sum.Write(guestInit)
@@ -56,9 +55,8 @@ func GuestKey() string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// Guest makes the files that a small virtual machine boots from, in dir: a kernel, and a root file system in
-// memory that runs an SSH server and scripts of user data. It downloads the distribution's packages into dir
-// and removes them; it installs nothing. Without packages it returns a *NoPackagesError.
+// Guest makes a kernel and a root file system with an SSH server in dir, out of packages that it downloads
+// and removes. Without packages it returns a *NoPackagesError.
 func Guest(ctx context.Context, dir string) error {
 	if err := makeGuest(ctx, dir); err != nil {
 		return fmt.Errorf("make the image of real guests: %w", err)

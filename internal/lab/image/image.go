@@ -27,8 +27,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Local begins the references of images in no registry, so that no node asks one: it has the image or
-// cannot run it.
+// Local begins the references of images in no registry: a node has the image or cannot run it.
 const Local = "localhost/"
 
 // AgentReference names the agent's image on a lab's real node.
@@ -61,9 +60,8 @@ var built embed.FS
 
 const builtAgent = "built/agent"
 
-// Agent makes the image of the agent: one static program with a role for each kind of container, chosen by its
-// arguments; without arguments it waits. A program that was built without the agent uses its own executable,
-// which plays the same roles as "agent" and is twenty times as large.
+// Agent makes the image of the agent, a static program with a role for each kind of container. A program
+// without the built agent uses its own executable, which is twenty times as large.
 func Agent(executable string) (v1.Image, error) {
 	layer, err := agentLayer(executable)
 	var image v1.Image
@@ -90,7 +88,6 @@ func alone(program []byte) error {
 	return nil
 }
 
-// agentLayer holds the agent and a directory for temporary files.
 func agentLayer(executable string) ([]byte, error) {
 	program, err := built.ReadFile(builtAgent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +159,7 @@ func (e *ReferenceError) Error() string { return fmt.Sprintf("image %q: %v", e.R
 // Unwrap returns the cause.
 func (e *ReferenceError) Unwrap() error { return e.Err }
 
-// Save writes an image to a file as `docker save` would, for docker, podman and ctr. It returns a
-// *ReferenceError for a bad reference.
+// Save writes an image as `docker save` would. It returns a *ReferenceError for a bad reference.
 func Save(image v1.Image, reference, file string) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
@@ -175,8 +171,8 @@ func Save(image v1.Image, reference, file string) error {
 	return nil
 }
 
-// Push sends an image to a registry, with docker's or podman's credentials for it; with insecure by plain HTTP.
-// It returns a *ReferenceError for a bad reference.
+// Push sends an image to a registry with docker's or podman's credentials; with insecure by plain HTTP. It
+// returns a *ReferenceError for a bad reference.
 func Push(ctx context.Context, image v1.Image, reference string, insecure bool) error {
 	var options []name.Option
 	if insecure {

@@ -35,9 +35,8 @@ func (e *NoPackagesError) Error() string {
 // Unwrap returns the cause.
 func (e *NoPackagesError) Unwrap() error { return e.Err }
 
-// PostgreSQL makes the image of a PostgreSQL server out of the distribution's packages, which it downloads and
-// unpacks in dir; it installs nothing. The agent (see Agent for executable) makes the database when the
-// container starts. The image needs dir as long as it is used. Without packages it returns a *NoPackagesError.
+// PostgreSQL makes the image of a PostgreSQL server from packages that it unpacks in dir, which the image
+// needs. The agent makes the database at the start. Without packages it returns a *NoPackagesError.
 func PostgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	image, err := postgreSQL(ctx, executable, dir)
 	if err != nil {
@@ -191,7 +190,6 @@ func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 	return err
 }
 
-// finish adds the files that no package has.
 func (w *rootWriter) finish() error {
 	if w.version == "" {
 		return &NoPackagesError{errors.New("they hold no PostgreSQL server")}

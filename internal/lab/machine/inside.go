@@ -36,8 +36,7 @@ type Bind struct {
 	To   string `json:"to"`
 }
 
-// Run acts as the first process of a machine that Start started. It writes to out when the machine is set up,
-// and then reaps processes; it returns only when it fails.
+// Run acts as a machine's first process: it sets up, writes to out, and reaps processes until it fails.
 func Run(args []string, out io.WriteCloser) error {
 	if os.Getpid() != 1 || len(args) != 1 {
 		return errors.New("this is the first process of a machine within the machine, which other commands start")
@@ -75,8 +74,7 @@ func (s Spec) mount() error {
 	return nil
 }
 
-// Detach separates this process's mounts from the system's, and mounts the /proc of its processes: the system's
-// mounts appear here, not the reverse. Within, mounts propagate.
+// Detach separates this process's mounts from the system's, and mounts the /proc of its processes.
 func Detach() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("detach own mounts: %w", err)
@@ -126,8 +124,7 @@ func BindFile(from, to string) error {
 	return nil
 }
 
-// Reap calls ended for every process of the machine that has ended: own children and orphans. It does not
-// return.
+// Reap calls ended for every ended process of the machine, also orphans. It does not return.
 func Reap(ended func(pid int, status syscall.WaitStatus)) {
 	for {
 		var status syscall.WaitStatus

@@ -15,8 +15,7 @@ import (
 // linkBlock is the number of bytes per write: the most that a write of FUSE has.
 const linkBlock = 128 << 10
 
-// Dial connects one machine by TCP to another at its address, and returns both ends. It takes no longer than
-// patience.
+// Dial connects one machine by TCP to another at its address within patience, and returns both ends.
 func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialled, accepted *net.TCPConn, err error) {
 	var listener *net.TCPListener
 	err = to.InNetwork(func() (err error) {
@@ -47,8 +46,7 @@ func Dial(from, to *Machine, address netip.Addr, patience time.Duration) (dialle
 // connectFor bounds a connection's start: if packets are lost, the first is sent again after 1 s and 3 s.
 const connectFor = 10 * time.Second
 
-// Throughput measures how many bytes a second one TCP connection carries from a machine, at its address, to
-// another.
+// Throughput measures the bytes a second of one TCP connection from a machine to another.
 func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
 	receiver, sender, err := Dial(to, from, address, connectFor)
 	if err != nil {
@@ -90,8 +88,7 @@ func (m *Machine) InNetwork(do func() error) error {
 	return <-done
 }
 
-// EnterNetwork moves the calling thread to the machine's network for good: the goroutine must stay locked to
-// it.
+// EnterNetwork moves the calling thread to the machine's network for good: lock the goroutine to it.
 func (m *Machine) EnterNetwork() error {
 	ns, err := netns.GetFromPid(m.PID())
 	if err == nil {
@@ -104,8 +101,7 @@ func (m *Machine) EnterNetwork() error {
 	return nil
 }
 
-// A bucket holds what a link carries in a millisecond, at least three frames; the queue before it what the link
-// carries in ten milliseconds, and some frames.
+// A bucket holds a link's millisecond, three frames at least; the queue ten milliseconds and some frames.
 const (
 	leastBucket = 3 * 1514
 	queueFrames = 100 * 1514

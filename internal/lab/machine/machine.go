@@ -41,8 +41,7 @@ func Enters() proc.Program {
 	return proc.Program{Name: "nsenter", Package: "util-linux", For: "a machine within this one"}
 }
 
-// Start starts a machine of this program, whose path is executable; it needs root. The machine ends with the
-// tie at the latest.
+// Start starts a machine of this program, as root. It ends with the tie at the latest.
 func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 	enter, err := Enters().Find(context.Background(), "")
 	if err != nil {
@@ -94,8 +93,8 @@ func (m *Machine) Command(name string, args ...string) *exec.Cmd {
 
 const firstExtra = 3 // the file descriptor of a command's first extra file
 
-// Start starts a command; its directory is a path within the machine. Killing the process kills a program that
-// enters the machine, not the command itself, which ends with the machine at the latest.
+// Start starts a command in a directory of the machine. Killing the process ends what it became, not the
+// command itself, which ends with the machine.
 func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 	how.On = m.tied.Do
 	more := []string{cmd.Args[0]}
@@ -163,8 +162,8 @@ func (m *Machine) Kill(pids ...int) error {
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {
 	m.first.Kill()
-	// The kernel waits until the parents of the processes within notice their end. A parent whose command was
-	// stopped has stopped itself.
+	// The kernel waits until the parents of the processes notice. A parent with a stopped command has
+	// stopped.
 	m.mu.Lock()
 	for _, p := range m.entering {
 		p.Kill()
@@ -179,15 +178,13 @@ const (
 	ownName    = "eth0"
 )
 
-// Address returns the n-th connected machine's address, from 0, in a range for documentation (RFC 5737) that
-// only these machines see.
+// Address returns the n-th connected machine's address, from 0, in a range for documentation (RFC 5737).
 func Address(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)}) }
 
 // MaxConnected is the number of machines that a hub can connect.
 const MaxConnected = hubNumber
 
-// Connect links each machine to a bridge of the hub's, where they see each other and the hub. This machine
-// sees nothing of it.
+// Connect links each machine to a bridge of the hub's, unseen by this machine.
 func Connect(hub *Machine, machines []*Machine) error {
 	center, err := hub.Network()
 	if err != nil {
@@ -254,7 +251,6 @@ func (m *Machine) Network() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// raise gives an interface its address and sets it up.
 func raise(h *netlink.Handle, name string, address netip.Addr) error {
 	link, err := h.LinkByName(name)
 	if err == nil {

@@ -36,8 +36,7 @@ const (
 	GuestMemory = 160 << 20
 )
 
-// VirtLimitsPath leads, on a lab's API server, to a report of how far the limits of virtual machines are
-// used up: by source, "use", "limit" and "waiting".
+// VirtLimitsPath serves how far limits of machines are used up: by source, "use", "limit", "waiting".
 const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
 
 // RealSelector selects the real node.
@@ -54,13 +53,11 @@ const (
 	DownAnnotation = "plimsoll.dev/down"
 )
 
-// StartLatencyAnnotation on a pod overrides the lab's start latency: a duration such as "1.2s", or a
-// distribution as the command line takes it.
+// StartLatencyAnnotation overrides a pod's start latency: a duration or a distribution.
 const StartLatencyAnnotation = "plimsoll.dev/start-latency"
 
-// StartLatencyOf returns the time planted for a pod from its binding to Ready. It depends only on the
-// pod's UID, its StartLatencyAnnotation ("" without) and the lab's distribution, so that a record allows
-// to compute it again. The error reports a bad annotation.
+// StartLatencyOf returns the planted time from a pod's binding to Ready. Records repeat it: it depends only
+// on the UID, the StartLatencyAnnotation ("" without) and the lab's distribution.
 func StartLatencyOf(uid, annotation string, labDefault dist.Dist) (time.Duration, error) {
 	d := labDefault
 	if annotation != "" {

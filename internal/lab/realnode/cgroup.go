@@ -208,12 +208,10 @@ func (h hierarchy) confine(root string, s Spec) error {
 	return errors.Join(errs...)
 }
 
-// controlPlaneGroup returns the group of a confined control plane. It is not within the node's, which has
-// its own bounds.
+// controlPlaneGroup returns the group of a confined control plane, outside of the node's.
 func controlPlaneGroup(dir string) string { return group(dir) + "-control-plane" }
 
-// ConfineControlPlane makes a control group with the time of so many processors for a lab's control plane.
-// Remove removes it.
+// ConfineControlPlane makes a control group with so many processors' time. Remove removes it.
 func ConfineControlPlane(dir string, cpus float64) error {
 	h, err := findHierarchy()
 	if err != nil {
@@ -246,8 +244,7 @@ func EnterControlPlane(dir string, pid int) error {
 	return nil
 }
 
-// ProcessorsOf returns the processors of a node that gets so many: the last ones that this process may
-// use. The rest of the lab gets the others, if there are any.
+// ProcessorsOf returns the processors of a node that gets so many: the last ones of this process.
 func ProcessorsOf(cpus float64) ([]int, error) {
 	all, err := usableProcessors()
 	if err != nil {
@@ -304,9 +301,8 @@ func removeGroups(dir string) error {
 // groupPatience is the time for which a group must look abandoned: a lab that is being made soon has a process.
 const groupPatience = 2 * time.Second
 
-// SweepGroups removes the groups of nodes and control planes of which nothing else is left on this machine:
-// groups without a process whose lab is not in dirs and is not named by any process. With dry it only looks.
-// It returns their paths.
+// SweepGroups removes groups without a process, of labs that neither dirs nor a process names, and returns
+// their paths; with dry it only looks.
 func SweepGroups(ctx context.Context, dirs []string, dry bool) ([]string, error) {
 	h, err := findHierarchy()
 	found := h.strays(dirs)
@@ -351,7 +347,6 @@ func (h hierarchy) strays(dirs []string) (stray []string) {
 	return stray
 }
 
-// removeGroup removes a group, if it exists, with those below it.
 func removeGroup(top string) error {
 	// The last process of a group leaves it a moment after its end.
 	for tries := 0; ; tries++ {

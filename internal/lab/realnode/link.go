@@ -24,8 +24,7 @@ const linkBits = 30 // the prefix of a link's range: two addresses
 func hostEnd(dir string) string { return "plm" + tag(dir) + "h" }
 func nodeEnd(dir string) string { return "plm" + tag(dir) + "n" }
 
-// ChooseLink returns addresses that this machine does not use, from the ranges for documentation (RFC 5737),
-// which no network has.
+// ChooseLink returns unused addresses from the ranges for documentation (RFC 5737).
 func ChooseLink() (Link, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -140,7 +139,6 @@ func Leftovers(dir string) []string {
 
 const linkPatience = 20 * time.Second // of the node's first process
 
-// configureNetwork sets up the network from inside the node.
 func (s Spec) configureNetwork() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err == nil {

@@ -107,8 +107,7 @@ func (p Programs) Versions() map[string]string {
 	return versions
 }
 
-// oldestContainerd is a minor version of containerd 1: older ones speak a runtime interface that the
-// kubelet does not.
+// oldestContainerd is a minor version of containerd 1: the kubelet needs its runtime interface.
 const oldestContainerd = 6
 
 // CheckContainerd returns an error if the kubelet cannot talk to this version of containerd.
@@ -151,7 +150,6 @@ func ThisMachine() (Machine, error) {
 	return m, nil
 }
 
-// formatList writes numbers as the kernel reads them.
 func formatList(numbers []int) string {
 	words := make([]string, len(numbers))
 	for i, n := range numbers {

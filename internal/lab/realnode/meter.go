@@ -41,20 +41,14 @@ type Use struct {
 // ComponentPart returns the name of the part for a component's pods.
 func ComponentPart(component string) string { return partPods + "/" + component }
 
-// Meter reads repeatedly what the parts of a lab's node have used: its programs, each with all of its
-// processes, the pods together and by component, with their sandboxes, and the whole node. Memory is what
-// cannot be dropped: what containers and programs hold and share, without files that were read and without
-// the kernel's own.
+// Meter reads repeatedly what the parts of a node have used: its programs with all their processes, the pods
+// together and by component, and the whole node. Memory leaves out files and the kernel's own. A Meter is not
+// safe for concurrent use.
 //
-// A runtime's processes (runc, crun) live for some hundredths of a second, so that most would be missed by
-// looking at processes. They share one control group with the shims that start them, which counts everything
-// that ran in it, and the kernel knows a shim's own use to the nanosecond: the runtime's CPU time is the
-// group's minus the shims'. That includes a shim until it is first seen and after it was last seen, and all
-// shims that ended before the first reading: only the difference of two readings counts. The runtime's
-// memory counts only processes alive at a reading, which misses most. A runtime process that has entered a
-// container's own control group counts for the pod.
-//
-// It is not safe for concurrent use.
+// A runtime's processes (runc, crun) live too shortly to be seen. They share a control group with the shims
+// that start them, and the kernel knows a shim's own use: the runtime's CPU time is the group's minus the
+// shims'. It includes shims unseen so far, so only the difference of two readings counts. A runtime process
+// in a container's group counts for the pod.
 type Meter struct {
 	dir       string
 	h         hierarchy
@@ -86,7 +80,6 @@ type pod struct {
 	seen     bool
 }
 
-// part sums up the pods of a component.
 type part struct {
 	cpu    float64
 	memory int64
@@ -94,14 +87,12 @@ type part struct {
 }
 
 const (
-	// A shim is read in its first readings, and later in turn with so many others: it uses hardly anything
-	// once it has started its pod.
+	// A shim uses little once it has started its pod: later readings take some of them in turn.
 	firstReadings   = 5
 	shimsPerReading = 16
 	// knownWithin is the number of readings after which a pod without a component counts as another's.
 	knownWithin = 5
-	// memoriesPerReading bounds the pods whose memory one reading reads, besides new ones: memory costs ten
-	// times as much to read as CPU time. A pod that has not run since holds as much as before.
+	// memoriesPerReading bounds the pods, besides new ones, whose memory one reading reads, which is slow.
 	memoriesPerReading = 100
 )
 
@@ -119,8 +110,7 @@ func newMeter(dir string, h hierarchy, processes procfs.FS) *Meter {
 	return &Meter{dir: dir, h: h, processes: processes, shims: make(map[int]*shim), pods: make(map[string]*pod), parts: make(map[string]*part)}
 }
 
-// Read reads what has been used so far. component returns the component of a pod by its UID, "" if it is
-// unknown (yet). With nil the uses have no parts by component.
+// Read reads what has been used so far, by component if component finds those of pods' UIDs; "" is unknown.
 func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
 	var uses []Use
 	for _, part := range append(systemParts(), partPods, PartWhole) {
@@ -218,8 +208,7 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 	return []Use{shims, runtime}
 }
 
-// ownCPU returns the CPU seconds of a process's threads, without its children. The process's own account
-// has a resolution of 10 ms twice, which is as much as a runtime uses for a container.
+// ownCPU returns the CPU seconds of a process's threads, finer than its account's steps of 10 ms.
 func (m *Meter) ownCPU(pid int) (float64, bool) {
 	threads, err := m.processes.AllThreads(pid)
 	if err != nil {
@@ -236,7 +225,6 @@ func (m *Meter) ownCPU(pid int) (float64, bool) {
 	return total, true
 }
 
-// byComponent reads the pods' control groups.
 func (m *Meter) byComponent(component func(uid string) string) []Use {
 	top := filepath.Join(group(m.dir), "kubepods")
 	for _, p := range m.pods {
@@ -382,15 +370,13 @@ type Histogram struct {
 	Name  string // the program's own label, or words if it has none
 	Count uint64
 	Sum   float64 // seconds
-	// Counts says how many took at most so many seconds, by Bounds, which rise. Count also has those that
-	// took longer than the last bound.
+	// Counts says how many took at most so many seconds, by rising Bounds; Count has all.
 	Bounds []float64
 	Counts []uint64
 }
 
-// A histogram of the kubelet's about a pod's start or end has a name here, and perhaps a label that tells
-// several apart, with the values that are used; nil is all. kubelet_pod_start_duration_seconds is not among
-// them: a kubelet counts each pod in it twice, when it first looks at the pod and again when the pod runs.
+// A histogram is one of the kubelet's about a pod's start or end, with a label and its values, nil for all.
+// The kubelet counts each pod twice in kubelet_pod_start_duration_seconds, which is not among them.
 type histogram struct {
 	metric, name, label string
 	values              []string
@@ -408,8 +394,7 @@ func kubeletHistograms() []histogram {
 	}
 }
 
-// KubeletHistograms reads from a kubelet's metrics, in Prometheus' text format, how long its work and the
-// runtime's took.
+// KubeletHistograms reads from a kubelet's metrics how long its work and the runtime's took.
 func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(metrics)
@@ -432,8 +417,7 @@ func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 	return list, nil
 }
 
-// Collections reads from any Go program's metrics what its garbage collection took: the pauses, and the
-// CPU time without what nobody else wanted.
+// Collections reads from a Go program's metrics the pauses and CPU time of its garbage collection.
 func Collections(metrics []byte) ([]Histogram, error) {
 	families, err := familiesIn(metrics, "go_gc_", "go_cpu_classes_gc_")
 	if err != nil {
@@ -456,8 +440,7 @@ func Collections(metrics []byte) ([]Histogram, error) {
 	return list, nil
 }
 
-// ClientWaits reads from the metrics of a program that uses client-go how long its requests waited for the
-// limit of its client, all together.
+// ClientWaits reads from a client-go program's metrics how long requests waited for its limit.
 func ClientWaits(metrics []byte) ([]Histogram, error) {
 	const name = "rest_client_rate_limiter_duration_seconds"
 	families, err := familiesIn(metrics, name)

@@ -36,8 +36,7 @@ type Spec struct {
 	PodCIDR     netip.Prefix `json:"podCIDR"`
 	ServiceCIDR string       `json:"serviceCIDR"`
 	ClusterDNS  string       `json:"clusterDNS"` // the address that pods ask for names
-	// CPUs counts the processors of the node, with its own processes; 0 is all. A part of a processor is a
-	// share of its time.
+	// CPUs counts the node's processors; 0 for all. A part of one is a share of its time.
 	CPUs        float64  `json:"cpus"`
 	Processors  []int    `json:"processors,omitempty"` // that it is kept to; nil without CPUs
 	MemoryBytes int64    `json:"memoryBytes"`          // 0 is all
@@ -77,8 +76,7 @@ func ImageFile(dir, name string) string {
 	return filepath.Join(NodeDir(dir), imagesDir, name+".tar")
 }
 
-// tag is part of every name that the node has outside of its namespaces. It follows from the directory alone,
-// so that the leftovers of a dead lab can be found without a record.
+// tag, from the directory alone, is part of all the node's names outside: leftovers need no record.
 func tag(dir string) string {
 	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
 	return hex.EncodeToString(sum[:4])
@@ -123,8 +121,8 @@ func Read(file string) (Spec, error) {
 	return s, nil
 }
 
-// PodRange returns the pods' addresses with a prefix of so many bits. 0 is the smallest range for twice the
-// pods, because an address is free again only when its pod is gone completely.
+// PodRange returns the pods' addresses, by a prefix length or 0 for twice the pods: addresses become free
+// late.
 func PodRange(bits, maxPods int) (netip.Prefix, error) {
 	if bits == 0 {
 		const reserved = 3 // network, broadcast, the bridge's own
@@ -168,8 +166,7 @@ func (s Spec) containerdConfig(m Machine) string {
 	return b.String()
 }
 
-// cniConfig joins the pods by one bridge. Only traffic that the node's service proxy translates leaves the
-// node.
+// cniConfig joins the pods by one bridge. Only the service proxy's traffic leaves the node.
 func (s Spec) cniConfig() string {
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",
@@ -216,8 +213,7 @@ func (s Spec) kubeletConfiguration(m Machine) string {
 	p("failSwapOn: false")
 	p("maxPods: %d", s.MaxPods)
 	p("volumePluginDir: /var/lib/kubelet/volume-plugins")
-	// Nobody answers there unless a user creates a service with that address. Without an address the kubelet
-	// warns of each pod.
+	// Nobody answers there, but without an address the kubelet warns of each pod.
 	p("clusterDNS: [%s]", s.ClusterDNS)
 	p("clusterDomain: cluster.local")
 	p("resolvConf: %q", "")

@@ -19,9 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Run acts as the node's first process. It sets up the namespaces that it was started in, starts the node's
-// programs and restarts them; it returns only when it cannot. It runs this program again for the kubelet
-// and kube-proxy.
+// Run acts as the node's first process: it sets up its namespaces, starts the programs and restarts them, and
+// runs this program for the kubelet and kube-proxy. It returns only on failure.
 func Run(file string, log *slog.Logger) error {
 	if os.Getpid() != 1 {
 		return errors.New("the node's first process must be the first of its process namespace: start it by 'plimsoll lab up --real-node'")
@@ -60,8 +59,7 @@ func Run(file string, log *slog.Logger) error {
 	return nil
 }
 
-// mounts gives the node its own view of the directories that its programs write to, so that nothing shows
-// up in the system's.
+// mounts gives the node its own view of the directories that its programs write to.
 func (s Spec) mounts() error {
 	if err := machine.Detach(); err != nil {
 		return err
@@ -80,8 +78,7 @@ func (s Spec) mounts() error {
 	if err := s.coverSettings(filepath.Join(node, "settings")); err != nil {
 		return err
 	}
-	// On a hybrid system crun wants every controller of version 2 to be one of version 1 too, although it uses
-	// none: hide version 2.
+	// On a hybrid system crun wants version 1 of every controller of version 2: hide version 2.
 	var fs unix.Statfs_t
 	unified := cgroupRoot + "/unified"
 	if unix.Statfs(unified, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
@@ -92,9 +89,8 @@ func (s Spec) mounts() error {
 	return nil
 }
 
-// coverSettings lays files with the kubelet's values over the settings of the kernel that it would change:
-// they belong to the whole machine. It also covers the list of processors, from which the kubelet would
-// give pods those that the node does not get.
+// coverSettings covers the kernel's settings, which the kubelet would change for the whole machine, with its
+// values. It also covers the list of processors.
 func (s Spec) coverSettings(dir string) error {
 	settings := map[string]string{
 		"/proc/sys/vm/overcommit_memory": "1", "/proc/sys/vm/panic_on_oom": "0",

@@ -78,9 +78,8 @@ type Left struct {
 	Why   string `json:"why,omitempty"`
 }
 
-// Sweep removes the directories of a kind whose runs were killed, and those that elsewhere (or nil) names
-// for each. It returns all runs, also those that are alive or that removes rejects. Processes must have
-// died with the run.
+// Sweep removes the directories of killed runs, which have no processes, and what elsewhere (or nil) names
+// for each. It returns all runs, also live and rejected ones.
 func Sweep(state, kind string, removes func(run string) bool, elsewhere func(dir string) ([]string, error)) ([]Left, error) {
 	entries, err := os.ReadDir(filepath.Join(state, kind))
 	if errors.Is(err, os.ErrNotExist) {
@@ -134,8 +133,8 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 
 const removeBound = time.Minute
 
-// RemoveBounded removes a directory whose file system may hang, by another process that it leaves alone
-// after a minute: a thread of this one that waits in the kernel would keep it from ending.
+// RemoveBounded removes a directory by another process for a minute: a file system that hangs would keep a
+// thread.
 func RemoveBounded(dir string) error { return removeWithin(dir, removeBound) }
 
 func removeWithin(dir string, bound time.Duration) error {

@@ -15,7 +15,6 @@ import (
 // eventQueue bounds the events that wait to be written. Further events are dropped, as a kubelet does.
 const eventQueue = 1 << 16
 
-// eventSink publishes a kubelet's events about its containers.
 type eventSink struct {
 	client  kubernetes.Interface
 	log     *slog.Logger
@@ -90,8 +89,7 @@ func (s *eventSink) run(ctx context.Context) {
 	}
 }
 
-// stamp returns a unique time in nanoseconds for the name of an event, which tools read like a kubelet's:
-// events of one pod may happen at the same moment.
+// stamp returns a unique time for an event's name, also for events of the same moment.
 func (s *eventSink) stamp(at time.Time) int64 {
 	for {
 		last := s.last.Load()

@@ -24,9 +24,8 @@ type viewer interface {
 
 const retryPause = 100 * time.Millisecond // after a failure, such as a restart of the API server
 
-// follow watches all bound pods until ctx ends. It resumes a broken watch at once: an API server closes watches
-// that fall behind by a few events, which happens on a busy machine, and the pauses of client-go's reflector (a
-// second and more) would appear as start latency that nobody planted.
+// follow watches all bound pods until ctx ends. It resumes a broken watch at once: the pauses of client-go's
+// reflector would appear as start latency that nobody planted.
 func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slog.Logger) {
 	bound := metav1.ListOptions{
 		FieldSelector:       fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
@@ -59,7 +58,6 @@ func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slo
 	}
 }
 
-// listPods passes on all pods and returns the version of the list.
 func listPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, notOlder string, v viewer) (string, error) {
 	bound.AllowWatchBookmarks = false
 	bound.ResourceVersion = notOlder
@@ -71,8 +69,7 @@ func listPods(ctx context.Context, client kubernetes.Interface, bound metav1.Lis
 	return list.ResourceVersion, nil
 }
 
-// watchPods passes on changes after a version until the watch ends, and returns the last version. The end of a
-// watch is not an error.
+// watchPods passes on changes after a version until the watch ends, and returns the last version.
 func watchPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, version string, v viewer) (string, error) {
 	bound.ResourceVersion = version
 	w, err := client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, bound)

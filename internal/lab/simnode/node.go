@@ -99,8 +99,7 @@ func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
 
 const createsInFlight = 16 // keeps an API server on a small machine busy without queues
 
-// CreateNodes makes the nodes 0 to n-1, with so many pods each, unless they exist. The API server reaches them
-// at a port of this machine, 0 for none.
+// CreateNodes makes the nodes 0 to n-1 unless they exist, served at a port of this machine, 0 for none.
 func CreateNodes(ctx context.Context, client kubernetes.Interface, n, maxPods, port int, now metav1.Time) error {
 	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(createsInFlight)

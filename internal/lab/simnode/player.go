@@ -21,15 +21,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// statusWriters and eventWriters bound the requests in flight. Events have their own, fewer, so that they never
-// delay a status, whose moment counts.
+// statusWriters and eventWriters bound requests in flight: events never delay a status, whose moment counts.
 const (
 	statusWriters = 32
 	eventWriters  = 4
 )
 
-// Player takes pods on simulated nodes from bound to Ready and, when they are deleted, to their end. It forgets
-// pods that need nothing more.
+// Player takes pods on simulated nodes from bound to Ready and to their end, and then forgets them.
 type Player struct {
 	client  kubernetes.Interface
 	latency dist.Dist
@@ -64,8 +62,7 @@ type play struct {
 	timer   *time.Timer // of the next stage, or nil
 }
 
-// NewPlayer makes a Player; latency is the start latency of pods without an annotation. The client must not
-// limit its rate.
+// NewPlayer makes a Player with a start latency for pods without annotation, and a client without a limit.
 func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger) *Player {
 	return &Player{
 		client:  client,
@@ -98,8 +95,7 @@ func (p *Player) Run(ctx context.Context) {
 // Following returns a channel that is closed when the player knows all existing pods.
 func (p *Player) Following() <-chan struct{} { return p.following }
 
-// SetNode adds or changes a node, or with gone removes it. Pods are played once their node is known to be
-// simulated.
+// SetNode adds or changes a node, or with gone removes it. Only simulated nodes' pods are played.
 func (p *Player) SetNode(node *corev1.Node, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,7 +211,6 @@ func (p *Player) plan(known *play, pod *corev1.Pod) {
 	}
 }
 
-// advance schedules a pod's next stage, or forgets it.
 func (p *Player) advance(known *play) {
 	if known.busy {
 		return // its worker calls advance when it is done
@@ -357,16 +352,14 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where pla
 	return written, nil
 }
 
-// mostAhead bounds how much a write begins before its stage is due: by the time that an idle machine takes.
-// Writes take longer on a busy machine, and a user wants to see how much.
+// mostAhead bounds how early a write begins: users want to see by how much a busy machine is late.
 const mostAhead = 5 * time.Millisecond
 
 // durations keeps the last few durations.
 type durations struct {
 	last  [64]time.Duration
 	count int
-	// quick is their lower quartile, so that three of four writes take longer and planted latencies are seldom
-	// undercut. It is 0 at first.
+	// quick is their lower quartile, so that planted latencies are seldom undercut. It is 0 at first.
 	quick time.Duration
 }
 
@@ -381,8 +374,7 @@ func (d *durations) add(v time.Duration) {
 	}
 }
 
-// Pods' addresses are 10.128.0.0/9, eight million, which are reused when all have been used. A node's own range
-// is not enforced.
+// Pods' addresses are 10.128.0.0/9, which come again after eight million.
 const (
 	firstPodAddress = 10<<24 | 128<<16
 	podAddresses    = 1 << 23

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Refuse answers the API server for the kubelets of all simulated nodes, at a port of 127.0.0.1, until ctx
-// ends: a simulated node has nothing to read or run. kubectl shows the answer.
+// Refuse answers the API server for the kubelets of all simulated nodes, which have nothing to read or run.
 func Refuse(ctx context.Context, port int, certificate, key string) error {
 	server := &http.Server{
 		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Handler: http.HandlerFunc(answerFor),

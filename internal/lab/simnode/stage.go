@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stage is the next thing that a kubelet would report about a pod. It follows from the pod in the API, so
-// that a restarted process continues where the last one stopped.
+// stage is the next report of a kubelet about a pod. It follows from the pod, also after a restart.
 type stage int
 
 const (
@@ -60,12 +59,11 @@ func nextStage(pod *corev1.Pod, latency time.Duration) stage {
 	return nothing
 }
 
-// shortestStaged is the start latency below which the steps in between are not reported: nobody could tell
-// them apart.
+// shortestStaged is the start latency below which the steps in between are left out.
 const shortestStaged = 20 * time.Millisecond
 
-// share returns the part of the start latency after which a stage is reached. A pod's network takes about
-// half of a real start; init containers, if there are any, half of the rest.
+// share returns the part of the start latency before a stage: the network takes half, init containers half of
+// the rest.
 func (s stage) share(latency time.Duration) time.Duration {
 	switch s {
 	case sandbox:
@@ -89,7 +87,6 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// condition returns a pod's condition of a kind, or nil.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	if i < 0 {

@@ -27,11 +27,10 @@ func CPUs() map[int64]procfs.CPUStat {
 	return stat.CPU
 }
 
-// Reading returns what is in use of this machine; what only grows counts since its start: its cpus, the
-// seconds that they worked (cpuSeconds), of those the seconds in interrupts (interruptSeconds), its memory
-// and what is in use of it (memoryBytes, memoryUsedBytes), the bytes that its drives read and wrote
-// (ioBytes), and for how long something waited for processors, memory and IO (cpuPressureSeconds,
-// memoryPressureSeconds, ioPressureSeconds). Values that the kernel does not report are missing.
+// Reading returns what is in use of this machine, counters since its start: its cpus, the seconds that they
+// worked (cpuSeconds), those in interrupts (interruptSeconds), its memory and its use (memoryBytes,
+// memoryUsedBytes), the bytes of its drives (ioBytes), and for how long something waited (cpuPressureSeconds,
+// memoryPressureSeconds, ioPressureSeconds), as far as the kernel reports it.
 func Reading() record.Reading { return readingIn(procfs.DefaultMountPoint, "/sys") }
 
 func readingIn(procMount, sysMount string) record.Reading {
@@ -61,8 +60,7 @@ func readingIn(procMount, sysMount string) record.Reading {
 	return r
 }
 
-// drives returns the bytes that all drives have read and written. It skips devices on top of others, such
-// as loop devices, which would count twice.
+// drives returns the bytes of all drives, without devices on top of others, which would count twice.
 func drives(procMount, sysMount string) (moved float64, ok bool) {
 	fs, err := blockdevice.NewFS(procMount, sysMount)
 	if err != nil {
@@ -81,10 +79,8 @@ func drives(procMount, sysMount string) (moved float64, ok bool) {
 	return moved, ok
 }
 
-// ShedStartup gives back memory that starting took and running does not need: garbage of the heap, and
-// pages of the program's own file. This program holds a whole control plane, and the set-up of packages
-// that a run never calls has touched most of the file; the page cache gives back what a run does call. It
-// is for a process whose memory is measured, and does nothing where the system cannot do it.
+// ShedStartup gives back memory of the start, for a process whose memory counts: garbage of the heap, and
+// pages of the program's file, of which the page cache returns the needed ones.
 func ShedStartup() {
 	debug.FreeOSMemory()
 	proc, err := procfs.Self()
@@ -145,8 +141,7 @@ func Host() record.Host {
 	return h
 }
 
-// AvailableMemory returns the lesser of what the machine and our cgroup leave, in bytes. Files in a cgroup
-// that were not used lately count as left: the kernel takes them back first.
+// AvailableMemory returns the bytes that the machine and our cgroup leave, with files not used lately.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo

@@ -45,8 +45,7 @@ func machineVerbs() []string {
 }
 func instanceVerbs() []string { return []string{"pause", "unpause", "addvolume", "removevolume"} }
 
-// usedUp returns how much of each thing that can hold machines up is in use, its limit, and how many wait
-// for it. The use of the client is requests per second since the last call.
+// usedUp returns use, limit and queue of each thing that can hold machines up; the client's use is a rate.
 func (w *world) usedUp(now time.Time) map[string]map[string]float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +129,6 @@ func reply(r http.ResponseWriter, code int, body any) {
 	json.NewEncoder(r).Encode(body)
 }
 
-// refuse answers with an error as an API server does.
 func refuse(r http.ResponseWriter, err error) {
 	var status metav1.Status
 	if known, ok := err.(apierrors.APIStatus); ok {
@@ -277,7 +275,6 @@ func (w *world) askInstance(ctx context.Context, namespace, name, verb string, b
 	return err
 }
 
-// changeVolumes adds or removes a disk with its volume.
 func changeVolumes(spec *kubevirt.VirtualMachineInstanceSpec, verb string, body []byte) error {
 	var add kubevirt.AddVolumeOptions
 	if err := json.Unmarshal(body, &add); err != nil || add.Name == "" {
@@ -305,8 +302,7 @@ func changeVolumes(spec *kubevirt.VirtualMachineInstanceSpec, verb string, body 
 	return nil
 }
 
-// evict refuses to evict the launcher of a machine that can be migrated, and migrates it, as KubeVirt's
-// own webhook does.
+// evict refuses to evict the launcher of a machine that it can migrate, and migrates it.
 func (w *world) evict(r http.ResponseWriter, request *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(request.Body).Decode(&review); err != nil || review.Request == nil {

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// cloudInit returns the files that a real guest reads in its seed, by name, from user data: a script, or
-// the SSH keys and commands of a cloud-config. It leaves out what it cannot read, as cloud-init does. The
-// guest's SSH server has its own form of keys.
+// cloudInit returns the files of a real guest's seed from user data: a script, or the SSH keys and commands
+// of a cloud-config. Like cloud-init it leaves out what it cannot read.
 func cloudInit(userData []byte) map[string][]byte {
 	files := make(map[string][]byte)
 	if bytes.HasPrefix(userData, []byte("#!")) {

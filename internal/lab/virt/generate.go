@@ -101,8 +101,7 @@ func (e entry) read() (crd apiextensions.CustomResourceDefinition) {
 	return crd
 }
 
-// strip takes descriptions out. The metadata of templates, unknown to controller-gen, keep everything, as
-// in KubeVirt's own definitions.
+// strip removes descriptions. As in KubeVirt's definitions, the metadata of templates keep everything.
 func strip(s *apiextensions.JSONSchemaProps, root bool) {
 	s.Description = ""
 	for name, property := range s.Properties {

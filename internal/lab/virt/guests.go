@@ -152,7 +152,6 @@ func (g *guests) serve(ctx context.Context) error {
 	}
 }
 
-// up reports whether a simulated guest answers.
 func (g *guests) up(a netip.Addr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,8 +159,7 @@ func (g *guests) up(a netip.Addr) bool {
 	return ok && !it.paused && !time.Now().Before(it.from)
 }
 
-// greet sends the banner of a guest that has booted. Otherwise it resets the connection, as if nothing
-// listened.
+// greet sends the banner of a guest that has booted, or resets the connection.
 func (g *guests) greet(connection *net.TCPConn) {
 	local, err := netip.ParseAddrPort(connection.LocalAddr().String())
 	if err != nil || !g.up(local.Addr()) {

@@ -65,8 +65,7 @@ func (w *world) syncKubeVirt(ctx context.Context, key string) (time.Duration, er
 // tuningAnnotation holds the limits of clients for the policy "annotation".
 const tuningAnnotation = "hco.kubevirt.io/tuningPolicy"
 
-// overwrite replaces the settings of a KubeVirt that a HyperConverged controls, also those that it leaves
-// empty.
+// overwrite replaces all settings of a KubeVirt that a HyperConverged controls, also by empty ones.
 func overwrite(spec *kubevirt.KubeVirtSpec, hyper *unstructured.Unstructured) error {
 	var said struct {
 		Spec struct {

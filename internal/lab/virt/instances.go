@@ -220,7 +220,6 @@ func (w *world) bootTurn(vmi *kubevirt.VirtualMachineInstance) time.Duration {
 	return time.Until(at)
 }
 
-// endInstance shuts an instance down, and removes its finalizer when its launchers are gone.
 func (w *world) endInstance(ctx context.Context, vmi *kubevirt.VirtualMachineInstance) (time.Duration, error) {
 	w.silence(vmi.UID)
 	pods := w.launchers.by(byOwner, string(vmi.UID))
@@ -255,7 +254,6 @@ func (w *world) notMigratable(vmi *kubevirt.VirtualMachineInstance) string {
 	return ""
 }
 
-// claimsOf maps an instance's claims to the names of their volumes.
 func claimsOf(vmi *kubevirt.VirtualMachineInstance) map[string]string {
 	claims := map[string]string{}
 	for _, v := range vmi.Spec.Volumes {
@@ -275,7 +273,6 @@ const overhead = 220 << 20
 // cpuRatio is the number of virtual processors that share one: KubeVirt's default.
 const cpuRatio = 10
 
-// newLauncher returns the pod for an instance.
 func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.UID) *corev1.Pod {
 	requests := corev1.ResourceList{}
 	maps.Copy(requests, vmi.Spec.Domain.Resources.Requests)

@@ -22,7 +22,6 @@ const (
 	apiVersion   = "kubevirt.io/v1"
 )
 
-// plan says what virt-controller does next about a machine.
 type plan struct {
 	start, stop bool
 	served      int // requests for a change that are done
@@ -185,7 +184,6 @@ func newInstance(vm *kubevirt.VirtualMachine, eviction *kubevirt.EvictionStrateg
 	return vmi
 }
 
-// reportMachine writes a machine's status if it differs.
 func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance, volumes bool, served int) error {
 	next := vm.DeepCopy()
 	s := &next.Status

@@ -176,7 +176,6 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 	return 0, nil
 }
 
-// faultOf returns the fault planted in a machine, or in an instance without a machine.
 func (w *world) faultOf(vmi *kubevirt.VirtualMachineInstance) string {
 	if vm, ok := w.machines.get(key(vmi)); ok {
 		return vm.Annotations[FaultAnnotation]

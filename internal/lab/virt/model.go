@@ -21,8 +21,7 @@ type clone struct {
 	made   time.Time // when the storage had made it; zero before
 }
 
-// cloneQueue models the storage: workers that take clones in order, and a lock for each parent. It gets
-// the time as an argument and makes no calls.
+// cloneQueue models the storage at given times: workers take clones in order, and each parent has a lock.
 type cloneQueue struct {
 	figures planted.Virt
 	waiting []*clone
@@ -169,8 +168,7 @@ func (b *bootLine) take(now time.Time) time.Time {
 // limits bound the migrations under way.
 type limits struct{ cluster, outbound int }
 
-// gate lets migrations begin in the order in which they came, within the limits. A migration that waits for
-// its node does not hold up others.
+// gate lets migrations begin in order within the limits. One that waits for its node holds up no others.
 type gate struct {
 	limits  limits
 	from    map[types.UID]string // the source node of each that is under way

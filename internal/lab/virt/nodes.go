@@ -15,7 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 )
 
-// kvm is the device that every machine needs.
 const kvm = "devices.kubevirt.io/kvm"
 
 // prepared counts the nodes on which machines can run.
@@ -59,7 +58,6 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 
 const zones = 3 // of the nodes, each with a pool of its own
 
-// zoneOf returns a node's zone, by the number at the end of its name.
 func zoneOf(node string) string {
 	number, _ := strconv.Atoi(node[strings.LastIndexByte(node, '-')+1:]) // without a number it is zone 0
 	return fmt.Sprintf("zone-%d", number%zones)
@@ -90,7 +88,6 @@ func (w *world) lose(node *corev1.Node) (why string, again time.Duration) {
 	return FaultLost, 0
 }
 
-// setDown takes a node down, or brings it up again if why is empty.
 func (w *world) setDown(ctx context.Context, name, why string, ready corev1.ConditionStatus) error {
 	nodes := w.free.CoreV1().Nodes()
 	note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, protocol.DownAnnotation, why)

@@ -61,8 +61,7 @@ func (w *world) write(ctx context.Context, resource schema.GroupVersionResource,
 
 func stamp() string { return time.Now().UTC().Format(time.RFC3339) }
 
-// syncSnapshot makes a snapshot of a machine. With a running machine it would freeze the file systems,
-// which takes no longer here.
+// syncSnapshot makes a snapshot of a machine.
 func (w *world) syncSnapshot(ctx context.Context, u *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
 	name, _, _ := unstructured.NestedString(u.Object, "spec", "source", "name")
@@ -113,8 +112,7 @@ const (
 	upgradeParts = 738
 )
 
-// operators lists a cluster's operators in the order in which they are upgraded. The last one reboots its
-// nodes, pool by pool.
+// operators lists a cluster's operators in the order of upgrades. The last one reboots the nodes.
 func operators() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "authentication", "network", "storage", "machine-config"}
 }
@@ -132,8 +130,8 @@ func imageOf(version string) string { return "simulated/" + version }
 // unverified is the reason of a refused update.
 const unverified = "RetrievePayload"
 
-// refusal says why the operator refuses an update, "" if it does not: the image is not the version's, or
-// nobody has signed the version, of another major number.
+// refusal says why the operator refuses an update, "" if it does not: another image, or another major
+// version.
 func refusal(version, image string) string {
 	failure := ""
 	switch {
@@ -272,7 +270,6 @@ func (w *world) setOperators(ctx context.Context, version string, done int) erro
 	return nil
 }
 
-// same reports whether an operator has these versions and this progress.
 func same(u *unstructured.Unstructured, versions []any, progressing string) bool {
 	told, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")

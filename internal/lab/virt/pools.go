@@ -163,8 +163,7 @@ func (p *pool) read(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// nodesOf returns the simulated nodes of a pool, in order. A node that several pools select belongs to the
-// newest.
+// nodesOf returns a pool's simulated nodes in order. The newest of several pools has a node.
 func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
 	if err != nil {
@@ -240,8 +239,7 @@ func mostUnavailable(p *pool, nodes int) int {
 	return max(1, most)
 }
 
-// newPools returns a pool for each zone, which selects the configurations with its name as role. Even the
-// smallest pool keeps some nodes to take machines.
+// newPools returns a pool for each zone, which selects configurations by its name as role.
 func newPools() (list []*unstructured.Unstructured) {
 	for i := range zones {
 		name := fmt.Sprintf("zone-%d", i)
@@ -345,7 +343,6 @@ func (w *world) drain(ctx context.Context, node string) (left int, err error) {
 	return left, nil
 }
 
-// reportPool writes a pool's status if it differs.
 func (w *world) reportPool(ctx context.Context, u *unstructured.Unstructured, p *pool, rendered string) error {
 	nodes, err := w.nodesOf(p)
 	if err != nil {

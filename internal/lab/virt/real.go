@@ -52,8 +52,7 @@ type realGuest struct {
 	dir  string
 }
 
-// slot returns a machine's place among those that have a real guest, 0 for none. gone reports whether a
-// machine no longer exists.
+// slot returns a machine's place among those with real guests, 0 for none. gone reports removed machines.
 func (g *realGuests) slot(key string, gone func(key string) bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,8 +74,7 @@ func (g *realGuests) slot(key string, gone func(key string) bool) int {
 	return 0
 }
 
-// start starts the guest of an instance, unless it runs, and returns the port at which its address
-// answers. ended is called with the reason when the guest's process has ended.
+// start starts an instance's guest unless it runs, and returns its port. ended gets the reason of its end.
 func (g *realGuests) start(vmi *kubevirt.VirtualMachineInstance, slot int, address string, capacity func(claim string) (file string, bytes int64), ended func(how string)) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,9 +139,8 @@ func (d *guestFiles) open(path string, flags int) (string, error) {
 	return "/proc/self/fd/" + strconv.Itoa(2+len(d.files)), nil
 }
 
-// disks makes the files of an instance in a new directory of its own: the system, user data, volumes of
-// claims and empty volumes. The lab's own system replaces any other. No file has a name that a machine's
-// author chose.
+// disks makes an instance's files in a directory of its own, none named by the machine's author. The lab's
+// own system replaces any other.
 func (g *realGuests) disks(vmi *kubevirt.VirtualMachineInstance, dir string, capacity func(claim string) (file string, bytes int64)) (_ *guestFiles, err error) {
 	d := &guestFiles{}
 	defer func() {
@@ -267,8 +264,7 @@ func (g *realGuests) end(id types.UID) {
 	}
 }
 
-// startReal starts the real guest of an instance, if its machine has one, and returns the port at which it
-// answers, 0 for a simulated guest.
+// startReal starts an instance's real guest and returns its port, 0 for a simulated guest.
 func (w *world) startReal(vmi *kubevirt.VirtualMachineInstance, address string) (int, error) {
 	slot := w.real.slot(key(vmi), func(key string) bool {
 		_, machine := w.machines.get(key)

@@ -286,7 +286,6 @@ func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
 	return made
 }
 
-// reportVolume writes a volume's status if it differs.
 func (w *world) reportVolume(ctx context.Context, dv *cdi.DataVolume, phase cdi.DataVolumePhase, progress cdi.DataVolumeProgress, message string) error {
 	if dv.Status.Phase == phase && dv.Status.Progress == progress {
 		return nil
@@ -329,7 +328,6 @@ func (w *world) wake(changed []*clone) {
 	}
 }
 
-// runClones lets time pass in the storage.
 func (w *world) runClones(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -371,7 +369,6 @@ func (w *world) syncProfile(ctx context.Context, name string) (time.Duration, er
 	return 0, err
 }
 
-// syncPersistent removes a volume whose claim is gone, unless it cannot be purged.
 // syncPersistent removes a volume whose claim is gone, unless it cannot be purged.
 func (w *world) syncPersistent(ctx context.Context, name string) (time.Duration, error) {
 	pv, ok := w.persistent.get(name)

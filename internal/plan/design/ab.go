@@ -9,16 +9,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// AB makes each arm's run at each level, Repeat times over. A block is one run of every arm at one level, one
-// after the other in an order that Seed draws: changes over time then meet all arms alike. Of four blocks,
-// two have the reverse order of the other two: a steady change cancels out. Every run begins from empty.
+// AB makes each arm's run at each level, Repeat times. A block runs every arm at one level in an order that
+// Seed draws, so that changes over time meet all arms; two of four blocks have reverse orders. Every run
+// begins from empty.
 type AB struct {
 	Arms   []string // the first is the baseline
 	Levels []float64
 	Repeat int // blocks at each level, at most
 	Seed   uint64
-	// Left holds the arms that are decided and need no further run. The baseline needs none at a level where
-	// no other arm does.
+	// Left holds the decided arms. The baseline needs no run at a level where no other arm does.
 	Left map[Pair]bool
 }
 

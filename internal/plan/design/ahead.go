@@ -6,12 +6,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// maxAhead bounds the predicted steps.
 const maxAhead = 500
 
-// Ahead predicts the steps that a design still makes after those of each goal, to estimate the remaining time.
-// It takes three cases for each goal's line: the level that the objects ready at the lowest failing level
-// suggest, the highest that held, and just below the lowest that failed.
+// Ahead predicts the further steps of a design after those of each goal, to estimate the time. It takes three
+// lines: as the ready objects suggest, the highest level that held, and just below the lowest that failed.
 func Ahead(d Design, made [][]Made) [][]Next {
 	told, held, below := make([]float64, len(made)), make([]float64, len(made)), make([]float64, len(made))
 	for i, steps := range made {
@@ -31,8 +29,8 @@ func Ahead(d Design, made [][]Made) [][]Next {
 	return [][]Next{predict(d, made, told, true), predict(d, made, held, false), predict(d, made, below, false)}
 }
 
-// predict continues a design with a guessed line of each goal. With partly, as many objects are ready at a
-// failing level as the line holds; else all are ready, but too late.
+// predict continues a design with guessed lines. With partly, a failing level has only the line's objects
+// ready.
 func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 	goals := make([][]Made, len(made))
 	for i := range made {

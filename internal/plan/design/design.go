@@ -30,16 +30,14 @@ type Next struct {
 type Outcome struct {
 	// Verdict is pass (the line is confirmed), breach (not even the first level held), inconclusive or invalid.
 	Verdict slo.Verdict
-	// Line is the highest level that held, nil without one. With an inconclusive verdict it is the lower end
-	// of the bracket.
+	// Line is the highest level that held, nil without one; of an inconclusive search the lower bound.
 	Line          *float64
 	LowestFailing *float64 // the lowest level that failed, nil without one
 	// LineAsked and FailingAsked are the levels that the design had chosen for those.
 	LineAsked, FailingAsked *float64
 	Confirmations           int // confirming steps at Line that passed
 	Why                     string
-	// Mixed lists the levels at which steps of a search disagree, from the lowest that failed to the highest
-	// that passed; nil if all below the line passed and all above it failed.
+	// Mixed lists the levels where steps disagree, from the lowest that failed to the highest that passed.
 	Mixed []Mixed
 }
 
@@ -52,8 +50,7 @@ type Mixed struct {
 
 // Design chooses steps.
 type Design interface {
-	// Next follows from the steps made so far. A stop that is not empty says why no further step can be made:
-	// the answer is then done.
+	// Next follows from the steps so far. A stop says why no further step can be made, and ends the answer.
 	Next(made []Made, stop string) Next
 }
 
@@ -107,8 +104,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 	return o
 }
 
-// worse returns the verdict of two steps together: a breach was seen in any case, and neither invalid nor
-// unknown counts as pass.
+// worse returns the verdict of two steps: any breach fails, and only two passes pass.
 func worse(a, b slo.Verdict) slo.Verdict {
 	for _, v := range []slo.Verdict{slo.Breached, slo.Invalid, slo.Inconclusive} {
 		if a == v || b == v {
@@ -118,8 +114,7 @@ func worse(a, b slo.Verdict) slo.Verdict {
 	return slo.Pass
 }
 
-// needsEmpty reports whether a level can only be reached from empty: raising adds the difference, and nothing
-// else lowers.
+// needsEmpty reports whether a level needs an empty start: raising only adds.
 func needsEmpty(made []Made, level float64) bool {
 	return len(made) == 0 || level <= made[len(made)-1].Level
 }

@@ -10,26 +10,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// maxMoves bounds how often the search gives up a candidate for its neighbour, below or above, before it
-// cannot decide.
+// maxMoves bounds the moves to a neighbouring candidate before the search cannot decide.
 const maxMoves = 3
 
-// Candidates is the number of levels among which the confirmed one is chosen: the first candidate and its
-// possible successors.
+// Candidates is the number of levels that may be confirmed: the first candidate and its successors.
 const Candidates = 1 + 2*maxMoves
 
-// Search looks for the load line: the highest level that holds, confirmed.
-//
-// Ramp and bracket only propose a candidate; whole steps from empty decide. The ramp rises by Step, and the
-// bracket is narrow enough when it is at most one Resolution wide.
+// Search looks for the load line: the highest level that holds, confirmed by whole steps from empty. A ramp
+// by Step and a bracket of at most one Resolution propose a candidate.
 type Search struct {
 	From, Step, Max, Resolution float64
 	// Need of Of confirming steps must pass; both are at least 1.
 	Need, Of int
 }
 
-// Next returns the next step of the search, or its outcome. It depends only on the steps made: a step for
-// another goal's line serves too.
+// Next returns the next step or the outcome. It depends only on the steps made, also for other goals' lines.
 func (s Search) Next(made []Made, stop string) Next {
 	r := &search{Search: s, made: made, seen: make(map[int][]Made)}
 	r.grain = s.grain()
@@ -50,8 +45,7 @@ type search struct {
 	Search
 	made []Made
 	seen map[int][]Made // by level, in order
-	// Levels are numbered by the grain above From, of which step and resolution are multiples. The resolution
-	// is width grains.
+	// Levels count the grain above From, of which step and resolution (width grains) are multiples.
 	grain float64
 	width int
 	// lo and hi are the bracket: the highest level that held and the lowest that failed, or -1.
@@ -165,8 +159,7 @@ func (r *search) narrow(k int, why string) *Next {
 	return nil
 }
 
-// confirm makes whole steps at the candidate lo, from empty, until it is confirmed, and one at its upper
-// neighbour.
+// confirm makes whole steps at the candidate lo, and one at its upper neighbour.
 func (r *search) confirm() Next {
 	for down, up := 0, 0; ; {
 		passed, failed, undecided := r.wholeSteps(r.lo)
@@ -253,8 +246,7 @@ func (r *search) decided(k int) (Made, bool) {
 	return Made{}, false
 }
 
-// wholeSteps counts the verdicts of confirming steps at level k: whole, from empty, and not the one that
-// proposed the level.
+// wholeSteps counts the verdicts of whole steps at level k, without the one that proposed it.
 func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	for _, m := range r.seen[k] {
 		if !m.FromEmpty || !m.FullHold || !m.Purpose.Confirms() {
@@ -285,9 +277,9 @@ func (r *search) heldAbove(k int) int {
 	return highest
 }
 
-// crossed returns the lowest level that failed whole from empty more often than is tolerated, and the highest
-// that was confirmed and never failed: if that is higher, the target is not monotone. All whole steps from
-// empty count, and at the upper bound one failed confirmation is enough.
+// crossed returns the lowest level with more failed whole steps than tolerated, and the highest confirmed one
+// that never failed: above it, the target is not monotone. At the upper bound one failed confirmation is
+// enough.
 func (r *search) crossed() (below, above int) {
 	below, above = math.MaxInt, -1
 	for k, steps := range r.seen {

@@ -27,8 +27,7 @@ func (w *WaitOptions) Asks() bool {
 	return len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != ""
 }
 
-// Conditions returns the options' own conditions, or else those by which objects of a kind are ready. The
-// error reports an invalid expression.
+// Conditions returns the options' own conditions, or those by which objects of a kind are ready.
 func (w *WaitOptions) Conditions(kind string) (Conditions, error) {
 	paths := slices.Clone(w.CustomStatusPaths)
 	if w.ForCondition != "" {
@@ -63,19 +62,16 @@ func conditionPath(name string) StatusPath {
 	return StatusPath{Key: "(.conditions[]? | select(.type == " + strconv.Quote(name) + ")).status", Value: "True"}
 }
 
-// mostMade bounds the parts of an expression that may put a value into another twice, which may double its
-// size.
+// mostMade bounds the parts of an expression that may double a value's size.
 const mostMade = 8
 
-// askingFunctions lists the functions of jq that a condition needs. None of them makes much of little, loops,
-// or reads anything but the status.
+// askingFunctions lists the functions of jq for conditions: none makes much of little, loops, or reads more.
 func askingFunctions() []string {
 	return []string{"all", "any", "add", "ascii_downcase", "contains", "empty", "endswith", "first", "flatten", "has", "in", "index", "inside", "isempty", "keys", "last", "length", "map", "max", "min", "not", "select",
 		"sort", "sort_by", "split", "startswith", "test", "to_entries", "tonumber", "tostring", "true", "false", "null", "type", "unique", "values"}
 }
 
-// beyondJQ says what in an expression could take unbounded memory or time, "" for nothing. A plan is data,
-// and may come from somebody else.
+// beyondJQ says what in an expression could take unbounded memory or time: plans may be strangers'.
 func beyondJQ(query *gojq.Query) (what string) {
 	made := 0
 	var walk func(v reflect.Value)
@@ -154,9 +150,8 @@ const (
 	jqResults  = 1000
 )
 
-// Unmet returns the first condition that does not hold of a status, decoded from JSON, with what was found
-// instead, or "". It returns an error for an expression that will always fail: a missing value may still
-// come.
+// Unmet returns the first condition that a status does not meet, with the value found, or "". It returns an
+// error for an expression that will always fail; a missing value may still come.
 func (c Conditions) Unmet(ctx context.Context, status any) (string, error) {
 	for i := range c {
 		unmet, err := c[i].unmet(ctx, status)

@@ -15,10 +15,7 @@ import (
 // Version is kube-burner's version of the format.
 const Version = "2.7"
 
-// Config holds a configuration file. The zero value asks for nothing.
-//
-// The tags of a field hold its default, and what it must be: set (needed), within a range, or one of some
-// words.
+// Config holds a configuration file, with defaults and bounds in tags. The zero value asks for nothing.
 type Config struct {
 	Global           Global            `yaml:"global"`
 	Jobs             []Job             `yaml:"jobs"`
@@ -29,8 +26,7 @@ type Config struct {
 
 	env map[string]string // for object templates
 
-	// positions says what the file states, and where; nil for a Config made in code, in which zero values
-	// count as not set.
+	// positions says what the file states; nil for a Config made in code, where zero is not set.
 	positions *strictyaml.Positions
 }
 
@@ -117,8 +113,7 @@ type Job struct {
 // Creates reports whether the job makes objects, and does not work on existing ones.
 func (j *Job) Creates() bool { return j.JobType == Create || j.JobType == "" }
 
-// Object is an entry of a job's objects: what to create for each iteration and replica, or the objects on
-// which a job of another type works.
+// Object is an entry of a job's objects: what to create in each iteration, or to work on.
 type Object struct {
 	ObjectTemplate         string         `yaml:"objectTemplate"`                   // path or URL; several YAML documents allowed
 	Replicas               int            `yaml:"replicas" default:"1" range:"0.."` // for each iteration; 0 creates none

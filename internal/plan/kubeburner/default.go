@@ -5,16 +5,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Default fills in unset values. Validate judges a zero value that the file states (jobIterations: 0); in a
-// Config made in code every zero value is filled in.
+// Default fills in unset values, in a Config made in code all zeros. Validate judges stated zeros.
 func Default(c *Config) {
 	settings.Default(c, c.positions.Has)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
 		fill(c, strictyaml.Index("jobs", i)+".maxWaitTimeout", &j.MaxWaitTimeout, c.Global.Timeout)
 		if j.JobType == Delete {
-			// Whatever the file says, a delete job handles its objects once, one after the other, and waits
-			// for their deletion.
+			// A delete job always handles its objects once, in order, and waits for their deletion.
 			j.JobIterations, j.WaitWhenFinished, j.ExecutionMode = 1, false, sequential
 		}
 	}

@@ -24,8 +24,7 @@ type calls struct {
 	budget *budget.Budget
 }
 
-// functions returns the functions of object templates: sprig's, and the format's own. It leaves out functions
-// that read the environment or ask the network: a template's result follows from its input alone.
+// functions returns sprig's functions and the format's own, but none that ask the environment or network.
 func functions(fsys fs.FS) calls {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
@@ -47,8 +46,7 @@ func counted(fsys fs.FS, f template.FuncMap, costs map[string]budget.Cost) calls
 	return calls{b.Functions(f, costs), b}
 }
 
-// costs returns the costs of functions that make more than they get, or do more than read it once: one that
-// makes a key takes as long as a million bytes.
+// costs returns the costs of functions that make more than they get, or do more than read it once.
 func costs() map[string]budget.Cost {
 	numbers := func(args []reflect.Value) (list []float64) {
 		for _, a := range args {
@@ -146,8 +144,7 @@ func costs() map[string]budget.Cost {
 	return costs
 }
 
-// matched is the cost of searching a text by a regular expression, and perhaps replacing matches: each byte
-// of the text may meet each instruction.
+// matched is the cost of a regular expression: each byte of the text may meet each instruction.
 func matched(args []reflect.Value) (makes, work float64) {
 	text := args[1].String()
 	parsed, err := syntax.Parse(args[0].String(), syntax.Perl)
@@ -171,8 +168,7 @@ func matched(args []reflect.Value) (makes, work float64) {
 	return float64(len(text))*float64(1+strings.Count(by, "$")) + float64(found)*float64(len(by)), 2 * work
 }
 
-// repeatable lists the functions that always give the same result for the same arguments: they use no clock,
-// no chance and no order of a Go map.
+// repeatable lists the functions that always give the same result for the same arguments.
 func repeatable() map[string]bool {
 	names := map[string]bool{}
 	for name := range sprig.HermeticTxtFuncMap() {
@@ -235,8 +231,8 @@ func binomial(n, k int) (int, error) {
 	return int(b), nil
 }
 
-// indexToCombination returns the combination with an index, from 0, among all choices of k of the numbers 0
-// to n-1 in lexicographic order. It fills and returns into, a list of length k, unless into is nil.
+// indexToCombination returns a combination by its index, from 0, of k of the numbers 0 to n-1 in
+// lexicographic order. It fills into, of length k, unless that is nil.
 func indexToCombination(into []int, index, n, k int) ([]int, error) {
 	all, err := binomial(n, k)
 	if err != nil {
@@ -271,8 +267,7 @@ func indexToCombination(into []int, index, n, k int) ([]int, error) {
 	return into, nil
 }
 
-// within16 returns the /16 subnet with an index, from 0 (1.0.0.0/16, 1.1.0.0/16 and so on to 255.255.0.0/16),
-// or the /24 subnet with an offset in it, as kube-burner-ocp does.
+// within16 returns the /16 subnet with an index from 0, or a /24 subnet in it, as kube-burner-ocp does.
 func within16(index, offset, bits int) (string, error) {
 	if index < 0 || index >= 255<<8 || offset < 0 || offset > 255 {
 		return "", fmt.Errorf("there is no /%d subnet with the index %d and the offset %d", bits, index, offset)

@@ -22,8 +22,7 @@ type Identity struct {
 	UUID, RunID, Job string
 	Object           int // index in the job, from 0
 	Group            int
-	// Iteration and Replica are decimal numbers, or the marks of a Pattern, whose documents are labelled once
-	// for all slots.
+	// Iteration and Replica are decimal numbers, or the marks of a Pattern.
 	Iteration, Replica string
 }
 
@@ -35,14 +34,13 @@ func (id Identity) Labels() map[string]string {
 	}
 }
 
-// NamespaceLabels returns the labels that kube-burner puts on a job's namespaces, before the job's own
-// namespaceLabels.
+// NamespaceLabels returns kube-burner's labels of a job's namespaces.
 func NamespaceLabels(uuid, runID, job string) map[string]string {
 	return map[string]string{LabelUUID: uuid, LabelRunID: runID, LabelJob: job}
 }
 
-// InjectLabels puts labels on a manifest, in place, and on the template of its pods, if its kind has one. It
-// replaces labels with the same name. The error says which part of the manifest has a wrong type.
+// InjectLabels puts labels on a manifest and the template of its pods. The error names a part of the wrong
+// type.
 func InjectLabels(doc map[string]any, labels map[string]string) error {
 	if err := labelMetadata(doc, "metadata", labels); err != nil {
 		return err
@@ -109,7 +107,6 @@ func podTemplate(doc map[string]any) []string {
 	return nil
 }
 
-// group returns the API group of a manifest, "" for the core group.
 func group(doc map[string]any) string {
 	apiVersion, _ := doc["apiVersion"].(string)
 	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {

@@ -7,9 +7,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Problem describes a fault in the n-th document, from 0, that the template writes for v, at a path such as
-// "spec.ports[0].port", with the template's line if it is known. For a path that the document lacks it
-// locates the innermost existing part.
+// Problem describes a fault in the n-th document, from 0, of v at a path such as "spec.ports[0].port", with
+// the template's line. For a missing path it locates the innermost existing part.
 func (t *Template) Problem(v Vars, n int, path, message string) strictyaml.Problem {
 	p := strictyaml.Problem{File: t.name, Path: path, Message: message}
 	text, origin, err := executeWithLines(t.compiled, t.text, v.data(), t.funcs)

@@ -29,8 +29,8 @@ func (in Input) data() map[string]any {
 	return data
 }
 
-// Load reads a configuration file: Parse, Default and Validate. It returns fs.ErrNotExist for a missing file,
-// and a *strictyaml.Error for its content.
+// Load reads a configuration file by Parse, Default and Validate. It returns fs.ErrNotExist or a
+// *strictyaml.Error.
 func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	text, err := fs.ReadFile(fsys, file)
 	if err != nil {
@@ -50,8 +50,8 @@ func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	return c, nil
 }
 
-// Parse renders a configuration file and reads the result strictly, without defaults. It returns a
-// *strictyaml.Error with lines of the file, even if the template moved them; file is the name in messages.
+// Parse renders a configuration file and reads it strictly, without defaults. A *strictyaml.Error has lines
+// of the file.
 func Parse(file string, text []byte, in Input) (*Config, error) {
 	funcs := configFunctions(in.FS, in.Env)
 	t, err := newTemplate(file, string(text), funcs, in.AllowMissing)
@@ -95,8 +95,8 @@ func asInts(v any) any {
 	return v
 }
 
-// Templates compiles the object templates of all jobs, with the function templates that they may call: the
-// template of object k of job i is [i][k], or nil. It returns all problems as one *strictyaml.Error.
+// Templates compiles the object templates of all jobs: that of object k of job i is [i][k], or nil. It
+// returns all problems as one *strictyaml.Error.
 func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 	v := strictyaml.Validation{At: c.positions}
 	fail := func(path string, err error) {

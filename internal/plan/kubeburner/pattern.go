@@ -11,34 +11,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/budget"
 )
 
-// Pattern is an object template rendered once for all slots of its object: the manifests with a mark for the
-// iteration or the replica. Marks are in text only (values and keys). With decimal numbers for the marks it
-// equals what Render returns.
+// Pattern is an object template rendered once for all slots, with marks for iteration and replica in texts.
+// With numbers for the marks it equals what Render returns.
 type Pattern struct {
 	Docs      []map[string]any // the caller may add labels, with marks in their values too
 	Iteration string           // mark of the iteration
 	Replica   string           // mark of the replica
 }
 
-// The marks have letters only, so that they never read as numbers, and cannot overlap with themselves or each
-// other.
+// The marks have only letters: they never read as numbers or overlap.
 const (
 	iterationMark = "qplimsolliterationmarkz"
 	replicaMark   = "qplimsollreplicamarkz"
 )
 
-// samples lists slots (iteration, replica) at which a Pattern must agree with Render. A scalar without quotes
-// that is a number for some slots (0b{{.Iteration}} is one if all digits are binary) is one for some of
-// these.
+// samples lists slots where a Pattern must agree with Render, also on scalars that some slots make numbers.
 func samples() [][2]int {
 	return [][2]int{{0, 1}, {1, 1}, {2, 7}, {7, 7}, {8, 9}, {9, 8}, {10, 10}, {10, 11}, {12, 10}, {99, 100}, {123, 1}, {1_234_567, 12}}
 }
 
-// Specialise renders the template once for all iterations and replicas, if it writes these two as they are
-// ({{.Iteration}}) and nothing else depends on them, on chance or on the clock. It ignores v's Iteration and
-// Replica. If ok is false, Render must be called for each slot; its documents may differ in number and kind.
-//
-// The template's syntax tree decides, and some slots are rendered both ways and compared.
+// Specialise renders the template once for all slots, if it writes iteration and replica as they are and
+// nothing else depends on them, on chance or on the clock. It ignores v's own. Without ok, call Render for
+// each slot. The template's syntax tree decides, and some slots are rendered both ways and compared.
 func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
 	if !t.slotsOnlyWrittenOut() {
 		return nil, false
@@ -98,8 +92,7 @@ func copyWith(v any, text func(string) string) any {
 	return v
 }
 
-// keysMayMeet reports whether two keys of a mapping could become equal for some slot, such as a{{.Iteration}}
-// and a{{.Replica}}: these are equal without digits and marks.
+// keysMayMeet reports whether two keys could become equal for some slot: they are, without numbers.
 func keysMayMeet(v any) bool {
 	switch v := v.(type) {
 	case []any:
@@ -138,8 +131,8 @@ func (t *Template) slotsOnlyWrittenOut() bool {
 	return t.compiled.Tree != nil && w.list(t.compiled.Root, true, true)
 }
 
-// slotWalk walks a template's syntax tree. Its methods report whether a part is free of the slot; dot says
-// that "." is the template's data there, and root that "$" is.
+// slotWalk finds out whether parts of a syntax tree are free of the slot; dot and root say that "." and "$"
+// are the template's data there.
 type slotWalk struct {
 	all        *template.Template
 	repeatable map[string]bool
@@ -178,8 +171,8 @@ func (w *slotWalk) node(n parse.Node, dot, root bool) bool {
 	return false
 }
 
-// call walks a {{define}} block. Its argument was checked at the call, so neither "." nor "$" is the
-// template's data in it.
+// call walks a {{define}} block, whose "." and "$" are not the template's data: its caller checked the
+// argument.
 func (w *slotWalk) call(name string) bool {
 	if w.called[name] {
 		return true
@@ -218,8 +211,7 @@ func (w *slotWalk) pipe(p *parse.PipeNode, dot, root bool) bool {
 	return true
 }
 
-// withoutLookup removes the data in which {{get . "name"}}, {{hasKey . "name"}} or {{index . "name"}} looks
-// up a name other than the slot's: it names the whole data, but uses one part.
+// withoutLookup removes data in which get, hasKey or index look up a name other than the slot's.
 func (w *slotWalk) withoutLookup(args []parse.Node, dot, root bool) []parse.Node {
 	if len(args) < 3 {
 		return args

@@ -19,8 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// newTemplate compiles a template file, with the files of {{define}} blocks that it may call. With
-// missingAsZero, missing data reads as nothing; else it is an error.
+// newTemplate compiles a template file and its {{define}} blocks. With missingAsZero, missing data is no
+// error.
 func newTemplate(name, text string, funcs calls, missingAsZero bool, called ...Source) (*template.Template, error) {
 	t := template.New(name).Option("missingkey=error").Funcs(funcs.FuncMap)
 	if missingAsZero {
@@ -97,10 +97,8 @@ func templateProblem(file string, err error, funcs calls, data map[string]any) e
 	return &strictyaml.Error{Problems: []strictyaml.Problem{p}}
 }
 
-// executeWithLines renders a template, and returns the source line of each line of the result.
-//
-// A mark before each line of the text between actions, which reaches the output unchanged, shows where that
-// line went. Lines that an action wrote belong to the line with the action.
+// executeWithLines renders a template, and returns the source line of each line of the result. Marks before
+// the lines of text between actions show where they went; lines that an action wrote belong to its line.
 func executeWithLines(t *template.Template, source string, data map[string]any, funcs calls) ([]byte, func(line int) strictyaml.Origin, error) {
 	marked, err := withMarks(t, source)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Served returns the settings of a defaulted configuration that the engine does not act on: it refuses those
-// without which the run would differ from the request, and notes those that are done anyway or change no
-// figure. Both lists are in the order of lines, without defaults that the file does not state. A hint says
-// what helps, if anything does.
+// Served returns the settings of a defaulted configuration that the engine refuses, because the run would
+// differ without them, and those that it only notes. Both are in the order of lines, with hints where
+// something helps.
 func Served(c *Config) (refused, noted []strictyaml.Problem) {
 	u := &served{Validation: strictyaml.Validation{At: c.positions}, measured: c.measured()}
 	g := &c.Global
@@ -128,8 +127,7 @@ func (u *served) job(path string, j *Job) {
 	}
 }
 
-// Thresholds returns the objectives, in the words of package slo, for the thresholds of the run's
-// measurement. A milestone has the name of the condition, except for a pod's PodScheduled.
+// Thresholds returns the objectives for the thresholds of the run's measurement.
 func Thresholds(c *Config) (list []string) {
 	for _, m := range c.allMeasurements() {
 		for _, t := range m.Thresholds {

@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// Slot is one object of a job. An object whose template holds several documents is one slot with several
-// manifests.
+// Slot is one object of a job, with all documents of its template.
 type Slot struct {
 	Object    int    // index in the job's objects, from 0
 	Iteration int    // from 0
@@ -14,9 +13,9 @@ type Slot struct {
 	Namespace string // for namespaced manifests that name none; "" if the job has none
 }
 
-// NamespaceOf returns the namespace of an iteration, from 0: iterationsPerNamespace iterations share
-// <namespace>-<number>, numbered from 0; without namespacedIterations all share the plain one. It is "" if
-// the job has no namespace.
+// NamespaceOf returns the namespace of an iteration, from 0: iterationsPerNamespace of them share
+// <namespace>-<number>, or all share the plain one without namespacedIterations. It is "" if the job has
+// none.
 func (j *Job) NamespaceOf(iteration int) string {
 	if j.Namespace == "" || !j.NamespacedIterations {
 		return j.Namespace
@@ -24,8 +23,7 @@ func (j *Job) NamespaceOf(iteration int) string {
 	return j.Namespace + "-" + strconv.Itoa(iteration/max(1, j.IterationsPerNamespace))
 }
 
-// Namespaces returns the namespaces of the iterations from <= i < to, in order and each once; nil if the job
-// has none.
+// Namespaces returns the namespaces of the iterations from <= i < to, each once, in order.
 func (j *Job) Namespaces(from, to int) []string {
 	if j.Namespace == "" || from >= to {
 		return nil
@@ -41,10 +39,9 @@ func (j *Job) Namespaces(from, to int) []string {
 	return names
 }
 
-// Slots returns the objects of the iterations from <= i < to in kube-burner's order: by iteration, then
-// object, then replica from
-// 1. An object that runs once belongs to iteration 0; one that repeats every n iterations to those that n divides. It ignores the
-// job's own jobIterations: a search makes as many as it needs, and the difference when it raises the load.
+// Slots returns the objects of the iterations from <= i < to in kube-burner's order: by iteration, object and
+// replica, which counts from 1. An object that repeats every n iterations belongs to those that n divides,
+// one that runs once to iteration 0. It ignores the job's own jobIterations.
 func (j *Job) Slots(from, to int) iter.Seq[Slot] {
 	return func(yield func(Slot) bool) {
 		for i := from; i < to; i++ {
@@ -83,9 +80,8 @@ func (o *Object) in(iteration int) bool {
 	return iteration%max(1, o.RepeatEveryNIterations) == 0
 }
 
-// PodsOf returns how many pods a manifest makes, by its kind: a Pod one, a controller its replicas (default
-// 1), a Job as many as run at once, other kinds none. perNode marks a DaemonSet, which makes one pod on each
-// node that it selects.
+// PodsOf returns how many pods a manifest makes, by its kind. perNode marks a DaemonSet, which makes one on
+// each selected node.
 func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	kind, _ := doc["kind"].(string)
 	spec, _ := doc["spec"].(map[string]any)

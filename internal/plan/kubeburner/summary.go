@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Summary returns the job as in kube-burner's documents: without objects and what else they leave out, unset
-// values, and defaults that the documents do not state. Durations are in nanoseconds.
+// Summary returns the job as in kube-burner's documents, without objects and unset values.
 func (j *Job) Summary() map[string]any {
 	summary := summaryOf(reflect.ValueOf(*j))
 	for _, key := range []string{"objects", "watchers", "preLoadNodeLabels", "namespaceLabels", "namespaceAnnotations"} {

@@ -46,8 +46,7 @@ func (v Vars) data() map[string]any {
 	return data
 }
 
-// CompileTemplate compiles the text of an object template; name is for messages. It returns a
-// *strictyaml.Error.
+// CompileTemplate compiles an object template with a name for messages. It returns a *strictyaml.Error.
 func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
 	funcs := functions(o.FS)
 	if o.Env != nil {
@@ -63,9 +62,8 @@ func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
 // Name returns the name given to CompileTemplate.
 func (t *Template) Name() string { return t.name }
 
-// Render returns the manifests of one object: one for each YAML document that the template writes, in order.
-// Like JSON they hold nil, bool, int64, float64, string, []any and map[string]any, as Kubernetes reads YAML.
-// It returns a *strictyaml.Error with lines of the template. Specialise is faster.
+// Render returns an object's manifests, one for each YAML document of the template, as Kubernetes reads YAML.
+// It returns a *strictyaml.Error with the template's lines. Specialise is faster.
 func (t *Template) Render(v Vars) ([]map[string]any, error) {
 	return t.render(v.data())
 }

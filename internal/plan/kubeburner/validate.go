@@ -7,8 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Validate checks a configuration after Default, and returns all problems as one *strictyaml.Error, with file
-// and line for values from a file. Config.Templates checks object templates.
+// Validate checks a configuration after Default, without templates, and returns a *strictyaml.Error.
 func Validate(c *Config) error {
 	v := &validator{settings.NewCheck(c, c.positions)}
 	v.Problems = settings.Validate(c, "", c.positions)
@@ -42,7 +41,6 @@ func (v *validator) global(c *Config) {
 	}
 }
 
-// label matches an RFC 1123 label.
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 const longestLabel = 63
@@ -84,8 +82,7 @@ func (v *validator) job(path string, j *Job) {
 	v.measurements(path+".measurements", j.Measurements)
 }
 
-// namespace checks the longest name that the job makes from its namespace. It may be empty: objects may name
-// their own, or need none.
+// namespace checks the longest namespace that the job makes, if it has any.
 func (v *validator) namespace(path string, j *Job) {
 	if j.Namespace == "" {
 		return
@@ -184,8 +181,7 @@ func (v *validator) indexer(path string, x Indexer) {
 	}
 }
 
-// conditions lists the possible conditions of a threshold, for measurements with a closed list. A misspelt
-// condition would never fire.
+// conditions lists a threshold's possible conditions, nil for any: a misspelt one would never fire.
 func conditions(measurement string) []string {
 	switch measurement {
 	case "podLatency":

@@ -7,9 +7,8 @@ import (
 	"text/template/parse"
 )
 
-// Variables returns the names of the data that a configuration's template uses, sorted and without UUID,
-// which is the run's: fields of its data, keys that it looks up there, and what it reads from the
-// environment, if the names are literal. It returns a *strictyaml.Error.
+// Variables returns the sorted names of the data that a configuration's template uses, without UUID: fields,
+// looked-up keys and environment variables with literal names. It returns a *strictyaml.Error.
 func Variables(file string, text []byte) ([]string, error) {
 	t, err := newTemplate(file, string(text), configFunctions(nil, nil), true)
 	if err != nil {
@@ -47,7 +46,6 @@ func TemplateNames(text []byte) (names []string) {
 	return names
 }
 
-// variables holds the names found.
 type variables map[string]bool
 
 // list searches nodes; root says that the dot is the template's data there.

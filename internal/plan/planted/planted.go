@@ -15,9 +15,8 @@ import (
 type Virt struct {
 	Import time.Duration `yaml:"import" default:"1m0s" range:"0.." help:"import of an image over HTTP"`
 
-	// A clone takes a worker for CloneTime (or CopyPerGiB) and its parent's lock for CloneLock, which grows
-	// by the share CloneContention per clone of that parent beyond the workers. After that CloneFinish
-	// passes, for all clones at once.
+	// A clone takes a worker for CloneTime (or CopyPerGiB), its parent's lock for CloneLock plus
+	// CloneContention per clone beyond the workers, and then CloneFinish.
 	CloneWorkers    int           `yaml:"cloneWorkers" default:"10" range:"1.." help:"clones that the provisioner works on at once"`
 	CloneTime       time.Duration `yaml:"cloneTime" default:"2s" range:"0.." help:"a worker's time for a clone (csi-clone, snapshot)"`
 	CloneLock       time.Duration `yaml:"cloneLock" default:"500ms" range:"0.." help:"time for which a clone holds the lock of its parent"`
@@ -26,17 +25,15 @@ type Virt struct {
 	SnapshotTime    time.Duration `yaml:"snapshotTime" default:"1s" range:"0.." help:"a worker's further time with the strategy snapshot"`
 	CopyPerGiB      time.Duration `yaml:"copyPerGiB" default:"150ms" range:"0.." help:"a worker's time per GiB with the strategy copy, which needs no lock"`
 
-	// FlattenAbove counts the clones of a parent, since none was under way, after which each further one
-	// waits for a flattening.
+	// FlattenAbove counts a parent's clones since none was under way; further ones wait for a flattening.
 	FlattenAbove  int           `yaml:"flattenAbove" default:"250" range:"0.." help:"clones of a parent, since none was under way, above which each waits for one to be flattened"`
 	FlattenPerGiB time.Duration `yaml:"flattenPerGiB" default:"50ms" range:"0.." help:"time per GiB that this takes"`
 
-	// PurgeLimit counts the clones of a parent by csi-clone that can be purged: the volumes of further ones
-	// stay.
+	// PurgeLimit counts a parent's clones by csi-clone that can be purged.
 	PurgeLimit int `yaml:"purgeLimit" default:"100" range:"0.." help:"clones (csi-clone) of a parent that can be purged; the volumes of others stay"`
 
-	// Machines that start take turns of BootShare, plus BootGrowth for each that began to start since none
-	// did. A machine answers BootTime after Running.
+	// Starting machines take turns of BootShare, plus BootGrowth for each before; they answer BootTime after
+	// Running.
 	BootShare      time.Duration `yaml:"bootShare" default:"905ms" range:"0.." help:"what machines that start take turns at"`
 	BootGrowth     time.Duration `yaml:"bootGrowth" default:"300µs" range:"0.." help:"what is added to it for each machine that began to start since none did"`
 	BootTime       time.Duration `yaml:"bootTime" default:"10s" range:"0.." help:"from Running until a machine answers by SSH"`
@@ -64,8 +61,7 @@ type Virt struct {
 	LostAfter       time.Duration `yaml:"lostAfter" default:"1m0s" range:"0.." help:"when it is lost, after the first machine began to run on it"`
 }
 
-// Parse reads figures by their keys, with defaults for the others. It divides durations by the scale of time,
-// and multiplies rates. The error names an invalid key or value.
+// Parse reads figures by their keys, divides durations by the scale of time and multiplies rates.
 func Parse(given map[string]string, scale float64) (Virt, error) {
 	var v Virt
 	if err := settings.ReadTexts(given, &v); err != nil {

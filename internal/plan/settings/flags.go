@@ -68,7 +68,6 @@ func (f Flags) Over(written strictyaml.Raw) strictyaml.Raw {
 	return written
 }
 
-// raw returns the value of a flag in the form of a file.
 func (f *flag) raw() (strictyaml.Raw, error) {
 	switch kind := f.typ.Kind(); {
 	case readsText(f.typ) || kind == reflect.String:

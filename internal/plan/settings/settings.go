@@ -61,7 +61,6 @@ type Field struct {
 	index []int
 }
 
-// example returns a value that a user might give, "" for none.
 func (f Field) example() string { return cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")) }
 
 // Fields lists the settings in a struct, or in a pointer to one, in order.
@@ -91,7 +90,6 @@ func fieldsOf(t reflect.Type, in Field) (list []Field) {
 	return list
 }
 
-// keyOf returns the key of a field, "" if it is no setting.
 func keyOf(f reflect.StructField) string {
 	key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return strings.TrimPrefix(key, "-")
@@ -106,10 +104,8 @@ func group(f reflect.StructField) (reflect.Type, bool) {
 	return t, keyOf(f) != "" && holds(t)
 }
 
-// holds reports whether a type holds settings.
 func holds(t reflect.Type) bool { return t.Kind() == reflect.Struct && !readsText(t) }
 
-// readsText reports whether a type implements encoding.TextUnmarshaler.
 func readsText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
@@ -145,8 +141,8 @@ func visit(v reflect.Value, path string, each func(one any, path string)) {
 	}
 }
 
-// Read reads settings into a pointer to a struct and fills in the rest. In is their path in the file that the
-// positions come from. The error is a *strictyaml.Error.
+// Read reads settings into a pointer to a struct, at a path of a file, and fills in defaults. The error is a
+// *strictyaml.Error.
 func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions) error {
 	if err := written.Decode(in, into, at); err != nil {
 		return err
@@ -161,8 +157,7 @@ func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions)
 	return nil
 }
 
-// Default fills in the defaults of the struct that a pointer leads to and of those in it, except for given
-// paths.
+// Default fills in the defaults of a struct behind a pointer, except for given paths.
 func Default(own any, given func(path string) bool) {
 	visit(reflect.ValueOf(own).Elem(), "", func(one any, path string) {
 		fill(one, func(key string) bool { return given(path + key) })
@@ -189,7 +184,6 @@ func fill(one any, given func(key string) bool) {
 	}
 }
 
-// read reads the text of a tag.
 func (f Field) read(text string, into reflect.Value) {
 	if err := strictyaml.Word(text).Decode("", into.Addr().Interface(), nil); err != nil {
 		panic(fmt.Sprintf("settings: %s: %v", f.Path, err)) // any test finds it
@@ -206,14 +200,13 @@ func sourced(v reflect.Value) (value, from reflect.Value) {
 	return v, reflect.Value{}
 }
 
-// isOpen reports whether the user said nothing of a setting.
 func isOpen(v reflect.Value) bool {
 	value, from := sourced(v)
 	return from.IsValid() && from.IsZero() || !from.IsValid() && value.IsZero()
 }
 
-// ReadTexts reads texts by their keys, as flags have them, into a pointer to a struct, fills in the rest and
-// judges the bounds. The error is a *strictyaml.Error.
+// ReadTexts reads texts by key, as of flags, into a pointer to a struct, with defaults, and judges bounds.
+// The error is a *strictyaml.Error.
 func ReadTexts(texts map[string]string, into any) error {
 	var written strictyaml.Raw
 	for key, text := range texts {
@@ -336,8 +329,7 @@ func NewCheck(own any, at *strictyaml.Positions) *Check {
 	return &Check{Validation: strictyaml.Validation{At: at}, own: own, flags: at != nil && at.File() == ""}
 }
 
-// Validate judges settings after Read. In is their path in the file that the positions come from; positions
-// without a file stand for flags.
+// Validate judges settings after Read, at a path of a file; positions without a file stand for flags.
 func Validate(own any, in string, at *strictyaml.Positions) []strictyaml.Problem {
 	c := &Check{strictyaml.Validation{At: at}, own, in + ".", "", at.File() == ""}
 	if in == "" {
@@ -429,7 +421,6 @@ func (c *Check) within(f Field, v reflect.Value, bounds string) {
 	}
 }
 
-// bound returns one bound of the field's range.
 func (f Field) bound(text string) float64 {
 	v := reflect.New(f.typ).Elem()
 	f.read(text, v)
@@ -437,7 +428,6 @@ func (f Field) bound(text string) float64 {
 	return number(value)
 }
 
-// number returns a value for comparison with bounds.
 func number(v reflect.Value) float64 {
 	if v.CanInt() {
 		return float64(v.Int())

@@ -29,7 +29,6 @@ type Matcher struct {
 	seen []tally // by rule, of the step
 }
 
-// rule is a clause with its expression compiled.
 type rule struct {
 	signature int
 	part      part
@@ -47,7 +46,6 @@ const (
 	partNone
 )
 
-// tally counts the matches of a rule in a step.
 type tally struct {
 	count   int
 	first   record.Micros
@@ -167,8 +165,7 @@ func (m *Matcher) Event(t record.Micros, e *record.TargetEvent) {
 	}
 }
 
-// State reads an object's report of itself. Was holds its reason before: the same reason in other words counts
-// once.
+// State reads an object's report of itself; was holds its reason before, which does not count again.
 func (m *Matcher) State(t record.Micros, s *record.State, was string) {
 	if s.Reason == "" || s.Reason == was {
 		return
@@ -318,8 +315,7 @@ func ReasonText(reason, message string) string {
 type Hit struct {
 	Signature *Signature
 	Step      int
-	// Count is the largest of the numbers of matching events, states, answers and lines: one cause shows in
-	// several.
+	// Count is the largest number of matching events, states, answers or lines: one cause shows in several.
 	Count   int
 	First   record.Micros
 	Matches []Match     // at most three, in order of time
@@ -332,8 +328,7 @@ type FigureHit struct {
 	Value float64
 }
 
-// End ends the step, given its figures and its end, and returns the signatures that it shows in the order in
-// which they first showed.
+// End ends the step and returns the signatures that it shows, in the order in which they showed.
 func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 	var hits []Hit
 	type state struct {
@@ -398,7 +393,6 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 	return hits
 }
 
-// kind names the pattern of a clause.
 func (c *Clause) kind() string {
 	switch {
 	case c.Event != nil:

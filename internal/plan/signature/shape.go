@@ -71,8 +71,7 @@ func replaceWord(text, word, with string) string {
 	return b.String() + text[written:]
 }
 
-// marked reports whether the text from i to end is written like a name: between quotes, beside a slash or
-// underscore, or after a point or an equals sign.
+// marked reports whether text is quoted, beside a slash or underscore, or after a point or an equals sign.
 func marked(text string, i, end int) bool {
 	before, after := byte(' '), byte(' ')
 	if i > 0 {
@@ -85,14 +84,12 @@ func marked(text string, i, end int) bool {
 		before == after && (before == '"' || before == '\'' || before == '`')
 }
 
-// inName reports whether names hold such a letter. Points are left out: they seldom occur in names, and end
-// that of a host.
+// inName reports whether names hold such a letter. Points seldom occur in names, and end that of a host.
 func inName(c byte) bool {
 	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// withoutIdentifiers replaces runs of at least 16 hexadecimal digits by *. Dashes may split them, and one digit
-// must be a figure.
+// withoutIdentifiers replaces runs of at least 16 hexadecimal digits, also with dashes, by *.
 func withoutIdentifiers(text string) string {
 	const least = 16
 	var b strings.Builder
@@ -136,9 +133,8 @@ var (
 	counted   = regexp.MustCompile(`^(\d+) (.+)$`)
 )
 
-// Unschedulable reads the scheduler's message, "0/20 nodes are available: 17 Too many pods, 3 Insufficient
-// cpu. preemption: ...", into its reasons, the one of the most nodes first, and the number of all nodes. It
-// drops the text on preemption and returns nothing for messages of another form.
+// Unschedulable reads "0/20 nodes are available: 17 Too many pods, 3 Insufficient cpu. preemption: ..." into
+// its reasons, the one of the most nodes first, and the number of nodes. Other messages yield nothing.
 func Unschedulable(message string) (counts []ReasonCount, of int) {
 	m := available.FindStringSubmatch(message)
 	if m == nil {

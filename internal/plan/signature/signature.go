@@ -39,8 +39,7 @@ const (
 	Quoted = "quoted" // somebody published them
 )
 
-// Detector says when a step shows a signature: every clause of All holds, one of Any if it has any, and none
-// of None.
+// Detector holds a signature's clauses: a step shows all of All, one of Any if there are any, none of None.
 type Detector struct {
 	All  []Clause `yaml:"all,omitempty"`
 	Any  []Clause `yaml:"any,omitempty"`
@@ -83,8 +82,7 @@ type LogPattern struct {
 	Message string `yaml:"message"`
 }
 
-// ConditionPattern matches a figure of the whole step, such as "CPU of kubelet"; a * in its name stands for any
-// text. A signature gives one of Above and Below.
+// ConditionPattern matches a step's figures, such as "CPU of kubelet" or with a *, by Above or Below.
 type ConditionPattern struct {
 	Figure string   `yaml:"figure"`
 	Above  *float64 `yaml:"above,omitempty"`
@@ -156,9 +154,9 @@ func Builtin() ([]Signature, error) {
 	return Load(dir, "")
 }
 
-// Load reads the signatures of a directory's *.yaml and *.yml files, in the order of their names. A
-// *strictyaml.Error lists the mistakes of all files, with name before theirs. A directory without any such
-// file yields a *NoFilesError, a missing one fs.ErrNotExist.
+// Load reads the signatures of a directory's *.yaml and *.yml files in order. A *strictyaml.Error lists all
+// mistakes, with name before the files'. Without such files it returns a *NoFilesError, for a missing
+// directory fs.ErrNotExist.
 func Load(dir fs.FS, name string) ([]Signature, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {

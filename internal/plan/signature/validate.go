@@ -13,7 +13,6 @@ import (
 // FigureMade names the largest number in any namespace of a kind of objects that the load makes beside its own.
 func FigureMade(kind string) string { return strings.ToLower(kind) + "s in a namespace" }
 
-// nameForm is the form of a signature's name.
 var nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,59}$`)
 
 // Figures for conditions, besides those of processes.
@@ -34,8 +33,7 @@ func figureNames() []string {
 	return []string{FigurePending, FigureUnplaced, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine, FigureMade("Service"), FigureThrottled}
 }
 
-// Validate returns the mistakes in signatures, at their places under a path of the file that the positions
-// come from. A signature that does not match its examples is one.
+// Validate returns the mistakes in signatures, also examples that do not match, at a path of a file.
 func Validate(list []Signature, positions *strictyaml.Positions, under string) []strictyaml.Problem {
 	v := &validator{strictyaml.Validation{At: positions}}
 	seen := make(map[string]bool)
@@ -161,7 +159,6 @@ func isFigure(name string) bool {
 	return slices.Contains(figureNames(), name) || len(name) > len(FigureCPU) && strings.HasPrefix(name, FigureCPU) || len(name) > len(FigureMemory) && strings.HasPrefix(name, FigureMemory)
 }
 
-// examples checks that a signature matches its own examples.
 func (v *validator) examples(s Signature, at string) {
 	for i, e := range s.Examples {
 		if e.With && i > 0 {

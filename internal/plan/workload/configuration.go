@@ -17,9 +17,8 @@ import (
 // AxisJobs names the axis of a configuration's jobs: each level runs all jobs up to one of them.
 const AxisJobs = "jobs"
 
-// OfConfiguration makes a workload of a file with a configuration in kube-burner's format, for a target that
-// takes one. The variables of its template become parameters of type YAML, not set unless given. Mistakes in
-// the template are a *strictyaml.Error.
+// OfConfiguration makes a workload of a configuration in kube-burner's format. The template's variables
+// become parameters of type YAML. Mistakes in the template are a *strictyaml.Error.
 func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
 	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, file)
@@ -52,7 +51,6 @@ func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
 // notInNames matches what workload names cannot hold.
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOfFile derives a workload's name from its file.
 func nameOfFile(file string) string {
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(path.Base(file), path.Ext(file))), "-"), "-")
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
@@ -83,8 +81,8 @@ func asText(text string) string {
 	return string(quoted)
 }
 
-// Texts converts parameters from a command line or the environment. As in kube-burner, the variables of a
-// configuration are texts there.
+// Texts quotes parameters from a command line or the environment: a configuration's variables are texts
+// there.
 func (w *Workload) Texts(given map[string]string) map[string]string {
 	if !w.AsItIs {
 		return given
@@ -99,8 +97,8 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 // kindOf finds the kinds in an object template, as authors mostly write them.
 var kindOf = regexp.MustCompile(`(?m)^kind:\s*["']?([A-Za-z]+)`)
 
-// Measure makes the run follow the objects of the configuration's one measurement, if the target knows them
-// and they are not its own.
+// Measure makes the run follow the objects of the configuration's one measurement, if they are not the
+// target's.
 func (w *Workload) Measure(c *kubeburner.Config) {
 	name := c.Asks()
 	if !w.AsItIs || name == "" || w.Target.Measured == nil {

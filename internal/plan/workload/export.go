@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Export writes the workload's files into a new directory, as a start for a workload or for kube-burner itself.
-// An existing directory yields fs.ErrExist. Export writes all files or none.
+// Export writes the workload's files into a new directory, all or none. An existing one yields fs.ErrExist.
 func (w *Workload) Export(dir string) (err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("export %s: %w: %s", w.Name, fs.ErrExist, dir)

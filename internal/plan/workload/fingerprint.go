@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// Fingerprint returns the same text for workloads that make the same objects with these parameters: it hashes
-// just the files that Config reads for them.
+// Fingerprint identifies the objects that a workload makes: it hashes the files that Config reads for them.
 func (w *Workload) Fingerprint(p Params) (string, error) {
 	if !w.Target.Configured {
 		return "", nil // it reads no files
@@ -55,7 +54,6 @@ func (b bounded) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, n
 // ReadFile implements fs.ReadFileFS.
 func (b bounded) ReadFile(name string) ([]byte, error) { return size.ReadFS(b.FS, name) }
 
-// readFiles hashes the files that it reads.
 type readFiles struct {
 	fs.FS
 	sum   hash.Hash

@@ -51,12 +51,10 @@ type Param struct {
 	Several bool `yaml:"several" json:"several,omitempty"`
 	// Optional also allows the empty value.
 	Optional bool `yaml:"optional" json:"optional,omitempty"`
-	// Secret keeps the values from records and the screen; nil does so for passwords, tokens, keys and
-	// secrets by name.
+	// Secret keeps the values from records and the screen; nil goes by the parameter's name.
 	Secret *bool `yaml:"secret" json:"secret,omitempty"`
 }
 
-// hides reports whether a value of the parameter is secret.
 func (p Param) hides(value string) bool {
 	switch {
 	case value == "" || p.Type != String && p.Type != YAML:
@@ -79,8 +77,7 @@ func (w *Workload) Hide(secrets *redact.Secrets, name, value string) (string, er
 	return secrets.Hide(w.Name+" "+name, value)
 }
 
-// quantityForm is Kubernetes' grammar of quantities without a minus sign: a decimal number with a decimal or
-// binary suffix, or an exponent.
+// quantityForm is Kubernetes' grammar of quantities without a minus sign.
 var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`)
 
 // resolve checks a value and converts it for templates: to an int64, a float64, a bool, a string, or YAML data.
@@ -165,7 +162,6 @@ func (p Param) resolve(text string) (any, error) {
 	return nil, fmt.Errorf("there is no type %q", p.Type)
 }
 
-// within refuses a value beyond the bounds of the parameter.
 func (p Param) within(x float64, text string) error {
 	bound := func(n int) string {
 		if p.Type == Size {
@@ -187,8 +183,7 @@ type Params struct {
 	data map[string]any
 }
 
-// Resolve checks the given parameters and fills in the other defaults. The paths of the problems in its
-// *strictyaml.Error are parameter names, the hint for an unknown name is the nearest known one.
+// Resolve checks the given parameters and fills in defaults. Its *strictyaml.Error has names as paths.
 func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	var problems []strictyaml.Problem
 	for _, name := range slices.Sorted(maps.Keys(given)) {

@@ -10,8 +10,7 @@ import (
 // Setting names a setting of the system that a parameter changes during a run, unless its value is empty.
 type Setting struct {
 	Param string `yaml:"param"`
-	// In lists its places. The run changes the first that the system has, and waits for the later ones to
-	// follow.
+	// In lists its places. The run changes the first that exists, and waits for the later ones to follow.
 	In []SettingPlace `yaml:"in"`
 	// Late changes it only after the setup, to begin the load.
 	Late bool `yaml:"late"`
@@ -23,8 +22,8 @@ type Setting struct {
 type SettingPlace struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// NameParam names the parameter that holds the object's name; an empty one stands for the default storage
-	// class, and "" for the only object of its kind.
+	// NameParam names the parameter with the object's name, if empty the default storage class; "" for an
+	// only object.
 	NameParam string `yaml:"nameParam"`
 	Path      string `yaml:"path"` // such as spec.replicas
 	// As, if not "", is the only key of an object that replaces the whole, with the value.

@@ -22,7 +22,6 @@ var (
 	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
 )
 
-// validate judges a description after setDefaults.
 func validate(w *Workload) error {
 	v := &validator{strictyaml.Validation{At: w.positions, Problems: settings.Validate(w, "", w.positions)}, w}
 	if w.Schema != Schema {
@@ -190,7 +189,6 @@ func (v *validator) params() {
 	}
 }
 
-// milestone checks that a kind of objects has a milestone.
 func (v *validator) milestone(path, name string, kind record.ObjectKind) {
 	if names := kind.Names(); !slices.Contains(names, name) {
 		v.Add(path, nearest.OneOf(name, names), "%q is not one of the milestones", name)
@@ -224,7 +222,6 @@ func (v *validator) goals(path string, goals strictyaml.Ordered[[]string], kind 
 	}
 }
 
-// primary checks the metric that decides comparisons.
 func (v *validator) primary(path, metric string, kind record.ObjectKind) {
 	switch f, err := slo.ParseFigure(metric); {
 	case metric == "":

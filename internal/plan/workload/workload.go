@@ -43,8 +43,7 @@ type Workload struct {
 	Settings []Setting `yaml:"settings"`
 	// Goals lists the objectives of each goal, which must all hold; the first goal is the headline.
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
-	// Primary names the metric that decides a comparison: a milestone with a quantile, such as
-	// "ContainersStarted p50", or one that the target declares.
+	// Primary names the metric that decides a comparison, such as "ContainersStarted p50".
 	Primary     string        `yaml:"primary"`
 	Hold        time.Duration `yaml:"hold" default:"10s" range:"0s.."`
 	StepTimeout time.Duration `yaml:"stepTimeout" default:"5m" range:"0s.."`
@@ -74,16 +73,14 @@ type Target struct {
 	Settings func() settings.Own
 	// Objects returns a new description for objects: in a workload; nil if the target chooses what to follow.
 	Objects func() Followed
-	// Measured returns what to follow for a measurement of objects that are not the target's own, of one of
-	// these kinds; nil if it knows none.
+	// Measured returns what to follow for a measurement of objects of one of these kinds, nil for unknown.
 	Measured func(measurement string, kinds []string) Followed
-	// Takes maps the flags of an experiment that only some targets know and this one does to their effect; ""
-	// for the usual one.
+	// Takes maps flags that only some targets know to their effect here; "" for the usual one.
 	Takes map[string]string
 	// Renews is the word under fresh: that makes the system again for each step, "" if nothing does.
 	Renews string
-	// Programs lists the parameters that name a local program, Files those that name a file to read,
-	// Directories those that name directories to write to, joined by +.
+	// Programs, Files and Directories list the parameters that name those: local programs, files to read, and
+	// directories to write to, joined by +.
 	Programs, Files, Directories []string
 	// Facts lists what it records of the place of a run, without values.
 	Facts []record.Fact
@@ -268,8 +265,7 @@ func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 	return w, nil
 }
 
-// Read reads a workload from its directory. Mistakes are a *strictyaml.Error, a missing description
-// fs.ErrNotExist.
+// Read reads a workload from its directory. It returns a *strictyaml.Error or fs.ErrNotExist.
 func Read(dir fs.FS, targets Targets) (*Workload, error) {
 	dir = bounded{dir}
 	text, err := fs.ReadFile(dir, File)
@@ -339,7 +335,6 @@ func (w *Workload) KindOn(axis string) record.ObjectKind {
 	return w.kind()
 }
 
-// kind returns the kind of the objects that the workload makes.
 func (w *Workload) kind() record.ObjectKind {
 	if w.Followed != nil {
 		return w.Followed.Kind(w.Target.Kind)

@@ -13,7 +13,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// cephCommand looks at commands that change settings of Ceph.
 func cephCommand(out *report.Report, c call) {
 	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")
 	values := make([]string, len(words))
@@ -58,8 +57,7 @@ func setPool(out *report.Report, c call, pool, key, value word) {
 	}
 }
 
-// suggest returns the fix for an unknown key behind a prefix, and its edits if one key was clearly meant. If
-// no known key is near, it names some.
+// suggest returns the fix for an unknown key, with edits if one known key was clearly meant.
 func suggest(c call, key word, prefix string, known []string, some string) (fix string, edits []reading.Edit) {
 	near, ok := nearest.Word(key.value[len(prefix):], known)
 	if !ok {
@@ -68,7 +66,6 @@ func suggest(c call, key word, prefix string, known []string, some string) (fix 
 	return "write " + prefix + near, c.replace(key, len(prefix), len(key.value), near)
 }
 
-// checkPGNum checks a number of placement groups.
 func checkPGNum(out *report.Report, c call, w word) {
 	if reading.HasHole(w.value) {
 		return

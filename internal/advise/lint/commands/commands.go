@@ -14,8 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// command checks a command by its rules. broken says that the command before ended where its patch belongs;
-// the result says the same of this command.
+// command checks a command by its rules. broken says that the one before ended where its patch belongs.
 func command(out *report.Report, c call, broken bool) (nowBroken bool) {
 	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
 		// The patch of the command before is on a line of its own.
@@ -36,8 +35,7 @@ func command(out *report.Report, c call, broken bool) (nowBroken bool) {
 	return false
 }
 
-// positional returns the arguments that are neither flags nor their values, and the flags. A flag of
-// withValue takes its value from the next argument.
+// positional splits arguments from flags. The flags of withValue take the next argument.
 func positional(args []word, withValue ...string) (words []word, flags map[string]word) {
 	flags = make(map[string]word)
 	for i := 0; i < len(args); i++ {
@@ -139,8 +137,7 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 	return broken
 }
 
-// labelled splits the arguments of a label command into names and labels. The name "" means all objects that
-// a flag selects.
+// labelled splits the arguments of a label command into names and labels; the name "" is a selector.
 func labelled(args []word, flags map[string]word) (names []string, labels []word) {
 	for i, w := range args {
 		_, name, slash := strings.Cut(w.value, "/")

@@ -14,7 +14,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// word is an argument of a command.
 type word struct {
 	value   string // without quotes; expansions of the shell are holes
 	literal bool   // without expansions
@@ -49,7 +48,6 @@ func (c call) replace(w word, from, to int, fresh string) []reading.Edit {
 	return []reading.Edit{{Text: c.text, Start: w.inner + from, End: w.inner + to, With: fresh}}
 }
 
-// script reads the commands of a shell.
 type script struct {
 	out    *report.Report
 	text   *reading.Text
@@ -138,7 +136,6 @@ func (s *script) statement(n *syntax.Stmt) {
 	}
 }
 
-// withoutSudo removes programs that run the command otherwise, such as sudo.
 func withoutSudo(c call) call {
 	for len(c.args) > 1 && (c.name() == "sudo" || c.name() == "nohup" || c.name() == "time") && !strings.HasPrefix(c.args[1].value, "-") {
 		c.args = c.args[1:]
@@ -208,7 +205,6 @@ func wordsOf(source string, list []*syntax.Word) []word {
 	return words
 }
 
-// wordOf reads an argument without its quotes.
 func wordOf(source string, w *syntax.Word) word {
 	out := word{literal: true, start: int(w.Pos().Offset()), end: int(w.End().Offset()), inner: -1}
 	var b strings.Builder
@@ -262,7 +258,6 @@ func unescape(s, before string) string {
 	return b.String()
 }
 
-// pipeline looks at a command that reads another's output.
 func (s *script) pipeline(p *syntax.BinaryCmd) {
 	// Returns the last simple command of a pipeline, or an empty call.
 	last := func(n *syntax.Stmt) (c call) {

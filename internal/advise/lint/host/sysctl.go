@@ -51,7 +51,6 @@ func SysctlFile(out *report.Report, t *reading.Text) {
 	}
 }
 
-// assignment reads a line KEY = VALUE.
 func assignment(t *reading.Text, n int) (s report.Setting, ok bool) {
 	key, value, ok := strings.Cut(t.Line(n), "=")
 	keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
@@ -62,7 +61,6 @@ func assignment(t *reading.Text, n int) (s report.Setting, ok bool) {
 	}, ok
 }
 
-// commentIn returns where a comment behind a value begins, or -1.
 func commentIn(value string) int {
 	for i := 1; i < len(value); i++ {
 		if (value[i] == '#' || value[i] == ';') && (value[i-1] == ' ' || value[i-1] == '\t') {
@@ -158,8 +156,7 @@ func unknownSysctl(out *report.Report, s report.Setting, key string) {
 		}
 		return
 	}
-	// The key may belong to a module that the table lacks: only a key that is almost a known one, or known in
-	// another place, is a mistake.
+	// The table may lack the module: only a key almost like a known one, or at another place, is a mistake.
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	prefix := key[:len(key)-len(name)]
 	var close []string
@@ -270,8 +267,7 @@ func AcrossSettings(out *report.Report) {
 	}
 }
 
-// checkThresholds compares the neighbour table's thresholds, with the kernel's defaults for those that are
-// not set.
+// checkThresholds compares the neighbour table's thresholds, with the kernel's defaults for others.
 func checkThresholds(out *report.Report, all scope, family string) {
 	values := [3]int64{128, 512, 1024}
 	var given [3]bool

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// TunedProfile reads a profile of tuned, with sections of [name] and key=value, and checks those of the
-// plug-in sysctl.
+// TunedProfile reads a profile of tuned and checks its settings of the plug-in sysctl.
 func TunedProfile(out *report.Report, t *reading.Text) {
 	out.Recognised = true
 	plugin := ""

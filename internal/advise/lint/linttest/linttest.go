@@ -22,8 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Row holds a text that a rule finds, and a text close to it that the rule must spare. A text is one file
-// with the table's name, or several as txtar. A row without Fires has a further text to spare.
+// Row holds a text that a rule finds, and one close to it that the rule must spare, or several files as
+// txtar.
 type Row struct {
 	Why   string // what the fault costs
 	Fires string
@@ -65,8 +65,7 @@ func (l Looks) Check(t *testing.T, tab Table) {
 	}
 }
 
-// found returns the findings and notes of a text in the order in which the rules make them. It adds the
-// source lines that made them to places.
+// found returns the findings and notes of a text, and adds the source lines that made them to places.
 func (l Looks) found(tab Table, known *report.Tables, text string, places map[string]bool) (lines []string) {
 	out := &report.Report{Tables: known, Look: func(*report.Report, *reading.Text) {}}
 	archive := txtar.Parse([]byte(text))
@@ -93,9 +92,8 @@ func (l Looks) found(tab Table, known *report.Tables, text string, places map[st
 	return lines
 }
 
-// traced returns a file that adds the line of the rule's source to places when a finding or a note is made in
-// it. Each asks its text for its place in the file: above the functions of package report on the stack is the
-// rule.
+// traced returns a file that adds the rule's source line to places when asked for a place: the stack holds
+// it.
 func traced(name, data string, places map[string]bool) *reading.Text {
 	t := reading.NewText(reading.Input{Name: name, Data: []byte(data), Asked: true}).Part(0, len(data), name)
 	t.Role = path.Dir(name) // settings of one directory meet on one machine
@@ -117,8 +115,7 @@ func traced(name, data string, places map[string]bool) *reading.Text {
 	return t
 }
 
-// EveryLineFires fails the test for each line of the package that makes a finding or note which no row of its
-// tables reaches.
+// EveryLineFires fails for each line of the package with a finding that no row of its tables reaches.
 func (l Looks) EveryLineFires(t *testing.T, tables []Table) {
 	t.Helper()
 	fired, known := make(map[string]bool), report.NewTables()

@@ -154,7 +154,6 @@ func (c *Fit) leaf(v reading.Value, l schema.Leaf) {
 	}
 }
 
-// quantityHint guesses which quantity was meant.
 func quantityHint(text string) string {
 	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
 	unit := strings.TrimSpace(text[len(number):])
@@ -259,7 +258,6 @@ func scalarWord(t reflect.Type) string {
 	return "a whole number"
 }
 
-// lastOf returns the last key of a path, for messages.
 func lastOf(path string) string {
 	if i := strings.LastIndexByte(path, '.'); i >= 0 && !strings.HasSuffix(path, `"]`) {
 		return path[i+1:]
@@ -267,7 +265,6 @@ func lastOf(path string) string {
 	return path
 }
 
-// structure compares a mapping with a struct.
 func (c *Fit) structure(v reading.Value, t reflect.Type) {
 	set := c.Out.Of(t)
 	c.frames = append(c.frames, frame{Value: v, typ: t})
@@ -301,7 +298,6 @@ func (c *Fit) structure(v reading.Value, t reflect.Type) {
 	}
 }
 
-// unknownKey suggests what was meant by a key that its type does not have.
 func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	if c.unknown != nil && c.unknown(f, e) || c.cloudInitLevel(f, e) {
 		return
@@ -346,8 +342,7 @@ type spot struct {
 	typ  reflect.Type // of the key there
 }
 
-// misplaced finds where a key at the wrong level belongs: in the nearest mapping around it, or in one of
-// theirs.
+// misplaced finds where a key at the wrong level belongs.
 func (c *Fit) misplaced(f frame, e reading.Entry, where string) bool {
 	spots := c.spots(e)
 	const most = 3
@@ -425,8 +420,7 @@ func (c *Fit) spots(e reading.Entry) (nearest []spot) {
 	return nearest
 }
 
-// below finds the mappings that have the key nearest to another: itself or below it. It does not enter lists
-// and maps, because the right item is unknown.
+// below finds the mappings with the key nearest to another, not within lists and maps: any item may be right.
 func (c *Fit) below(up frame, e reading.Entry) []spot {
 	const deepest = 4
 	type step struct {

@@ -151,7 +151,6 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 	}
 }
 
-// embeddedFile looks at a file that Ignition writes.
 func embeddedFile(out *report.Report, f reading.Value, role string) {
 	source := f.Get("contents", "source")
 	name := f.Get("path").Text()

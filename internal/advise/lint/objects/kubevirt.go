@@ -15,7 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// checkVirtualMachine looks at a machine with its run strategy and its volumes.
 func checkVirtualMachine(out *report.Report, o *report.Object) {
 	spec := o.Get("spec")
 	if e, ok := spec.Entry("running"); ok {
@@ -134,8 +133,7 @@ func namesOf(list []reading.Value, keys ...string) (names []string, complete boo
 	return names, !slices.ContainsFunc(names, func(name string) bool { return name == "" || reading.HasHole(name) })
 }
 
-// checkDataVolumeTemplates compares a machine's DataVolumes with the volumes that it mounts. elsewhere has
-// everything that is made, by name.
+// checkDataVolumeTemplates compares a machine's DataVolumes with the volumes that it mounts.
 func checkDataVolumeTemplates(out *report.Report, o *report.Object, elsewhere map[string][]*report.Object) {
 	templates := o.Get("spec", "dataVolumeTemplates").Items()
 	if len(templates) == 0 {
@@ -229,7 +227,6 @@ func CheckCloneStrategy(out *report.Report, spec reading.Value) {
 	}
 }
 
-// storageRequest returns the size that a claim or a DataVolume requests.
 func storageRequest(spec reading.Value) (v reading.Value, size resource.Quantity, ok bool) {
 	for _, path := range [][]string{{"storage"}, {"pvc"}, {}} {
 		v = spec.Get(path...).Get("resources", "requests", "storage")
@@ -352,8 +349,7 @@ func sameNamespace(a, b string) bool {
 	return a == "" || b == "" || a == b || reading.HasHole(a) || reading.HasHole(b)
 }
 
-// nearestName returns the name that was meant: one that is spelled almost alike, or the only one that has all
-// parts between dashes (rhel-dv, rhel-clone-dv).
+// nearestName returns the name that was meant: one spelled almost alike, or the only one with all its parts.
 func nearestName(name string, among []string) string {
 	split := func(name string) []string {
 		return strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '.' })

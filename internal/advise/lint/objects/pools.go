@@ -252,8 +252,7 @@ func shadowedConfigs(out *report.Report, configs []*report.Object, names []strin
 				meets("pool "+name, "the pool "+name)
 			}
 		}
-		// Two with the same selector meet on any pool, given or not. Maps are printed in the order of their
-		// keys.
+		// Two with the same selector meet on any pool. Maps print in the order of their keys.
 		meets(fmt.Sprintf("%q", want), "every pool that its selector matches")
 	}
 }
@@ -264,8 +263,7 @@ func wantedLabels(o *report.Object) (want map[string]string, known bool) {
 	return want, !slices.ContainsFunc(slices.Collect(maps.Values(want)), reading.HasHole)
 }
 
-// nodesWithoutPool compares the roles of nodes that pools select with those that commands set: an almost
-// equal role is a mistake.
+// nodesWithoutPool compares the roles that pools select with those that commands set on nodes.
 func nodesWithoutPool(out *report.Report) {
 	var roles []string
 	for _, label := range out.Labels {

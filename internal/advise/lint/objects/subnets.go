@@ -12,7 +12,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// addressRange is a range of addresses in a configuration.
 type addressRange struct {
 	what   string // clusterNetwork, serviceNetwork ...
 	prefix netip.Prefix
@@ -44,7 +43,6 @@ func CheckInstallConfig(out *report.Report, root reading.Value) {
 	}
 }
 
-// checkClusterNetworks reads clusterNetwork, serviceNetwork and machineNetwork.
 func checkClusterNetworks(out *report.Report, networking reading.Value) {
 	var ranges []addressRange
 	read := func(v reading.Value, what string) (netip.Prefix, bool) {
@@ -94,7 +92,6 @@ func checkClusterNetworks(out *report.Report, networking reading.Value) {
 	checkOverlaps(out, ranges)
 }
 
-// readPrefix reads a range of addresses in CIDR notation.
 func readPrefix(out *report.Report, at reading.Place, text, what string, replace func(string) []reading.Edit) (netip.Prefix, bool) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
@@ -108,10 +105,8 @@ func readPrefix(out *report.Report, at reading.Place, text, what string, replace
 	return prefix.Masked(), true
 }
 
-// checkOverlaps compares the ranges of one configuration.
 func checkOverlaps(out *report.Report, ranges []addressRange) {
-	// CIDR ranges are apart, or one contains the other. In this order the stack has the ranges that contain
-	// the current one.
+	// CIDR ranges are apart or nested. In this order the stack holds those around the current one.
 	sorted := slices.Clone(ranges)
 	slices.SortStableFunc(sorted, func(a, b addressRange) int {
 		return cmp.Or(a.prefix.Addr().Compare(b.prefix.Addr()), a.prefix.Bits()-b.prefix.Bits())

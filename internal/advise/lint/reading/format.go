@@ -40,8 +40,7 @@ var (
 	ownFile        = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/|^jobs:(?s:.*)\b(objectTemplate|jobIterations|jobType):`)
 )
 
-// configuration reports whether files with this extension may be configurations: source code quotes pieces of
-// them.
+// configuration reports whether files with this extension may be configurations; source code quotes some.
 func configuration(ext string) bool {
 	switch ext {
 	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
@@ -161,8 +160,7 @@ func LooksLikeYAML(data string) bool {
 			continue
 		}
 		lines++
-		// A colon ends a key only before a space or the end of its line: messages of programs have others
-		// (file:line: text).
+		// A colon ends a key only before a space or the end of its line, unlike in file:line: text.
 		first, rest, found := strings.Cut(strings.TrimPrefix(line, "- "), ":")
 		if found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(strings.Trim(first, `"'`), " (){}/\\") || strings.HasPrefix(line, "- ") {
 			keys++
@@ -171,8 +169,7 @@ func LooksLikeYAML(data string) bool {
 	return lines >= 4 && keys*5 >= lines*4
 }
 
-// ScopeOf names the machine on which settings of a text meet: settings in files of one directory do, those in
-// blocks of a text for people need not.
+// ScopeOf names the machine that a text's settings belong to: files of one directory share it.
 func ScopeOf(t *Text) string {
 	if t.Parent == nil {
 		return "directory " + path.Dir(t.File.Name)

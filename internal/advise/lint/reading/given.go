@@ -5,8 +5,7 @@ type Input struct {
 	Name  string
 	Data  []byte
 	Asked bool // the user named this file, so that an unknown kind is worth a note
-	// Checked means that the caller knows this kind of file and has checked it; Faults are its findings, in
-	// this file or in those that belong to it.
+	// Checked means that the caller has checked this kind of file, with Faults as its findings.
 	Checked bool
 	Faults  []Fault
 }

@@ -15,8 +15,7 @@ type Text struct {
 	Name  string // where it is used: the file's own name, or "/etc/sysctl.d/99.conf" inside of a MachineConfig
 	Data  string
 	Lines []int // offsets at which lines begin
-	// Snippet marks a part of a text for people: a piece of a document may stand alone, and what does not
-	// parse may be prose.
+	// Snippet marks a part of a text for people, which may be a piece of a document, or prose.
 	Snippet bool
 
 	Parent     *Text
@@ -170,8 +169,7 @@ func (t *Text) Part(start, end int, name string) *Text {
 	return p
 }
 
-// Indented returns whole lines of this text as a text of its own, without their common indentation. Empty
-// lines may lack it.
+// Indented returns whole lines of this text as one of its own, without their common indentation.
 func (t *Text) Indented(start, end int, indent, name string) *Text {
 	var b strings.Builder
 	for line := range strings.Lines(t.Data[start:end]) {
@@ -203,8 +201,8 @@ func (t *Text) Indented(start, end int, indent, name string) *Text {
 	return p
 }
 
-// Ignores reports whether a comment on the line, or on the one before, turns a rule off: "plimsoll-ignore:
-// RULE, RULE".
+// Ignores reports whether a comment on the line or the one before turns a rule off: "plimsoll-ignore: RULE,
+// RULE".
 func (t *Text) Ignores(line int, rule string) bool {
 	for n := line - 1; n <= line; n++ {
 		const mark = "plimsoll-ignore:"

@@ -166,8 +166,7 @@ func IsNull(n *Node) bool {
 	return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil
 }
 
-// Hole replaces each character of a template's action, so that the rest keeps its place. No file has this
-// character of the private use area.
+// Hole replaces each character of a template's action. No file has this character of the private use area.
 const Hole = "\ue0ff"
 
 // placeholder matches what people or their scripts fill in later: $NAME and __NAME__.
@@ -189,8 +188,7 @@ func StringMap(v Value) map[string]string {
 	return m
 }
 
-// Edits of YAML change the text itself, so that form and comments stay. They are nil unless the text has the
-// plain form that makes them safe.
+// Edits of YAML change the text itself and keep its form. They are nil unless its plain form makes them safe.
 
 // ScalarRange returns the range of a scalar, with its quotes.
 func (v Value) ScalarRange() (start, end int, ok bool) {
@@ -299,7 +297,6 @@ func itemFollows(t *Text, n, indent int) bool {
 	return false
 }
 
-// lastLine returns the last line on which a part of a value begins.
 func lastLine(n *Node) int {
 	last := n.Line
 	for _, item := range n.Items {
@@ -343,7 +340,6 @@ func (v Value) Remove(key string) []Edit {
 	return nil
 }
 
-// removeFromFlow removes a key within braces.
 func (d *Doc) removeFromFlow(entries []strictyaml.Entry, i int) []Edit {
 	offset := func(e strictyaml.Entry) (int, bool) {
 		if e.Merged {
@@ -374,8 +370,7 @@ func (d *Doc) removeFromFlow(entries []strictyaml.Entry, i int) []Edit {
 	return []Edit{{d.Text, comma, end, ""}}
 }
 
-// flowEnd returns where a key and its value end within braces: before the next comma or brace and the space
-// before that.
+// flowEnd returns where a key and its value end within braces.
 func flowEnd(data string, at int) (end int, ok bool) {
 	depth := 0
 	var quote byte
@@ -406,8 +401,7 @@ func flowEnd(data string, at int) (end int, ok bool) {
 	return 0, false
 }
 
-// MoveEntry moves a key to the end of another mapping. If that mapping is around the key, child is the
-// target's key on the way to it, and the key moves behind that; else child is "".
+// MoveEntry moves a key to the end of another mapping; child is that mapping's key around it, or "".
 func (v Value) MoveEntry(key string, to *Node, child string) []Edit {
 	d, from := v.Doc, v.Node
 	e, ok := from.Entry(key)

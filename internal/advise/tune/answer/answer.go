@@ -90,8 +90,7 @@ type Ceiling struct {
 	Limit int64  `json:"limit"` // with the settings of the plan
 	Asked int64  `json:"asked"`
 	Usual int64  `json:"usual,omitempty"` // without the plan; 0 is unknown
-	// Set says what moves it: "installation", which cannot be repeated, "setting", or "tested", which means
-	// that higher values are untested.
+	// Set says what moves it: "installation" once, "setting", or "tested" if higher values are untested.
 	Set   string `json:"set"`
 	Holds bool   `json:"holds"`
 }

@@ -94,8 +94,7 @@ func (b *Builder) Cite(ids ...string) {
 	}
 }
 
-// Begin applies defaults to a calculator's parameters, a pointer to a struct, and checks them, also by
-// problems. It begins the answer with them.
+// Begin applies defaults to a calculator's parameters, checks them, and begins an answer with them.
 func Begin(tool string, params any, problems ...func() error) (*Builder, error) {
 	var errs []error
 	settings.Default(params, func(string) bool { return false })

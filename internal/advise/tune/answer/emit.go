@@ -60,8 +60,8 @@ func Script(what string, list []Command) string {
 	return b.String()
 }
 
-// PoolOf returns a MachineConfigPool as the operator makes it, with more labels. Other pools than worker also
-// get worker's MachineConfigs.
+// PoolOf returns a MachineConfigPool with more labels. Pools other than worker also get worker's
+// MachineConfigs.
 func PoolOf(name string, labels map[string]string, maxUnavailable int64) Mapping {
 	const role = "machineconfiguration.openshift.io/role"
 	selector := Mapping{{"matchExpressions", []Mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
@@ -81,8 +81,7 @@ func MatchLabels(key, value string) Mapping {
 // BuiltInLabel begins the label that the machine config operator gives its own pools.
 const BuiltInLabel = "pools.operator.machineconfiguration.openshift.io/"
 
-// ignitionRelease is the version of Ignition's configuration that OpenShift accepts since 4.7. It lacks
-// version 2's fields filesystem and networkd.
+// ignitionRelease is the version of Ignition's configuration that OpenShift accepts since 4.7.
 const ignitionRelease = "3.2.0"
 
 // MachineConfigOf returns a MachineConfig that writes files to the nodes of a pool.

@@ -209,8 +209,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// shown writes a figure with its unit. A user copies whole numbers into configurations, so they stay as they
-// are.
+// shown writes a figure with its unit. Whole numbers stay exact: users copy them into configurations.
 func shown(v any, unit string) string {
 	s := fmt.Sprint(v)
 	if f, ok := v.(float64); ok {

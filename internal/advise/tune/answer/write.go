@@ -6,8 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
-// Write writes files below a directory, all or none, and returns their paths. Without force, existing files
-// stay, with an error that is fs.ErrExist.
+// Write writes all files below a directory or none. Without force an existing file is an error, fs.ErrExist.
 func Write(dir string, files []File, force bool) (paths []string, err error) {
 	var list []writeall.File
 	for _, f := range files {

@@ -54,8 +54,7 @@ const (
 // Cases returns the cases in which defaults matter.
 func (p *Ceph) Cases() map[string]bool { return map[string]bool{"clones": p.Clones.Value > 0} }
 
-// Tune computes placement groups by the document's formula (V12), and by the official calculator, which also
-// knows several pools, a floor and a rule about rounding down.
+// Tune computes placement groups by the document's formula (V12) and by the official calculator.
 func Tune(p Ceph) (*answer.Answer, error) {
 	b, err := answer.Begin("ceph", &p, func() error {
 		for _, pool := range append([]CephPool{{Size: p.Replicas.Value}}, p.Pools...) {
@@ -117,14 +116,12 @@ func Tune(p Ceph) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// cephTuner builds the answer about a Ceph cluster.
 type cephTuner struct {
 	*answer.Builder
 	Ceph
 	pools []CephPool // with the only one of the document's formula
 }
 
-// resultName names the result with a pool's placement groups.
 func (t *cephTuner) resultName(pool string) string {
 	if len(t.pools) == 1 {
 		return "pgNum"
@@ -132,8 +129,7 @@ func (t *cephTuner) resultName(pool string) string {
 	return "pgNum." + pool
 }
 
-// placementGroups computes a pool's placement groups, and returns the copies of groups that it puts on the
-// OSDs.
+// placementGroups computes a pool's placement groups, and returns how many copies it puts on the OSDs.
 func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	size := cmp.Or(pool.Size, t.Replicas.Value)
 	ideal := float64(t.Target.Value) * float64(t.OSDs.Value) * pool.Share / float64(size)
@@ -168,8 +164,7 @@ func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	return float64(use) * float64(size)
 }
 
-// calculatorPGs is the official calculator: it raises the ideal number to a floor, and rounds it to the
-// nearest power of two, or to the next one if that is more than 25 % below.
+// calculatorPGs rounds as the official calculator does: to the nearest power of two, or up from 25 % below.
 func calculatorPGs(ideal, floor float64) (groups int64, floored bool) {
 	if ideal < floor {
 		ideal, floored = floor, true

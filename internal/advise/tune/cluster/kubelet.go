@@ -99,7 +99,6 @@ func TuneKubelet(p Kubelet) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// kubeletTuner builds the answer for a pool's kubelets.
 type kubeletTuner struct {
 	*answer.Builder
 	Kubelet
@@ -332,9 +331,8 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 	return kube, system
 }
 
-// extrapolate returns a component's need at a number of pods. With readings at several numbers it is on the
-// line through them by least squares, and not below what was seen; with one it is proportional to the pods,
-// which is an upper bound.
+// extrapolate returns a component's need at a number of pods: on the line of least squares and not below what
+// was seen, or with one reading in proportion, which is an upper bound.
 func extrapolate(pods, values []float64, at float64) (need float64, how string) {
 	most := slices.Max(values)
 	if slices.Max(pods) == slices.Min(pods) {

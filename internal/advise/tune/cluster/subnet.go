@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// Subnet holds the parameters of a cluster's address ranges. Ranges give sizes, and sizes give ranges; if
-// both are given they are compared.
+// Subnet holds the parameters of a cluster's address ranges, which give sizes or are given by sizes.
 type Subnet struct {
 	Platform     param.In[string]         `yaml:"platform" flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
 	Network      param.In[string]         `yaml:"network" flag:"network" help:"OpenShift's network plug-in" words:"OVNKubernetes, OpenShiftSDN" default:"OVNKubernetes" why:"OpenShift's since 4.12"`
@@ -65,7 +64,6 @@ func families(platform string) (four, six family) {
 	return four, six
 }
 
-// named is a range with its purpose.
 type named struct {
 	what string
 	rng  netip.Prefix
@@ -140,7 +138,6 @@ func TuneSubnet(p Subnet) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// subnetTuner builds the answer about address ranges.
 type subnetTuner struct {
 	*answer.Builder
 	Subnet
@@ -189,7 +186,6 @@ func byFamily(list []param.In[netip.Prefix]) (four, six param.In[netip.Prefix]) 
 	return four, six
 }
 
-// taken lists the ranges that the cluster's own must avoid.
 func (p *Subnet) taken(useSix bool) []named {
 	var list []named
 	for _, in := range p.MachineCIDRs {
@@ -266,8 +262,7 @@ func (t *subnetTuner) ranges(f family, cluster, service param.In[netip.Prefix], 
 	return fmt.Sprintf("%s with a /%d for each node: %s nodes x %s pod addresses", cluster.Value, hostPrefix.Value, textPower(nodes, wide), textPower(usable, narrow)), nil
 }
 
-// further adds the other ranges of pods of a family to taken, and returns how many more nodes they give
-// subnets.
+// further adds the other ranges of pods of a family to taken, and returns their number of subnets.
 func (t *subnetTuner) further(cluster netip.Prefix, hostPrefix int64, taken []named) (also []named, nodes int64) {
 	for _, in := range t.ClusterCIDRs {
 		if in.Value != cluster && in.Value.Addr().Is4() == cluster.Addr().Is4() {
@@ -321,8 +316,7 @@ func (t *subnetTuner) clusterRange(f family, given param.In[netip.Prefix], hostP
 	return param.Given(rng, "from nodes and hostPrefix"), nil
 }
 
-// UsualRange returns the platform's customary range if it holds an answer's range and is free: a plan changes
-// only what it must, and a narrower range leaves less room.
+// UsualRange returns the platform's customary range if it holds an answer's and is free: plans change little.
 func (p *Subnet) UsualRange(answer *answer.Answer) (in param.In[netip.Prefix], ok bool) {
 	four, _ := families(p.Platform.Value)
 	text, _ := answer.Result("clusterCIDR").(string)
@@ -440,7 +434,6 @@ func (t *subnetTuner) serviceRange(f family, given param.In[netip.Prefix], taken
 	return given, nil
 }
 
-// conflicts finds ranges that overlap, if at least one is the cluster's.
 func (t *subnetTuner) conflicts() {
 	found := false
 	for i, x := range t.inUse {
@@ -491,7 +484,6 @@ func (t *subnetTuner) readMaxPods() {
 	t.Check(maxPods.Value <= own, answer.Finding{Grade: answer.Change, What: "maxPods of the nodes against their addresses", Now: param.Grouped(maxPods.Value), Wanted: "at most " + param.Grouped(own), Cost: "pods beyond the addresses stay in ContainerCreating", Remedy: "a lower maxPods, or new nodes with larger subnets"})
 }
 
-// grown adds headroom to a number.
 func grown(n int64, share param.Share) int64 {
 	g := int64(float64(n)*float64(1+share) + 0.999999)
 	return max(g, n)

@@ -22,8 +22,7 @@ const (
 	bundleFiles = 200_000
 )
 
-// OpenBundle reads a saved host from a tar archive, as the script writes it, perhaps compressed by gzip. It
-// skips everything but plain files and directories. A truncated archive is an error.
+// OpenBundle reads a saved host from a tar archive, plain or with gzip. A truncated archive is an error.
 func OpenBundle(r io.Reader) (fs.FS, error) {
 	buffered := bufio.NewReader(r)
 	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {

@@ -40,15 +40,13 @@ type Host struct {
 // HostFormats lists the kinds of files that settings can be written as.
 func HostFormats() []string { return []string{"sysctl", "tuned", "machineconfig", "ansible"} }
 
-// setting is a wanted value of a sysctl.
 type setting struct {
 	name string
 	want []int64 // as many numbers as the sysctl has
 	// atLeast means that more is as good: the larger of the present and the wanted value is written.
 	atLeast bool
 	text    string // wanted in place of numbers
-	// byMemory means that the kernel or systemd sizes it by the host's memory, or does not bound it: without
-	// the host's own value it is not written.
+	// byMemory marks settings that the system sizes by memory: they are written only beside the host's value.
 	byMemory bool
 	file     string // of /etc/sysctl.d
 	why      string // one line above it in the file
@@ -102,7 +100,6 @@ func TuneHost(p Host) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// hostTuner builds the answer about a host.
 type hostTuner struct {
 	*answer.Builder
 	Host
@@ -292,8 +289,7 @@ func windowLimit(rtt param.In[time.Duration]) string {
 	return fmt.Sprintf("%s a connection", param.Rate(65536*8/rtt.Value.Seconds()))
 }
 
-// receive is V10 and V11: what each CPU did with received packets between two readings, and the setting to
-// raise.
+// receive is V10 and V11: each CPU's received packets between two readings, and the setting to raise.
 func (t *hostTuner) receive() ([]setting, error) {
 	f := t.Facts
 	if f == nil || len(f.Softnet) == 0 {
@@ -515,8 +511,7 @@ func (t *hostTuner) usage() {
 	}
 }
 
-// settle compares wanted settings with the host's, and returns the settings to write: never lower than the
-// host's.
+// settle returns the settings to write, never lower than the host's.
 func (t *hostTuner) settle(list []setting) []setting {
 	if t.Facts == nil {
 		left := slices.DeleteFunc(list, func(s setting) bool { return s.byMemory })
@@ -549,8 +544,7 @@ func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 		}
 		return found, true
 	case !exists && t.Facts.Sysctls["kernel.osrelease"] == "":
-		// Every kernel has a release: a bundle without it was made by hand, and the host may have what it
-		// lacks.
+		// A bundle without the kernel's release was made by hand, and the host may have what it lacks.
 		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", "it was not saved: do not lower it, sysctl "+s.name+" tells what it is"
 		return found, !s.byMemory
 	case !exists:

@@ -25,8 +25,7 @@ type Facts struct {
 	Softnet    [][]SoftnetCPU
 	Interval   time.Duration
 	Interfaces []Interface // without loopback
-	// SharedSubnets lists ranges that several interfaces are in. It is unknown without Routes: a bundle may
-	// lack the table.
+	// SharedSubnets lists ranges that several interfaces are in, unknown without Routes.
 	SharedSubnets []SharedSubnet
 	Routes        bool
 	NUMA          map[int]string // the CPUs of each NUMA node, as the kernel lists them
@@ -205,8 +204,7 @@ func (f *Facts) readNUMA(fsys fs.FS) {
 	}
 }
 
-// sharedSubnets finds ranges that several interfaces are in, from the routes without a gateway in
-// /proc/net/route: there ARP flux is possible.
+// sharedSubnets finds ranges with several interfaces, where ARP flux is possible, in /proc/net/route.
 func sharedSubnets(text string) []SharedSubnet {
 	var list []SharedSubnet
 	for _, line := range strings.Split(text, "\n") {
@@ -266,9 +264,8 @@ func (f *Facts) whole(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// CollectScript returns a shell script that reads a host as ReadFacts does and writes a bundle to its
-// standard output, as a tar archive, for nodes that only a debug pod reaches. Its first argument is the
-// number of seconds between the two readings, by default 10.
+// CollectScript returns a shell script that reads a host like ReadFacts, and writes a tar archive to its
+// standard output. Its argument is the number of seconds between two readings, 10 by default.
 func CollectScript() string {
 	var keep strings.Builder
 	for _, name := range SysctlNames() {
@@ -282,8 +279,7 @@ func CollectScript() string {
 //go:embed collect.sh
 var collectScript string
 
-// nicCPUs returns the fastest physical interface whose NUMA node is known, with the CPUs of that node. On a
-// host with one node every interface is at that node.
+// nicCPUs returns the fastest physical interface whose NUMA node is known, with the CPUs of that node.
 func nicCPUs(f *Facts) (*Interface, []int) {
 	var best *Interface
 	for i := range f.Interfaces {
@@ -310,7 +306,6 @@ func nicCPUs(f *Facts) (*Interface, []int) {
 	return &found, cpus
 }
 
-// cpuList reads CPUs as the kernel lists them, such as 0-3,8.
 func cpuList(text string) ([]int, error) {
 	var list []int
 	if strings.TrimSpace(text) == "" {
@@ -334,7 +329,6 @@ func cpuList(text string) ([]int, error) {
 	return slices.Compact(list), nil
 }
 
-// compactCPUs writes CPUs as the kernel lists them.
 func compactCPUs(list []int) string {
 	var parts []string
 	for i := 0; i < len(list); {

@@ -7,7 +7,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 )
 
-// files writes the settings in the requested formats.
 func (t *hostTuner) files(list []setting) {
 	formats := t.Formats
 	if len(formats) == 0 {
@@ -45,8 +44,8 @@ func (t *hostTuner) files(list []setting) {
 	}
 }
 
-// sysctlFile returns the settings of one file; of all files for "". Comments have lines of their own, because
-// behind a value they would be part of it.
+// sysctlFile returns the settings of one file, or of all for "". Comments behind values would be part of
+// them.
 func sysctlFile(list []setting, name string, equals func(setting) string) string {
 	var b strings.Builder
 	for _, s := range list {

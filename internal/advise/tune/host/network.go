@@ -77,8 +77,7 @@ func ParseFeatures(data []byte) (NICFeatures, error) {
 	return f, nil
 }
 
-// ParseChannels reads the largest number of combined or receive queues from the output of ethtool -l; 0 is
-// unknown.
+// ParseChannels reads the most combined or receive queues from ethtool -l; 0 for unknown.
 func ParseChannels(data []byte) int {
 	most := 0
 	for _, line := range strings.Split(string(data), "\n") {
@@ -199,7 +198,6 @@ func TuneNetwork(p Network) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// networkTuner builds the answer about the network between nodes.
 type networkTuner struct {
 	*answer.Builder
 	Network
@@ -242,8 +240,7 @@ func (t *networkTuner) mtu() int64 {
 	return pod
 }
 
-// goodput returns the share of a link for TCP's data, and packets per second at full speed. TCP and IP take
-// 52 bytes with timestamps; Ethernet takes 38 with preamble, checksum and gap.
+// goodput returns TCP's share of a link, and packets per second. TCP and IP take 52 bytes, Ethernet 38.
 func goodput(mtu, pod int64, link param.Rate) (share, packets float64) {
 	wire := float64(mtu + 38)
 	return float64(pod-52) / wire, float64(link) / 8 / wire
@@ -296,7 +293,6 @@ func wantedFeatures(overlay string) []struct{ name, cost string } {
 	return list
 }
 
-// offloads checks a NIC's features.
 func (t *networkTuner) offloads(nic *Interface) {
 	if len(nic.Features) == 0 {
 		t.Find(answer.Finding{Grade: answer.Unseen, What: "offloads of " + nic.Name, Remedy: "ethtool -k " + nic.Name})

@@ -40,8 +40,7 @@ type Router struct {
 	Facts       *Facts
 }
 
-// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU and 16 GB in a public cloud,
-// with 100 routes and keep-alive.
+// routerTable is R2: requests per second at 1 kB and 4 kB, on 4 vCPU and 16 GB, 100 routes, keep-alive.
 func routerTable(encryption string) (at1k, at4k float64) {
 	row := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[encryption]
 	return row[0], row[1]
@@ -64,8 +63,7 @@ const (
 	filesPerConnection = 2
 )
 
-// HAProxyFiles returns the open files that HAProxy 2.6 asks for: two per connection, one per listener, three
-// per thread and ten more.
+// HAProxyFiles returns the open files that HAProxy 2.6 asks for.
 func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
 }
@@ -98,7 +96,6 @@ func TuneRouter(p Router) (*answer.Answer, error) {
 	return &t.Answer, nil
 }
 
-// routerTuner builds the answer about routers.
 type routerTuner struct {
 	*answer.Builder
 	Router
@@ -107,7 +104,6 @@ type routerTuner struct {
 	usualConns, usualBuffer int64
 }
 
-// routerFields holds the settings to write.
 type routerFields struct {
 	threads, replicas, shards int64
 	maxconn                   int64 // 0 leaves it alone
@@ -356,7 +352,6 @@ func (t *routerTuner) files() {
 	}
 }
 
-// haproxyGlobal returns the global section with the computed settings.
 func haproxyGlobal(r routerFields) string {
 	var b strings.Builder
 	b.WriteString("# HAProxy 2.5 or later, where one process runs all threads.\nglobal\n")

@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// SoftnetCPU is a row of /proc/net/softnet_stat: what a CPU did with received packets since the host was
-// started, or between two readings. The counters have 32 bits and wrap around.
+// SoftnetCPU counts a CPU's received packets since the host's start, or between two readings, by 32 bits.
 type SoftnetCPU struct {
 	CPU       int
 	Processed uint32 // column 1: packets
@@ -19,8 +18,8 @@ type SoftnetCPU struct {
 	Squeezed  uint32 // column 3: polls that ended with work left, without budget or time
 }
 
-// ParseSoftnet reads /proc/net/softnet_stat: 9 to 17 hexadecimal columns, by kernel. Column 13 is the CPU
-// since Linux 5.10; before, the rows are the CPUs in order, without those that are offline.
+// ParseSoftnet reads /proc/net/softnet_stat. Column 13 is the CPU since Linux 5.10; before, rows are in
+// order.
 func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 	var list []SoftnetCPU
 	numbered := true
@@ -62,8 +61,7 @@ func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 	return list, nil
 }
 
-// GrowSoftnet returns the difference of two readings, by CPU. It returns an error if counters went back: the
-// host was started in between, or the readings are swapped.
+// GrowSoftnet returns the difference of two readings, or an error if counters went back.
 func GrowSoftnet(before, after []SoftnetCPU) ([]SoftnetCPU, error) {
 	first := map[int]SoftnetCPU{}
 	for _, c := range before {

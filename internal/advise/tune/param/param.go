@@ -135,8 +135,7 @@ func read(text string, into any) (err error) {
 	return err
 }
 
-// ReadParts reads the parts of a text into values, by a form such as name=count,memory[,time]; parts in
-// brackets are optional.
+// ReadParts reads a text such as name=count,memory[,time] into values; parts in brackets are optional.
 func ReadParts(text, form string, into ...any) error {
 	needed, optional, _ := strings.Cut(form, "[")
 	between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)

@@ -38,8 +38,7 @@ func (b Bytes) String() string {
 	return Trim(math.Round(float64(b)/size*100)/100) + " " + prefix + "iB"
 }
 
-// largest returns the largest unit that leaves an amount of at least 1, and its prefix. Each prefix stands
-// for base times the one before.
+// largest returns the largest unit that leaves an amount of at least 1, and its prefix.
 func largest(amount, base float64, prefixes string) (size float64, prefix string) {
 	size = 1
 	for _, p := range prefixes {
@@ -61,9 +60,8 @@ func Number(s string) (value float64, rest string, ok bool) {
 	return value, rest, err == nil && !math.IsInf(value, 0)
 }
 
-// ParseRate reads a link's speed: 50Gbit, 50Gb/s, 50Gbps, 10GbE, 50000Mbit, 6.25GB/s, and a bond of equal
-// links as 2x25GbE. A small b is bits, a large B without an E behind it is bytes. A number without a unit is
-// an error.
+// ParseRate reads a link's speed: 50Gbit, 50Gb/s, 10GbE, 6.25GB/s, or a bond of equal links as 2x25GbE. A
+// small b is bits, a large B without an E behind it bytes; a number without a unit is an error.
 func ParseRate(text string) (Rate, error) {
 	const allowed = "want a speed with a unit, such as 50Gbit, 10GbE, 2x25GbE or 6.25GB/s"
 	s := strings.TrimSpace(text)

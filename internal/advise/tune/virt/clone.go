@@ -16,14 +16,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// CloneModel models how clones of one golden image go through the provisioner and the lock on the image (V23,
-// V24). Times are in seconds.
+// CloneModel models clones of a golden image in the provisioner and its lock (V23, V24), in seconds.
 type CloneModel struct {
 	Workers int     // calls at a time (10 in the document)
 	Lock    float64 // that a clone holds the image, one after the other
 	Work    float64 // that a clone needs after that, beside others
-	// Penalty is the share by which each clone that waits beyond the workers slows the clone that holds the
-	// image: the document's penalty above 10 in parallel.
+	// Penalty is the share by which each clone beyond the workers slows the holder of the image.
 	Penalty float64
 	// Each clone beyond FlattenAfter holds the image for Flatten longer. FlattenAfter 0 is never.
 	FlattenAfter int
@@ -47,8 +45,7 @@ func (r *CloneReading) UnmarshalText(text []byte) error {
 	return err
 }
 
-// BulkTime returns how long a bulk of clones takes, from the first request to the last clone, if the image
-// has so many clones before.
+// BulkTime returns the time from a bulk's first request to its last clone, after so many earlier clones.
 func (m CloneModel) BulkTime(bulk, before int) float64 {
 	workers := make([]float64, max(1, m.Workers)) // when each is free
 	lockFree, done := 0.0, 0.0
@@ -135,7 +132,6 @@ func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitte
 	return fitted, worst
 }
 
-// bulkSizes lists the sizes that are compared.
 func bulkSizes(clones int) []int {
 	list := []int{1, 5, 10, 20, 50, 100, 150, 200, 250, 300, 400, 500, 800, 1000, 2000, 5000}
 	return append(slices.DeleteFunc(list, func(b int) bool { return b >= clones }), clones)
@@ -218,7 +214,6 @@ func (t *virtTuner) cloneBulks() {
 	t.Find(answer.Finding{Grade: answer.Advice, What: "cloneStrategy", Wanted: "copy, above 100 clones", Cost: "CSI clones may not be purged, even by hand (V25)", Remedy: "plimsoll tune ceph --clones " + fmt.Sprint(t.Clones.Value)})
 }
 
-// seconds writes a duration for people.
 func seconds(s float64) string {
 	return (time.Duration(math.Round(s)) * time.Second).String()
 }

@@ -141,7 +141,6 @@ func defaultsOf(major, minor int) migrationDefaults {
 	return d
 }
 
-// parseVersion reads a version's first two numbers.
 func parseVersion(text string) (major, minor int, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
 	if len(parts) >= 2 {
@@ -170,8 +169,7 @@ func (p *Virt) Cases() map[string]bool {
 	}
 }
 
-// Tune computes for virtual machines: density, virt-api's replicas, live migration and clones (V2, V23 to
-// V27, V30 to V38, V41).
+// Tune computes settings for virtual machines (V2, V23 to V27, V30 to V38, V41).
 func Tune(p Virt) (*answer.Answer, error) {
 	total := int64(0)
 	for i, c := range p.Classes {
@@ -299,7 +297,6 @@ func (t *virtTuner) density() {
 	t.resources()
 }
 
-// resources compares the classes with the nodes.
 func (t *virtTuner) resources() {
 	if len(t.Classes) == 0 {
 		return
@@ -456,7 +453,6 @@ func averageMigration(classes []VMClass) (in param.In[time.Duration]) {
 	return param.Given(time.Duration(sum/n*float64(time.Second)).Round(10*time.Millisecond), "average of the classes")
 }
 
-// drainPlan describes machines that leave nodes, some nodes at a time.
 type drainPlan struct {
 	machines, nodes, unavailable, cluster, node int64
 }
@@ -466,8 +462,7 @@ func (d drainPlan) parallel(nodes int64) int64 {
 	return max(1, min(d.cluster, min(nodes, d.nodes)*d.node))
 }
 
-// waves counts waves of migrations of equal length over all rounds: in each round, the machines of the
-// drained nodes leave, spread evenly over them.
+// waves counts the waves of equal migrations over all rounds, spread evenly over the drained nodes.
 func (d drainPlan) waves() (waves, rounds int64) {
 	left, nodes := d.machines, d.nodes
 	for nodes > 0 {
@@ -502,7 +497,6 @@ type componentPatch struct {
 	Patch        string `yaml:"patch" json:"patch"`
 }
 
-// jsonPatch returns a patch of one operation.
 func jsonPatch(op, path string, value any) string {
 	text, _ := json.Marshal([]struct {
 		Op    string `json:"op"`
