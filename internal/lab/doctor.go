@@ -31,15 +31,12 @@ const (
 
 // Requirement grades one thing that this machine needs for a lab.
 type Requirement struct {
-	// For is "lab", "real node" or what else needs it.
-	For   string `json:"for"`
-	What  string `json:"what"`
-	Grade Grade  `json:"grade"`
-	// Value says what this machine has, Need what it should have.
-	Value string `json:"value"`
-	Need  string `json:"need"`
-	// Remedy says what to do about it; empty if nothing is wrong.
-	Remedy string `json:"remedy"`
+	For    string `json:"for"` // "lab", "real node" or what else needs it
+	What   string `json:"what"`
+	Grade  Grade  `json:"grade"`
+	Value  string `json:"value"` // says what this machine has, Need what it should have
+	Need   string `json:"need"`
+	Remedy string `json:"remedy"` // says what to do about it; empty if nothing is wrong
 }
 
 const (
@@ -94,11 +91,10 @@ func memory() Requirement {
 
 // Measured memory: 3000 nodes took 0.9 GiB more than 10, 10,000 pods 1.3 GiB, 150,000 pods 20.6 GiB in all.
 const (
-	baseMemory    = gib * 9 / 10
-	memoryPerNode = 3 * gib / 10_000
-	memoryPerPod  = 13 * gib / 100_000
-	// A real guest, with all of its own memory in use.
-	memoryPerGuest = protocol.GuestMemory + 192<<20
+	baseMemory     = gib * 9 / 10
+	memoryPerNode  = 3 * gib / 10_000
+	memoryPerPod   = 13 * gib / 100_000
+	memoryPerGuest = protocol.GuestMemory + 192<<20 // A real guest, with all of its own memory in use
 	// With virtual machines: 40, 300 and 1000 on 10 nodes took 1.4, 2.0 and 2.9 GiB in all.
 	memoryOfVirt     = gib * 5 / 10
 	memoryPerMachine = 16 * gib / 10_000

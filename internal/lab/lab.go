@@ -31,15 +31,11 @@ func RealNodeComponentNames() []string {
 
 // Spec says which lab to make. A zero field other than Nodes means the default.
 type Spec struct {
-	// Name is a DNS label, unique in the Store. A private lab without one gets one.
-	Name string
+	Name string // a DNS label, unique in the Store. A private lab without one gets one.
 	Shape
-	// Pods is the most pods in the lab at once; 0 is unknown.
-	Pods int
-	// Machines is the most virtual machines in the lab at once; 0 is unknown.
-	Machines int
-	// Private ties the lab to the life of this process.
-	Private bool
+	Pods     int  // the most pods in the lab at once; 0 is unknown
+	Machines int  // the most virtual machines in the lab at once; 0 is unknown
+	Private  bool // ties the lab to the life of this process
 }
 
 func (s Spec) withDefaults() Spec {
@@ -132,12 +128,9 @@ func (e *BusyError) Error() string {
 
 // Store holds the labs of one user.
 type Store struct {
-	// Root is the directory that holds them; it is made when first needed.
-	Root string
-	// Executable is the program that runs each component, by its command "component".
-	Executable string
-	// Progress, if not nil, receives a few words about what Up waits for.
-	Progress func(what string)
+	Root       string            // the directory that holds them; it is made when first needed
+	Executable string            // the program that runs each component, by its command "component"
+	Progress   func(what string) // Progress, if not nil, receives a few words about what Up waits for
 }
 
 func (s Store) progress(format string, args ...any) {

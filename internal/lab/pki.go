@@ -36,12 +36,11 @@ type authority struct {
 
 // identity says for whom a certificate speaks.
 type identity struct {
-	user   string
-	groups []string
-	server bool // it serves on 127.0.0.1
-	client bool // it presents itself to servers
-	// address is a further address that it serves on.
-	address net.IP
+	user    string
+	groups  []string
+	server  bool   // it serves on 127.0.0.1
+	client  bool   // it presents itself to servers
+	address net.IP // a further address that it serves on
 }
 
 // before dates certificates back: a clock that is set back must not invalidate them.
@@ -228,8 +227,7 @@ func writeFile(path string, data []byte) error { return os.WriteFile(path, data,
 
 // Marks of a lab in its kubeconfig and in its cluster must agree: neither alone makes a lab.
 const (
-	// MarkerExtension is the name of the extension of a kubeconfig's context.
-	MarkerExtension = "plimsoll.dev/lab"
+	MarkerExtension = "plimsoll.dev/lab" // the name of the extension of a kubeconfig's context
 	// MarkerNamespace, MarkerConfigMap and MarkerKey locate the lab's ID in the cluster.
 	MarkerNamespace = "kube-system"
 	MarkerConfigMap = "plimsoll-lab"

@@ -20,9 +20,8 @@ import (
 )
 
 type process struct {
-	pid int
-	// start is in clock ticks since boot: the kernel reuses a pid, but not the pair.
-	start     uint64
+	pid       int
+	start     uint64 // in clock ticks since boot: the kernel reuses a pid, but not the pair
 	component string
 	lab       string // the name of its directory
 }

@@ -25,9 +25,8 @@ type record struct {
 	Private bool      `json:"private"`
 	Owner   int       `json:"owner"` // the process that made it; a private lab dies with it
 	Ready   bool      `json:"ready"` // it was up once
-	// Shape is the Spec's, but for the real node.
-	Shape
-	Ports ports `json:"ports"`
+	Shape             // the Spec's, but for the real node
+	Ports   ports     `json:"ports"`
 	// QEMU runs real guests from the directory GuestImage; both are empty without.
 	QEMU       string         `json:"qemu,omitempty"`
 	GuestImage string         `json:"guestImage,omitempty"`

@@ -30,10 +30,9 @@ type Component struct {
 
 // Status reports the state of a lab.
 type Status struct {
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	// Nodes and Pods are counted in the cluster; null if it does not answer.
-	Nodes      *int64      `json:"nodes"`
+	Name       string      `json:"name"`
+	State      State       `json:"state"`
+	Nodes      *int64      `json:"nodes"` // Nodes and Pods are counted in the cluster; null if it does not answer
 	Pods       *int64      `json:"pods"`
 	Components []Component `json:"components"`
 }

@@ -36,14 +36,13 @@ const (
 
 // Plan holds an experiment file.
 type Plan struct {
-	Schema   string `yaml:"schema"`
-	Name     string `yaml:"name,omitempty"`
-	Workload string `yaml:"workload"` // the name of a built-in one, or a path
-	Params   Params `yaml:"params,omitempty" flag:"set"`
-	// Target holds the target's own settings as the file has them.
-	Target strictyaml.Raw `yaml:"target,omitempty"`
-	Axis   Axis           `yaml:"axis,omitempty"`
-	Arms   []Arm          `yaml:"arms,omitempty" flag:"arm"`
+	Schema   string         `yaml:"schema"`
+	Name     string         `yaml:"name,omitempty"`
+	Workload string         `yaml:"workload"` // the name of a built-in one, or a path
+	Params   Params         `yaml:"params,omitempty" flag:"set"`
+	Target   strictyaml.Raw `yaml:"target,omitempty"` // holds the target's own settings as the file has them
+	Axis     Axis           `yaml:"axis,omitempty"`
+	Arms     []Arm          `yaml:"arms,omitempty" flag:"arm"`
 	// Vary lists values by key; Cells combines them, and each cell becomes a search or a sweep of its own.
 	Vary strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
 	// Repeat counts repetitions or blocks. Until ends a range of blocks early.
@@ -71,10 +70,8 @@ type Plan struct {
 	Published []Published `yaml:"published,omitempty"`
 	// Signatures lists failures to look for besides the built-in ones; they replace those of the same name.
 	Signatures []signature.Signature `yaml:"signatures,omitempty"`
-	// AsRun holds what the program adds to the copy that a run keeps.
-	AsRun *AsRun `yaml:"asRun,omitempty"`
-	// Kind follows from the rest; Default fills it in.
-	Kind ExperimentKind `yaml:"-"`
+	AsRun      *AsRun                `yaml:"asRun,omitempty"` // holds what the program adds to the copy that a run keeps
+	Kind       ExperimentKind        `yaml:"-"`               // follows from the rest; Default fills it in
 	// Own holds the target's own settings once ReadTarget has read Target; nil for a target without any.
 	Own settings.Own `yaml:"-"`
 
@@ -83,8 +80,7 @@ type Plan struct {
 
 // Prometheus names a server that the run queries for what it scraped. A plan never holds its credentials.
 type Prometheus struct {
-	// URL holds its address, or OpenShift.
-	URL string `yaml:"url" flag:"prometheus"`
+	URL string `yaml:"url" flag:"prometheus"` // holds its address, or OpenShift
 	// Match selects series to read besides those of the objectives.
 	Match []string `yaml:"match,omitempty" flag:"prometheus-match"`
 }
@@ -285,9 +281,8 @@ type Until string
 // The ends of a comparison.
 const (
 	// UntilDecided goes on until every arm is better, worse or equivalent, or can no longer become so.
-	UntilDecided Until = "decided"
-	// UntilNotWorse also ends once every arm is no worse.
-	UntilNotWorse Until = "notWorse"
+	UntilDecided  Until = "decided"
+	UntilNotWorse Until = "notWorse" // also ends once every arm is no worse
 )
 
 // Pace bounds requests per second. The zero value says nothing; Max bounds only the requests in flight.

@@ -17,8 +17,7 @@ type Published struct {
 	What string `yaml:"what"`
 	// Metric names the run's figure beside it, such as "Ready max", or LineMetric; "" for none.
 	Metric string `yaml:"metric,omitempty"`
-	// Arm names its arm; "" outside of comparisons.
-	Arm string `yaml:"arm,omitempty"`
+	Arm    string `yaml:"arm,omitempty"` // names its arm; "" outside of comparisons
 	// Value holds a number or a time such as "183s"; or Change a percentage against the baseline.
 	Value  string `yaml:"value,omitempty"`
 	Change string `yaml:"change,omitempty"`

@@ -15,8 +15,7 @@ import (
 
 // Cell holds one combination of the values that a plan varies.
 type Cell struct {
-	// Name lists the values as k=v,k=v in the order of the plan.
-	Name string
+	Name string // lists the values as k=v,k=v in the order of the plan
 	// Values maps parameters of the workload, or paths of the target's settings such as lab.nodes.
 	Values map[string]string
 }

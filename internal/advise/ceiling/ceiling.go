@@ -38,42 +38,34 @@ const (
 
 // Axis describes what is raised.
 type Axis struct {
-	Name string
-	Unit string
-	// A pod of an arrival stays for Life, 0 for pods in place; the load makes pods for Span.
-	Life time.Duration
-	Span time.Duration
-	// Foreign means any other axis: no level follows from a number of pods.
-	Foreign bool
+	Name    string
+	Unit    string
+	Life    time.Duration // A pod of an arrival stays for Life, 0 for pods in place; the load makes pods for Span
+	Span    time.Duration
+	Foreign bool // means any other axis: no level follows from a number of pods
 }
 
 // Facts holds what was read of a cluster.
 type Facts struct {
-	Axis Axis
-	// Load is the workload; nil stands for one pod per iteration that requests nothing.
-	Load *Load
-	// Nodes lists those of AllNodes that the workload can land on.
-	Nodes     []Node
-	AllNodes  int
-	NodesRead Source
-	// PodsRead is the source of everything that is counted from the cluster's pods.
-	PodsRead   Source
-	Pending    int // pods that could land on Nodes
-	Pods       int // in the whole cluster, not ended
-	Addresses  int // of Pods, with an address of the pod network
-	Containers int
-	// OwnAddresses names a network plug-in that ignores the nodes' ranges, "" if none is known.
-	OwnAddresses string
-	Namespaces   Fact // their number
-	Services     Fact // their number
-	// ServiceAddresses lists the ranges of services' addresses, all of the default family.
-	ServiceAddresses Ranges
+	Axis             Axis
+	Load             *Load  // the workload; nil stands for one pod per iteration that requests nothing
+	Nodes            []Node // lists those of AllNodes that the workload can land on
+	AllNodes         int
+	NodesRead        Source
+	PodsRead         Source // the source of everything that is counted from the cluster's pods
+	Pending          int    // pods that could land on Nodes
+	Pods             int    // in the whole cluster, not ended
+	Addresses        int    // of Pods, with an address of the pod network
+	Containers       int
+	OwnAddresses     string // names a network plug-in that ignores the nodes' ranges, "" if none is known
+	Namespaces       Fact   // their number
+	Services         Fact   // their number
+	ServiceAddresses Ranges // lists the ranges of services' addresses, all of the default family
 	ServicesTaken    int    // addresses
 	PodAddresses     Ranges // of the pod network
 	Quotas           []Quota
-	// QuotasWhy says which namespace's quotas are unknown, and why.
-	QuotasWhy string
-	OpenShift bool
+	QuotasWhy        string // says which namespace's quotas are unknown, and why
+	OpenShift        bool
 }
 
 // Node describes a node that a workload can land on.
@@ -86,11 +78,10 @@ type Node struct {
 	HostNetwork int     // of those, without an address of their own
 	Static      int     // of those, made by the kubelet
 	Daemons     int     // of those, of DaemonSets
-	// Ranges lists the node's parts of the pod network, one per family; RangesFrom is their source.
-	Ranges     []Range
-	RangesFrom string
-	MaxPods    Fact // the kubelet's setting
-	Bridge     bool // one Linux bridge is known to join its pods
+	Ranges      []Range // lists the node's parts of the pod network, one per family; RangesFrom is their source
+	RangesFrom  string
+	MaxPods     Fact // the kubelet's setting
+	Bridge      bool // one Linux bridge is known to join its pods
 }
 
 // round cuts a level to two digits, so that it promises no more than there is.

@@ -14,9 +14,8 @@ type Check struct {
 	ExitCode int                    `json:"exitCode"` // 1 for an error
 	Findings []record.HealthFinding `json:"findings"`
 	Table    record.CeilingTable    `json:"table"`
-	Kind     record.ObjectKind      `json:"-"` // of the objects that the ceilings count
-	// Binding names the ceiling that binds first, null without a hard one.
-	Binding *string `json:"binding"`
+	Kind     record.ObjectKind      `json:"-"`       // of the objects that the ceilings count
+	Binding  *string                `json:"binding"` // names the ceiling that binds first, null without a hard one
 }
 
 // CheckTarget names a lab or cluster, with the address and version of its API server, "" if unknown.

@@ -22,9 +22,8 @@ type Entry struct {
 	Namespace string // that the document names, "" for its iteration's
 	Pods      int64  // of each object
 	Pod       Pod
-	ClusterIP bool // it is a service with an address
-	// LinkBytes are added to the environment of each container with service links, for each service.
-	LinkBytes int64
+	ClusterIP bool  // it is a service with an address
+	LinkBytes int64 // added to the environment of each container with service links, for each service
 }
 
 // Pod says what a pod asks for.

@@ -13,8 +13,7 @@ type Outcome struct {
 	Level, LowestFailing *float64
 	Binding              string // what the lowest failing level broke on, "" if nothing failed
 	Message              string // the cluster's own words about it
-	// Held of the Made steps at the lowest failing level held nevertheless.
-	Held, Made int
+	Held, Made           int    // Held of the Made steps at the lowest failing level held nevertheless
 }
 
 // Agreement says how a prediction and an outcome fit together.

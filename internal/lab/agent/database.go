@@ -91,10 +91,8 @@ func (a *application) ask(ctx context.Context) error {
 
 // Paths in the image of PostgreSQL.
 const (
-	// PostgresBin links to the directory of the version's programs.
-	PostgresBin = "/postgresql/bin"
-	// PostgresVolume holds the database. The image's user and the group 0 of any chosen user own it.
-	PostgresVolume = "/data"
+	PostgresBin    = "/postgresql/bin" // links to the directory of the version's programs
+	PostgresVolume = "/data"           // holds the database. The image's user and the group 0 of any chosen user own it.
 	// PostgresData is a directory below it, because the server wants a directory of its own user's.
 	PostgresData = PostgresVolume + "/db"
 )

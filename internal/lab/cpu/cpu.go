@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	// preferred is the nice value of this process.
-	preferred = -10
+	preferred = -10 // the nice value of this process
 	// slice bounds a turn of a thread in nanoseconds: since Linux 6.12 it then runs soon after it wakes.
 	slice = 200_000
 

@@ -27,8 +27,7 @@ var guestInit []byte
 const (
 	GuestKernel = "vmlinuz"
 	GuestInitrd = "initrd"
-	// GuestTools is a directory with fio and its libraries, if this machine has it.
-	GuestTools = "tools"
+	GuestTools  = "tools" // a directory with fio and its libraries, if this machine has it
 )
 
 // guestKernelPackage depends on Debian's newest kernel package.

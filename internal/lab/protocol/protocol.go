@@ -30,10 +30,8 @@ const (
 const DefaultMaxPods = 110
 
 const (
-	// GuestPrefix begins the names of the processes of real guests; a number follows.
-	GuestPrefix = "guest-"
-	// GuestMemory is the size of a real guest in bytes, whatever its machine asks for.
-	GuestMemory = 160 << 20
+	GuestPrefix = "guest-"  // begins the names of the processes of real guests; a number follows
+	GuestMemory = 160 << 20 // the size of a real guest in bytes, whatever its machine asks for
 )
 
 // VirtLimitsPath serves how far limits of machines are used up: by source, "use", "limit", "waiting".
@@ -45,12 +43,10 @@ const RealSelector = FidelityLabel + "=" + FidelityReal
 // FidelityLabel tells real nodes from simulated ones.
 const (
 	FidelityLabel     = "plimsoll.dev/fidelity"
-	FidelitySimulated = "simulated" // a node without a kubelet
-	FidelityReal      = "real"      // the node with a kubelet
-	// SimulatedSelector selects all simulated nodes.
-	SimulatedSelector = FidelityLabel + "=" + FidelitySimulated
-	// DownAnnotation marks a simulated node that is down: nothing confirms its conditions.
-	DownAnnotation = "plimsoll.dev/down"
+	FidelitySimulated = "simulated"                             // a node without a kubelet
+	FidelityReal      = "real"                                  // the node with a kubelet
+	SimulatedSelector = FidelityLabel + "=" + FidelitySimulated // selects all simulated nodes
+	DownAnnotation    = "plimsoll.dev/down"                     // marks a simulated node that is down
 )
 
 // StartLatencyAnnotation overrides a pod's start latency: a duration or a distribution.

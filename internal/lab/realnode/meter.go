@@ -23,19 +23,16 @@ import (
 
 // Parts of a node that have no control group of their own. "pods/x" is a part of "pods".
 const (
-	// PartRuntime names the container runtime's own, short-lived processes: see Meter.
-	PartRuntime = "runtime"
-	// PartWhole names the whole node: its programs and its pods.
-	PartWhole = "node"
-	partOther = partPods + "/other" // pods of an unknown component
+	PartRuntime = "runtime"           // names the container runtime's own, short-lived processes: see Meter
+	PartWhole   = "node"              // names the whole node: its programs and its pods
+	partOther   = partPods + "/other" // pods of an unknown component
 )
 
 // Use says what a part of the node has used.
 type Use struct {
 	Part string
 	proc.Usage
-	// Processes counts pods of a component, shims, or runtime processes alive at the reading; else 0.
-	Processes int
+	Processes int // counts pods of a component, shims, or runtime processes alive at the reading; else 0
 }
 
 // ComponentPart returns the name of the part for a component's pods.
@@ -88,12 +85,10 @@ type part struct {
 
 const (
 	// A shim uses little once it has started its pod: later readings take some of them in turn.
-	firstReadings   = 5
-	shimsPerReading = 16
-	// knownWithin is the number of readings after which a pod without a component counts as another's.
-	knownWithin = 5
-	// memoriesPerReading bounds the pods, besides new ones, whose memory one reading reads, which is slow.
-	memoriesPerReading = 100
+	firstReadings      = 5
+	shimsPerReading    = 16
+	knownWithin        = 5   // the number of readings after which a pod without a component counts as another's
+	memoriesPerReading = 100 // bounds the pods, besides new ones, whose memory one reading reads, which is slow
 )
 
 // NewMeter makes a meter of the node of the lab in dir.
@@ -367,11 +362,10 @@ func statValues(file string, names ...string) (int64, error) {
 
 // Histogram says how long something took that a program of the node publishes, since the program's start.
 type Histogram struct {
-	Name  string // the program's own label, or words if it has none
-	Count uint64
-	Sum   float64 // seconds
-	// Counts says how many took at most so many seconds, by rising Bounds; Count has all.
-	Bounds []float64
+	Name   string // the program's own label, or words if it has none
+	Count  uint64
+	Sum    float64   // seconds
+	Bounds []float64 // Counts says how many took at most so many seconds, by rising Bounds; Count has all
 	Counts []uint64
 }
 

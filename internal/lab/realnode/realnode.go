@@ -14,16 +14,12 @@ import (
 
 // The node's name and ports.
 const (
-	// NodeName is the node's name in the cluster.
-	NodeName = "real-0"
-	// KubeletPort serves logs and exec to the API server.
-	KubeletPort = 10250
-	// KubeletHealthPort and ProxyHealthPort answer health checks.
-	KubeletHealthPort = 10248
+	NodeName          = "real-0" // the node's name in the cluster
+	KubeletPort       = 10250    // serves logs and exec to the API server
+	KubeletHealthPort = 10248    // KubeletHealthPort and ProxyHealthPort answer health checks
 	ProxyHealthPort   = 10256
 	proxyMetricsPort  = 10249
-	// BridgePorts is the number of pods that the node's Linux bridge can join.
-	BridgePorts = 1023
+	BridgePorts       = 1023 // the number of pods that the node's Linux bridge can join
 )
 
 // Socket is containerd's socket in the node's own view of the file system.
@@ -35,13 +31,12 @@ type Spec struct {
 	MaxPods     int          `json:"maxPods"`
 	PodCIDR     netip.Prefix `json:"podCIDR"`
 	ServiceCIDR string       `json:"serviceCIDR"`
-	ClusterDNS  string       `json:"clusterDNS"` // the address that pods ask for names
-	// CPUs counts the node's processors; 0 for all. A part of one is a share of its time.
-	CPUs        float64  `json:"cpus"`
-	Processors  []int    `json:"processors,omitempty"` // that it is kept to; nil without CPUs
-	MemoryBytes int64    `json:"memoryBytes"`          // 0 is all
-	Link        Link     `json:"link"`
-	Programs    Programs `json:"programs"`
+	ClusterDNS  string       `json:"clusterDNS"`           // the address that pods ask for names
+	CPUs        float64      `json:"cpus"`                 // 0 for all; a part of one is a share of its time
+	Processors  []int        `json:"processors,omitempty"` // that it is kept to; nil without CPUs
+	MemoryBytes int64        `json:"memoryBytes"`          // 0 is all
+	Link        Link         `json:"link"`
+	Programs    Programs     `json:"programs"`
 	// KubeletConfig and ProxyConfig are kubeconfigs; the kubelet serves with ClientCA, Cert and Key.
 	KubeletConfig string `json:"kubeletConfig"`
 	ProxyConfig   string `json:"proxyConfig"`

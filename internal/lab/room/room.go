@@ -73,9 +73,8 @@ func (r *Room) Remove() error {
 type Left struct {
 	Run    string   `json:"run"`    // "" if unknown
 	Things []string `json:"things"` // directories by their paths, other things by description
-	// Alive means that it may be in use and stays; Why says more.
-	Alive bool   `json:"alive"`
-	Why   string `json:"why,omitempty"`
+	Alive  bool     `json:"alive"`  // means that it may be in use and stays; Why says more
+	Why    string   `json:"why,omitempty"`
 }
 
 // Sweep removes the directories of killed runs, which have no processes, and what elsewhere (or nil) names

@@ -22,12 +22,9 @@ import (
 
 // Annotations and labels by which a user controls and reads the simulation.
 const (
-	// SSHAnnotation of an instance holds its guest's address and port.
-	SSHAnnotation = "plimsoll.dev/ssh"
-	// OSLabel of an instance names its guest's system, such as rhel9.
-	OSLabel = "plimsoll.dev/os"
-	// IOLabel marks an instance whose guest does IO.
-	IOLabel = "plimsoll.dev/io"
+	SSHAnnotation = "plimsoll.dev/ssh" // SSHAnnotation of an instance holds its guest's address and port
+	OSLabel       = "plimsoll.dev/os"  // OSLabel of an instance names its guest's system, such as rhel9
+	IOLabel       = "plimsoll.dev/io"  // marks an instance whose guest does IO
 	// FaultAnnotation plants a fault: FaultStuck on a data volume or a migration, FaultStuckMigration on a
 	// machine, FaultDegraded on a pool, FaultLost on a node.
 	FaultAnnotation     = "plimsoll.dev/fault"

@@ -30,10 +30,9 @@ const (
 
 // RealOptions configure real guests.
 type RealOptions struct {
-	Most int    // how many machines have one
-	QEMU string // the program
-	// Image is the directory that they boot from, Dir the directory of their disks.
-	Image, Dir string
+	Most       int    // how many machines have one
+	QEMU       string // the program
+	Image, Dir string // Image is the directory that they boot from, Dir the directory of their disks
 }
 
 // realGuests runs the guests of the first machines to start.

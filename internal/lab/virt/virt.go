@@ -51,19 +51,17 @@ func Definitions() ([]apiextensions.CustomResourceDefinition, error) {
 
 // Options say what to simulate.
 type Options struct {
-	Config  *rest.Config
-	Figures planted.Virt // at the scale of time
-	Scale   float64      // the factor by which the simulation is faster
-	Nodes   int          // that must be prepared before machines can be made
-	Real    RealOptions  // of guests that QEMU runs
-	// At APIPort the API server reaches the API of virt-api, at SSHPort guests answer.
-	APIPort, SSHPort int
+	Config           *rest.Config
+	Figures          planted.Virt // at the scale of time
+	Scale            float64      // the factor by which the simulation is faster
+	Nodes            int          // that must be prepared before machines can be made
+	Real             RealOptions  // of guests that QEMU runs
+	APIPort, SSHPort int          // At APIPort the API server reaches the API of virt-api, at SSHPort guests answer
 	// Cert and Key are files for the API, CA of its authority; FrontProxyCA is the authority of its callers.
 	Cert, Key, CA, FrontProxyCA string
 	Metrics                     http.Handler // served beside the API, or nil
-	// Ready is called once machines can be made.
-	Ready func()
-	Log   *slog.Logger
+	Ready                       func()       // called once machines can be made
+	Log                         *slog.Logger
 }
 
 // Namespace holds KubeVirt's own objects.

@@ -17,8 +17,7 @@ type AB struct {
 	Levels []float64
 	Repeat int // blocks at each level, at most
 	Seed   uint64
-	// Left holds the decided arms. The baseline needs no run at a level where no other arm does.
-	Left map[Pair]bool
+	Left   map[Pair]bool // holds the decided arms. The baseline needs no run at a level where no other arm does.
 }
 
 // Pair names an arm, compared with the baseline, and a level.

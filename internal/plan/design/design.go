@@ -29,9 +29,8 @@ type Next struct {
 // Outcome is the result of a finished design.
 type Outcome struct {
 	// Verdict is pass (the line is confirmed), breach (not even the first level held), inconclusive or invalid.
-	Verdict slo.Verdict
-	// Line is the highest level that held, nil without one; of an inconclusive search the lower bound.
-	Line          *float64
+	Verdict       slo.Verdict
+	Line          *float64 // the highest level that held, nil without one; of an inconclusive search the lower bound
 	LowestFailing *float64 // the lowest level that failed, nil without one
 	// LineAsked and FailingAsked are the levels that the design had chosen for those.
 	LineAsked, FailingAsked *float64

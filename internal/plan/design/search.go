@@ -20,8 +20,7 @@ const Candidates = 1 + 2*maxMoves
 // by Step and a bracket of at most one Resolution propose a candidate.
 type Search struct {
 	From, Step, Max, Resolution float64
-	// Need of Of confirming steps must pass; both are at least 1.
-	Need, Of int
+	Need, Of                    int // Need of Of confirming steps must pass; both are at least 1
 }
 
 // Next returns the next step or the outcome. It depends only on the steps made, also for other goals' lines.
@@ -46,10 +45,9 @@ type search struct {
 	made []Made
 	seen map[int][]Made // by level, in order
 	// Levels count the grain above From, of which step and resolution (width grains) are multiples.
-	grain float64
-	width int
-	// lo and hi are the bracket: the highest level that held and the lowest that failed, or -1.
-	lo, hi    int
+	grain     float64
+	width     int
+	lo, hi    int // lo and hi are the bracket: the highest level that held and the lowest that failed, or -1
 	confirmed int // confirmations of the candidate lo
 }
 

@@ -19,11 +19,10 @@ const (
 
 // Identity says which slot an object fills.
 type Identity struct {
-	UUID, RunID, Job string
-	Object           int // index in the job, from 0
-	Group            int
-	// Iteration and Replica are decimal numbers, or the marks of a Pattern.
-	Iteration, Replica string
+	UUID, RunID, Job   string
+	Object             int // index in the job, from 0
+	Group              int
+	Iteration, Replica string // Iteration and Replica are decimal numbers, or the marks of a Pattern
 }
 
 // Labels returns the labels that kube-burner puts on the object and on its pods.

@@ -15,10 +15,9 @@ import (
 
 // Matcher looks for signatures in a step's records as they come. Its memory is bounded.
 type Matcher struct {
-	signatures []Signature
-	rules      []rule
-	// By the reason of the rule, "" for any.
-	events, states map[string][]int32
+	signatures     []Signature
+	rules          []rule
+	events, states map[string][]int32 // By the reason of the rule, "" for any
 	requests, logs []int32
 	// shapes remembers the rules that a text matched: of a million messages few differ in more than a name.
 	shapes map[string][]int32
@@ -34,8 +33,7 @@ type rule struct {
 	part      part
 	clause    Clause
 	message   *regexp.Regexp // nil for any
-	// literal is part of every match, "" if none is known: searching it is cheaper.
-	literal string
+	literal   string         // part of every match, "" if none is known: searching it is cheaper
 }
 
 type part int
@@ -61,10 +59,8 @@ type Match struct {
 
 const (
 	maxSamples = 3
-	// maxText bounds the bytes kept of a message.
-	maxText = 600
-	// maxShapes bounds the texts whose matches a Matcher remembers.
-	maxShapes = 8192
+	maxText    = 600  // bounds the bytes kept of a message
+	maxShapes  = 8192 // bounds the texts whose matches a Matcher remembers
 )
 
 // NewMatcher returns a Matcher of valid signatures.
@@ -315,11 +311,10 @@ func ReasonText(reason, message string) string {
 type Hit struct {
 	Signature *Signature
 	Step      int
-	// Count is the largest number of matching events, states, answers or lines: one cause shows in several.
-	Count   int
-	First   record.Micros
-	Matches []Match     // at most three, in order of time
-	Figures []FigureHit // the conditions that held
+	Count     int // the largest number of matching events, states, answers or lines: one cause shows in several
+	First     record.Micros
+	Matches   []Match     // at most three, in order of time
+	Figures   []FigureHit // the conditions that held
 }
 
 // FigureHit holds a figure whose condition held.

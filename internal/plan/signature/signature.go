@@ -22,15 +22,12 @@ type Signature struct {
 	Title  string   `yaml:"title"`
 	Detect Detector `yaml:"detect"`
 	// Explain says what it means, Evidence what the matches after it show, and Remedy what to do.
-	Explain  string `yaml:"explain"`
-	Evidence string `yaml:"evidence"`
-	Remedy   string `yaml:"remedy"`
-	// Source names its description: a row of a document, or a page.
-	Source string `yaml:"source,omitempty"`
-	// Tested tells the origin of its examples: Real or Quoted; "" for unknown.
-	Tested string `yaml:"tested,omitempty"`
-	// Examples must match.
-	Examples []Example `yaml:"examples,omitempty"`
+	Explain  string    `yaml:"explain"`
+	Evidence string    `yaml:"evidence"`
+	Remedy   string    `yaml:"remedy"`
+	Source   string    `yaml:"source,omitempty"`   // names its description: a row of a document, or a page
+	Tested   string    `yaml:"tested,omitempty"`   // tells the origin of its examples: Real or Quoted; "" for unknown
+	Examples []Example `yaml:"examples,omitempty"` // must match
 }
 
 // The origins of examples.
@@ -53,8 +50,7 @@ type Clause struct {
 	Request   *RequestPattern   `yaml:"request,omitempty"`
 	Log       *LogPattern       `yaml:"log,omitempty"`
 	Condition *ConditionPattern `yaml:"condition,omitempty"`
-	// AtLeast sets how many records must match; 0 stands for 1.
-	AtLeast int `yaml:"atLeast,omitempty"`
+	AtLeast   int               `yaml:"atLeast,omitempty"` // sets how many records must match; 0 stands for 1
 }
 
 // EventPattern matches events of the cluster. Empty fields match any.

@@ -39,18 +39,16 @@ func types() []string {
 
 // Param describes a parameter of a workload.
 type Param struct {
-	Name    string   `yaml:"name" json:"name"`
-	Type    Type     `yaml:"type" json:"type"`
-	Default string   `yaml:"default" json:"default"`
-	Help    string   `yaml:"help" json:"help"`                 // one line
-	Values  []string `yaml:"values" json:"values,omitempty"`   // the only ones allowed; empty allows all of the type
-	Min     *int     `yaml:"min" json:"min,omitempty"`         // of an int, a number or a size
-	Max     *int     `yaml:"max" json:"max,omitempty"`         // likewise
-	Pattern string   `yaml:"pattern" json:"pattern,omitempty"` // regular expression for a whole string, unless that is empty
-	// Several allows more than one of the values, joined by +.
-	Several bool `yaml:"several" json:"several,omitempty"`
-	// Optional also allows the empty value.
-	Optional bool `yaml:"optional" json:"optional,omitempty"`
+	Name     string   `yaml:"name" json:"name"`
+	Type     Type     `yaml:"type" json:"type"`
+	Default  string   `yaml:"default" json:"default"`
+	Help     string   `yaml:"help" json:"help"`                   // one line
+	Values   []string `yaml:"values" json:"values,omitempty"`     // the only ones allowed; empty allows all of the type
+	Min      *int     `yaml:"min" json:"min,omitempty"`           // of an int, a number or a size
+	Max      *int     `yaml:"max" json:"max,omitempty"`           // likewise
+	Pattern  string   `yaml:"pattern" json:"pattern,omitempty"`   // for a whole string, unless that is empty
+	Several  bool     `yaml:"several" json:"several,omitempty"`   // allows more than one of the values, joined by +
+	Optional bool     `yaml:"optional" json:"optional,omitempty"` // also allows the empty value
 	// Secret keeps the values from records and the screen; nil goes by the parameter's name.
 	Secret *bool `yaml:"secret" json:"secret,omitempty"`
 }

@@ -11,11 +11,9 @@ import (
 type Setting struct {
 	Param string `yaml:"param"`
 	// In lists its places. The run changes the first that exists, and waits for the later ones to follow.
-	In []SettingPlace `yaml:"in"`
-	// Late changes it only after the setup, to begin the load.
-	Late bool `yaml:"late"`
-	// Clear removes it at the end: its former value would undo what the run began.
-	Clear bool `yaml:"clear"`
+	In    []SettingPlace `yaml:"in"`
+	Late  bool           `yaml:"late"`  // changes it only after the setup, to begin the load
+	Clear bool           `yaml:"clear"` // removes it at the end: its former value would undo what the run began
 }
 
 // SettingPlace names an object and a path in it for a setting.
@@ -26,8 +24,7 @@ type SettingPlace struct {
 	// only object.
 	NameParam string `yaml:"nameParam"`
 	Path      string `yaml:"path"` // such as spec.replicas
-	// As, if not "", is the only key of an object that replaces the whole, with the value.
-	As string `yaml:"as"`
+	As        string `yaml:"as"`   // As, if not "", is the only key of an object that replaces the whole, with the value
 	// Refuse, instead of a path, says what to do about such an object: it overrides the others.
 	Refuse string `yaml:"refuse"`
 }
@@ -38,9 +35,8 @@ func (p SettingPlace) Keys() []string { return strings.Split(p.Path, ".") }
 // Value holds a setting and its new value: an int64, a float64, a bool or a string.
 type Value struct {
 	Setting
-	To any
-	// Names holds the value of the NameParam of each place.
-	Names []string
+	To    any
+	Names []string // holds the value of the NameParam of each place
 }
 
 // Values returns the settings that parameters change, in order.

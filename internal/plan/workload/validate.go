@@ -17,9 +17,8 @@ import (
 
 var (
 	// Commands, file names and Kubernetes names hold a name.
-	nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,39}$`)
-	// Templates hold a parameter's name: {{ .name }}.
-	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
+	nameForm  = regexp.MustCompile(`^[a-z][-a-z0-9]{0,39}$`)
+	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`) // Templates hold a parameter's name: {{ .name }}
 )
 
 func validate(w *Workload) error {

@@ -38,9 +38,8 @@ type Workload struct {
 	// Lab names what a private lab needs besides a control plane and nodes: "virt" for virtual machines, or "".
 	Lab string `yaml:"lab"`
 	// Objects says what to follow, for the target to read; nothing stands for the target's own choice.
-	Objects strictyaml.Raw `yaml:"objects"`
-	// Settings lists the settings of the system that parameters change.
-	Settings []Setting `yaml:"settings"`
+	Objects  strictyaml.Raw `yaml:"objects"`
+	Settings []Setting      `yaml:"settings"` // lists the settings of the system that parameters change
 	// Goals lists the objectives of each goal, which must all hold; the first goal is the headline.
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
 	// Primary names the metric that decides a comparison, such as "ContainersStarted p50".
@@ -48,11 +47,9 @@ type Workload struct {
 	Hold        time.Duration `yaml:"hold" default:"10s" range:"0s.."`
 	StepTimeout time.Duration `yaml:"stepTimeout" default:"5m" range:"0s.."`
 
-	// AsItIs keeps the rates, pauses and waits of the configuration.
-	AsItIs bool   `yaml:"-"`
-	Target Target `yaml:"-"`
-	// Followed holds what the target read from Objects, nil for nothing.
-	Followed Followed `yaml:"-"`
+	AsItIs   bool     `yaml:"-"` // keeps the rates, pauses and waits of the configuration
+	Target   Target   `yaml:"-"`
+	Followed Followed `yaml:"-"` // holds what the target read from Objects, nil for nothing
 
 	positions *strictyaml.Positions
 	files     fs.FS
@@ -62,28 +59,23 @@ type Workload struct {
 
 // Target declares to workloads what a target can do.
 type Target struct {
-	Name string
-	Kind record.ObjectKind
-	Axes map[string]TargetAxis
-	// Configured asks for a configuration in kube-burner's format.
-	Configured bool
-	// ConfigurationAxes lists the axes of such a configuration as it stands; AxisJobs is one of them.
-	ConfigurationAxes []Axis
+	Name              string
+	Kind              record.ObjectKind
+	Axes              map[string]TargetAxis
+	Configured        bool   // asks for a configuration in kube-burner's format
+	ConfigurationAxes []Axis // lists the axes of such a configuration as it stands; AxisJobs is one of them
 	// Settings returns a new struct of the target's own settings, for target: in a plan; nil for none.
 	Settings func() settings.Own
 	// Objects returns a new description for objects: in a workload; nil if the target chooses what to follow.
 	Objects func() Followed
 	// Measured returns what to follow for a measurement of objects of one of these kinds, nil for unknown.
 	Measured func(measurement string, kinds []string) Followed
-	// Takes maps flags that only some targets know to their effect here; "" for the usual one.
-	Takes map[string]string
-	// Renews is the word under fresh: that makes the system again for each step, "" if nothing does.
-	Renews string
+	Takes    map[string]string // maps flags that only some targets know to their effect here; "" for the usual one
+	Renews   string            // the word under fresh: that makes the system again for each step, "" if nothing does
 	// Programs, Files and Directories list the parameters that name those: local programs, files to read, and
 	// directories to write to, joined by +.
 	Programs, Files, Directories []string
-	// Facts lists what it records of the place of a run, without values.
-	Facts []record.Fact
+	Facts                        []record.Fact // lists what it records of the place of a run, without values
 }
 
 // Followed describes what a workload follows, as its target reads it into a struct with yaml tags.
@@ -96,13 +88,10 @@ type Followed interface {
 
 // TargetAxis describes an axis of a target.
 type TargetAxis struct {
-	Loop Loop
-	// Whole makes each level begin from empty.
-	Whole bool
-	// Stream describes the requests of a stream; nil if each has a record of its own.
-	Stream *record.ObjectKind
-	// Kind describes the objects of this axis, nil for the target's.
-	Kind *record.ObjectKind
+	Loop   Loop
+	Whole  bool               // makes each level begin from empty
+	Stream *record.ObjectKind // describes the requests of a stream; nil if each has a record of its own
+	Kind   *record.ObjectKind // describes the objects of this axis, nil for the target's
 }
 
 // Streams reports whether the axis loads a stream of requests.
@@ -141,24 +130,19 @@ const (
 
 // Axis describes how users raise a workload.
 type Axis struct {
-	Name string `yaml:"name"`
-	// Means names the axis of the target, "" for that of the same name.
-	Means   string `yaml:"means"`
-	Unit    string `yaml:"unit" needed:""`
-	Help    string `yaml:"help"`
-	Loop    Loop   `yaml:"loop" default:"closed"`
-	Default Range  `yaml:"default"`
-	// Hold and Goals replace those of the workload.
-	Hold  time.Duration                `yaml:"hold"`
-	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
+	Name    string                       `yaml:"name"`
+	Means   string                       `yaml:"means"` // names the axis of the target, "" for that of the same name
+	Unit    string                       `yaml:"unit" needed:""`
+	Help    string                       `yaml:"help"`
+	Loop    Loop                         `yaml:"loop" default:"closed"`
+	Default Range                        `yaml:"default"`
+	Hold    time.Duration                `yaml:"hold"` // Hold and Goals replace those of the workload
+	Goals   strictyaml.Ordered[[]string] `yaml:"goals"`
 	// ObjectLife sets how long a ready object of an open axis stays; 0 if the axis makes none.
 	ObjectLife time.Duration `yaml:"objectLife"`
-	// WarmUp sets for how long no request of a stream counts; default 5 s.
-	WarmUp time.Duration `yaml:"warmUp"`
-	// Primary replaces that of the workload.
-	Primary string `yaml:"primary"`
-	// Sweep holds the defaults of a sweep.
-	Sweep Levels `yaml:"sweep"`
+	WarmUp     time.Duration `yaml:"warmUp"`  // sets for how long no request of a stream counts; default 5 s
+	Primary    string        `yaml:"primary"` // replaces that of the workload
+	Sweep      Levels        `yaml:"sweep"`   // holds the defaults of a sweep
 }
 
 // Levels holds the levels of a sweep and their repetitions; 0 stands for one.

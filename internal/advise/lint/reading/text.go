@@ -11,17 +11,15 @@ import (
 
 // Text is a file, or a text inside of one, such as a file in a MachineConfig or a block in a runbook.
 type Text struct {
-	File  *Input
-	Name  string // where it is used: the file's own name, or "/etc/sysctl.d/99.conf" inside of a MachineConfig
-	Data  string
-	Lines []int // offsets at which lines begin
-	// Snippet marks a part of a text for people, which may be a piece of a document, or prose.
-	Snippet bool
+	File    *Input
+	Name    string // where it is used: the file's own name, or "/etc/sysctl.d/99.conf" inside of a MachineConfig
+	Data    string
+	Lines   []int // offsets at which lines begin
+	Snippet bool  // marks a part of a text for people, which may be a piece of a document, or prose
 
 	Parent     *Text
-	Start, End int // in the parent
-	// Encode writes a changed text as in the parent; nil if it cannot be changed there.
-	Encode func(string) string
+	Start, End int                 // in the parent
+	Encode     func(string) string // writes a changed text as in the parent; nil if it cannot be changed there
 	// Outer returns a place's place in the parent; nil if only the beginning has one.
 	Outer  func(line, column int) (int, int)
 	Role   string // of the MachineConfig around it, or ""

@@ -12,9 +12,8 @@ import (
 
 // Report collects findings and facts of files.
 type Report struct {
-	Recognised bool // the file, or the current part, is of a known kind
-	// Look looks at a text inside of another by its format.
-	Look func(*Report, *reading.Text)
+	Recognised bool                         // the file, or the current part, is of a known kind
+	Look       func(*Report, *reading.Text) // looks at a text inside of another by its format
 	*Tables
 	Findings []Finding
 	Notes    []Note

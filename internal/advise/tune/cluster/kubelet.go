@@ -56,13 +56,12 @@ func (c *ComponentCost) UnmarshalText(text []byte) error {
 
 // Defaults of the kubelet, from its configuration API, of OpenShift, and of the document (V15).
 const (
-	DefaultQPS    = 50
-	defaultBurst  = 100
-	documentQPS   = 100
-	documentBurst = 200
-	OpenShiftPIDs = 4096
-	// pidsForTheNode are left for processes outside of pods.
-	pidsForTheNode = 32768
+	DefaultQPS     = 50
+	defaultBurst   = 100
+	documentQPS    = 100
+	documentBurst  = 200
+	OpenShiftPIDs  = 4096
+	pidsForTheNode = 32768 // left for processes outside of pods
 )
 
 // Cases fills in what was read of the cluster, and returns the cases in which defaults matter.

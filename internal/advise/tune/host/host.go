@@ -33,19 +33,17 @@ type Host struct {
 	// Formats are words of HostFormats.
 	Formats []string         `yaml:"format" flag:"format" takes:"word" help:"kind of files: sysctl, tuned, machineconfig, ansible (default sysctl)"`
 	Pool    param.In[string] `yaml:"pool" flag:"pool" takes:"name" help:"pool of a MachineConfig or Tuned object" default:"worker" why:"the pool of ordinary nodes" object:"true"`
-	// Facts were read of the host; nil without a host.
-	Facts *Facts
+	Facts   *Facts           // were read of the host; nil without a host
 }
 
 // HostFormats lists the kinds of files that settings can be written as.
 func HostFormats() []string { return []string{"sysctl", "tuned", "machineconfig", "ansible"} }
 
 type setting struct {
-	name string
-	want []int64 // as many numbers as the sysctl has
-	// atLeast means that more is as good: the larger of the present and the wanted value is written.
-	atLeast bool
-	text    string // wanted in place of numbers
+	name    string
+	want    []int64 // as many numbers as the sysctl has
+	atLeast bool    // means that more is as good: the larger of the present and the wanted value is written
+	text    string  // wanted in place of numbers
 	// byMemory marks settings that the system sizes by memory: they are written only beside the host's value.
 	byMemory bool
 	file     string // of /etc/sysctl.d

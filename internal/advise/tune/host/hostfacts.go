@@ -22,11 +22,10 @@ type Facts struct {
 	From    string            // "this host", "bundle DIR"
 	Sysctls map[string]string // existing ones of SysctlNames, by dotted name
 	// Softnet holds up to two readings of /proc/net/softnet_stat, Interval the time between them; 0 is unknown.
-	Softnet    [][]SoftnetCPU
-	Interval   time.Duration
-	Interfaces []Interface // without loopback
-	// SharedSubnets lists ranges that several interfaces are in, unknown without Routes.
-	SharedSubnets []SharedSubnet
+	Softnet       [][]SoftnetCPU
+	Interval      time.Duration
+	Interfaces    []Interface    // without loopback
+	SharedSubnets []SharedSubnet // lists ranges that several interfaces are in, unknown without Routes
 	Routes        bool
 	NUMA          map[int]string // the CPUs of each NUMA node, as the kernel lists them
 	Interrupts    []Interrupt    // of interfaces

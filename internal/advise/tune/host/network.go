@@ -23,10 +23,8 @@ type Network struct {
 	MTU      param.In[int64]      `yaml:"mtu" flag:"mtu" help:"MTU of the nodes' link" range:"576..65535" default:"1500" why:"Ethernet's" in:"B"`
 	Link     param.In[param.Rate] `yaml:"link" flag:"link" help:"speed of the nodes' link" default:"10 Gbit/s" why:"10 Gbit/s"`
 	Networks param.In[int64]      `yaml:"networks" flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
-	// Facts were read of a node; nil without a node.
-	Facts *Facts
-	// Measured are costs of paths from a record; nil without one.
-	Measured []PathCost
+	Facts    *Facts               // were read of a node; nil without a node
+	Measured []PathCost           // costs of paths from a record; nil without one
 }
 
 // PathCost says what a path cost in a record beside the direct path of the same MTU, at a level of its load.

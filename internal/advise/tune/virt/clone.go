@@ -21,13 +21,11 @@ type CloneModel struct {
 	Workers int     // calls at a time (10 in the document)
 	Lock    float64 // that a clone holds the image, one after the other
 	Work    float64 // that a clone needs after that, beside others
-	// Penalty is the share by which each clone beyond the workers slows the holder of the image.
-	Penalty float64
+	Penalty float64 // the share by which each clone beyond the workers slows the holder of the image
 	// Each clone beyond FlattenAfter holds the image for Flatten longer. FlattenAfter 0 is never.
 	FlattenAfter int
 	Flatten      float64
-	// Bulk is the further cost of each bulk: making the machines, and noticing that the last one is done.
-	Bulk float64
+	Bulk         float64 // the further cost of each bulk: making the machines, and noticing that the last one is done
 }
 
 // CloneReading is the measured time of a bulk.
