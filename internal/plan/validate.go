@@ -69,7 +69,7 @@ func (p *Plan) Default(w *workload.Workload) {
 	if isOpen(p, "repeat", p.Repeat) {
 		switch {
 		case p.Kind == AB:
-			p.Repeat = defaultRange()
+			p.Repeat = Repeat{4, 30}
 		case p.Kind == Sweep && sweepOpen:
 			p.Repeat = Times(max(axis.Sweep.Repeat, 1))
 		default:
@@ -89,8 +89,6 @@ func (p *Plan) Default(w *workload.Workload) {
 		}
 	}
 }
-
-func defaultRange() Repeat { return Repeat{4, 30} }
 
 // mostBlocks bounds a comparison that goes on until it is decided.
 const mostBlocks = 1000

@@ -115,7 +115,7 @@ type computation struct {
 
 // Compute works out the ceilings that follow from the facts.
 func Compute(f Facts) record.CeilingTable {
-	c := &computation{f: f, load: barePods()}
+	c := &computation{f: f, load: Load{Entries: []Entry{{Resource: Pods, Copies: 1, Every: 1, Pods: 1, Pod: Pod{Containers: 1}}}}}
 	if f.Load != nil {
 		c.load = *f.Load
 	}

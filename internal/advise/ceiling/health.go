@@ -107,7 +107,7 @@ func Judge(h Health) []record.HealthFinding {
 		add(record.SeverityOK, "priority and fairness", "", "it applies to %s as to others", cmp.Or(h.User, "this user"))
 	}
 	if len(h.Reads) > 0 {
-		slowest, middle := slices.Max(h.Reads), median(h.Reads)
+		slowest, middle := slices.Max(h.Reads), slices.Sorted(slices.Values(h.Reads))[(len(h.Reads)-1)/2]
 		if slowest > slowRead {
 			add(record.SeverityWarning, "API latency", "find out what loads it already", "reading one object takes %s, at most %s: the Kubernetes objective is 1 s", millis(middle), millis(slowest))
 		} else {
@@ -315,11 +315,6 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func median(list []float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[(len(sorted)-1)/2]
 }
 
 func millis(seconds float64) string {

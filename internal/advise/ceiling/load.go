@@ -35,11 +35,6 @@ type Pod struct {
 	ServiceLinks bool // its containers have environment variables for each service of their namespace
 }
 
-// barePods stands for no workload.
-func barePods() Load {
-	return Load{Entries: []Entry{{Resource: Pods, Copies: 1, Every: 1, Pods: 1, Pod: Pod{Containers: 1}}}}
-}
-
 // times returns how many of the entry's objects so many iterations make.
 func (e Entry) times(iterations int64) int64 {
 	if e.Every <= 0 {

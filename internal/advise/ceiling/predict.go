@@ -64,7 +64,9 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	}
 	// Levels this close are the same, up to the axis' arithmetic.
 	const slack = 1e-6
-	same := b.Sign != "" && (strings.Contains(o.Binding, b.Sign) || !ofScheduler(b.Sign) && strings.Contains(o.Message, b.Sign))
+	// Of the scheduler's reasons only the first one binds.
+	ofScheduler := b.Sign == refusal(Pods) || strings.HasPrefix(b.Sign, refusal(""))
+	same := b.Sign != "" && (strings.Contains(o.Binding, b.Sign) || !ofScheduler && strings.Contains(o.Message, b.Sign))
 	bound := func(text string) string {
 		if o.Binding == "" {
 			return text
@@ -89,11 +91,6 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	}
 	p.Text = said + "; " + found + "."
 	return p
-}
-
-// ofScheduler reports whether a sign is a reason of the scheduler, of which only the first binds.
-func ofScheduler(sign string) bool {
-	return sign == refusal(Pods) || strings.HasPrefix(sign, refusal(""))
 }
 
 func foundText(o Outcome, unit string) string {

@@ -227,11 +227,6 @@ func passOn(ctx context.Context, all <-chan informer.Event[*corev1.Node], simula
 	}
 }
 
-// heartbeatPeriod returns the kubelet's five minutes, or longer to send ten heartbeats a second at most.
-func heartbeatPeriod(nodes int) time.Duration {
-	return max(5*time.Minute, time.Duration(nodes)*time.Second/10)
-}
-
 // nodeStages tells KWOK to confirm a node's conditions from time to time, and at once if it is not ready.
 func nodeStages(nodes int) []*internalversion.Stage {
 	ready := func(operator internalversion.SelectorOperator) *internalversion.StageSelector {
@@ -256,7 +251,7 @@ func nodeStages(nodes int) []*internalversion.Stage {
 		}}}
 	}
 	node := internalversion.StageResourceRef{APIGroup: "v1", Kind: "Node"}
-	period := heartbeatPeriod(nodes)
+	period := max(5*time.Minute, time.Duration(nodes)*time.Second/10) // the kubelet's, or ten heartbeats a second
 	return []*internalversion.Stage{
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "heartbeat"},

@@ -33,10 +33,6 @@ type podEvent struct {
 	at        time.Time
 }
 
-func newEventSink(client kubernetes.Interface, log *slog.Logger) *eventSink {
-	return &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)}
-}
-
 // reached publishes the events of a stage; pod is as before the stage.
 func (s *eventSink) reached(pod *corev1.Pod, reached stage) {
 	now := time.Now()
@@ -62,10 +58,6 @@ func (s *eventSink) containers(pod *corev1.Pod, containers []corev1.Container, f
 			s.put(podEvent{pod, fmt.Sprintf(field, c.Name), corev1.EventTypeNormal, e.reason, e.message, now})
 		}
 	}
-}
-
-func (s *eventSink) warn(pod *corev1.Pod, reason, message string) {
-	s.put(podEvent{pod, "", corev1.EventTypeWarning, reason, message, time.Now()})
 }
 
 func (s *eventSink) put(e podEvent) {

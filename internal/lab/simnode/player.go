@@ -72,7 +72,7 @@ func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger)
 		early:   map[string]map[types.UID]*corev1.Pod{},
 		plays:   map[types.UID]*play{},
 		writers: make(chan struct{}, statusWriters),
-		events:  newEventSink(client, log),
+		events:  &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)},
 
 		following: make(chan struct{}),
 	}
@@ -207,7 +207,7 @@ func (p *Player) plan(known *play, pod *corev1.Pod) {
 	known.latency, known.bad = latency, ""
 	if err != nil {
 		known.bad = annotation
-		p.events.warn(pod, "InvalidStartLatency", err.Error())
+		p.events.put(podEvent{pod, "", corev1.EventTypeWarning, "InvalidStartLatency", err.Error(), time.Now()})
 	}
 }
 

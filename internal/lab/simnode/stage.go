@@ -274,15 +274,11 @@ func initDone(now metav1.Time) fill {
 			*after = *before
 			return
 		}
-		if isSidecar(c) {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
 			running(now)(c, before, after)
 			return
 		}
 		after.State.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}
 		after.Started, after.Ready = new(false), true
 	}
-}
-
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

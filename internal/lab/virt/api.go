@@ -40,11 +40,6 @@ const (
 
 const subresourceVersion = "v1"
 
-func machineVerbs() []string {
-	return []string{"start", "stop", "restart", "migrate", "addvolume", "removevolume"}
-}
-func instanceVerbs() []string { return []string{"pause", "unpause", "addvolume", "removevolume"} }
-
 // usedUp returns use, limit and queue of each thing that can hold machines up; the client's use is a rate.
 func (w *world) usedUp(now time.Time) map[string]map[string]float64 {
 	w.mu.Lock()
@@ -89,7 +84,8 @@ func (w *world) serveAPI(ctx context.Context) error {
 	mux.HandleFunc("GET "+base, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, group) })
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: subresources + "/" + subresourceVersion}
 	base += "/" + subresourceVersion
-	for resource, verbs := range map[string][]string{"virtualmachines": machineVerbs(), "virtualmachineinstances": instanceVerbs()} {
+	for resource, verbs := range map[string][]string{"virtualmachines": {"start", "stop", "restart", "migrate", "addvolume", "removevolume"},
+		"virtualmachineinstances": {"pause", "unpause", "addvolume", "removevolume"}} {
 		for _, verb := range verbs {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource + "/" + verb, Namespaced: true, Verbs: metav1.Verbs{"update"}})
 		}

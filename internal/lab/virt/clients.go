@@ -113,11 +113,6 @@ type limiter struct {
 	sent, waiting atomic.Int64
 }
 
-func (l *limiter) set(qps float64, burst int) {
-	made := flowcontrol.NewTokenBucketRateLimiter(float32(qps), burst)
-	l.now.Store(&made)
-}
-
 func (l *limiter) TryAccept() bool { return (*l.now.Load()).TryAccept() }
 func (l *limiter) Accept()         { (*l.now.Load()).Accept() }
 func (l *limiter) Stop()           {}

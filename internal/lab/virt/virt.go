@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
@@ -198,7 +199,7 @@ func Run(ctx context.Context, o Options) error {
 			return ctx.Err()
 		}
 	}
-	for _, c := range w.controllers() {
+	for _, c := range []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl, w.kubevirtControl} {
 		for range c.workers {
 			group.Go(func() error {
 				c.work(ctx, func(key string, err error) {
@@ -258,10 +259,6 @@ func (w *world) served(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) controllers() []*controller {
-	return []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl, w.kubevirtControl}
-}
-
 // configure applies the settings of the resource KubeVirt.
 func (w *world) configure(c kubevirt.KubeVirtConfiguration) {
 	qps, burst := w.Figures.QPS, w.Figures.Burst
@@ -270,7 +267,7 @@ func (w *world) configure(c kubevirt.KubeVirtConfiguration) {
 			qps, burst = float64(bucket.QPS)*w.Scale, bucket.Burst
 		}
 	}
-	w.limiter.set(qps, burst)
+	w.limiter.now.Store(new(flowcontrol.NewTokenBucketRateLimiter(float32(qps), burst)))
 	w.mu.Lock()
 	w.config = c
 	w.gate.limits = limits{cluster: 5, outbound: 2} // KubeVirt's defaults

@@ -25,16 +25,12 @@ const (
 	replicaMark   = "qplimsollreplicamarkz"
 )
 
-// samples lists slots where a Pattern must agree with Render, also on scalars that some slots make numbers.
-func samples() [][2]int {
-	return [][2]int{{0, 1}, {1, 1}, {2, 7}, {7, 7}, {8, 9}, {9, 8}, {10, 10}, {10, 11}, {12, 10}, {99, 100}, {123, 1}, {1_234_567, 12}}
-}
-
 // Specialise renders the template once for all slots, if it writes iteration and replica as they are and
 // nothing else depends on them, on chance or on the clock. It ignores v's own. Without ok, call Render for
 // each slot. The template's syntax tree decides, and some slots are rendered both ways and compared.
 func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
-	if !t.slotsOnlyWrittenOut() {
+	w := &slotWalk{all: t.compiled, repeatable: repeatable(), called: map[string]bool{}}
+	if t.compiled.Tree == nil || !w.list(t.compiled.Root, true, true) {
 		return nil, false
 	}
 	data := v.data()
@@ -51,7 +47,8 @@ func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
 		return nil, false
 	}
 	pattern = &Pattern{Docs: docs, Iteration: iterationMark, Replica: replicaMark}
-	for _, s := range samples() {
+	// Slots at which some scalars are numbers and some are not.
+	for _, s := range [...][2]int{{0, 1}, {1, 1}, {2, 7}, {7, 7}, {8, 9}, {9, 8}, {10, 10}, {10, 11}, {12, 10}, {99, 100}, {123, 1}, {1_234_567, 12}} {
 		v.Iteration, v.Replica = s[0], s[1]
 		slow, err := t.Render(v)
 		if err != nil || !reflect.DeepEqual(slow, pattern.Fill(s[0], s[1])) {
@@ -123,12 +120,6 @@ func withoutNumbers(key string) string {
 		}
 		return r
 	}, key)
-}
-
-// slotsOnlyWrittenOut reports whether the template only writes Iteration and Replica as they are, if at all.
-func (t *Template) slotsOnlyWrittenOut() bool {
-	w := &slotWalk{all: t.compiled, repeatable: repeatable(), called: map[string]bool{}}
-	return t.compiled.Tree != nil && w.list(t.compiled.Root, true, true)
 }
 
 // slotWalk finds out whether parts of a syntax tree are free of the slot; dot and root say that "." and "$"

@@ -61,8 +61,6 @@ type Field struct {
 	index []int
 }
 
-func (f Field) example() string { return cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")) }
-
 // Fields lists the settings in a struct, or in a pointer to one, in order.
 func Fields(of any) []Field {
 	t := reflect.TypeOf(of)
@@ -408,7 +406,7 @@ func (c *Check) within(f Field, v reflect.Value, bounds string) {
 		want = least + " to " + high
 	}
 	unit := f.Tag.Get("unit")
-	if example := f.example(); example != "" && unit != "" {
+	if example := cmp.Or(f.Tag.Get("example"), f.Tag.Get("default")); example != "" && unit != "" {
 		hint = "for example " + c.Set(f.Path, example)
 	}
 	switch {

@@ -138,7 +138,10 @@ func (v *validator) expression(text, at string) {
 }
 
 func (v *validator) condition(p ConditionPattern, at string) {
-	known := isFigure(p.Figure)
+	known := slices.Contains(figureNames(), p.Figure)
+	for _, prefix := range []string{FigureCPU, FigureMemory} {
+		known = known || len(p.Figure) > len(prefix) && strings.HasPrefix(p.Figure, prefix)
+	}
 	switch {
 	case p.Figure == "":
 		v.Add(at, "for example figure: CPU of kubelet", "the condition names no figure")
@@ -153,10 +156,6 @@ func (v *validator) condition(p ConditionPattern, at string) {
 			v.Add(at, "", "%g is not a bound", *bound)
 		}
 	}
-}
-
-func isFigure(name string) bool {
-	return slices.Contains(figureNames(), name) || len(name) > len(FigureCPU) && strings.HasPrefix(name, FigureCPU) || len(name) > len(FigureMemory) && strings.HasPrefix(name, FigureMemory)
 }
 
 func (v *validator) examples(s Signature, at string) {

@@ -112,7 +112,9 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 		if f.Node == root.Node && (e.Key() == "version" || e.Key() == "osImageURL") {
 			return true // a fragment one level too high
 		}
-		if since := laterIgnition()[e.Key()]; since != "" && strings.Contains(f.Path, "luks") && version >= since {
+		// Keys of storage.luks after 3.3.0, with the version that added them.
+		added := map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
+		if since := added[e.Key()]; since != "" && strings.Contains(f.Path, "luks") && version >= since {
 			return true
 		}
 		fix, known := schema.Hints("ignition-2")[e.Key()]
@@ -234,8 +236,3 @@ func ignitionTypes() map[string]reflect.Type {
 }
 
 const newestIgnition = "3.5.0"
-
-// laterIgnition returns the keys of storage.luks after 3.3.0, with the version that added them.
-func laterIgnition() map[string]string {
-	return map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
-}

@@ -51,8 +51,6 @@ func (f Facts) networkType() (in param.In[string]) {
 	return in
 }
 
-func (f Facts) nodes() param.In[int64] { return param.ReadFrom(int64(len(f.Nodes)), f.From) }
-
 // workers returns the nodes that take a user's pods.
 func (f Facts) workers() []NodeFacts {
 	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n NodeFacts) bool { return !n.Worker })

@@ -80,7 +80,12 @@ func TuneKubelet(p Kubelet) (*answer.Answer, error) {
 		if p.Label.Ok() && !param.LabelPair.MatchString(p.Label.Value) {
 			return param.Bad("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE as labels have them", p.Label.Value)
 		}
-		return checkCosts(p.Costs)
+		for _, c := range p.Costs {
+			if !param.IsWord(c.Name) || c.Pods < 1 || c.Cores < 0 || c.Memory < 0 || math.IsNaN(c.Cores) {
+				return param.Bad("measured", "for example kubelet@250=0.8,450Mi", "%s at %s pods makes no sense", c.Name, param.Trim(c.Pods))
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -102,15 +107,6 @@ type kubeletTuner struct {
 	*answer.Builder
 	Kubelet
 	fields answer.Mapping // the settings to write, as the kubelet's configuration names and orders them
-}
-
-func checkCosts(costs []ComponentCost) error {
-	for _, c := range costs {
-		if !param.IsWord(c.Name) || c.Pods < 1 || c.Cores < 0 || c.Memory < 0 || math.IsNaN(c.Cores) {
-			return param.Bad("measured", "for example kubelet@250=0.8,450Mi", "%s at %s pods makes no sense", c.Name, param.Trim(c.Pods))
-		}
-	}
-	return nil
 }
 
 // density compares the number of pods with what is usual and tested.

@@ -76,7 +76,7 @@ func (p *Subnet) Cases() map[string]bool {
 	p.Network.Read(p.Cluster.networkType())
 	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
 	p.HostPrefix6.Read(p.Cluster.hostPrefix(false))
-	p.Nodes.Read(p.Cluster.nodes())
+	p.Nodes.Read(param.ReadFrom(int64(len(p.Cluster.Nodes)), p.Cluster.From))
 	return nil
 }
 

@@ -46,7 +46,7 @@ func OpenBundle(r io.Reader) (fs.FS, error) {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			// A truncated archive may end here too, but without the two empty blocks at the end.
-			if _, err := io.Copy(io.Discard, end); err != nil || !end.empty() {
+			if _, err := io.Copy(io.Discard, end); err != nil || len(end.last) < 1024 || len(bytes.Trim(end.last, "\x00")) > 0 {
 				return nil, errors.New("read the archive: it ends in the middle")
 			}
 			break
@@ -93,8 +93,4 @@ func (t *tail) Read(p []byte) (int, error) {
 	t.last = append(t.last, p[:n]...)
 	t.last = append(t.last[:0], t.last[max(0, len(t.last)-1024):]...)
 	return n, err
-}
-
-func (t *tail) empty() bool {
-	return len(t.last) == 1024 && len(bytes.Trim(t.last, "\x00")) == 0
 }

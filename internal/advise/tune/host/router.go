@@ -40,12 +40,6 @@ type Router struct {
 	Facts       *Facts
 }
 
-// routerTable is R2: requests per second at 1 kB and 4 kB, on 4 vCPU and 16 GB, 100 routes, keep-alive.
-func routerTable(encryption string) (at1k, at4k float64) {
-	row := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[encryption]
-	return row[0], row[1]
-}
-
 // Figures of HAProxy and of OpenShift's router.
 const (
 	haproxyBuffer      = 16384 // tune.bufsize
@@ -120,10 +114,11 @@ func (t *routerTuner) capacity() {
 	t.Figure("requestsFillingLink", int64(math.Round(fills)), "requests/s", "without headers, answers only")
 	one := float64(t.Measured.Value)
 	if !t.Measured.Ok() {
-		at1k, at4k := routerTable(t.Encryption.Value)
+		// R2: requests per second at 1 kB and 4 kB, on 4 vCPU and 16 GB, 100 routes, keep-alive.
+		at := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[t.Encryption.Value]
 		page := float64(t.Page.Value)
 		share := min(max((page-1000)/3000, 0), 1)
-		one = at1k + (at4k-at1k)*share
+		one = at[0] + (at[1]-at[0])*share
 		t.Step("one router by the document's table, between 1 kB and 4 kB in proportion", fmt.Sprintf("%s, %s: %.0f requests/s", t.Encryption.Value, t.Page.Value, one), "R2")
 		if t.Metal.Value {
 			t.Step("bare metal is about twice as fast", fmt.Sprintf("2 x %.0f = %.0f", one, 2*one), "R4")
