@@ -2,10 +2,13 @@ package answer
 
 import (
 	"encoding/base64"
+	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
 // Mapping is a YAML mapping that keeps the order of its keys, and leaves out empty values except booleans.
@@ -95,4 +98,14 @@ func MachineConfigOf(name, role string, files []Mapping) Mapping {
 func Ignite(path, content string) Mapping {
 	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(content))
 	return Mapping{{"path", path}, {"mode", 0o644}, {"overwrite", true}, {"contents", Mapping{{"source", source}}}}
+}
+
+// Write writes all files below a directory or none. Without force an existing file is an error, fs.ErrExist.
+func Write(dir string, files []File, force bool) (paths []string, err error) {
+	var list []writeall.File
+	for _, f := range files {
+		file := writeall.File{In: dir, Name: filepath.FromSlash(f.Path), Data: []byte(f.Content), Mode: 0o644}
+		list, paths = append(list, file), append(paths, file.Path())
+	}
+	return paths, writeall.Files(list, force)
 }
