@@ -28,7 +28,6 @@ type cluster struct {
 	progress func(format string, args ...any)
 }
 
-// cluster makes a client; it sends no request yet.
 func (r *runner) cluster() (c cluster, err error) {
 	config, err := clientcmd.BuildConfigFromFlags("", r.dir.componentConfig("admin"))
 	if err != nil {
@@ -151,8 +150,7 @@ func (c cluster) waitNodesReady(ctx context.Context) error {
 func (c cluster) countReady(ctx context.Context, ready map[string]bool) error {
 	// From version 0 the watch begins with all existing nodes.
 	w, err := c.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
-		LabelSelector:   protocol.SimulatedSelector,
-		ResourceVersion: "0",
+		LabelSelector: protocol.SimulatedSelector, ResourceVersion: "0",
 	})
 	if err != nil {
 		return err

@@ -121,7 +121,6 @@ func (d directory) tls(authority, certificate string) (*tls.Config, error) {
 	return config, nil
 }
 
-// probeRealNode is probe for one of the real node's programs.
 func (r *runner) probeRealNode(component string) (func(context.Context) error, error) {
 	if component == protocol.Containerd {
 		return func(ctx context.Context) error {

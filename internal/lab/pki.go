@@ -34,7 +34,6 @@ type authority struct {
 	pem  []byte
 }
 
-// identity says for whom a certificate speaks.
 type identity struct {
 	user    string
 	groups  []string

@@ -57,23 +57,11 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 		return nil, err
 	}
 	node := &realnode.Spec{
-		Dir:           string(d),
-		MaxPods:       spec.MaxPods,
-		PodCIDR:       pods,
-		ServiceCIDR:   serviceRange,
-		ClusterDNS:    clusterDNSAddress,
-		CPUs:          spec.NodeCPUs,
-		MemoryBytes:   int64(spec.NodeMemory),
-		Link:          link,
-		Programs:      programs,
-		KubeletConfig: d.componentConfig(protocol.Kubelet),
-		ProxyConfig:   d.componentConfig(protocol.KubeProxy),
-		ClientCA:      d.cert(clusterCA),
-		Cert:          d.cert(protocol.Kubelet),
-		Key:           d.key(protocol.Kubelet),
-		Labels:        protocol.RealSelector,
-		SandboxImage:  image.AgentReference,
-		Sign:          d.readyFile(protocol.RealNode),
+		Dir: string(d), MaxPods: spec.MaxPods, PodCIDR: pods, ServiceCIDR: serviceRange, ClusterDNS: clusterDNSAddress,
+		CPUs: spec.NodeCPUs, MemoryBytes: int64(spec.NodeMemory), Link: link, Programs: programs,
+		KubeletConfig: d.componentConfig(protocol.Kubelet), ProxyConfig: d.componentConfig(protocol.KubeProxy),
+		ClientCA: d.cert(clusterCA), Cert: d.cert(protocol.Kubelet), Key: d.key(protocol.Kubelet), Labels: protocol.RealSelector,
+		SandboxImage: image.AgentReference, Sign: d.readyFile(protocol.RealNode),
 	}
 	if node.CPUs > 0 {
 		if node.Processors, err = realnode.ProcessorsOf(node.CPUs); err != nil {
@@ -106,7 +94,6 @@ const ImagesDir = "images"
 
 const agentImage = "agent"
 
-// giveImages copies the built images to where a real node imports them.
 func giveImages(kept string, dir directory) error {
 	files, err := os.ReadDir(kept)
 	if err != nil {

@@ -87,7 +87,6 @@ func (d directory) writeRecord(r record) error {
 	return os.Rename(temporary, d.path("lab.json"))
 }
 
-// ports are the loopback ports of one lab.
 type ports struct {
 	Etcd              int `json:"etcd"`
 	EtcdPeer          int `json:"etcdPeer"`

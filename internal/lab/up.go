@@ -141,14 +141,8 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		return record{}, err
 	}
 	r := record{
-		Schema:  recordSchema,
-		Name:    spec.Name,
-		ID:      hex.EncodeToString(id[:]),
-		Created: now,
-		Private: spec.Private,
-		Owner:   os.Getpid(),
-		Shape:   spec.Shape,
-		Ports:   chosen,
+		Schema: recordSchema, Name: spec.Name, ID: hex.EncodeToString(id[:]), Created: now, Private: spec.Private,
+		Owner: os.Getpid(), Shape: spec.Shape, Ports: chosen,
 	}
 	if r.RealGuests > 0 {
 		found, err := qemuProgram().Find(context.Background(), "")

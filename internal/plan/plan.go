@@ -171,7 +171,6 @@ func (p *Params) UnmarshalYAML(unmarshal func(any) error) error {
 	return err
 }
 
-// withValues reads the keys of a mapping that have a value.
 func withValues[V any](unmarshal func(any) error) (map[string]V, error) {
 	var read map[string]*V
 	if err := unmarshal(&read); err != nil {

@@ -145,7 +145,6 @@ func isOpen[T comparable](p *Plan, path string, value T) bool {
 	return value == zero && !p.positions.Has(path)
 }
 
-// kind derives the kind of experiment from the rest of the plan.
 func (p *Plan) kind() ExperimentKind {
 	switch {
 	case p.AsRun != nil:
@@ -280,7 +279,6 @@ func (p *Plan) validator() *validator {
 	return &validator{settings.NewCheck(p, p.positions), p}
 }
 
-// several reports whether more than one value is true.
 func several(given ...bool) bool {
 	first := slices.Index(given, true)
 	return first >= 0 && slices.Contains(given[first+1:], true)
@@ -345,7 +343,6 @@ func (v *validator) axis(w *workload.Workload) {
 	v.levels(v.plan.Kind)
 }
 
-// levels makes those checks that need no workload.
 func (v *validator) levels(kind ExperimentKind) {
 	a := v.plan.Axis
 	switch {
@@ -442,7 +439,6 @@ func (v *validator) require() {
 	}
 }
 
-// comparison judges what only a comparison has.
 func (v *validator) comparison(w *workload.Workload) {
 	p := v.plan
 	if p.Kind == AB {

@@ -17,7 +17,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// proseText looks at the blocks between fences of a text for people, and ignores the rest.
 func proseText(out *report.Report, t *reading.Text) {
 	for _, b := range fenced(t) {
 		b.Snippet = true
@@ -32,7 +31,6 @@ func proseText(out *report.Report, t *reading.Text) {
 // fenceLine matches the beginning or end of a block.
 var fenceLine = regexp.MustCompile("^( {0,12})(`{3,}|~{3,}|-{4,}|\\.{4,})[ \t]*([A-Za-z0-9_+-]*)[ \t]*$")
 
-// fenced finds the blocks between fences, in Markdown and AsciiDoc.
 func fenced(t *reading.Text) (blocks []*reading.Text) {
 	asciidoc := strings.HasPrefix(strings.ToLower(path.Ext(t.Name)), ".a")
 	open, indent, language, start := "", "", "", 0
@@ -113,7 +111,6 @@ func lookAtFragment(out *report.Report, root reading.Value) {
 	}
 }
 
-// cloudInits finds user data in a piece of a virtual machine.
 func cloudInits(out *report.Report, v reading.Value) {
 	v.Walk(func(e reading.Entry) bool {
 		if e.Key() != "cloudInitNoCloud" && e.Key() != "cloudInitConfigDrive" {

@@ -71,7 +71,6 @@ func (b *planner) number(stage int) int {
 	return n
 }
 
-// dir returns the directory for the files of a stage.
 func (b *planner) dir(stage int) string {
 	name := []string{"installation", "storage", "nodes", "virtualization", "load", "raise"}[stage-1]
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
@@ -537,5 +536,4 @@ func ParseTarget(text string) (t Plan, err error) {
 	return t, nil
 }
 
-// targetWord matches a number, a word, or a separator.
 var targetWord = regexp.MustCompile(`[0-9][0-9.,]*[0-9]|[0-9]|[^\s,/+]+|[,/+]`)

@@ -52,7 +52,6 @@ func Run(ctx context.Context, args []string, out, log io.Writer) int {
 
 type usageError struct{ error }
 
-// parse reads the options of a role and checks the number of operands.
 func parse(args []string, operands int, define func(*flag.FlagSet)) ([]string, error) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

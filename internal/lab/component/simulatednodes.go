@@ -157,13 +157,10 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 	}
 	var nodes *controllers.NodeController
 	leases, err := controllers.NewNodeLeaseController(controllers.NodeLeaseControllerConfig{
-		TypedClient:          client,
-		HolderIdentity:       leaseHolder,
-		LeaseDurationSeconds: uint(o.leaseDuration / time.Second),
-		LeaseParallelism:     8,
+		TypedClient: client, HolderIdentity: leaseHolder, LeaseDurationSeconds: uint(o.leaseDuration / time.Second),
+		LeaseParallelism: 8,
 		// With less spread, nodes that were made together would keep renewing together.
-		RenewInterval:       o.leaseDuration / 6,
-		RenewIntervalJitter: 1,
+		RenewInterval: o.leaseDuration / 6, RenewIntervalJitter: 1,
 		GetLease: func(node string) (*coordinationv1.Lease, bool) {
 			return leaseCache.GetWithNamespace(node, corev1.NamespaceNodeLease)
 		},
@@ -185,12 +182,9 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 		return fmt.Errorf("make lease controller: %w", err)
 	}
 	nodes, err = controllers.NewNodeController(controllers.NodeControllerConfig{
-		TypedClient:          client,
-		Lifecycle:            resources.NewStaticGetter(stages),
-		PlayStageParallelism: 4,
-		ReadOnlyFunc:         func(node string) bool { return !leases.Held(node) },
-		OnNodeManagedFunc:    leases.TryHold,
-		OnNodeUnmanagedFunc:  leases.ReleaseHold,
+		TypedClient: client, Lifecycle: resources.NewStaticGetter(stages), PlayStageParallelism: 4,
+		ReadOnlyFunc:      func(node string) bool { return !leases.Held(node) },
+		OnNodeManagedFunc: leases.TryHold, OnNodeUnmanagedFunc: leases.ReleaseHold,
 	})
 	if err != nil {
 		return fmt.Errorf("make node controller: %w", err)
@@ -232,22 +226,17 @@ func nodeStages(nodes int) []*internalversion.Stage {
 	ready := func(operator internalversion.SelectorOperator) *internalversion.StageSelector {
 		return &internalversion.StageSelector{MatchExpressions: []internalversion.MatchExpression{{
 			JQ: &internalversion.SelectorJQ{
-				Key:      `.status.conditions.[] | select( .type == "Ready" ) | .status`,
-				Operator: operator,
-				Values:   []string{"True"},
+				Key: `.status.conditions.[] | select( .type == "Ready" ) | .status`, Operator: operator, Values: []string{"True"},
 			},
 		}, {
 			JQ: &internalversion.SelectorJQ{
-				Key:      `.metadata.annotations["` + protocol.DownAnnotation + `"]`,
-				Operator: internalversion.SelectorOpDoesNotExist,
+				Key: `.metadata.annotations["` + protocol.DownAnnotation + `"]`, Operator: internalversion.SelectorOpDoesNotExist,
 			},
 		}}}
 	}
 	confirm := func(times ...string) []internalversion.StageStep {
 		return []internalversion.StageStep{{Patch: &internalversion.StagePatch{
-			Subresource: "status",
-			Root:        "status",
-			Template:    conditionsTemplate(times...),
+			Subresource: "status", Root: "status", Template: conditionsTemplate(times...),
 		}}}
 	}
 	node := internalversion.StageResourceRef{APIGroup: "v1", Kind: "Node"}
@@ -256,11 +245,9 @@ func nodeStages(nodes int) []*internalversion.Stage {
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "heartbeat"},
 			Spec: internalversion.StageSpec{
-				ResourceRef: node,
-				Selector:    ready(internalversion.SelectorOpIn),
+				ResourceRef: node, Selector: ready(internalversion.SelectorOpIn),
 				Delay: &internalversion.StageDelay{
-					DurationMilliseconds:       new(period.Milliseconds()),
-					JitterDurationMilliseconds: new(2 * period.Milliseconds()),
+					DurationMilliseconds: new(period.Milliseconds()), JitterDurationMilliseconds: new(2 * period.Milliseconds()),
 				},
 				Steps: confirm("lastHeartbeatTime"),
 			},
@@ -268,9 +255,8 @@ func nodeStages(nodes int) []*internalversion.Stage {
 		{
 			ObjectMeta: metav1.ObjectMeta{Name: "recover"},
 			Spec: internalversion.StageSpec{
-				ResourceRef: node,
-				Selector:    ready(internalversion.SelectorOpNotIn),
-				Steps:       confirm("lastHeartbeatTime", "lastTransitionTime"),
+				ResourceRef: node, Selector: ready(internalversion.SelectorOpNotIn),
+				Steps: confirm("lastHeartbeatTime", "lastTransitionTime"),
 			},
 		},
 	}

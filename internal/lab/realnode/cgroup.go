@@ -103,7 +103,6 @@ func (h hierarchy) roots() []string {
 	return slices.Compact(slices.Sorted(maps.Values(h.mounts)))
 }
 
-// makeGroups makes the groups of a node and confines it.
 func (s Spec) makeGroups() error {
 	h, err := findHierarchy()
 	if err != nil {
@@ -177,7 +176,6 @@ func delegate(dir string) error {
 
 const quotaPeriod = 100_000 // in microseconds: the kernel's default
 
-// confine bounds the whole node by the controllers under root.
 func (h hierarchy) confine(root string, s Spec) error {
 	set := func(controller, file1, value1, file2, value2 string) error {
 		file, value := file2, value2

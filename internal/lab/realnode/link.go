@@ -20,7 +20,6 @@ type Link struct {
 
 const linkBits = 30 // the prefix of a link's range: two addresses
 
-// hostEnd and nodeEnd name the ends of a link.
 func hostEnd(dir string) string { return "plm" + tag(dir) + "h" }
 func nodeEnd(dir string) string { return "plm" + tag(dir) + "n" }
 

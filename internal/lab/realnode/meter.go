@@ -314,7 +314,6 @@ func (h hierarchy) usage(g string) (proc.Usage, error) {
 	return proc.Usage{CPUSeconds: cpu, RSSBytes: memory, IOBytes: -1}, errors.Join(err1, err2)
 }
 
-// cpu returns the seconds that a group and those below it have used.
 func (h hierarchy) cpu(g string) (float64, error) {
 	if h.unified != "" {
 		micros, err := statValues(filepath.Join(h.unified, g, "cpu.stat"), "usage_usec")

@@ -124,7 +124,6 @@ type child struct {
 	status  syscall.WaitStatus
 }
 
-// keeper starts and restarts the node's programs.
 type keeper struct {
 	spec     Spec
 	log      *slog.Logger

@@ -103,8 +103,7 @@ func (s *eventSink) write(ctx context.Context, e podEvent) {
 		},
 		Type: e.kind, Reason: e.reason, Message: e.message,
 		Source:              corev1.EventSource{Component: "kubelet", Host: e.pod.Spec.NodeName},
-		ReportingController: "kubelet", ReportingInstance: e.pod.Spec.NodeName,
-		FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		ReportingController: "kubelet", ReportingInstance: e.pod.Spec.NodeName, FirstTimestamp: at, LastTimestamp: at, Count: 1,
 	}
 	if _, err := s.client.CoreV1().Events(e.pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
 		s.log.Warn("event was not written", "namespace", e.pod.Namespace, "pod", e.pod.Name, "reason", e.reason, "error", err)

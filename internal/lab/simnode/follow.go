@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// viewer receives pods as they change.
 type viewer interface {
 	seeOne(*corev1.Pod)
 	seeAll([]corev1.Pod)
@@ -28,8 +27,7 @@ const retryPause = 100 * time.Millisecond // after a failure, such as a restart 
 // reflector would appear as start latency that nobody planted.
 func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slog.Logger) {
 	bound := metav1.ListOptions{
-		FieldSelector:       fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
-		AllowWatchBookmarks: true,
+		FieldSelector: fields.OneTermNotEqualSelector("spec.nodeName", "").String(), AllowWatchBookmarks: true,
 	}
 	version := "" // where the next watch starts; "" means list first
 	seen := "0"   // a list must not be older than this version

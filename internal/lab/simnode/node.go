@@ -68,8 +68,7 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 			Annotations: map[string]string{KwokAnnotation: KwokAnnotationValue},
 		},
 		Status: corev1.NodeStatus{
-			Capacity:    resources,
-			Allocatable: resources,
+			Capacity: resources, Allocatable: resources,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeAddress(i)},
 				// The control plane reaches a simulated node on this machine, where Refuse answers.
@@ -78,12 +77,8 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 			},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(max(port, 1))}},
 			NodeInfo: corev1.NodeSystemInfo{
-				Architecture:            "amd64",
-				OperatingSystem:         "linux",
-				OSImage:                 "simulated",
-				KernelVersion:           "simulated",
-				ContainerRuntimeVersion: "simulated://1",
-				KubeletVersion:          version.Get().GitVersion,
+				Architecture: "amd64", OperatingSystem: "linux", OSImage: "simulated", KernelVersion: "simulated",
+				ContainerRuntimeVersion: "simulated://1", KubeletVersion: version.Get().GitVersion,
 			},
 			Conditions: HealthyConditions(now),
 		},

@@ -65,14 +65,9 @@ type play struct {
 // NewPlayer makes a Player with a start latency for pods without annotation, and a client without a limit.
 func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger) *Player {
 	return &Player{
-		client:  client,
-		latency: latency,
-		log:     log,
-		nodes:   map[string]string{},
-		early:   map[string]map[types.UID]*corev1.Pod{},
-		plays:   map[types.UID]*play{},
-		writers: make(chan struct{}, statusWriters),
-		events:  &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)},
+		client: client, latency: latency, log: log, nodes: map[string]string{}, early: map[string]map[types.UID]*corev1.Pod{},
+		plays: map[types.UID]*play{}, writers: make(chan struct{}, statusWriters),
+		events: &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)},
 
 		following: make(chan struct{}),
 	}
@@ -163,7 +158,6 @@ func (p *Player) drop(uid types.UID) {
 	}
 }
 
-// see stores a pod and schedules its next stage.
 func (p *Player) see(pod *corev1.Pod, now time.Time) {
 	address, seen := p.nodes[pod.Spec.NodeName]
 	if !seen {
@@ -284,8 +278,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 	var err error
 	if stage == deleted {
 		err = p.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: new(int64),
-			Preconditions:      &metav1.Preconditions{UID: &pod.UID},
+			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 		})
 	} else if stage != nothing {
 		written, err = p.report(ctx, pod, stage, where)
@@ -329,7 +322,6 @@ func (p *Player) perform(ctx context.Context, known *play) {
 	}
 }
 
-// report writes a pod's status for a stage and returns the pod as written.
 func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where place) (*corev1.Pod, error) {
 	next := pod.DeepCopy()
 	// Without this the server keeps its own record of who manages which field.
@@ -355,7 +347,6 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where pla
 // mostAhead bounds how early a write begins: users want to see by how much a busy machine is late.
 const mostAhead = 5 * time.Millisecond
 
-// durations keeps the last few durations.
 type durations struct {
 	last  [64]time.Duration
 	count int

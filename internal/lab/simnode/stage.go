@@ -105,7 +105,6 @@ type place struct {
 	since     metav1.Time
 }
 
-// reach gives a pod the status of a stage reached now.
 func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 	status := &pod.Status
 	status.ObservedGeneration = pod.Generation

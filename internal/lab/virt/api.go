@@ -136,7 +136,6 @@ func refuse(r http.ResponseWriter, err error) {
 	reply(r, int(status.Code), status)
 }
 
-// subresource serves a request such as PUT .../virtualmachines/NAME/restart.
 func (w *world) subresource(r http.ResponseWriter, request *http.Request) {
 	namespace, name, verb := request.PathValue("namespace"), request.PathValue("name"), request.PathValue("verb")
 	body, err := io.ReadAll(io.LimitReader(request.Body, 1<<20))

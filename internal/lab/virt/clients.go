@@ -130,13 +130,11 @@ type object interface {
 	metav1.Object
 }
 
-// lister lists and watches one kind.
 type lister[L runtime.Object] interface {
 	List(context.Context, metav1.ListOptions) (L, error)
 	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-// store holds the last known objects of one kind.
 type store[T object] struct{ cache.SharedIndexInformer }
 
 // follow makes a store of the objects that a selector of labels matches, "" for all.
@@ -206,7 +204,6 @@ func key(o metav1.Object) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// controller brings objects of one kind to where they should be.
 type controller struct {
 	name    string
 	queue   workqueue.TypedRateLimitingInterface[string]

@@ -113,7 +113,6 @@ func (g *guests) keep(id types.UID, address string) {
 	}
 }
 
-// answer lets a guest answer from a moment on, unless it is paused.
 func (g *guests) answer(id types.UID, from time.Time, paused bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

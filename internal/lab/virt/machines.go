@@ -162,7 +162,6 @@ func owner(o metav1.Object, kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)}
 }
 
-// finalizers returns a patch that adds or removes a finalizer.
 func finalizers(o metav1.Object, name string, add bool) []byte {
 	list := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == name })
 	if add {

@@ -230,7 +230,6 @@ func (w *world) failMigration(ctx context.Context, m *kubevirt.VirtualMachineIns
 	return w.stepMigration(ctx, m, state, kubevirt.MigrationFailed)
 }
 
-// leave lets the next migrations begin.
 func (w *world) leave(m *kubevirt.VirtualMachineInstanceMigration) {
 	w.mu.Lock()
 	keys := w.gate.done(m.UID)
@@ -291,7 +290,6 @@ func (w *world) evacuate(ctx context.Context, vmi *kubevirt.VirtualMachineInstan
 	return again, nil
 }
 
-// warn publishes an event if it can.
 func (w *world) warn(ctx context.Context, o metav1.Object, kind, reason, message string) {
 	now := metav1.Now()
 	event := &corev1.Event{

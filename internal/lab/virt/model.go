@@ -114,7 +114,6 @@ func (q *cloneQueue) next() (time.Time, bool) {
 	return q.due.list[0].at, true
 }
 
-// start gives waiting clones to free workers.
 func (q *cloneQueue) start(now time.Time) (started []*clone) {
 	for q.busy < q.figures.CloneWorkers && len(q.waiting) > 0 {
 		c := q.waiting[0]
@@ -165,7 +164,6 @@ func (b *bootLine) take(now time.Time) time.Time {
 	return b.until
 }
 
-// limits bound the migrations under way.
 type limits struct{ cluster, outbound int }
 
 // gate lets migrations begin in order within the limits. One that waits for its node holds up no others.

@@ -32,7 +32,6 @@ func operatorResource() schema.GroupVersionResource {
 	return resourceOf("config.openshift.io", "v1", "clusteroperators")
 }
 
-// runOthers takes snapshots, restores and the cluster's version further until ctx ends.
 func (w *world) runOthers(ctx context.Context) error {
 	period := min(max(w.scaled(time.Second), 50*time.Millisecond), time.Second)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -49,7 +48,6 @@ func (w *world) runOthers(ctx context.Context) error {
 	return nil
 }
 
-// write changes the status of an unstructured object.
 func (w *world) write(ctx context.Context, resource schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) error {
 	next := u.DeepCopy()
 	next.Object["status"] = status

@@ -90,7 +90,6 @@ const (
 	drainTimeout = time.Hour       // after it the operator calls a node degraded
 )
 
-// runPools rolls configurations out until ctx ends.
 func (w *world) runPools(ctx context.Context) error {
 	period := min(max(w.scaled(poolPeriod), 100*time.Millisecond), time.Second)
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -103,7 +102,6 @@ func (w *world) runPools(ctx context.Context) error {
 	return nil
 }
 
-// syncPool takes the nodes of a pool a step further.
 func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) error {
 	var p pool
 	if err := p.read(u); err != nil {
@@ -316,7 +314,6 @@ func (w *world) markNode(ctx context.Context, name string, cordon *bool, annotat
 	return nil
 }
 
-// drain evicts a node's pods and returns how many are left.
 func (w *world) drain(ctx context.Context, node string) (left int, err error) {
 	pods, err := w.free.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), ResourceVersion: "0"})
 	if err != nil {

@@ -224,7 +224,6 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-// asData lists the stores of unstructured kinds.
 func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Unstructured] {
 	all := map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
 		snapshotResource(): &w.snapshots, restoreResource(): &w.restores, versionResource(): &w.versions, operatorResource(): &w.operators}
@@ -259,7 +258,6 @@ func (w *world) served(ctx context.Context) error {
 	return nil
 }
 
-// configure applies the settings of the resource KubeVirt.
 func (w *world) configure(c kubevirt.KubeVirtConfiguration) {
 	qps, burst := w.Figures.QPS, w.Figures.Burst
 	if r := c.ControllerConfiguration; r != nil && r.RestClient != nil && r.RestClient.RateLimiter != nil {

@@ -95,7 +95,6 @@ func (w *world) syncVolume(ctx context.Context, key string) (time.Duration, erro
 	return w.finishVolume(ctx, dv, pvc, 0, "")
 }
 
-// sourceOf returns the claim from which a volume is cloned, if it is a clone.
 func (w *world) sourceOf(dv *cdi.DataVolume) (claim string, clones bool, err error) {
 	if s := dv.Spec.Source; s != nil && s.PVC != nil {
 		return cmp.Or(s.PVC.Namespace, dv.Namespace) + "/" + s.PVC.Name, true, nil
@@ -115,7 +114,6 @@ func (w *world) sourceOf(dv *cdi.DataVolume) (claim string, clones bool, err err
 	return cmp.Or(source.Spec.Source.PVC.Namespace, namespace) + "/" + source.Spec.Source.PVC.Name, true, nil
 }
 
-// strategy returns how a volume is cloned, by its class's profile.
 func (w *world) strategy(dv *cdi.DataVolume) cdi.CDICloneStrategy {
 	profile, ok := w.profiles.get(*newClaim(dv).Spec.StorageClassName)
 	switch {
@@ -317,7 +315,6 @@ func (w *world) reportVolume(ctx context.Context, dv *cdi.DataVolume, phase cdi.
 	return nil
 }
 
-// wake looks again at the volumes of changed clones.
 func (w *world) wake(changed []*clone) {
 	for _, c := range changed {
 		w.volumeControl.queue.Add(c.key)
@@ -349,7 +346,6 @@ func (w *world) runClones(ctx context.Context) error {
 	}
 }
 
-// syncProfile copies a profile's specification to its status.
 func (w *world) syncProfile(ctx context.Context, name string) (time.Duration, error) {
 	p, ok := w.profiles.get(name)
 	if !ok {

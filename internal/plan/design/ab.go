@@ -26,7 +26,6 @@ type Pair struct {
 	Level float64
 }
 
-// left reports whether an arm needs no further run at a level.
 func (d AB) left(arm string, level float64) bool {
 	if arm != d.Arms[0] {
 		return d.Left[Pair{arm, level}]
@@ -91,7 +90,6 @@ func (d AB) Next(made []Made, stop string) Next {
 	return Next{Done: true, Outcome: o}
 }
 
-// order returns the order of the arms in a block.
 func (d AB) order(replicate, level int) []string {
 	const four = 4
 	rng := rand.New(rand.NewPCG(d.Seed, uint64((replicate-1)/four)<<32|uint64(level)))

@@ -39,7 +39,6 @@ func (s Search) Next(made []Made, stop string) Next {
 	return n
 }
 
-// search evaluates one Next.
 type search struct {
 	Search
 	made []Made
@@ -298,7 +297,6 @@ func (r *search) crossed() (below, above int) {
 	return below, above
 }
 
-// mixed lists the levels at which steps disagree.
 func (r *search) mixed() []Mixed {
 	lowest, highest := math.MaxInt, -1
 	var list []Mixed
@@ -330,7 +328,6 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 	}
 }
 
-// done ends the search with the current bracket.
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
 	if r.lo >= 0 {

@@ -123,7 +123,6 @@ func beyondJQ(query *gojq.Query) (what string) {
 	return what
 }
 
-// readyOf returns the condition by which objects of a kind are ready.
 func readyOf(kind string) (p StatusPath, known bool) {
 	switch kind {
 	case "Pod", "VirtualMachine", "VirtualMachineInstance", "DataSource", "Node":

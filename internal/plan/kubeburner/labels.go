@@ -77,7 +77,6 @@ func labelMetadata(part map[string]any, path string, labels map[string]string) e
 	return nil
 }
 
-// mapping returns the mapping at key, and makes it if it is missing.
 func mapping(of map[string]any, key, path string) (map[string]any, error) {
 	switch m := of[key].(type) {
 	case nil:

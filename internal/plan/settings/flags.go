@@ -17,7 +17,6 @@ import (
 // Flags holds the flags of a target's settings on one command.
 type Flags []*flag
 
-// flag holds the value of one of them.
 type flag struct {
 	Field
 	text  string

@@ -162,7 +162,6 @@ func Default(own any, given func(path string) bool) {
 	})
 }
 
-// fill fills in the defaults of a struct's own fields.
 func fill(one any, given func(key string) bool) {
 	var cases map[string]bool
 	if c, ok := one.(interface{ Cases() map[string]bool }); ok {
@@ -244,7 +243,6 @@ func Differing(own any, but ...string) (told []string) {
 	return told
 }
 
-// rawOf returns a value in the form of a file.
 func rawOf(v reflect.Value) strictyaml.Raw {
 	switch value := v.Interface().(type) {
 	case encoding.TextMarshaler:
@@ -350,7 +348,6 @@ func Ranges(own any) []strictyaml.Problem {
 	return c.Problems
 }
 
-// ranges judges a struct's own fields by their tags.
 func (c *Check) ranges(one any) {
 	for _, f := range Fields(one) {
 		if len(f.index) > 1 {

@@ -188,7 +188,6 @@ func patchFits(out *report.Report, spec reading.Value, resource string) {
 	}
 }
 
-// checkPatch reads the patch of a command and returns its specification.
 func checkPatch(out *report.Report, c call, w word) (spec reading.Value) {
 	t := c.text.Inner(w.start, w.end, "patch", w.value)
 	if w.inner >= 0 {

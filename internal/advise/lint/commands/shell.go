@@ -282,7 +282,6 @@ func (s *script) pipeline(p *syntax.BinaryCmd) {
 	piped(s.out, last(first), from, into)
 }
 
-// prompt matches the prompt before a typed command.
 var prompt = regexp.MustCompile(`^\s*(\[[^\]]*\])?[$#>]\s+`)
 
 // typed finds the commands behind prompts: pieces of the source, which is the text with blanks for the prompts.
@@ -334,7 +333,6 @@ func typed(t *reading.Text) (source string, pieces [][2]int) {
 	return b.String(), pieces
 }
 
-// isCommand reports whether a line begins with a command that has rules.
 func isCommand(line string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return slices.Contains(strings.Fields("oc kubectl ceph sysctl lvs pvs vgs heketi-cli gluster fio ping bc echo cat tee export virtctl sudo"), first)

@@ -226,7 +226,7 @@ func decodeDataURL(source string) (data string, encode func(string) string, err 
 	return string(raw), func(s string) string { return header + "," + base64.StdEncoding.EncodeToString([]byte(s)) }, nil
 }
 
-// ignitionTypes returns the types of each version of version 3. Fields after 3.3.0 are in laterIgnition.
+// ignitionTypes returns the types of each version of version 3.
 func ignitionTypes() map[string]reflect.Type {
 	newest := reflect.TypeFor[ignition33.Config]()
 	return map[string]reflect.Type{

@@ -283,7 +283,6 @@ func AcrossClones(out *report.Report) {
 	}
 }
 
-// source is a claim that is cloned.
 type source struct {
 	At              reading.Place
 	Namespace, Name string
@@ -291,7 +290,6 @@ type source struct {
 	Spec            reading.Value // of the clone
 }
 
-// cloned is the context of all clones.
 type cloned struct {
 	made    map[string][]*report.Object // by name
 	names   []string                    // that can be cloned

@@ -107,7 +107,6 @@ func FormatOf(t *Text) Format {
 // shebang matches the first line of a script for a POSIX shell.
 var shebang = regexp.MustCompile(`^#![^\n]*[/ ](sh|bash|dash|ash|ksh|zsh)\b`)
 
-// beginsWithCommand reports whether the first line that is not empty is a command.
 func beginsWithCommand(data string) bool {
 	for line := range strings.Lines(data) {
 		if strings.TrimSpace(line) == "" {

@@ -51,7 +51,6 @@ func (f Facts) networkType() (in param.In[string]) {
 	return in
 }
 
-// workers returns the nodes that take a user's pods.
 func (f Facts) workers() []NodeFacts {
 	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n NodeFacts) bool { return !n.Worker })
 }

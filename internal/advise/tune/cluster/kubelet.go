@@ -261,7 +261,6 @@ func (t *kubeletTuner) reserve() {
 	}
 }
 
-// reservation holds CPU in cores, and memory.
 type reservation struct {
 	cores  float64
 	memory param.Bytes

@@ -52,8 +52,7 @@ func families(platform string) (four, six family) {
 	}
 	six = family{
 		name: "IPv6", suffix: "6", bits: 128, hostPrefix: 64, cluster: "fd01::/48",
-		service: "fd02::/112", serviceFrom: "OpenShift's example", largestService: 108,
-		pools: []string{"fd01::/16", "fd10::/12"},
+		service: "fd02::/112", serviceFrom: "OpenShift's example", largestService: 108, pools: []string{"fd01::/16", "fd10::/12"},
 	}
 	if platform == param.Kubernetes {
 		four.hostPrefix, four.cluster = 24, ""
@@ -162,7 +161,6 @@ func usable(name string, list []param.In[netip.Prefix]) error {
 	return nil
 }
 
-// oneOfEach refuses two ranges of one family.
 func oneOfEach(name string, list []param.In[netip.Prefix]) error {
 	for i, a := range list {
 		for _, b := range list[:i] {
@@ -174,7 +172,6 @@ func oneOfEach(name string, list []param.In[netip.Prefix]) error {
 	return nil
 }
 
-// byFamily returns the first range of each family.
 func byFamily(list []param.In[netip.Prefix]) (four, six param.In[netip.Prefix]) {
 	for _, in := range slices.Backward(list) {
 		if in.Value.Addr().Is4() {

@@ -357,7 +357,6 @@ func (t *hostTuner) receive() ([]setting, error) {
 	return list, nil
 }
 
-// softnetSetting has its default and how far the document went.
 type softnetSetting struct {
 	name    string
 	usual   int64
@@ -565,7 +564,6 @@ func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
 	return found, true
 }
 
-// whyNoSuch says why a kernel may lack a setting.
 func whyNoSuch(name string) string {
 	switch {
 	case strings.HasPrefix(name, "net.netfilter."):

@@ -254,7 +254,6 @@ func interruptsOf(text string, interfaces []Interface) []Interrupt {
 	return list
 }
 
-// whole returns a sysctl's value as a number.
 func (f *Facts) whole(name string) (int64, bool) {
 	if f == nil {
 		return 0, false

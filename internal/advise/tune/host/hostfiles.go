@@ -56,7 +56,6 @@ func sysctlFile(list []setting, name string, equals func(setting) string) string
 	return b.String()
 }
 
-// assign returns sysctl's assignment.
 func assign(setting) string { return " = " }
 
 // raise returns tuned's assignment: "=>" only raises a number.
