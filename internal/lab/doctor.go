@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ func MachinesMemory(machines int) int64 { return memoryOfVirt + int64(machines)*
 
 // Check refuses a lab that cannot be made, or for which this machine has too little memory, with a *SpecError.
 func (s Spec) Check() error {
-	if s.Name == "" {
-		s.Name = "private"
-	}
+	s.Name = cmp.Or(s.Name, "private")
 	s = s.withDefaults()
 	if err := s.validate(); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -241,9 +242,7 @@ type Marker struct {
 
 // MarkerOf reads the marker of a context in a kubeconfig, "" for the current one, if it has one.
 func MarkerOf(config *clientcmdapi.Config, context string) (Marker, bool) {
-	if context == "" {
-		context = config.CurrentContext
-	}
+	context = cmp.Or(context, config.CurrentContext)
 	c, ok := config.Contexts[context]
 	if !ok {
 		return Marker{}, false

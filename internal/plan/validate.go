@@ -29,20 +29,15 @@ const defaultConfirm = 3
 
 // Default fills in what the plan leaves open from the workload. Stated zeros stay, for Validate to find.
 func (p *Plan) Default(w *workload.Workload) {
-	if p.Kind == "" {
-		p.Kind = p.kind()
-	}
-	if p.Name == "" {
-		p.Name = w.Name
-	}
+	p.Kind = cmp.Or(p.Kind, p.kind())
+	p.Name = cmp.Or(p.Name, w.Name)
 	_ = p.ReadTarget(w.Target) // Validate reports its error
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
 	axis, err := w.Axis(p.Axis.Name) // Validate reports an unknown axis
 	if err == nil && p.Kind == AB && p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil {
-		level := axis.Default.From // where a search would begin
-		p.Axis.Level = &level
+		p.Axis.Level = new(axis.Default.From) // where a search would begin
 	}
 	sweepOpen := err == nil && p.Kind == Sweep && len(p.Axis.Levels) == 0
 	if sweepOpen {
@@ -51,21 +46,13 @@ func (p *Plan) Default(w *workload.Workload) {
 	if err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
 		p.defaultSearch(axis.Default)
 	}
-	if isOpen(p, "stepTimeout", p.StepTimeout) {
-		p.StepTimeout = Duration(w.StepTimeout)
-	}
-	if p.Hold == 0 {
-		p.Hold = Duration(cmp.Or(axis.Hold, w.Hold))
-	}
-	if p.Axis.Life == 0 {
-		p.Axis.Life = Duration(axis.ObjectLife)
-	}
+	fill(p, "stepTimeout", &p.StepTimeout, Duration(w.StepTimeout))
+	p.Hold = cmp.Or(p.Hold, Duration(cmp.Or(axis.Hold, w.Hold)))
+	p.Axis.Life = cmp.Or(p.Axis.Life, Duration(axis.ObjectLife))
 	if _, takes := w.Target.Takes["scrape"]; takes && p.Scrape.IsZero() {
 		p.Scrape.Every = Duration(DefaultScrape)
 	}
-	if isOpen(p, "fresh", p.Fresh) {
-		p.Fresh = FreshObjects
-	}
+	fill(p, "fresh", &p.Fresh, FreshObjects)
 	if isOpen(p, "repeat", p.Repeat) {
 		switch {
 		case p.Kind == AB:
@@ -139,6 +126,13 @@ const (
 	leastScrape   = time.Second
 )
 
+// fill fills in a value that a plan leaves open.
+func fill[T comparable](p *Plan, path string, value *T, byDefault T) {
+	if isOpen(p, path, *value) {
+		*value = byDefault
+	}
+}
+
 // isOpen reports whether a plan leaves a value open: the value is zero, and the file does not say so.
 func isOpen[T comparable](p *Plan, path string, value T) bool {
 	var zero T
@@ -180,38 +174,24 @@ func (p *Plan) ReadTarget(t workload.Target) error {
 }
 
 func (p *Plan) defaultSearch(d workload.Range) {
-	if p.Axis.Search == nil {
-		p.Axis.Search = &Search{}
-	}
+	p.Axis.Search = cmp.Or(p.Axis.Search, &Search{})
 	s := p.Axis.Search
 	// The default end never makes a given range empty.
-	if isOpen(p, "axis.search.resolution", s.Resolution) {
-		s.Resolution = d.Resolution
-	}
+	fill(p, "axis.search.resolution", &s.Resolution, d.Resolution)
 	if isOpen(p, "axis.search.from", s.From) {
 		s.From = d.From
 		if s.Max > 0 {
 			s.From = math.Min(s.From, s.Max)
 		}
 	}
-	if isOpen(p, "axis.search.step", s.Step) {
-		s.Step = math.Max(d.Step, s.Resolution)
-	}
-	if isOpen(p, "axis.search.max", s.Max) {
-		s.Max = math.Max(d.Max, s.From)
-	}
-	if s.Confirm == (Confirm{}) {
-		s.Confirm = Confirm{defaultConfirm, defaultConfirm}
-	}
+	fill(p, "axis.search.step", &s.Step, math.Max(d.Step, s.Resolution))
+	fill(p, "axis.search.max", &s.Max, math.Max(d.Max, s.From))
+	s.Confirm = cmp.Or(s.Confirm, Confirm{defaultConfirm, defaultConfirm})
 }
 
 func (p *Plan) defaultPrimary(metric string) {
-	if p.Primary == nil {
-		p.Primary = &Primary{}
-	}
-	if isOpen(p, "primary.metric", p.Primary.Metric) {
-		p.Primary.Metric = metric
-	}
+	p.Primary = cmp.Or(p.Primary, &Primary{})
+	fill(p, "primary.metric", &p.Primary.Metric, metric)
 	p.Primary.Metric = figureName(p.Primary.Metric)
 	for i, metric := range p.Primary.Further {
 		p.Primary.Further[i] = figureName(metric)

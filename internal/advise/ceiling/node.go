@@ -19,13 +19,9 @@ func (c *computation) nodes() {
 		return
 	}
 	allowed := make(map[string]int64)
-	names := []string{Pods, CPU, Memory}
-	for _, name := range c.load.requests() {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
+	known := []string{Pods, CPU, Memory}
+	further := slices.DeleteFunc(c.load.requests(), func(name string) bool { return slices.Contains(known, name) })
+	for _, name := range slices.Concat(known, further) {
 		if n, ok := c.resource(name); ok {
 			allowed[name] = n
 		}
@@ -179,10 +175,8 @@ func (c *computation) together(allowed map[string]int64) {
 		}
 	}
 	n := most(max(0, room-int64(c.f.Pending)), c.load.pods)
-	for _, alone := range allowed {
-		if n >= alone {
-			return // that row suffices
-		}
+	if n >= slices.Min(slices.Collect(maps.Values(allowed))) {
+		return // that resource's row suffices
 	}
 	top := slices.MinFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(full[b], full[a]), cmp.Compare(refusal(a), refusal(b)))

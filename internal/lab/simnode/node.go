@@ -5,6 +5,7 @@
 package simnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,9 +147,7 @@ func answerFor(w http.ResponseWriter, r *http.Request) {
 		"attach":        "no container runs that could be attached to",
 		"portForward":   "no container runs that could listen on a port",
 	}[what]
-	if why == "" {
-		why = "there is no kubelet, and no container runs"
-	}
+	why = cmp.Or(why, "there is no kubelet, and no container runs")
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(http.StatusBadRequest)
 	_, _ = io.WriteString(w, of+" is simulated: "+why+". A lab with --real-node runs containers.")

@@ -1,6 +1,7 @@
 package simnode
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -159,9 +160,7 @@ func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 
 // setPlace sets a pod's start and addresses, once.
 func setPlace(status *corev1.PodStatus, where place) {
-	if status.StartTime == nil {
-		status.StartTime = &where.since
-	}
+	status.StartTime = cmp.Or(status.StartTime, &where.since)
 	status.HostIP = where.host
 	status.HostIPs = []corev1.HostIP{{IP: where.host}}
 	if status.PodIP == "" {

@@ -184,6 +184,16 @@ func typed[T object](list []any) []T {
 	return all
 }
 
+// indexed makes an index of what keys returns for objects of a type.
+func indexed[T any](keys func(T) []string) cache.IndexFunc {
+	return func(o any) (list []string, _ error) {
+		if one, ok := o.(T); ok {
+			list = keys(one)
+		}
+		return list, nil
+	}
+}
+
 // each calls f with every object that changes or goes.
 func (s store[T]) each(f func(o T)) {
 	handle := func(o any) {

@@ -1,6 +1,7 @@
 package virt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -176,9 +177,7 @@ func newInstance(vm *kubevirt.VirtualMachine, eviction *kubevirt.EvictionStrateg
 	vmi := &kubevirt.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name,
 		Labels: t.ObjectMeta.Labels, Annotations: t.ObjectMeta.Annotations, Finalizers: []string{kubevirt.VirtualMachineInstanceFinalizer},
 		OwnerReferences: []metav1.OwnerReference{owner(vm, kindMachine)}}, Spec: t.Spec}
-	if vmi.Spec.EvictionStrategy == nil {
-		vmi.Spec.EvictionStrategy = eviction
-	}
+	vmi.Spec.EvictionStrategy = cmp.Or(vmi.Spec.EvictionStrategy, eviction)
 	enter(vmi, kubevirt.Pending)
 	return vmi
 }

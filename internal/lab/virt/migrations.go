@@ -1,6 +1,7 @@
 package virt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -241,13 +242,9 @@ func (w *world) leave(m *kubevirt.VirtualMachineInstanceMigration) {
 }
 
 func avoid(pod *corev1.Pod, node string) {
-	if pod.Spec.Affinity == nil {
-		pod.Spec.Affinity = &corev1.Affinity{}
-	}
+	pod.Spec.Affinity = cmp.Or(pod.Spec.Affinity, &corev1.Affinity{})
 	a := pod.Spec.Affinity
-	if a.NodeAffinity == nil {
-		a.NodeAffinity = &corev1.NodeAffinity{}
-	}
+	a.NodeAffinity = cmp.Or(a.NodeAffinity, &corev1.NodeAffinity{})
 	elsewhere := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}}
 	required := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if required == nil {

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -235,22 +237,18 @@ func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Un
 
 // served waits until all kinds can be listed: an informer that is refused retries only after a second or more.
 func (w *world) served(ctx context.Context) error {
-	one := metav1.ListOptions{Limit: 1}
-	f := w.free
-	lists := []func() error{
-		func() error { _, err := f.machines("").List(ctx, one); return err },
-		func() error { _, err := f.instances("").List(ctx, one); return err },
-		func() error { _, err := f.migrations("").List(ctx, one); return err },
-		func() error { _, err := f.kubevirts("").List(ctx, one); return err },
-		func() error { _, err := f.volumes("").List(ctx, one); return err },
-		func() error { _, err := f.profiles().List(ctx, one); return err },
-		func() error { _, err := f.sources("").List(ctx, one); return err },
+	resources := slices.Collect(maps.Keys(w.asData()))
+	for _, kind := range []string{"virtualmachines", "virtualmachineinstances", "virtualmachineinstancemigrations", "kubevirts"} {
+		resources = append(resources, resourceOf("kubevirt.io", "v1", kind))
 	}
-	for resource := range w.asData() {
-		lists = append(lists, func() error { _, err := f.dynamic.Resource(resource).List(ctx, one); return err })
+	for _, kind := range []string{"datavolumes", "storageprofiles", "datasources"} {
+		resources = append(resources, resourceOf("cdi.kubevirt.io", "v1beta1", kind))
 	}
-	for _, list := range lists {
-		err := wait.PollUntilContextCancel(ctx, 25*time.Millisecond, true, func(context.Context) (bool, error) { return list() == nil, nil })
+	for _, resource := range resources {
+		err := wait.PollUntilContextCancel(ctx, 25*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			_, err := w.free.dynamic.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+			return err == nil, nil
+		})
 		if err != nil {
 			return err
 		}
@@ -292,48 +290,33 @@ const (
 
 func (w *world) wire() {
 	pods := "kubevirt.io=virt-launcher"
-	byOwnerOf := func(o any) ([]string, error) {
-		if m, ok := o.(metav1.Object); ok {
-			if owner := metav1.GetControllerOf(m); owner != nil {
-				return []string{string(owner.UID)}, nil
-			}
+	byOwnerOf := indexed(func(o metav1.Object) (owners []string) {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			owners = []string{string(owner.UID)}
 		}
-		return nil, nil
-	}
+		return owners
+	})
 	f := w.free
 	w.machines = follow(f.machines(""), &kubevirt.VirtualMachine{}, "", nil)
 	w.instances = follow(f.instances(""), &kubevirt.VirtualMachineInstance{}, "", nil)
-	w.migrations = follow(f.migrations(""), &kubevirt.VirtualMachineInstanceMigration{}, "", cache.Indexers{byOwner: func(o any) ([]string, error) {
-		m, ok := o.(*kubevirt.VirtualMachineInstanceMigration)
-		if !ok {
-			return nil, nil
-		}
-		return []string{m.Namespace + "/" + m.Spec.VMIName}, nil
-	}})
+	w.migrations = follow(f.migrations(""), &kubevirt.VirtualMachineInstanceMigration{}, "", cache.Indexers{
+		byOwner: indexed(func(m *kubevirt.VirtualMachineInstanceMigration) []string {
+			return []string{m.Namespace + "/" + m.Spec.VMIName}
+		})})
 	w.kubevirts = follow(f.kubevirts(""), &kubevirt.KubeVirt{}, "", nil)
 	w.volumes = follow(f.volumes(""), &cdi.DataVolume{}, "", cache.Indexers{byOwner: byOwnerOf})
 	w.profiles = follow(f.profiles(), &cdi.StorageProfile{}, "", nil)
 	w.sources = follow(f.sources(""), &cdi.DataSource{}, "", nil)
 	w.launchers = follow(f.CoreV1().Pods(""), &corev1.Pod{}, pods, cache.Indexers{byOwner: byOwnerOf,
-		byNode: func(o any) ([]string, error) {
-			p, ok := o.(*corev1.Pod)
-			if !ok {
-				return nil, nil
-			}
-			return []string{p.Spec.NodeName}, nil
-		},
-		byClaim: func(o any) (claims []string, err error) {
-			p, ok := o.(*corev1.Pod)
-			if !ok {
-				return nil, nil
-			}
+		byNode: indexed(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }),
+		byClaim: indexed(func(p *corev1.Pod) (claims []string) {
 			for _, v := range p.Spec.Volumes {
 				if v.PersistentVolumeClaim != nil {
 					claims = append(claims, p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName)
 				}
 			}
-			return claims, nil
-		}})
+			return claims
+		})})
 	w.claims = follow(f.CoreV1().PersistentVolumeClaims(""), &corev1.PersistentVolumeClaim{}, "", nil)
 	w.persistent = follow(f.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "", nil)
 	w.nodes = follow(f.CoreV1().Nodes(), &corev1.Node{}, "", nil)

@@ -269,9 +269,7 @@ func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
 		if len(spec.AccessModes) == 0 {
 			spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		}
-		if spec.VolumeMode == nil {
-			spec.VolumeMode = new(corev1.PersistentVolumeBlock)
-		}
+		spec.VolumeMode = cmp.Or(spec.VolumeMode, new(corev1.PersistentVolumeBlock))
 	}
 	if spec.StorageClassName == nil || *spec.StorageClassName == "" {
 		spec.StorageClassName = new(StorageClass)

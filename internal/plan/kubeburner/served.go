@@ -141,9 +141,7 @@ func Thresholds(c *Config) (list []string) {
 
 func objective(of string, t Threshold) string {
 	figure := map[string]string{"Avg": "mean", "Max": "max"}[t.Metric]
-	if figure == "" {
-		figure = strings.ToLower(t.Metric)
-	}
+	figure = cmp.Or(figure, strings.ToLower(t.Metric))
 	milestone := t.ConditionType
 	if of == podLatency && milestone == "PodScheduled" {
 		milestone = "Scheduled"

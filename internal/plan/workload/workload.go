@@ -285,9 +285,7 @@ func setDefaults(w *Workload) {
 	settings.Default(w, w.positions.Has)
 	for i := range w.Axes {
 		a := &w.Axes[i]
-		if a.Means == "" {
-			a.Means = a.Name
-		}
+		a.Means = cmp.Or(a.Means, a.Name)
 		if a.WarmUp == 0 && w.Target.Axes[a.Means].Streams() {
 			a.WarmUp = 5 * time.Second
 		}

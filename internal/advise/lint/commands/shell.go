@@ -2,6 +2,7 @@
 package commands
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -158,9 +159,7 @@ func hereDocument(out *report.Report, c call, r *syntax.Redirect) {
 	case "bash", "sh", "ssh":
 		return
 	}
-	if name == "" {
-		name = "block" // its content may show its format
-	}
+	name = cmp.Or(name, "block") // its content may show its format
 	if len(r.Hdoc.Parts) == 0 {
 		return
 	}

@@ -304,9 +304,7 @@ func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	}
 	names := set.Names()
 	where := f.Path
-	if where == "" {
-		where = "the top of " + c.What
-	}
+	where = cmp.Or(where, "the top of "+c.What)
 	// In other letters.
 	for _, name := range names {
 		if name != e.Key() && strings.EqualFold(name, e.Key()) {
