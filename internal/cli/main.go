@@ -23,6 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -139,7 +140,7 @@ func newRootCommand(p *process.Process, stop *process.Interrupts) *cobra.Command
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, verbs...)
-	root.SetVersionTemplate(versionText())
+	root.SetVersionTemplate(process.Build().String() + "\n")
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) { stop.AtOnce.Store(cmd.Annotations[process.HoldsNothing] != "") }
 	complete(p, root)
@@ -162,23 +163,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	return process.Usagef(hint, "%w", err)
 }
 
-// kubernetesVersion names the version of the compiled control plane.
-const kubernetesVersion = "1.36.3"
-
 func newVersionCommand(p *process.Process) *cobra.Command {
 	return process.Shows(p, &cobra.Command{
 		Use:   "version",
-		Short: "Show the program's version",
+		Short: "Show the program's version, commit and platform",
 		Args:  process.NoArguments,
-	}, func(*cobra.Command, []string) (map[string]string, error) {
-		return map[string]string{"version": process.Version, "kubernetes": kubernetesVersion}, nil
-	}, func(w io.Writer, _ map[string]string) error {
-		_, err := io.WriteString(w, versionText())
+	}, func(*cobra.Command, []string) (record.Build, error) { return process.Build(), nil }, func(w io.Writer, b record.Build) error {
+		_, err := fmt.Fprintln(w, b)
 		return err
 	})
-}
-
-// versionText names the versions of the program and of its control plane.
-func versionText() string {
-	return fmt.Sprintf("plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
 }

@@ -265,6 +265,7 @@ func (d Dir) Changed(sums map[string]string) []string {
 // Environment describes where a run took place: environment.json, as [Dir.Environment] reads it.
 type Environment struct {
 	Start     time.Time    `json:"start"` // the wall clock at T = 0 of the history
+	Program   *Build       `json:"program,omitempty"`
 	Target    TargetNaming `json:"target"`
 	Fidelity  Fidelity     `json:"fidelity"`
 	Elsewhere bool         `json:"elsewhere,omitempty"` // the target does not run on the machine of this program

@@ -239,7 +239,7 @@ func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	j.beginAtPrediction(axis.Unit)
 	if j.Past == nil {
 		p.AsRun = &plan.AsRun{
-			ID: j.Request.Run, Kind: p.Kind, Command: j.Command, Version: j.Version, Started: j.Now().UTC().Format(time.RFC3339),
+			ID: j.Request.Run, Kind: p.Kind, Command: j.Command, Version: j.Build.Version, Started: j.Now().UTC().Format(time.RFC3339),
 			Unit: axis.Unit, Milestones: j.surveyed.kind.Names(), Arrived: j.surveyed.kind.There,
 		}
 	}
@@ -418,6 +418,7 @@ func (t *target) Describe(ctx context.Context) (record.Environment, error) {
 	host := telemetry.Host()
 	host.Sharing, host.Priority = "priority", t.job.preferred
 	env.Facts = record.OnRecord(append(host.Facts(env.Elsewhere), env.Facts...))
+	env.Program = &t.job.Build
 	env.Findings, env.Ceilings = t.job.surveyed.findings, t.job.surveyed.table
 	return env, err
 }

@@ -168,7 +168,7 @@ func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 type Host struct {
 	StateDir   func() (string, error) // holds this user's labs and images
 	Executable string
-	Version    string
+	Build      record.Build
 	Now        func() time.Time
 	Random     io.Reader
 	Used       func() (record.Reading, error) // reads what this process has used so far

@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -233,6 +235,29 @@ func (p *Process) Names() (id, long string, err error) {
 
 // Version is the program's version.
 const Version = "0.1.0"
+
+// kubernetesVersion names the version of the compiled control plane and client.
+const kubernetesVersion = "1.36.3"
+
+// Build returns the facts of this build, as far as the compiler knew them.
+func Build() record.Build {
+	b := record.Build{Version: Version, Go: runtime.Version(), ControlPlane: kubernetesVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
 
 // ComponentCommand begins the command line of a part of the control plane.
 const ComponentCommand = "component"

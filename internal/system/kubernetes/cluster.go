@@ -39,7 +39,7 @@ func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := api.NewClient(rest, "plimsoll/"+host.Version)
+	c, err := api.NewClient(rest, "plimsoll/"+host.Build.Version)
 	if err != nil {
 		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
