@@ -243,7 +243,6 @@ func (w *Windows) Lose(now record.Micros) error {
 	})
 }
 
-// first takes the first window out.
 func (w *Windows) first() *openWindow {
 	o := w.open[0]
 	w.open, w.told = w.open[1:], w.told+1

@@ -28,7 +28,6 @@ type instance struct {
 	last atomic.Pointer[settings] // of the last step, nil before the first one
 }
 
-// step is the load of a step.
 type step struct {
 	local.Requests
 	here   bool // the server is one of this machine's
@@ -46,7 +45,6 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	}, nil
 }
 
-// start makes the load of a level.
 func (i *instance) start(_ context.Context, one settings, _ *system.Level) (local.Load, error) {
 	i.last.Store(&one)
 	s := &step{here: i.server.here}

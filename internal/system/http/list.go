@@ -21,7 +21,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// entry is one request of a list.
 type entry struct {
 	Method  string            `yaml:"method"`
 	Path    string            `yaml:"path"`
@@ -32,7 +31,6 @@ type entry struct {
 	Status  int               `yaml:"status"`
 }
 
-// list is a file of requests.
 type list struct {
 	Requests []entry `yaml:"requests"`
 }
@@ -149,7 +147,6 @@ func (s server) String() string {
 	return "http://" + s.name
 }
 
-// parseServer reads a server's address.
 func parseServer(text string) (s server, err error) {
 	const hint = "name the server that is to be loaded: --set server=http://192.0.2.1:8080 or https://www.example.com"
 	u, err := url.Parse(text)
@@ -175,7 +172,6 @@ func parseServer(text string) (s server, err error) {
 	return s, nil
 }
 
-// find looks up the server's address.
 func (s *server) find(ctx context.Context) error {
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", s.host)
 	if err != nil {

@@ -26,8 +26,7 @@ const (
 	axisRate        = "rate"
 )
 
-// sourceLoad names what is read of the generator, among the sources of samples.
-const sourceLoad = "generator"
+const sourceLoad = "generator" // names what is read of the generator, among the sources of samples
 
 const name = "http" // of the target
 
@@ -88,7 +87,6 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 	return s, s.server.find(ctx)
 }
 
-// session is a server, for one run.
 type session struct {
 	local.Session
 	server server
@@ -96,7 +94,6 @@ type session struct {
 	most   float64 // requests a second, in any arm
 }
 
-// settings hold what one arm says of its requests.
 type settings struct {
 	plan        load.Plan
 	connections int
@@ -140,7 +137,6 @@ func (s *session) read() error {
 	})
 }
 
-// settingsOf checks what parameters say.
 func settingsOf(p workload.Params, at server, host system.Host) (settings, error) {
 	var one settings
 	hosts, err := readList(p.Get("urls"), at.name)

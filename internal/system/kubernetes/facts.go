@@ -15,7 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// declaredFacts lists all facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
 	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
 	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
@@ -34,7 +33,6 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 	return places
 }
 
-// labFacts returns the lab's properties that its cluster does not show.
 func labFacts(s lab.Spec) []record.Fact {
 	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(s.StartLatency.String(), "none"), Bearing: record.Refuses}}
 	if s.HasVirt() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/change"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
@@ -74,4 +76,42 @@ func limitIn(object []byte, l described.Limit) int {
 		return int(v.Int())
 	}
 	return l.Default
+}
+
+func settingChanges(variants []armVariant) (list []system.Change) {
+	for _, a := range variants {
+		for _, v := range a.Settings {
+			var places []string
+			for _, in := range v.In {
+				if in.Path != "" && !strings.HasPrefix(in.Path, "status.") {
+					places = append(places, in.Path+" of "+in.Kind)
+				}
+			}
+			c := system.Change{Action: system.ChangeIt, What: fmt.Sprintf("%s to %v", strings.Join(places, ", or without it "), v.To)}
+			if a.arm != "" {
+				c.Each = "step of arm " + a.arm
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// settingTexts says what the run would change in the cluster, for the user's consent.
+func (s *session) settingTexts(ctx context.Context) (list []string, err error) {
+	if s.ToRead {
+		return nil, nil
+	}
+	for _, a := range s.toLoad() {
+		during := "the run"
+		if a.arm != "" {
+			during = "arm " + a.arm
+		}
+		more, err := change.Texts(ctx, s.cluster.client, a.Settings, during)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
 }

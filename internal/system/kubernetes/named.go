@@ -33,8 +33,7 @@ type Scraped struct {
 	Nodes int `yaml:"nodes" flag:"nodes" unit:"number of nodes" range:"0..1000" help:"read the metrics of so many nodes, drawn by the seed; of a lab those of its real node are read (default 10)"`
 }
 
-// defaultScraped is the number of nodes whose metrics are read by default.
-const defaultScraped = 10
+const defaultScraped = 10 // number of nodes whose metrics are read by default
 
 func (t *Settings) scraped() int {
 	if t.Scrape == nil {
@@ -98,7 +97,6 @@ func (t *Settings) fill(w *workload.Workload, given map[string]string) map[strin
 	return filled
 }
 
-// imagesFrom returns the fact of the registry of the program's own images.
 func imagesFrom(registry string) record.Fact {
 	return record.Fact{Name: "images", What: "where the program's own images come from", Value: registry, Bearing: record.MayExplain}
 }

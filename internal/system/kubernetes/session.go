@@ -156,8 +156,7 @@ func (t *Target) putDurations(ctx context.Context) {
 	}
 }
 
-// durationsPatience bounds the wait for these histograms.
-const durationsPatience = 5 * time.Second
+const durationsPatience = 5 * time.Second // bounds the wait for these histograms
 
 func (s *session) describeLab(env *record.Environment) {
 	var placement []string
@@ -272,7 +271,6 @@ type armAssessment struct {
 	arm string
 }
 
-// assessArms assesses each arm, in the order of the plan.
 func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAssessment, error) {
 	arms := s.toLoad()
 	if s.ToRead {
@@ -338,7 +336,6 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 	return err
 }
 
-// demandOf returns the demands of a request with one rendering of its workload.
 func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (survey.Demand, error) {
 	d := survey.Demand{
 		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead,

@@ -306,8 +306,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 	return batch, nil
 }
 
-// saysInterval is the shortest time between two shown texts; the record has all.
-const saysInterval = 10 * time.Second
+const saysInterval = 10 * time.Second // shortest time between two shown texts; the record has all
 
 // knownAxis refuses an axis that objects of this kind do not have.
 func knownAxis(axis string, objects *described.Objects) error {

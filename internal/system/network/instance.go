@@ -25,7 +25,6 @@ type instance struct {
 	noted bool // what carries packets
 }
 
-// step is the load of a step on its path.
 type step struct {
 	local.Requests
 	*network
@@ -46,7 +45,6 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	}, nil
 }
 
-// start builds a path for a level, with its server.
 func (i *instance) start(ctx context.Context, one settings, level *system.Level) (local.Load, error) {
 	clients := 0
 	if i.Plan.Axis.Name == axisSize {
@@ -98,7 +96,6 @@ const (
 	serverFile  = "server.json"    // in the network's directory: what the server serves
 )
 
-// serve starts the server, and returns its address once it serves.
 func (n *network) serve(ctx context.Context) (string, error) {
 	address := net.JoinHostPort(n.at.String(), strconv.Itoa(port))
 	text, err := json.Marshal(backend.Spec{Plain: address, PageSize: n.size, Service: n.service})

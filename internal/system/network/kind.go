@@ -36,7 +36,6 @@ const (
 	usedSeconds  = "usedSeconds" // CPU time that readings of processes hold already
 )
 
-// requests describes what a path is loaded with.
 func requests() record.ObjectKind {
 	of := func(source, value string, fold record.FoldKind) record.Fold {
 		return record.Fold{Source: source, Value: value, Fold: fold}

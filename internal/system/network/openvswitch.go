@@ -38,7 +38,6 @@ const (
 	databaseSocket = "db.sock"
 )
 
-// openSwitch is an Open vSwitch with its database.
 type openSwitch struct {
 	m       *machine.Machine
 	dir     string // its files
@@ -159,7 +158,6 @@ func (s openSwitch) answers() error {
 	return err
 }
 
-// run runs a command in a machine to its end.
 func run(m *machine.Machine, cmd *exec.Cmd, as *proc.User) error {
 	p, err := m.Start(cmd, proc.How{Name: "a program of the path", As: as})
 	if err != nil {

@@ -32,7 +32,6 @@ type kindOfPath struct {
 	lay   func(*network) error
 }
 
-// kindsOfPath are all.
 func kindsOfPath() []kindOfPath {
 	return []kindOfPath{
 		{name: "direct", needs: "CONFIG_VETH", lay: (*network).cable},
@@ -56,7 +55,6 @@ func kindsOfPath() []kindOfPath {
 	}
 }
 
-// kindNamed is the one of that name; the workload allows no other.
 func kindNamed(name string) *kindOfPath {
 	list := kindsOfPath()
 	i := slices.IndexFunc(list, func(k kindOfPath) bool { return k.name == name })
@@ -181,7 +179,6 @@ func (n *network) attributes(name string, mtu int) netlink.LinkAttrs {
 	return a
 }
 
-// join lays a cable (veth) between two machines.
 func (n *network) join(a, b *machine.Machine, nameA, nameB string) error {
 	attributes := n.attributes(nameA, n.mtu)
 	attributes.NumTxQueues, attributes.NumRxQueues = n.queues, n.queues
@@ -225,7 +222,6 @@ func (n *network) fit(m *machine.Machine, name string) error {
 	return n.link(m, name, func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetMTU(link, n.inner()) })
 }
 
-// address gives an interface its address.
 func (n *network) address(m *machine.Machine, name, address string) error {
 	err := n.link(m, name, func(h *netlink.Handle, link netlink.Link) error {
 		return h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(prefixBits, 32)}})
@@ -307,7 +303,6 @@ func tunnel(one func(a netlink.LinkAttrs, own, peer net.IP) netlink.Link) func(*
 	}
 }
 
-// end is one of a tunnel.
 type end struct {
 	m                  *machine.Machine
 	own, peer, address string // of the links, and of its interface
@@ -318,7 +313,6 @@ func (n *network) ends() [2]end {
 	return [2]end{{n.client, clientLink, serverLink, clientEnd, n.clientCPUs}, {n.server, serverLink, clientLink, serverEnd, n.serverCPUs}}
 }
 
-// finishTunnel sets up the interfaces of a tunnel.
 func (n *network) finishTunnel(name string) error {
 	n.tunnel, n.at = name, netip.MustParseAddr(serverEnd)
 	for _, e := range n.ends() {
@@ -378,8 +372,7 @@ func setOffload(e *ethtool.Ethtool, link, offload string, on bool) error {
 	return nil
 }
 
-// headers of a datagram: IPv4's and UDP's.
-const headers = 28
+const headers = 28 // of a datagram: IPv4's and UDP's
 
 // tryMTU sends a packet that is as large as the path should carry.
 func (n *network) tryMTU() error {
@@ -390,8 +383,7 @@ func (n *network) tryMTU() error {
 	return err
 }
 
-// errStuck says that a packet does not pass.
-var errStuck = errors.New("a packet does not pass")
+var errStuck = errors.New("a packet does not pass") // says that a packet does not pass
 
 // send sends datagrams that may not be fragmented from the client to the server, each
 // once the one before has arrived. One that has not arrived in time is sent again.
@@ -476,7 +468,6 @@ func (n *network) interfaces() []string {
 	return []string{linkName}
 }
 
-// close takes the path away with all that runs on it.
 func (n *network) close() {
 	if n.sockets != nil {
 		n.sockets.Close()

@@ -26,8 +26,7 @@ import (
 // Provider opens network paths.
 type Provider struct{}
 
-// name is the target's name.
-const name = "network"
+const name = "network" // target's name
 
 // Names in records of the workload that loads paths.
 const (
@@ -37,7 +36,6 @@ const (
 	Direct    = "direct" // the path that others are compared with
 )
 
-// rooms are the directories of the runs.
 func rooms() local.Rooms {
 	return local.Rooms{Target: name, Kind: "networks", Elsewhere: "plimsoll-network-"}
 }
@@ -52,8 +50,7 @@ func pathFact(what string) record.Fact {
 	return record.Fact{Name: "path", What: "how client and server are joined", Value: what, Bearing: record.Refuses}
 }
 
-// byKernel stands for packets that no program carries.
-const byKernel = "the kernel"
+const byKernel = "the kernel" // stands for packets that no program carries
 
 // carriedFact tells what carries packets. A program costs other than the kernel: records are compared
 // only where that is what is asked.
@@ -94,7 +91,6 @@ func (Provider) Open(_ context.Context, r system.Request) (system.Session, error
 	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}}, nil
 }
 
-// session is the paths of one run.
 type session struct {
 	local.Session
 	dir  string // that the server works in

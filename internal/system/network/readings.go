@@ -139,8 +139,7 @@ func (n *network) sending() (s sending) {
 	return s
 }
 
-// leastLoss is the share of resent segments from which TCP sends less because of loss.
-const leastLoss = 0.005
+const leastLoss = 0.005 // share of resent segments from which TCP sends less because of loss
 
 // shares tells for which parts of the time connections had something to send and waited for the other
 // side's window, or sent less because of loss.

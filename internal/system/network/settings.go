@@ -54,7 +54,6 @@ func features() map[string][]string {
 	}
 }
 
-// settingsOf checks what parameters say.
 func settingsOf(p workload.Params) (settings, error) {
 	s := settings{
 		mtu: int(p.Int("mtu")), queues: int(p.Int("queues")), offloads: make(map[string]bool), pattern: p.Get("pattern"),
@@ -137,7 +136,6 @@ func (s settings) load(address string, enter func() error) load.Plan {
 	}
 }
 
-// placement says who runs where, as a fact.
 func (s settings) placement() string {
 	if n := runtime.NumCPU(); len(s.clientCPUs) == n && len(s.serverCPUs) == n {
 		return "client and server share all processors"

@@ -27,7 +27,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 )
 
-// deployment is one router with its servers.
 type deployment struct {
 	settings
 	dir  string // that HAProxy and the servers work in
@@ -42,7 +41,6 @@ type deployment struct {
 	proxy   *haproxy.Process
 }
 
-// server is one server process.
 type server struct {
 	spec    backend.Spec
 	file    string
@@ -204,7 +202,6 @@ func (s *deployment) write() error {
 	return nil
 }
 
-// start starts the servers and the router.
 func (s *deployment) start(ctx context.Context) error {
 	if err := errors.Join(s.draw(), s.connect()); err != nil {
 		return err
@@ -291,7 +288,6 @@ func (s *deployment) load() load.Plan {
 	return p
 }
 
-// stop ends everything.
 func (s *deployment) stop() error {
 	var err error
 	if s.proxy != nil {

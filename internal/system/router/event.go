@@ -30,7 +30,6 @@ const (
 	evChange   event = "route-change"  // a route gets another server, by a reload
 )
 
-// parseEvent reads the name of an event.
 func parseEvent(text string) (event, error) {
 	all := []string{string(noEvent), string(evReload), string(evKill), string(evRoute), string(evRouteAPI), string(evChange)}
 	if !slices.Contains(all, text) {
@@ -91,7 +90,6 @@ func (c *changes) tell(w *record.Window) error {
 	return err
 }
 
-// make makes the event.
 func (c *changes) make(ctx context.Context) (map[string]float64, error) {
 	began := c.now()
 	var err error
@@ -217,8 +215,7 @@ type answered struct {
 	err                  error
 }
 
-// routeBound bounds the time until a route that was changed is answered.
-const routeBound = 30 * time.Second
+const routeBound = 30 * time.Second // bounds the time until a route that was changed is answered
 
 // awaitRoute asks for a host about every millisecond until the answer begins as it should.
 func (c *changes) awaitRoute(ctx context.Context, host string, begin []byte) answered {

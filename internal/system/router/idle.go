@@ -70,7 +70,6 @@ func (s *idlers) hold(ctx context.Context) {
 	all.Wait()
 }
 
-// open opens a connection and sends what is to be sent on it.
 func (s *idlers) open(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, askedWithin)
 	defer cancel()

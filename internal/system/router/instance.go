@@ -20,7 +20,6 @@ type instance struct {
 	local.Rig[settings]
 }
 
-// step is the load of a step on its router.
 type step struct {
 	local.Requests
 	*deployment
@@ -63,7 +62,6 @@ func (p placement) text() string {
 	return fmt.Sprintf("HAProxy has the processors %s, the servers %s and the generator %s", list(p.router), list(p.servers), list(p.generator))
 }
 
-// start starts a router for a level, with its servers.
 func (i *instance) start(ctx context.Context, one settings, level *system.Level) (local.Load, error) {
 	switch i.Plan.Axis.Name {
 	case axisIdle:

@@ -31,7 +31,6 @@ const (
 // BoundProcessor is the name of HAProxy's own processor among the bounds.
 const BoundProcessor = "HAProxy"
 
-// requests are the kind of what a router is loaded with.
 func requests() record.ObjectKind {
 	return record.ObjectKind{
 		Object: record.Noun{One: "request", Many: "requests"},

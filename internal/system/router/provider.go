@@ -30,7 +30,6 @@ type Provider struct{}
 // Name is the target's name.
 const Name = "router"
 
-// rooms are the directories of the runs.
 func rooms() local.Rooms {
 	return local.Rooms{Target: Name, Kind: "routers", Elsewhere: "plimsoll-router-"}
 }
@@ -124,7 +123,6 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}, nil
 }
 
-// session holds the routers of one run.
 type session struct {
 	local.Session
 	limits limits
@@ -241,7 +239,6 @@ func (s *session) read(given map[string]string) (one settings, path string, err 
 	return one, params.Get("haproxy"), nil
 }
 
-// find finds the programs of an arm.
 func (s *settings) find(ctx context.Context, path string) (err error) {
 	if s.byNginx {
 		if s.nginx, err = backend.FindNginx(ctx); err != nil {

@@ -167,7 +167,6 @@ const (
 	seldom     = 5   // readings, then, of which one asks for them
 )
 
-// figures asks HAProxy for its own figures.
 func (s *step) figures(figures map[string]float64, next *gauges) {
 	address := s.router.Plain
 	if s.router.Termination.Secure() {

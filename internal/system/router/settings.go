@@ -25,7 +25,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// settings hold what one arm says of router, servers and requests.
 type settings struct {
 	router      haproxy.Config // but for addresses and files
 	binary      haproxy.Binary
@@ -72,7 +71,6 @@ const (
 	domain    = "router.plimsoll.test" // of the routes' hosts where no names are given
 )
 
-// limits hold what this machine allows.
 type limits struct {
 	handles int64 // open files of a process
 	cpus    []int // that this process may use
@@ -272,7 +270,6 @@ const (
 	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 )
 
-// made makes up so many hosts.
 func made(n int) []load.Host {
 	hosts := make([]load.Host, n)
 	for i := range hosts {
@@ -297,7 +294,6 @@ func hostsOf(file string, n int) ([]load.Host, error) {
 	return parseHosts(file, text)
 }
 
-// parseHosts reads names of hosts with their weights.
 func parseHosts(file string, text []byte) ([]load.Host, error) {
 	form := regexp.MustCompile(hostForm)
 	var hosts []load.Host
@@ -384,7 +380,6 @@ func (s *settings) place(pinning string, cpus []int) error {
 	return nil
 }
 
-// list writes processors out.
 func list(cpus []int) string {
 	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(cpus), "[]")), "+")
 }

@@ -45,8 +45,7 @@ func Objects() record.ObjectKind {
 	}
 }
 
-// source names what objects cost, among the sources of samples.
-const source = "simulated"
+const source = "simulated" // names what objects cost, among the sources of samples
 
 // Provider opens simulated targets.
 type Provider struct{}
@@ -74,7 +73,6 @@ func (Provider) Outline(context.Context, system.Request) ([]system.Change, error
 	return []system.Change{}, nil
 }
 
-// session is a simulated system: what is planted in it, for each arm.
 type session struct {
 	system.Request
 	plans map[string]Plan
@@ -183,7 +181,6 @@ func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instanc
 	return s.instance, nil
 }
 
-// streams reports whether the axis is one of streams.
 func (s *session) streams() bool {
 	return s.Workload.TargetAxis(s.Plan.Axis.Name).Streams()
 }

@@ -75,7 +75,6 @@ func (e *events) Pop() any {
 
 const streamTick = 2 * time.Millisecond // between two looks at what is due
 
-// stream makes the load of a level of an axis of streams.
 func (t *Target) stream(ctx context.Context, schedule system.Schedule) error {
 	s := &stream{Target: t, schedule: schedule, serverFree: float64(schedule.Begin), ownFree: float64(schedule.Begin)}
 	var random *rand.Rand

@@ -388,7 +388,6 @@ func (t *Target) Close(ctx context.Context) error {
 	return t.Reset(ctx)
 }
 
-// readings tells what the objects are planted to cost.
 func (t *Target) readings() []record.Reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()

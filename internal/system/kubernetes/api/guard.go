@@ -37,8 +37,7 @@ const (
 	recently  = 4096 // recently is the number of removed objects whose late news is recognised.
 )
 
-// late marks a fault of a watch that brings its news late.
-const late = "late"
+const late = "late" // marks a fault of a watch that brings its news late
 
 // Identity names an object.
 type Identity struct{ Namespace, Name, UID string }
@@ -284,7 +283,6 @@ func (w *Watcher) keepOpen(d *difference) {
 	d.changed, d.gone = changed, gone
 }
 
-// correct hands over the difference.
 func (w *Watcher) correct(d *difference) error {
 	now := w.Clock.Now()
 	for _, c := range d.changed {
@@ -415,5 +413,4 @@ func (w *Watcher) probe(ctx context.Context) (moving bool) {
 	return came
 }
 
-// errCut is the cause of a watch that Cut ended.
-var errCut = errors.New("the watch was silent and was cut")
+var errCut = errors.New("the watch was silent and was cut") // cause of a watch that Cut ended

@@ -87,8 +87,7 @@ type onceKey struct{}
 
 func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
-// longestPause bounds the server's Retry-After.
-const longestPause = 30 * time.Second
+const longestPause = 30 * time.Second // bounds the server's Retry-After
 
 // hopeless reports whether the next attempt would fail as well: the server's certificate is wrong, its
 // answer is too large, or it never answered and the failure is not an accident of the network.

@@ -293,7 +293,6 @@ const (
 
 var errLarge = errors.New("a page of a list is too large")
 
-// list lists the resource while no watch runs, and keeps its version.
 func (w *Watcher) list(ctx context.Context) error {
 	of := w.listAll
 	if w.FromNow {

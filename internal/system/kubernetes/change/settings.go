@@ -31,14 +31,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// place is the place of a setting in the cluster.
 type place struct {
 	path, what string // the object's path and name
 	keys       []string
 	as         string // the single key of an object around the value, "" for none
 }
 
-// setting is a setting to change.
 type setting struct {
 	place
 	wanted
@@ -179,7 +177,6 @@ func New(ctx context.Context, common *prepared.Run, namespace string) (*Settings
 	return s, nil
 }
 
-// objects names the objects that any arm changes, by path.
 func (s *Settings) objects() map[string]string {
 	all := make(map[string]string)
 	for _, list := range s.arms {

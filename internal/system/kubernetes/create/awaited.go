@@ -213,8 +213,7 @@ func (a *awaited) await(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// settlePoll is the time between looks at what the watches have brought.
-const settlePoll = 10 * time.Millisecond
+const settlePoll = 10 * time.Millisecond // time between looks at what the watches have brought
 
 // unmetError says that an awaited object did not come: the load is made anyway, and does not pass.
 type unmetError struct{ what string }

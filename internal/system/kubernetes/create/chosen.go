@@ -52,7 +52,6 @@ func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.T
 	return m, nil
 }
 
-// path returns the collection of the objects that the run can see.
 func (c *choice) path(run *prepared.Run) string {
 	namespace := ""
 	if c.resource.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -130,7 +129,6 @@ func (c *chosen) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
-// list returns the objects that exist, by name.
 func (c *chosen) list() []target {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +193,6 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 	return slots, nil
 }
 
-// patch renders the patch of an iteration for one chosen object.
 func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, err error) {
 	doc, err := m.template.RenderOne(m.vars(kubeburner.Slot{Iteration: iteration, Replica: replica}))
 	if err != nil {
@@ -218,7 +215,6 @@ func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, 
 	}
 }
 
-// ask sends a request to a chosen object.
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration

@@ -102,7 +102,6 @@ const (
 	mostNames   = 2000
 )
 
-// mistake returns the error of a mistake in a document of the first iteration.
 func (m *Maker) mistake(doc int, path, message string) error {
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, path, message, "")})
 }
@@ -121,7 +120,6 @@ func (m *Maker) otherType(doc map[string]any, index int, gvk schema.GroupVersion
 	return m.mistake(index, r.path, fmt.Sprintf("this is not a %s: %s", gvk.Kind, r.says))
 }
 
-// problem describes a mistake in a document of the first iteration.
 func (m *Maker) problem(doc int, path, message, hint string) strictyaml.Problem {
 	p := m.template.Problem(m.vars(kubeburner.Slot{Replica: 1}), doc, path, message)
 	p.Hint = hint
@@ -242,7 +240,6 @@ type trial struct {
 	unknown   func(what string, err error)
 }
 
-// entry returns the server's refusals of one template.
 func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Problem, err error) {
 	docs, err := m.documents()
 	if err != nil {
@@ -384,7 +381,6 @@ func mistaken(r api.Reply, err error) bool {
 // refusal is one message of the server, with the path in the object that it names, or "".
 type refusal struct{ path, says string }
 
-// refusals splits the server's error into its messages.
 func refusals(err error) (list []refusal) {
 	if status, is := errors.AsType[*apierrors.StatusError](err); is && status.ErrStatus.Details != nil {
 		for _, c := range status.ErrStatus.Details.Causes {

@@ -85,7 +85,6 @@ func (h *Holdings) Forget() {
 	h.released = 0
 }
 
-// add notes a created object.
 func (h *Holdings) add(m *manifest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -203,7 +203,6 @@ func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string
 	return typed, nil
 }
 
-// manifest returns the manifest of a labelled document.
 func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s kubeburner.Slot) (manifest, error) {
 	u := unstructured.Unstructured{Object: doc}
 	gvk := u.GroupVersionKind()
@@ -249,7 +248,6 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 	return made, m.encode(&made, doc, typed)
 }
 
-// encode sets the body, in the encoding that the API takes.
 func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object) (err error) {
 	if typed != nil {
 		made.contentType = api.ProtobufType
@@ -449,7 +447,6 @@ func (s *stencil) fill(numbers *strings.Replacer, use func(runtime.Object) error
 	return use(c.object)
 }
 
-// encode returns an object in the API's protobuf encoding.
 func encode(object runtime.Object) ([]byte, error) {
 	var b bytes.Buffer
 	if err := protobufSerializer.Encode(object, &b); err != nil {

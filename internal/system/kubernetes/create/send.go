@@ -194,7 +194,6 @@ func (s *Sender) troubled(slot *record.Slot, r api.Reply) {
 
 var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// created notes a created object.
 func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 	if m.begins {
 		return
@@ -260,8 +259,7 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 	}
 }
 
-// settleFor bounds the retries of settle.
-const settleFor = 10 * time.Second
+const settleFor = 10 * time.Second // bounds the retries of settle
 
 // beginning returns the requests that begin the objects among manifests, and follows these from now on.
 func (s *Sender) beginning(manifests []manifest) (list []manifest, err error) {

@@ -428,7 +428,6 @@ func (v *validator) after(o *Objects, path, name string, n int) {
 	}
 }
 
-// ways counts the true ones.
 func ways(these ...bool) (n int) {
 	for _, is := range these {
 		if is {

@@ -57,7 +57,6 @@ type Place struct {
 	Named bool `json:"-"`
 }
 
-// files encodes documents as files of the place.
 func (p Place) files(below string, list []Document) (files []writeall.File, err error) {
 	for _, d := range list {
 		f := writeall.File{In: below, Name: filepath.Join(p.Directory, d.Name()), Mode: 0o600}
@@ -101,7 +100,6 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 	return of
 }
 
-// measured returns the run's measurement, "" for none.
 func (c Configuration) measured() string {
 	for _, j := range c.Jobs {
 		if j.Measured != "" {
@@ -239,7 +237,6 @@ func (m *maker) objects(job string, of *jobFold) (list []any) {
 	return list
 }
 
-// millis returns a latency, nil where not reached.
 func millis(at, zero record.Micros) *int64 {
 	if at == never || zero == never {
 		return nil
@@ -292,7 +289,6 @@ func (m *maker) quantiles(job string, of *jobFold) (list []any) {
 	return list
 }
 
-// whole rounds a figure in milliseconds, nil if not finite.
 func whole(x float64) *int64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
@@ -377,7 +373,6 @@ func replaceable(below, tarball string) error {
 	return nil
 }
 
-// tarball packs files by their base names.
 func tarball(files []writeall.File) ([]byte, error) {
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)

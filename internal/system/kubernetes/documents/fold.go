@@ -7,8 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// never is a time that was not reached.
-const never record.Micros = -1
+const never record.Micros = -1 // a time that was not reached
 
 // fold collects from the events of a run what became of each job. Names are unique until the target is
 // emptied.
@@ -45,7 +44,6 @@ type pod struct {
 	at             map[string]record.Micros // by milestone
 }
 
-// reached returns the time of a milestone, or never.
 func (p *pod) reached(milestone string) record.Micros {
 	if at, ok := p.at[milestone]; ok {
 		return at
@@ -115,7 +113,6 @@ func (f *fold) addSlot(step int, b *record.Slot) {
 	}
 }
 
-// pod returns the pod of a name, which fills a slot.
 func (f *fold) pod(t record.Micros, name, of string) *pod {
 	p := f.pods[name]
 	if p == nil {
@@ -140,7 +137,6 @@ func (f *fold) addObject(t record.Micros, b *record.Object) {
 	}
 }
 
-// empty ends all pods, which go to their jobs.
 func (f *fold) empty() {
 	for _, p := range f.order {
 		p.slot = f.slots[p.of]

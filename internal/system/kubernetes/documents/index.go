@@ -46,8 +46,7 @@ func (s Server) host() string {
 	return ""
 }
 
-// bulk bounds a request: servers accept 100 MB by default, and 5 to 15 MB are advised.
-const bulk = 5 << 20
+const bulk = 5 << 20 // bounds a request: servers accept 100 MB by default, and 5 to 15 MB are advised
 
 // Send sends documents by the bulk API. The ID of each is its hash, so that a repeated one is stored
 // once. It returns the number of sent ones.
@@ -175,8 +174,7 @@ func Stored(name string) iter.Seq2[json.RawMessage, error] {
 	}
 }
 
-// errEnough ends a walk that the caller has stopped.
-var errEnough = errors.New("nothing more is asked for")
+var errEnough = errors.New("nothing more is asked for") // ends a walk that the caller has stopped
 
 func storedIn(dir string, yield func(json.RawMessage, error) bool) error {
 	root, err := os.OpenRoot(dir) // so that no link leads to other files
@@ -224,7 +222,6 @@ func packedIn(name string, yield func(json.RawMessage, error) bool) error {
 	}
 }
 
-// eachOf yields the elements of an array.
 func eachOf(from io.Reader, name string, yield func(json.RawMessage, error) bool) error {
 	d := json.NewDecoder(from)
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {

@@ -198,7 +198,6 @@ func (d *Drain) Cordon(ctx context.Context) error {
 	})
 }
 
-// tellOthers records that pods of others stay on a drained node.
 func (d *Drain) tellOthers(ctx context.Context, node string) error {
 	pods, err := d.Client.Typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: api.NotTerminal + ",spec.nodeName=" + node})
 	if err != nil {

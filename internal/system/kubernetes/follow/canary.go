@@ -52,11 +52,9 @@ type canaryChange struct {
 
 const canaryName = "canary"
 
-// maxOpen bounds the unseen changes: a watch that misses so many is cut.
-const maxOpen = 40
+const maxOpen = 40 // bounds the unseen changes: a watch that misses so many is cut
 
-// serviceWindow is the number of latest service times that make up the API's latency.
-const serviceWindow = 9
+const serviceWindow = 9 // number of latest service times that make up the API's latency
 
 func newCanary(common *prepared.Run, now func() time.Time, dead func()) *canary {
 	namespace, name := "plimsoll-"+common.Load.RunID, canaryName

@@ -67,8 +67,7 @@ func (s *following) short(quiet time.Duration) bool {
 	return c.Ready < left || s.arrived < int(s.asked.Load())
 }
 
-// quiet is the time without news after which the watch is doubted.
-const quiet = 3 * time.Second
+const quiet = 3 * time.Second // time without news after which the watch is doubted
 
 func (s *following) doubt() bool { return s.short(quiet) }
 

@@ -53,7 +53,6 @@ func SampleLogs(ctx context.Context, common *prepared.Run, pods []observe.Failin
 	}
 }
 
-// logOf reads the end of the log of one pod's container.
 func logOf(ctx context.Context, c *api.Client, p observe.Failing) (*record.Log, error) {
 	l := &record.Log{Object: p.Name, Place: p.Place, Reason: p.Reason}
 	namespace, name, _ := strings.Cut(p.Name, "/")

@@ -20,16 +20,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// simulatedAnnotation marks KWOK's nodes, which run nothing.
-const simulatedAnnotation = "kwok.x-k8s.io/node"
+const simulatedAnnotation = "kwok.x-k8s.io/node" // marks KWOK's nodes, which run nothing
 
-// reasonMeant is the reason of events of intended changes to nodes.
-const reasonMeant = "NodesAreUpdated"
+const reasonMeant = "NodesAreUpdated" // reason of events of intended changes to nodes
 
 // annotationUpdate has the progress of OpenShift's operator of nodes.
 const annotationUpdate = "machineconfiguration.openshift.io/state"
 
-// nodeView is a node with its condition.
 type nodeView struct {
 	node     *corev1.Node // with the used parts of its status
 	ready    bool

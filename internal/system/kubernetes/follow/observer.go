@@ -242,7 +242,6 @@ func (h eventHandler) Changed(now record.Micros, kind string, object []byte) err
 
 func (h eventHandler) Missing(record.Micros, []api.Identity) {}
 
-// event records an event about a node or an object of ours.
 func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	about, source := e.InvolvedObject, cmp.Or(e.Source.Component, e.ReportingController)
 	o.Actors.event(now, source)
@@ -263,5 +262,4 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
 }
 
-// reasonPulled is the reason of a kubelet's event when an image is on its node.
-const reasonPulled = "Pulled"
+const reasonPulled = "Pulled" // reason of a kubelet's event when an image is on its node

@@ -80,7 +80,6 @@ func (s *PodSet) Changed(now record.Micros, kind string, object []byte) error {
 	return nil
 }
 
-// changeOf returns how a message of this kind came.
 func changeOf(kind string) observe.Change {
 	switch kind {
 	case api.EventDeleted:

@@ -612,7 +612,6 @@ func (m *message) address(p *described.Probe) string {
 	return ""
 }
 
-// has reports whether there is a server to call.
 func (m *message) has(p *described.Probe) bool {
 	return p != nil && (p.Where == "" || m.get(p.Where).Exists())
 }

@@ -247,8 +247,7 @@ func (t *Tracker) Pulled(now record.Micros, bit int, name, uid, part string, sta
 	t.reach(now, m, o, bit, false)
 }
 
-// bitCreated is the index of the milestone of existence.
-const bitCreated = 0
+const bitCreated = 0 // index of the milestone of existence
 
 // reach reports a milestone the first time.
 func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late bool) {

@@ -280,7 +280,6 @@ func linkBytes(service *corev1.Service) (n int64) {
 	return n
 }
 
-// readLimits reads the quotas and limits of existing namespaces that the workload names.
 func (l *Assessment) readLimits(ctx context.Context) error {
 	names := make(map[string]bool)
 	for _, e := range l.load.Entries {
@@ -450,7 +449,6 @@ func (l *Assessment) secure() {
 	}
 }
 
-// place finds the nodes that can take the workload.
 func (l *Assessment) place() {
 	specs := make([]corev1.PodSpec, 0, len(l.specs)+1)
 	for _, p := range l.specs {
@@ -562,5 +560,4 @@ func (r reader) kubelet(ctx context.Context, node string) (f ceiling.Fact) {
 	return f
 }
 
-// kubeletPatience bounds the wait for a kubelet.
-const kubeletPatience = 2 * time.Second
+const kubeletPatience = 2 * time.Second // bounds the wait for a kubelet

@@ -132,14 +132,12 @@ func (r *rights) made() error {
 	return nil
 }
 
-// waited adds the rights to wait for objects of a kind.
 func (r *rights) waited(apiVersion, kind string) {
 	if resource, where := r.of(apiVersion, kind); resource != "" {
 		r.need("waits for what the configuration waits for", where, resource, "list", "watch")
 	}
 }
 
-// chosen adds the rights to use existing objects.
 func (r *rights) chosen(job kubeburner.JobType, o *kubeburner.Object) {
 	verb := map[kubeburner.JobType]string{kubeburner.Delete: "delete", kubeburner.Read: "get", kubeburner.Patch: "patch"}[job]
 	if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
@@ -242,7 +240,6 @@ func (r *rights) changed() {
 	}
 }
 
-// ofEveryRun adds the rights that every run needs.
 func (r *rights) ofEveryRun() {
 	in := r.Namespace
 	r.need("follows the pods of the run, and counts those of others", in, "pods", "list", "watch")

@@ -78,7 +78,6 @@ func (s *Survey) Labels(names []string) map[string][]string {
 	return of
 }
 
-// surveyedNode is a node with what is on it.
 type surveyedNode struct {
 	*corev1.Node
 	ready     bool
@@ -259,11 +258,9 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 	return err
 }
 
-// toldImages is the number of images that a kubelet lists by default, the largest ones.
-const toldImages = 50
+const toldImages = 50 // number of images that a kubelet lists by default, the largest ones
 
-// longPending is the time after which a pod without a node is reported.
-const longPending = time.Minute
+const longPending = time.Minute // time after which a pod without a node is reported
 
 func (s *Survey) readPods(ctx context.Context) (err error) {
 	now := s.host.Now()
@@ -275,7 +272,6 @@ func (s *Survey) readPods(ctx context.Context) (err error) {
 	return err
 }
 
-// addPod adds one existing pod.
 func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 	s.pods++
 	s.containers += len(pod.Spec.Containers)
@@ -340,8 +336,7 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 // Amazon's.
 func ownRanges() []string { return []string{"calico-node", "cilium", "aws-node"} }
 
-// maxWaiting bounds the distinct demands of waiting pods.
-const maxWaiting = 1000
+const maxWaiting = 1000 // bounds the distinct demands of waiting pods
 
 // addWaiting adds a pod without a node. Pods with equal demands are counted together.
 func (s *Survey) addWaiting(pod *corev1.Pod) {
@@ -565,7 +560,6 @@ const (
 	labBridge      = "plimsoll.dev/pod-bridge"
 )
 
-// facts returns the node's facts for ceilings.
 func (n *surveyedNode) facts() ceiling.Node {
 	ranges, from := rangesOf(n.Node)
 	return ceiling.Node{

@@ -80,7 +80,6 @@ func lockState(path string) runHere {
 	return runDead
 }
 
-// forgetRun removes the file of a dead run.
 func forgetRun(host system.Host, run string) {
 	if runState(host, run) != runDead {
 		return

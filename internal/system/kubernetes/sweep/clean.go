@@ -165,8 +165,7 @@ func strays(ctx context.Context, c *api.Client, namespace, selector string, foun
 	return nil
 }
 
-// kindPatience bounds the wait for a kind that is new to the server.
-const kindPatience = 15 * time.Second
+const kindPatience = 15 * time.Second // bounds the wait for a kind that is new to the server
 
 // straysOf lists the metadata of one resource.
 func straysOf(ctx context.Context, c *api.Client, patience time.Duration, path, namespace string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {

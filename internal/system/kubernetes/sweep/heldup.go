@@ -89,7 +89,6 @@ func namespaceHeldUp(ns *corev1.Namespace) (h heldUp, is bool) {
 	return h, false
 }
 
-// objectHeldUp says which finalizers hold up the end of an object.
 func objectHeldUp(o *metav1.PartialObjectMetadata, what string) (h heldUp, is bool) {
 	if o.DeletionTimestamp == nil || len(o.Finalizers) == 0 {
 		return h, false

@@ -266,7 +266,6 @@ func (rm *Remover) outOfReach(after time.Duration) error {
 	return &api.OutOfReachError{Server: rm.Client.Base.Host, Patience: after.Round(100 * time.Millisecond), Last: "while the run's objects were removed"}
 }
 
-// allNamespaces lists the namespaces of the load and the run's own.
 func (rm *Remover) allNamespaces() []string {
 	spaces, _ := rm.holdings.List()
 	if rm.own != "" {
@@ -328,7 +327,6 @@ func (rm *Remover) awaitEach(ctx context.Context, names []string) error {
 	return nil
 }
 
-// dismissNamespaces deletes each namespace, even if others fail.
 func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error {
 	failed := make([]error, len(names))
 	err := api.InParallel(ctx, len(names), removalWorkers, 0, func(ctx context.Context, i int) error {
@@ -442,7 +440,6 @@ func (rm *Remover) DeleteAged(ctx context.Context, name string) {
 	_, _ = rm.Client.Try(ctx, http.MethodDelete, path, rm.grace, "", nil, new(bytes.Buffer))
 }
 
-// deleteStrays deletes the objects outside of the run's namespaces.
 func (rm *Remover) deleteStrays(ctx context.Context) error {
 	_, paths := rm.holdings.List()
 	return rm.deleteAll(ctx, paths)
@@ -464,8 +461,7 @@ func (rm *Remover) delete(ctx context.Context, path string, query url.Values) er
 	return cmp.Or(err, r.ErrBut(http.StatusNotFound))
 }
 
-// removalWorkers bounds the parallel deletions.
-const removalWorkers = 8
+const removalWorkers = 8 // bounds the parallel deletions
 
 // deletePods deletes the pods with labels in namespaces, page by page.
 func deletePods(ctx context.Context, c *api.Client, namespaces []string, selector string, grace url.Values) error {

@@ -123,8 +123,7 @@ func (c *calls) open(ctx context.Context, p observe.Probe, address string, patie
 	return conn, began, err
 }
 
-// subresources is the group of KubeVirt's subresources of machines.
-const subresources = "subresources.kubevirt.io"
+const subresources = "subresources.kubevirt.io" // group of KubeVirt's subresources of machines
 
 // forward connects to a port of a virtual machine, "namespace/name", through the API server, as virtctl
 // does. A refusal is an APIStatus.

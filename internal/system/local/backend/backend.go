@@ -156,8 +156,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// requestBytes bounds a request's head.
-const requestBytes = 256 << 10
+const requestBytes = 256 << 10 // bounds a request's head
 
 func (s *Server) talk(conn net.Conn, rng *rand.Rand) {
 	defer conn.Close()
@@ -203,7 +202,6 @@ func (s *Server) talk(conn net.Conn, rng *rand.Rand) {
 	}
 }
 
-// work waits for the service time.
 func (s *Server) work(rng *rand.Rand) {
 	if !s.waits {
 		return

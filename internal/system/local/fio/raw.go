@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// form is the form of an option's value.
 type form struct {
 	pattern string // of the whole value
 	what    string // in words

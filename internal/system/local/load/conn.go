@@ -20,8 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// fruitlessPause is the pause of a client after two failed connections in a row.
-const fruitlessPause = 5 * time.Millisecond
+const fruitlessPause = 5 * time.Millisecond // pause of a client after two failed connections in a row
 
 // conn is a client with at most one connection and one request in flight. It is a coroutine of its loop.
 type conn struct {
@@ -78,8 +77,7 @@ func (c *conn) beginAt(host int, intended record.Micros) {
 // serves returns the host of a TLS connection, or all for a connection to any host.
 func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || c.plan.TLS == nil }
 
-// mostRetries bounds the retries of a request that was not taken in.
-const mostRetries = 5
+const mostRetries = 5 // bounds the retries of a request that was not taken in
 
 // errNotTaken says that the other side has certainly not begun to work on a request: a retry is safe.
 var errNotTaken = errors.New("the request was not taken in")
@@ -160,7 +158,6 @@ func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 	return x, false
 }
 
-// read reads the whole answer.
 func (c *conn) read() error {
 	for {
 		c.wakeAt(c.answer.Left())
@@ -185,7 +182,6 @@ func (c *conn) read() error {
 	}
 }
 
-// open opens a connection for the present request.
 func (c *conn) open() (x system.Outcome, ok bool) {
 	fail := func(x system.Outcome) (system.Outcome, bool) {
 		c.close()

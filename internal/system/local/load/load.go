@@ -1,3 +1,17 @@
+// Package load sends streams of HTTP requests and records the outcome of each: at a rate by a
+// schedule, or from a number of clients as fast as they are answered. It is made to use little CPU,
+// since the target lacks what it uses.
+//
+// It is an event loop of coroutines. One thread for each of its processors waits for all its
+// connections (epoll) and resumes the coroutine (iter.Pull) of one that can go on. With a goroutine for
+// each connection, Go's poller, scheduler and monitor thread cost more than the requests. crypto/tls
+// and the frames of HTTP/2 run in the coroutines unchanged, on a connection whose reads yield.
+//
+// Whatever else runs on its processor makes a request late. At a rate the program's threads are real-time
+// ones, and none yields to another: work of milliseconds per second, such as encoding windows and reading
+// the kernel's figures ([Generator.Beside]), is done on other threads, and garbage is collected before
+// and after a stream. To prefer only the loop's thread does not help: every 10 ms Go takes the processor
+// from the loop's goroutine and gives it back by another thread.
 package load
 
 import (
@@ -6,6 +20,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"runtime"
@@ -376,4 +391,98 @@ func (g *Generator) uncollected() (collect, undo func()) {
 			runtime.GOMAXPROCS(procs)
 		})
 	}
+}
+
+// One makes single requests outside of a stream, each on a new connection.
+type One struct{ conn *conn }
+
+// NewOne makes a One for a plan's requests.
+func NewOne(p Plan, now func() record.Micros) *One {
+	l := newLoop(&stream{Generator: New(p, now, 0)}, 0)
+	return &One{&conn{loop: l, fd: -1, rng: rand.New(rand.NewPCG(0, 0)), times: make(map[string]record.Micros, 3)}}
+}
+
+// Ask makes a request and returns the kind of its failure, "" for none. To exceed the bound is a failure.
+func (o *One) Ask(bound time.Duration) (failed string) {
+	o.conn.Schedule = system.Schedule{Timeout: bound}
+	o.conn.begin(o.conn.now())
+	defer o.conn.close()
+	x := o.conn.transact()
+	if x.Lost {
+		return "lost"
+	}
+	return x.Failed
+}
+
+// Host is the name of a server, and its share of the requests.
+type Host struct {
+	Name     string
+	Weight   float64   // above 0
+	Requests []Request // Requests are made to it; without any, the plan's
+}
+
+// Request describes a request to a host, and its share of the host's requests.
+type Request struct {
+	Method, Path string
+	Fields       [][2]string // names and values of further header fields
+	Body         []byte
+	Weight       float64 // above 0
+	Status       int     // of the answer, 0 for 200
+}
+
+func weightsOf[T any](list []T, weight func(T) float64) []float64 {
+	weights := make([]float64, len(list))
+	for i, x := range list {
+		weights[i] = weight(x)
+	}
+	return weights
+}
+
+// chooser draws an index by weight in constant time: an alias table (Walker 1977, in Vose's form).
+type chooser struct {
+	keep  []float64 // probability of the column's own index, else its alias
+	alias []int32
+}
+
+func newChooser(weights []float64) chooser {
+	n := len(weights)
+	c := chooser{make([]float64, n), make([]int32, n)}
+	sum := 0.0
+	for _, w := range weights {
+		sum += w
+	}
+	var small, large []int32
+	for i, w := range weights {
+		c.keep[i] = w * float64(n) / sum
+		if c.keep[i] < 1 {
+			small = append(small, int32(i))
+		} else {
+			large = append(large, int32(i))
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s, l := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		c.alias[s] = l
+		if c.keep[l] -= 1 - c.keep[s]; c.keep[l] < 1 {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	for _, i := range append(small, large...) {
+		c.keep[i], c.alias[i] = 1, i
+	}
+	return c
+}
+
+func (c *chooser) draw(rng *rand.Rand) int {
+	if len(c.keep) <= 1 {
+		return 0
+	}
+	x := rng.Float64() * float64(len(c.keep))
+	i := int(x)
+	if x-float64(i) < c.keep[i] {
+		return i
+	}
+	return int(c.alias[i])
 }

@@ -143,7 +143,6 @@ func (l *loop) run() (err error) {
 // part returns the loop's share of all.
 func (l *loop) part(all int) int { return (all - l.n + l.loops - 1) / l.loops }
 
-// tick reads the clock.
 func (l *loop) tick() record.Micros {
 	l.last = l.now()
 	return l.last
@@ -286,7 +285,6 @@ func (l *loop) client(host int) *conn {
 	return nil
 }
 
-// openLoop makes the requests that it gets.
 func (c *conn) openLoop() {
 	for {
 		c.end(c.transact())

@@ -177,7 +177,6 @@ func (a *Answer) read(line []byte) error {
 	return nil
 }
 
-// status reads a status line: HTTP/1.1 200 OK.
 func (a *Answer) status(line []byte) error {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
 		return errAnswer
@@ -225,5 +224,4 @@ func (a *Answer) endHead() {
 	}
 }
 
-// lengthBits bounds lengths in answers: below 2^50.
-const lengthBits = 50
+const lengthBits = 50 // bounds lengths in answers: below 2^50

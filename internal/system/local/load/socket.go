@@ -185,7 +185,6 @@ func (s socket) Write(p []byte) (written int, err error) {
 // SetWriteDeadline implements net.Conn: the request has the only bound.
 func (socket) SetWriteDeadline(time.Time) error { return nil }
 
-// sockaddr converts an address of either family.
 func sockaddr(ip net.IP, port int) unix.Sockaddr {
 	if four := ip.To4(); four != nil {
 		return &unix.SockaddrInet4{Port: port, Addr: [4]byte(four)}

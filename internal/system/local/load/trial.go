@@ -25,8 +25,7 @@ const (
 	above            = 1.05                   // above is the rate of a trial relative to the schedule
 )
 
-// ownHandles is the number of open files besides connections.
-const ownHandles = 200
+const ownHandles = 200 // number of open files besides connections
 
 // Connections returns the bound on a schedule's connections: as asked for, or with 0 MostConnections, or
 // fewer if the limit of open files is lower. It is an error to ask for more than that.

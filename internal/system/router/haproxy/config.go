@@ -301,7 +301,6 @@ func (c Config) Removing(host string, spare int) []string {
 	return append(list, c.setServers(c.Backend(len(c.Routes)+spare), "maint")...)
 }
 
-// setServers returns the commands that set the state of a backend's servers.
 func (c Config) setServers(backend, state string) []string {
 	var list []string
 	for n := range c.Servers {

@@ -281,7 +281,6 @@ func (s *Stats) Ask(command string) (string, error) {
 	return string(text), nil
 }
 
-// dial connects to one of the sockets.
 func (s *Stats) dial(ctx context.Context, socket string) (net.Conn, error) {
 	// The path of a socket may have a hundred bytes, that of the directory more.
 	dir, err := os.Open(s.dir)

@@ -51,8 +51,7 @@ func (c *Client) Unmount(ctx context.Context, volume string) error {
 	return nil
 }
 
-// controlDir has the client's connections to FUSE file systems.
-const controlDir = "/run/fuse"
+const controlDir = "/run/fuse" // has the client's connections to FUSE file systems
 
 func (c *Client) mountControl(ctx context.Context) error {
 	_, err := c.run(ctx, c.Machine, "mkdir", controlDir)

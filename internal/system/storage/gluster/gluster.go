@@ -40,7 +40,9 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/system"
 )
 
 // Settings describes a GlusterFS.
@@ -281,7 +283,6 @@ func (s *System) order(ctx context.Context, what string, words ...string) error 
 	return nil
 }
 
-// set sets options of a volume, or of "all".
 func (s *System) set(ctx context.Context, volume string, options map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		what := fmt.Sprintf("set %s of volume %s to %s", name, volume, options[name])
@@ -353,4 +354,28 @@ func (s *System) Close() {
 		}
 	}
 	group.Wait()
+}
+
+const leastXFS = 300 << 20 // smallest size for mkfs.xfs
+
+// Params lists the parameters that SettingsOf reads.
+func Params() []string {
+	return []string{"multiplex", "maxBricksPerProcess", "replica", "bricks", "brickSize"}
+}
+
+// SettingsOf reads Settings, without the places, from parameters.
+func SettingsOf(p workload.Params) (Settings, error) {
+	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs", Size: p.Bytes("brickSize")}
+	switch {
+	case s.Replica > machine.MaxConnected:
+		return s, system.ParamMistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
+	case s.XFS && s.Size < leastXFS:
+		return s, system.ParamMistake("brickSize", "", "an XFS takes 300MiB at least")
+	}
+	return s, nil
+}
+
+// Able returns the error of Check with an install command and an alternative.
+func Able(xfs bool, instead string) error {
+	return system.Lacking(Check(xfs), instead)
 }

@@ -211,7 +211,6 @@ func (x *Server) serves(volume string) int {
 	return pid
 }
 
-// commands runs commands in the machines of a System.
 type commands struct {
 	Settings
 	used    atomic.Int64 // nanoseconds of CPU time of commands
@@ -221,7 +220,6 @@ type commands struct {
 // Commands returns the CPU time of commands in seconds: of the gluster program, mount and umount.
 func (c *commands) Commands() float64 { return time.Duration(c.used.Load()).Seconds() }
 
-// run runs a command in one of the machines, and returns its output.
 func (c *commands) run(ctx context.Context, m *machine.Machine, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience+time.Second) // the caller's own bound comes first
 	defer cancel()

@@ -35,7 +35,6 @@ func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
 	return err
 }
 
-// checkGluster checks that this machine can run GlusterFS.
 func (s *settings) checkGluster() error {
 	if s.gluster == nil {
 		return nil
@@ -115,7 +114,6 @@ func (g *glusterfs) places() (record.Noun, []local.Place) {
 
 func (g *glusterfs) abort(n int) error { return g.Client().Abort(g.name(n)) }
 
-// readings returns the usage of its processes by part.
 func (g *glusterfs) readings() []record.Reading {
 	processes, err := g.Processes(func(int, int) bool { return false })
 	if err != nil {

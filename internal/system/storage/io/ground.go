@@ -41,8 +41,7 @@ type ground interface {
 	close() error
 }
 
-// volumesPrefix begins the names of the directories for volumes.
-const volumesPrefix = "plimsoll-io-"
+const volumesPrefix = "plimsoll-io-" // begins the names of the directories for volumes
 
 // directories makes volumes as directories of existing file systems.
 type directories struct {
@@ -87,7 +86,6 @@ func (d *directories) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) 
 
 func (d *directories) below() string { return d.bases[0] }
 
-// places returns the file systems of the volumes.
 func (d *directories) places() (noun record.Noun, list []local.Place) {
 	for _, base := range d.bases {
 		device, _ := deviceOf(base)

@@ -13,8 +13,7 @@ const (
 	axisOperations = "operations"
 )
 
-// complete is the milestone of an IO.
-const complete = "Complete"
+const complete = "Complete" // milestone of an IO
 
 // Sources of readings beside the windows.
 const (
@@ -31,7 +30,6 @@ const (
 	sourceTransaction  = "transaction latency"
 )
 
-// operations returns the kind of IO on volumes.
 func operations() record.ObjectKind {
 	reported := func(name, unit, help, source string, lessIsWorse bool) record.Metric {
 		return record.Metric{Name: name, Unit: unit, Help: help, LessIsWorse: lessIsWorse, Of: record.Fold{Source: source, Value: "value", Fold: record.FoldLast}}
@@ -65,7 +63,6 @@ func operations() record.ObjectKind {
 	}
 }
 
-// fileOperations returns the kind of operations on small files.
 func fileOperations() record.ObjectKind {
 	k := operations()
 	k.Object, k.Generator, k.Bounds = record.Noun{One: "operation", Many: "operations"}, "the process that works on the files", k.Bounds[1:]

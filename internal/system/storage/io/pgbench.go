@@ -19,7 +19,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// postgresNeeds lists the programs of a PostgreSQL under pgbench.
 func postgresNeeds() []proc.Program {
 	pgbench := proc.Program{Name: pgbenchName, Package: "postgresql", Look: func() string {
 		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + pgbenchName)
@@ -79,8 +78,7 @@ type database struct {
 	last         string
 }
 
-// databaseBound bounds the time until the first transactions.
-const databaseBound = 2 * time.Minute
+const databaseBound = 2 * time.Minute // bounds the time until the first transactions
 
 // startDatabase starts PostgreSQL and pgbench in a directory of a ground, and returns when there are
 // transactions.

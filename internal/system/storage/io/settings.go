@@ -24,7 +24,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
-// settings describes the volumes and IO of one arm.
 type settings struct {
 	binary  fio.Binary
 	job     fio.Job          // without directory, depth and rate
@@ -274,7 +273,6 @@ func (s settings) main() string {
 	return fio.Write
 }
 
-// checkJob makes fio check the job.
 func (s settings) checkJob(ctx context.Context) error {
 	text, err := s.jobText()
 	if err != nil {
@@ -289,7 +287,6 @@ func (s settings) jobText() (string, error) {
 	return text, s.refused(err)
 }
 
-// refused returns the mistake of a refused job.
 func (s settings) refused(err error) error {
 	switch {
 	case err != nil && s.raw != "":

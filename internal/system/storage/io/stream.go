@@ -70,7 +70,6 @@ func (w *window) of(name string) *side {
 	return x
 }
 
-// side is the work in one direction.
 type side struct {
 	bins  fio.Bins
 	bytes int64
@@ -140,7 +139,6 @@ func (l *load) Stream(ctx context.Context, s system.Schedule) error {
 	}
 }
 
-// running returns the volumes whose fio has not ended.
 func (l *load) running() []*volume {
 	return slices.DeleteFunc(slices.Clone(l.volumes), func(v *volume) bool { return v.proc == nil || v.over })
 }

@@ -41,8 +41,7 @@ type Spec struct {
 // Operations lists the operations on files, in their order.
 func Operations() []string { return []string{fio.Create, fio.Stat, fio.Read, fio.Delete} }
 
-// exact is the number of leading bits kept of a latency: 1 part in 1024.
-const exact = 10
+const exact = 10 // number of leading bits kept of a latency: 1 part in 1024
 
 // bin returns the middle of a latency's bin, in nanoseconds.
 func bin(took time.Duration) int64 {
@@ -51,7 +50,6 @@ func bin(took time.Duration) int64 {
 	return ns>>shift<<shift + 1<<shift/2
 }
 
-// state is the work so far.
 type state struct {
 	Spec
 	now   func() time.Time
@@ -124,7 +122,6 @@ func Run(now func() time.Time, in io.Reader, out io.Writer) error {
 	}
 }
 
-// fail notes the first error.
 func (s *state) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

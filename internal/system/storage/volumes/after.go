@@ -210,8 +210,7 @@ func (f *fault) strike() error {
 	return nil
 }
 
-// followInterval is the time between looks at missing bricks.
-const followInterval = 100 * time.Millisecond
+const followInterval = 100 * time.Millisecond // time between looks at missing bricks
 
 // follow notes the return of each brick.
 func (f *fault) follow() {

@@ -38,8 +38,7 @@ func readFacts(one settings) facts {
 	return f
 }
 
-// mostFiles is the limit of open files that GlusterFS sets for its processes, where it may.
-const mostFiles = 1 << 20
+const mostFiles = 1 << 20 // limit of open files that GlusterFS sets for its processes, where it may
 
 func openFiles() int64 {
 	var own unix.Rlimit

@@ -49,8 +49,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	return e, nil
 }
 
-// leastPatience is the least bound of a command.
-const leastPatience = 10 * time.Second
+const leastPatience = 10 * time.Second // least bound of a command
 
 // system returns the running GlusterFS of an arm; another arm's ends first.
 func (i *instance) system(ctx context.Context, arm string) (*running, error) {

@@ -55,8 +55,7 @@ const (
 	sourceFault    = "fault"
 )
 
-// measureMemory is the measure of health that protects the machine.
-const measureMemory = "memory"
+const measureMemory = "memory" // measure of health that protects the machine
 
 func volumes() record.ObjectKind {
 	k := kind("volume", "volumes")

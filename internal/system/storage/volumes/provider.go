@@ -1,3 +1,8 @@
+// Package volumes loads its own GlusterFS with volumes: it makes, mounts, writes and deletes them, and
+// reads the usage of their servers.
+//
+// The memory of many processes is the sum of their proportional shares (PSS): a thousand processes of one
+// program share its pages, which resident memory would count a thousand times.
 package volumes
 
 import (
@@ -82,7 +87,6 @@ type session struct {
 	arms map[string]settings
 }
 
-// resolve reads the parameters of each arm.
 func (s *session) resolve() error {
 	s.arms = make(map[string]settings)
 	return s.EachArm(func(arm string, given map[string]string) error {
@@ -127,8 +131,7 @@ func naming() record.TargetNaming {
 	return record.TargetNaming{Kind: "GlusterFS", Name: "glusterfs", Private: true}
 }
 
-// mostMemory is the percentage of the memory that GlusterFS may use.
-const mostMemory = 90
+const mostMemory = 90 // percentage of the memory that GlusterFS may use
 
 // Bounds implements system.Session.
 func (s *session) Bounds() system.Bounds {

@@ -25,8 +25,7 @@ type process struct {
 	part        gluster.Part
 }
 
-// rereadShares is the number of known processes whose share of memory is read in one reading.
-const rereadShares = 100
+const rereadShares = 100 // number of known processes whose share of memory is read in one reading
 
 // forget begins again, for another GlusterFS.
 func (m *meter) forget() {
@@ -54,7 +53,6 @@ func (m *meter) bricks() map[process]bool {
 	return list
 }
 
-// sum is the usage of several processes.
 type sum struct {
 	proc.Usage
 	processes int

@@ -1,21 +1,30 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// running is a running GlusterFS, with its volumes.
 type running struct {
 	*gluster.System
 	settings
@@ -37,7 +46,6 @@ type running struct {
 	progress system.Progress
 }
 
-// volume is a created volume.
 type volume struct {
 	number  int
 	name    string
@@ -153,7 +161,6 @@ func (r *running) serves(v *volume) bool {
 	return true
 }
 
-// file returns the path of a mounted volume's file for this program.
 func (r *running) file(volume string) string {
 	return r.Client().Path(filepath.Join(r.Client().Mounted(volume), "data"))
 }
@@ -233,7 +240,6 @@ func (r *running) arrived(v *volume) {
 	r.mu.Unlock()
 }
 
-// reach records a milestone.
 func (r *running) reach(object, milestone string) {
 	r.mu.Lock()
 	r.progress.Moved = r.rec.Clock.Now()
@@ -241,10 +247,8 @@ func (r *running) reach(object, milestone string) {
 	r.rec.Emit(&record.Object{Object: object, Milestone: milestone, Component: component})
 }
 
-// component is the workloads' component.
-const component = "volume"
+const component = "volume" // workloads' component
 
-// fail records that an object will never be ready.
 func (r *running) fail(object, reason, message string) {
 	r.mu.Lock()
 	r.progress.Failed++
@@ -253,8 +257,7 @@ func (r *running) fail(object, reason, message string) {
 	r.rec.Emit(&record.State{Object: object, Reason: reason, Message: message, Failed: true})
 }
 
-// leastFree is the free space of bricks below which they count as full.
-const leastFree = 1 << 20
+const leastFree = 1 << 20 // free space of bricks below which they count as full
 
 // explain adds to an error what the servers are short of.
 func (r *running) explain(err error) string {
@@ -326,4 +329,134 @@ func (r *running) look(ctx context.Context) error {
 		r.rec.Emit(s)
 	}
 	return nil
+}
+
+// content returns the content of a volume's file, which follows from its name and is not stored.
+func content(volume string, size int64) io.Reader {
+	h := fnv.New128a()
+	h.Write([]byte(volume))
+	var seed [32]byte
+	copy(seed[:], h.Sum(nil))
+	return io.LimitReader(rand.NewChaCha8(seed), size)
+}
+
+// write writes a volume's file, and returns when it is on its bricks.
+func write(path, volume string, size int64) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write to volume %s: %w", volume, err)
+	}
+	_, err = io.Copy(f, content(volume, size))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = cmp.Or(err, f.Close()); err != nil {
+		return fmt.Errorf("write to volume %s: %w", volume, err)
+	}
+	return nil
+}
+
+// errWrong says that a file has other content than was written.
+var errWrong = errors.New("what was read is not what was written")
+
+func verify(path, volume string, size int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	defer f.Close()
+	got, want := fnv.New128a(), fnv.New128a()
+	if _, err := io.Copy(got, f); err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	if _, err := io.Copy(want, content(volume, size)); err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	if string(got.Sum(nil)) != string(want.Sum(nil)) {
+		return fmt.Errorf("read volume %s: %w", volume, errWrong)
+	}
+	return nil
+}
+
+// Intervals and bounds of the looks at volumes.
+const (
+	watchInterval = time.Second
+	askedAtATime  = 50
+	lookAgain     = 5 // seconds, while a brick is down: glusterd's state may be late
+)
+
+// watch records volumes that fail later: the process of a brick ends, or a mount does not answer.
+func (r *running) watch() {
+	ctx := r.ages
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	var ran map[process]bool
+	for turn := 0; ; turn++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		runs := r.meter.bricks()
+		ended := false
+		for p := range ran {
+			ended = ended || !runs[p]
+		}
+		ran = runs
+		if ended || turn%lookAgain == 0 && r.anyDown() {
+			_ = r.look(ctx) // the end of the step looks again
+		}
+		r.askMounts(ctx, turn)
+	}
+}
+
+// anyDown reports whether a volume lacks a brick.
+func (r *running) anyDown() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.volumes {
+		if v.lost == brickDown || v.lost == noAnswer {
+			return true
+		}
+	}
+	return false
+}
+
+// askMounts probes some of the mounts, in turns.
+func (r *running) askMounts(ctx context.Context, turn int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := slices.Sorted(maps.Keys(r.volumes))
+	for k := range min(askedAtATime, len(names)) {
+		v := r.volumes[names[(turn*askedAtATime+k)%len(names)]]
+		if !v.mounted || !v.ready || v.leaving || v.probed || v.lost != "" {
+			continue
+		}
+		v.probed = true
+		r.ageing.Go(func() {
+			var fs unix.Statfs_t
+			err := r.within(v, func() error { return unix.Statfs(r.Client().Path(r.Client().Mounted(v.name)), &fs) })
+			if ctx.Err() == nil {
+				r.answered(v, err)
+			}
+		})
+	}
+}
+
+// answered notes the answer of a mount.
+func (r *running) answered(v *volume, err error) {
+	r.mu.Lock()
+	v.probed = false
+	fell := err != nil && !v.leaving && v.lost == ""
+	if fell {
+		if v.lost = mountFailed; errors.Is(err, errHung) {
+			v.lost = mountHung
+		}
+		r.progress.There--
+	}
+	r.mu.Unlock()
+	if fell {
+		text := strings.ReplaceAll(err.Error(), "\n", "; ")
+		r.rec.Emit(&record.State{Object: v.name, Reason: v.lost, Message: fmt.Sprintf("mount of volume %s: %s", v.name, text), Lost: ready})
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/storage/gluster"
 )
 
-// settings describes the GlusterFS and the volumes of one arm.
 type settings struct {
 	gluster  gluster.Settings // without its places
 	mount    bool
