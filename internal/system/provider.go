@@ -30,19 +30,16 @@ type Provider interface {
 	Declare() workload.Target
 	// Needs lists the programs of this machine that its systems run.
 	Needs() []proc.Program
-	// Open finds the system that the request's plan names, or brings one up, and loads nothing. Its
-	// caller must close the session.
+	// Open finds the system that the plan names, or brings one up. Its caller must close the session.
 	Open(ctx context.Context, r Request) (Session, error)
-	// Outline tells what a run of the request's plan would do to the system, and does nothing. It refuses
-	// what the run would refuse by the plan, its files and this machine, by the same functions.
+	// Outline tells what a run would do to the system, does nothing, and refuses what the run would refuse.
 	Outline(ctx context.Context, r Request) ([]Change, error)
 }
 
-// Sweeper is a Provider whose runs, where they are killed, leave something on this machine, whichever
-// system they loaded.
+// Sweeper is a Provider whose killed runs leave something on this machine.
 type Sweeper interface {
-	// SweepHost removes what dead runs have left, where removes agrees; "" is a run that is unknown. It
-	// tells of all that there is, also of what it leaves alone.
+	// SweepHost removes what dead runs left, where removes agrees ("" is an unknown run), and lists all
+	// that is left.
 	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
 }
 
@@ -80,19 +77,17 @@ const (
 	Use        Action = "use"    // a program, a file or an image that the plan brings in
 )
 
-// Session is one opened system. A run calls the methods one at a time, in the order in which they stand
-// here: Renew and Target again for each fresh system, and Readings at any time after Target. A look at
-// the system calls Survey and Close alone.
+// Session is one opened system. A run calls the methods in this order, Renew and Target again for each
+// fresh system, and Readings at any time after Target. A look at the system calls Survey and Close alone.
 type Session interface {
 	// Consent returns what the user must agree to before anything is changed, nil for nothing.
 	Consent(ctx context.Context) (*Consent, error)
-	// Prepare renders the workload for this system, along the plan's axis and with its arms. It fills in
-	// the plan's parameters that were left open and must fit the system.
+	// Prepare renders the workload for this system, and fills in parameters that must fit the system.
 	Prepare(ctx context.Context) error
 	// Sweep removes what dead runs have left in the system.
 	Sweep(ctx context.Context) error
-	// Survey looks at how the system is and how far the workload can be raised on it. A thorough one
-	// looks at all that it may read; another just at what a load must know.
+	// Survey looks at the system, and how far it can be loaded: thoroughly, or just for what a load must
+	// know.
 	Survey(ctx context.Context, thorough bool) (Survey, error)
 	// Bounds bounds a load where the plan does not.
 	Bounds() Bounds
@@ -108,15 +103,13 @@ type Session interface {
 
 // Publisher is a Session whose system publishes metrics.
 type Publisher interface {
-	// Endpoints lists where metrics are published now, as far as the user may read them. It may be called
-	// at any time once Target was, and is called often.
+	// Endpoints lists where the user may read metrics now. Once Target was called, it is called often.
 	Endpoints(ctx context.Context) ([]metrics.Endpoint, error)
 }
 
 // Monitored is a Session whose system has a Prometheus of its own.
 type Monitored interface {
-	// Prometheus returns its address, and what tells it who asks. Access has what the user has said
-	// already.
+	// Prometheus returns its address, and what tells it who asks, by what the user has said already.
 	Prometheus(ctx context.Context, access metrics.Access) (url string, found metrics.Access, err error)
 }
 
@@ -129,16 +122,13 @@ type Request struct {
 	Before    []string
 	Wait      bool // until no other run loads the system
 	ToRead    bool // nothing will be loaded
-	// Trusted says that the user himself has named the programs in the plan: an outline may then run
-	// them, to ask what they think of it.
+	// Trusted says that the user himself named the programs in the plan, so that an outline may run them.
 	Trusted bool
-	// Command is the command line that asked for it, as a shell reads it, and Clean the one that removes
-	// what runs have left in the system.
+	// Command is the command line that asked for it, and Clean the one that removes what runs left.
 	Command, Clean string
 }
 
-// EachArm calls make for the workload by itself, whose arm is "", and for each arm of the plan, with the
-// parameters that are given for it. The map is make's own.
+// EachArm calls make for the workload itself, whose arm is "", and for each arm, with their own parameters.
 func (r Request) EachArm(make func(arm string, given map[string]string) error) error {
 	for _, arm := range append([]plan.Arm{{}}, r.Plan.Arms...) {
 		given := map[string]string{}
@@ -154,8 +144,7 @@ func (r Request) EachArm(make func(arm string, given map[string]string) error) e
 	return nil
 }
 
-// Resolve returns the workload's parameters where these are given, or says what is wrong with them in a
-// *MistakeError.
+// Resolve returns the workload's parameters where these are given. Its error is a *MistakeError.
 func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 	params, err := r.Workload.Resolve(given)
 	if err != nil {
@@ -172,8 +161,8 @@ type Host struct {
 	Now        func() time.Time
 	Random     io.Reader
 	Used       func() (record.Reading, error) // reads what this process has used so far
-	// Prefer makes this process go first on the machine's processors until undo, as far as it may, and
-	// says in a phrase what it was allowed; see cpu.Prefer.
+	// Prefer makes this process go first on the processors until undo, and says how far it may; see
+	// cpu.Prefer.
 	Prefer   func(exact bool) (how string, undo func())
 	Secrets  *redact.Secrets                             // which never reach a record or the screen
 	Log      func(format string, args ...any)            // shows the user a line
@@ -202,8 +191,7 @@ type Survey struct {
 // Bounds bound a load where the plan does not.
 type Bounds struct {
 	Pace plan.Pace
-	// MaxInFlight bounds the requests under way on axes of levels in place, MaxInFlightOpen on those of
-	// arrivals per second.
+	// MaxInFlight bounds requests in flight on axes of levels in place, MaxInFlightOpen on those of rates.
 	MaxInFlight, MaxInFlightOpen int
 	Guards                       plan.Guards // nil for none
 	// A step that waits for what has no place ends once nothing has moved for Stall; 0 is ten seconds.
@@ -213,8 +201,7 @@ type Bounds struct {
 // Instance is a Target together with its end.
 type Instance interface {
 	Target
-	// Close removes everything that was made and stops observing. Done ends when the user wants no more
-	// waiting.
+	// Close removes everything that was made and stops observing. Done ends when the user stops waiting.
 	Close(done context.Context) error
 }
 
@@ -251,8 +238,7 @@ func ParamMistake(param, hint, format string, args ...any) error {
 	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
 }
 
-// Lacking gives an error that says what this machine lacks the command that helps, and what can be done
-// instead. It leaves others as they are.
+// Lacking adds the command that installs a missing program, and what can be done instead.
 func Lacking(err error, instead string) error {
 	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
 		return &UnableError{Err: err, Hint: missing.Remedy() + instead}
@@ -260,8 +246,7 @@ func Lacking(err error, instead string) error {
 	return err
 }
 
-// UnseenError says that a run ended because its user may no longer see what becomes of what it loads: it
-// has the result of what was made until then.
+// UnseenError ends a run whose user may no longer see what becomes of its load; its result stands.
 type UnseenError struct {
 	What string // that is not seen, in the plural
 	Err  error  // how it was refused

@@ -21,12 +21,11 @@ func SignalOf(ctx context.Context) Signal {
 	return signal
 }
 
-// afterSignal bounds the wait for answers after a signal: the program ends within two seconds where
-// nothing answers.
+// afterSignal bounds the wait for answers after a signal, so that the program ends within two seconds.
 const afterSignal = time.Second
 
-// Outlive returns a context that does not end with ctx: what was begun is worth its end. It ends a second
-// after a signal that ended ctx, and with ctx where the system is out of reach.
+// Outlive returns a context that ends a second after a signal that ended ctx, or with ctx where the
+// system is out of reach, and else not: what was begun is worth its end.
 func Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	rest, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -13,8 +13,7 @@ import (
 
 // Schedule says when the requests of a stream are to be sent, and for how long.
 type Schedule struct {
-	// Open says that Value requests a second are sent, whatever became of earlier ones; else Value
-	// clients send one request each, and the next once it is answered.
+	// Open says that Value requests a second are sent; else Value clients send one after the other.
 	Open  bool
 	Value float64
 	Begin record.Micros // of the first request
@@ -23,14 +22,12 @@ type Schedule struct {
 
 	Window  time.Duration // length of each
 	Timeout time.Duration // after which a request is given up
-	// DropAfter bounds the wait for a place among the MaxInFlight requests under way: then a request is
-	// not sent at all.
+	// DropAfter bounds the wait for a place among the MaxInFlight requests; then a request is not sent.
 	DropAfter   time.Duration
 	MaxInFlight int
 }
 
-// Requests counts those that the schedule wants sent, of random arrivals on average; 0 for a closed loop,
-// which sends as many as are answered.
+// Requests counts those to be sent, of random arrivals on average; 0 for a closed loop.
 func (s Schedule) Requests() int {
 	if !s.Open {
 		return 0
@@ -49,8 +46,7 @@ type Arrivals struct {
 	next     float64 // microseconds after the schedule's begin
 }
 
-// Arrivals begins the arrivals of the schedule: evenly spread, or drawn from rng as of many users who do
-// not know of each other (a Poisson process).
+// Arrivals begins the arrivals: evenly spread, or drawn from rng as of independent users (Poisson).
 func (s Schedule) Arrivals(rng *rand.Rand) *Arrivals {
 	a := &Arrivals{schedule: s, rng: rng}
 	if rng != nil {
@@ -78,9 +74,8 @@ func (a *Arrivals) Take() {
 	}
 }
 
-// Windows gathers the requests of one component of a stream into windows, and tells of each window once
-// all is known of it. A request counts in the window in which it was due; what happens at a time, in the
-// window of that time. It is safe for concurrent use.
+// Windows gathers a component's requests into windows, and tells of each window once all is known of it.
+// A request counts in the window in which it was due. It is safe for concurrent use.
 type Windows struct {
 	schedule  Schedule
 	component string
@@ -112,8 +107,7 @@ func NewWindows(s Schedule, component string, emit func(*record.Window)) *Window
 	return &Windows{schedule: s, component: component, emit: emit}
 }
 
-// Wait notes that a request is due and finds no place among those under way. It must be sent or dropped
-// in the end.
+// Wait notes that a due request finds no place in flight. It must be sent or dropped in the end.
 func (w *Windows) Wait(intended record.Micros) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,8 +117,7 @@ func (w *Windows) Wait(intended record.Micros) {
 	o.waiting++
 }
 
-// Sent notes that a request which was due at intended was sent at a time: waited says that it did,
-// ownDelay by how much later the generator sent it than it could have. It must end.
+// Sent notes that a request due at intended was sent, which must end; ownDelay is the generator's delay.
 func (w *Windows) Sent(intended, at record.Micros, waited bool, ownDelay record.Micros) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,8 +205,8 @@ func addOne(counts *map[string]int, kind string) {
 	(*counts)[kind]++
 }
 
-// Tell tells of each window of which all is known: that is over, whatever happened before now having been
-// noted, and whose requests have all ended.
+// Tell tells of each window that is over and whose requests have all ended; what happened before now is
+// noted.
 func (w *Windows) Tell(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -228,8 +221,8 @@ func (w *Windows) Tell(now record.Micros) error {
 	})
 }
 
-// Lose tells of the windows that are left. It does not know what became of the requests that have not
-// ended, and does not count those that were never sent.
+// Lose tells of the windows that are left: what became of their requests is unknown; unsent ones do not
+// count.
 func (w *Windows) Lose(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()

@@ -7,20 +7,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Target takes the load. All that it sees of its objects goes to the sink that it was made with. One
-// Engine uses it and calls one method at a time, save for Progress and Health, at any time, and for
-// Batch.Send, from many goroutines.
+// Target takes the load, and sends all that it sees to its sink. One Engine calls one method at a time,
+// save for Progress and Health, at any time, and for Batch.Send, from many goroutines.
 type Target interface {
 	// Describe tells what is loaded, before any load.
 	Describe(ctx context.Context) (record.Environment, error)
-	// Raise prepares for a level and tells what must be requested: on a closed axis the difference to
-	// what is in place, on an open one what arrives within the span. The target then removes its objects
-	// as they age, so that what is in place stays level, until it is Reset.
+	// Raise prepares for a level and tells what must be requested: on a closed axis the difference, on an
+	// open one what arrives within the span. Its objects then age and go, until it is Reset.
 	Raise(ctx context.Context, level Level) (Batch, error)
 	// Progress sums up the objects asked for so far.
 	Progress() Progress
-	// Settle returns once it has seen all that the target has published until now, or says that this is
-	// unknown.
+	// Settle returns once all that was published until now was seen, or says that this is unknown.
 	Settle(ctx context.Context) error
 	// Account puts on record why objects were not ready, and returns how the level is spread now.
 	Account(ctx context.Context) (Spread, error)
@@ -43,23 +40,18 @@ type Batch struct {
 	Units    int     // how many objects with milestones they ask for
 	Reached  float64 // the level that they reach, at most the one asked for
 	Spread   Spread
-	// Stream, if not nil, makes the load of an axis whose requests are too many to be records: it sends
-	// by the schedule, puts windows on record, and returns once all of them are there. Requests, Units
-	// and Send then do not count. The end of ctx ends the sending; what is under way then is awaited for
-	// its bound.
+	// Stream, if not nil, makes the load by the schedule and puts windows on record; Requests, Units and Send
+	// then do not count. The end of ctx ends the sending; what is under way then is awaited for its bound.
 	Stream func(ctx context.Context, s Schedule) error
 	// Due, if not nil, says whether request i of a closed loop may be made now: those before it were.
 	Due func(i int) bool
-	// More, if not nil, is asked for further requests once all so far were made and answered, until there
-	// are none: those of what is known only then, and objects beyond Units that they ask for. It may wait
-	// for what they need.
+	// More, if not nil, is asked for further requests once all so far were answered, until there are
+	// none, and for objects beyond Units that they ask for. It may wait for what they need.
 	More func(ctx context.Context) (requests, units int, err error)
-	// AtOnce says that all requests are meant for one moment, the time zero of what they ask for: those
-	// that Due lets go together for the moment at which it did.
+	// AtOnce says that all requests that Due lets go together are meant for one moment, their time zero.
 	AtOnce bool
-	// Send makes request i, 0 <= i < Requests, returns when its outcome is known, and fills in everything
-	// of the slot but the times. The end of ctx ends its retries, not the attempt under way, without
-	// whose answer the outcome is unknown.
+	// Send makes request i and returns its outcome, without times. The end of ctx ends its retries, not
+	// the attempt under way, without whose answer the outcome is unknown.
 	Send func(ctx context.Context, i int) record.Slot
 }
 
@@ -88,11 +80,10 @@ type Progress struct {
 	InFlight      int // of a stream: requests under way
 	Late, Dropped int // of a stream: that found no place among those, and given up of them
 	Unschedulable int // there is no place for them now
-	// Left counts the run's things in the target, of any kind, that Close is to remove one by one; 0
-	// where they go with the system itself.
+	// Left counts the run's things that Close removes one by one; 0 where they go with the system.
 	Left int
-	// Silent names who has done nothing for so long, although objects wait for it, that they are waited
-	// for no more. OutOfReach says that this is the system itself: it answers nothing.
+	// Silent names who is awaited no more, having done nothing; OutOfReach says that the system answers
+	// nothing.
 	Silent     string
 	OutOfReach bool
 	Moved      record.Micros // when any object last did

@@ -84,7 +84,6 @@ func (s *step) read() []record.Reading {
 }
 
 // Health implements system.Target: after a step that a guard stopped, the server has to answer again.
-// While it is loaded nothing else is asked of it.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
 	var err error
 	if last := i.last.Load(); last != nil && i.Current() == nil {

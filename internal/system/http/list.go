@@ -44,8 +44,7 @@ const (
 	listHint    = "a file has 'requests:' and a list of path, method, host, headers, body, weight and status"
 )
 
-// readList reads the requests of a file, by host in the order of the file. One without a host is for the
-// server's own name.
+// readList reads the requests of a file, by host in its order; the server's own name is the default host.
 func readList(file, server string) ([]load.Host, error) {
 	if file == "" {
 		return []load.Host{{Name: server, Weight: 1, Requests: []load.Request{{Method: "GET", Path: "/", Weight: 1}}}}, nil

@@ -1,5 +1,4 @@
-// Package http loads a server that is not ours with a user's own list of requests. Nothing is seen of the
-// server but its answers.
+// Package http loads somebody's server with a user's list of requests, and sees nothing but its answers.
 package http
 
 import (
@@ -245,8 +244,8 @@ func remedy(failed string) string {
 	return "is this an HTTP server? Look at the answer with: curl -i"
 }
 
-// probe tries the first requests of a plan that change nothing, one after the other. It calls failure for
-// each one that failed, until that returns false.
+// probe tries the first requests that change nothing, and calls failure for failed ones until it returns
+// false.
 func (s *session) probe(p load.Plan, failure func(request, failed string) (more bool)) {
 	left := probed
 	clock := record.StartClock(s.Now)

@@ -31,9 +31,8 @@ type Account struct {
 
 const accountSchema = "plimsoll/rbac/v1"
 
-// Account returns the service account for runs of a request's workload, in an existing
-// namespace or, with "", in namespaces that the runs make. It asks no cluster: custom kinds
-// get their conventional resource names. The error is a mistake in the workload.
+// Account returns the service account for runs of a request's workload, in an existing namespace or, with
+// "", in those that runs make. It asks no cluster. The error is a mistake in the workload.
 func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	if err := CheckNamespace(namespace); err != nil {
 		return Account{}, system.Mistakef("for example --namespace team-a", "%w", err)
@@ -53,8 +52,8 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	return a, mistakes(err)
 }
 
-// scrapeRights returns the rights to scrape metrics. nodes/proxy also lets its holder run commands
-// in containers, so only plans that ask for nodes get it.
+// scrapeRights returns the rights to scrape metrics. Only plans for nodes get nodes/proxy, which also
+// lets run commands.
 func scrapeRights(p *plan.Plan) []ceiling.Right {
 	if p.Scrape.Every == 0 {
 		return nil
@@ -66,8 +65,7 @@ func scrapeRights(p *plan.Plan) []ceiling.Right {
 	return list
 }
 
-// Manifest returns the account, its roles and bindings as YAML for kubectl apply. A comment says what
-// each rule is for.
+// Manifest returns the account with roles and bindings as commented YAML for kubectl apply.
 func (a Account) Manifest() string {
 	var b strings.Builder
 	plain := a.Name
@@ -100,8 +98,7 @@ func (a Account) Manifest() string {
 	return b.String()
 }
 
-// plainScalar matches texts that need no quotes in YAML. Names come from the workload's author, and the
-// user applies the manifest.
+// plainScalar matches texts that need no quotes in YAML: names come from the workload's author.
 var plainScalar = regexp.MustCompile(`^/?[A-Za-z0-9][A-Za-z0-9./*-]*$`)
 
 func scalar(text string) string {

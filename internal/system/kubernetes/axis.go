@@ -63,8 +63,7 @@ func axes() map[string]axis {
 	}
 }
 
-// inBulks lets requests go in bulks of the level's size: a bulk begins when all earlier ones are ready or
-// failed.
+// inBulks lets requests go in bulks of the level's size, each when all earlier ones are ready or failed.
 func (r *raising) inBulks() func(i int) bool {
 	size := int(r.level.Value)
 	return func(i int) bool { return r.settled() >= i/size*size }

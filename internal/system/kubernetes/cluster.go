@@ -1,5 +1,4 @@
-// Package kubernetes implements the Kubernetes target: it applies a workload's objects
-// at a bounded rate, watches them, and removes everything that it made.
+// Package kubernetes applies a workload's objects at a bounded rate, watches them, and removes them.
 package kubernetes
 
 import (
@@ -38,8 +37,8 @@ type Cluster struct {
 	host    system.Host
 }
 
-// Connect makes a client for one context of a kubeconfig, the current one if context is "".
-// It sends no request. The error is a *system.MistakeError.
+// Connect makes a client for a context of a kubeconfig, "" for the current one, or says what is the
+// user's mistake.
 func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 	chosen, err := readKubeconfig(kubeconfig, context)
 	if err != nil {
@@ -96,8 +95,7 @@ func (c *Cluster) version(ctx context.Context) (version string, offset *float64,
 	return info.GitVersion, offset, nil
 }
 
-// haveNamespace refuses a namespace that does not exist. Where the user may not read it, requests to make
-// objects in it show the reason.
+// haveNamespace refuses a missing namespace; one that the user may not read shows with the first request.
 func (c *Cluster) haveNamespace(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -133,8 +131,7 @@ func (c *Cluster) Typed() kubernetes.Interface { return c.client.Typed }
 // Close closes the cluster's connections.
 func (c *Cluster) Close() { c.client.Close() }
 
-// chosen holds one context of a kubeconfig. Relative paths start at the file's directory, as in
-// kubectl, so the path that a user is shown is the one that is used or run.
+// chosen holds one context of a kubeconfig. Relative paths start at the file's directory, as in kubectl.
 type chosen struct {
 	config  *clientcmdapi.Config
 	context string
@@ -142,8 +139,8 @@ type chosen struct {
 	user    *clientcmdapi.AuthInfo
 }
 
-// readKubeconfig reads a kubeconfig and chooses one of its contexts, the current one if
-// context is "". The error is a *system.MistakeError that names what the file lacks.
+// readKubeconfig chooses a context of a kubeconfig, "" for the current one. Its error is a
+// *system.MistakeError.
 func readKubeconfig(path, context string) (*chosen, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,8 +195,7 @@ func thereIs[T any](named map[string]T) string {
 	return "there is: " + strings.Join(slices.Sorted(maps.Keys(named)), ", ")
 }
 
-// rest makes the configuration of a client. It reads the files that the context names, but neither
-// runs the login program nor sends a request.
+// rest makes a client's configuration from the context's files; it runs no program and sends no request.
 func (c *chosen) rest(path string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveClientConfig(*c.config, c.context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).ClientConfig()
 	if err != nil {
@@ -214,8 +210,8 @@ func (c *chosen) rest(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// brings lists the login program of the context, and the files whose contents are sent or trusted, each
-// with the directory where it may lie: the kubeconfig's own.
+// brings lists the login program and the files that are sent or trusted, each with the directory where it
+// may lie.
 func (c *chosen) brings(path string) (programs []string, files map[string]string) {
 	if c.user.Exec != nil {
 		programs = append(programs, c.user.Exec.Command)

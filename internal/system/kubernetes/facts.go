@@ -59,8 +59,7 @@ func labFacts(s lab.Spec) []record.Fact {
 	return list
 }
 
-// clusterFacts returns a cluster's facts. clockOffset is the server's clock less ours in seconds, nil
-// where unknown.
+// clusterFacts returns a cluster's facts. clockOffset is its clock less ours in seconds, nil where unknown.
 func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []record.Fact {
 	clock := ""
 	if clockOffset != nil {
@@ -75,8 +74,7 @@ func clusterFacts(server string, nodes, skipped int, clockOffset *float64) []rec
 	}
 }
 
-// nodeFacts declares the facts of each node. A lab's nodes have this machine's kernel, which is a fact of
-// the machine.
+// nodeFacts declares the facts of nodes. The kernel of a lab's nodes is a fact of the machine.
 func nodeFacts(inLab bool) []record.Fact {
 	list := []record.Fact{
 		{Name: "node-shape:pods", What: "allocatable pods", Unit: "pods", Bearing: record.Refuses},

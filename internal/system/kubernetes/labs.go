@@ -18,8 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// LabStore returns the store of this user's labs, after it has removed the labs of commands that have
-// ended.
+// LabStore returns the store of this user's labs, without those of commands that have ended.
 func LabStore(ctx context.Context, host system.Host) (lab.Store, error) {
 	dir, err := host.StateDir()
 	if err != nil {
@@ -48,8 +47,7 @@ func OpenLab(ctx context.Context, host system.Host, name string) (*lab.Lab, erro
 	return l, LabError(err)
 }
 
-// LabError turns the mistakes that a user can make about labs into
-// *system.MistakeError with a hint; other errors pass through.
+// LabError turns a user's mistakes about labs into *system.MistakeError; other errors pass through.
 func LabError(err error) error {
 	if missing, ok := errors.AsType[*lab.NotFoundError](err); ok {
 		other := "'plimsoll lab up " + missing.Name + "' makes it"
@@ -73,9 +71,8 @@ func LabError(err error) error {
 	return err
 }
 
-// LabOf returns the lab of this cluster, if the kubeconfig and the cluster both say that it is one. A lab
-// of another machine or user gets its name in Naming, but is loaded as any cluster: the returned lab is
-// nil.
+// LabOf returns the lab of this cluster, if both kubeconfig and cluster say that it is one. A lab of
+// another machine or user gets its name in Naming, but is loaded as any cluster.
 func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error) {
 	marker, ok := lab.MarkerOf(c.Config, c.Context)
 	if !ok {
@@ -103,8 +100,7 @@ func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error)
 // Needs implements system.Provider: only labs run programs of this machine.
 func (Provider) Needs() []proc.Program { return lab.Needs() }
 
-// SweepHost implements system.Sweeper: it removes labs whose command has ended, and control groups of
-// removed labs.
+// SweepHost implements system.Sweeper: it removes labs and control groups of commands that have ended.
 func (p Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
 	dir, err := h.StateDir()
 	if err != nil {

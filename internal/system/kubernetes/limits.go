@@ -19,8 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// readLimits reads the cluster's own limits of concurrent objects, where the workload says where they
-// are.
+// readLimits reads the cluster's own limits of concurrent objects, where the workload says.
 func readLimits(ctx context.Context, c *api.Client, from *described.Limits, to *record.Concurrent) error {
 	if from == nil {
 		return nil

@@ -26,8 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// Endpoints implements system.Publisher: all parts of a lab; of any other cluster the API server and some
-// nodes.
+// Endpoints implements system.Publisher: all parts of a lab; else the API server and some nodes.
 func (s *session) Endpoints(ctx context.Context) ([]metrics.Endpoint, error) {
 	s.usage.Lock()
 	defer s.usage.Unlock()
@@ -64,8 +63,8 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 	return list, err
 }
 
-// Prometheus implements system.Monitored: the querier of OpenShift's monitoring behind its
-// route, which accepts the token of a user with the role cluster-monitoring-view.
+// Prometheus implements system.Monitored: OpenShift's querier, which accepts users with
+// cluster-monitoring-view.
 func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string, metrics.Access, error) {
 	get := func(path string, into any) error {
 		text, err := s.cluster.client.Typed.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
@@ -130,8 +129,7 @@ func (s *session) drawNodes(ctx context.Context, most int) ([]string, error) {
 
 const requestFamily = "apiserver_request_duration_seconds" // API server's histogram of answered requests
 
-// requests returns the API server's histograms of all requests since its start, by verb and resource,
-// from any client.
+// requests returns the API server's histograms of all clients' requests, by verb and resource.
 func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram, error) {
 	metrics, err := c.Typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
@@ -140,8 +138,7 @@ func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram,
 	return requestsIn(metrics)
 }
 
-// requestsIn reads the histograms from metrics text. It leaves out watches, which last, and leases, which
-// are not load.
+// requestsIn reads the histograms, but for watches, which last, and leases, which are no load.
 func requestsIn(metrics []byte) ([]*record.ComponentHistogram, error) {
 	var own []byte // the few lines of interest among megabytes
 	for line := range bytes.Lines(metrics) {

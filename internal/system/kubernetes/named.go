@@ -75,8 +75,7 @@ func (t *Settings) Check(c *own.Check) {
 	}
 }
 
-// CheckNamespace refuses a name that no namespace can have, since it could change an API path or a
-// manifest. "" is accepted.
+// CheckNamespace refuses names that could change an API path or a manifest; "" is accepted.
 func CheckNamespace(name string) error {
 	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
 		return fmt.Errorf("%q is not the name of a namespace: that has lower case letters, digits and '-', begins and ends with a letter or digit, and has at most 63 characters", name)
@@ -84,8 +83,7 @@ func CheckNamespace(name string) error {
 	return nil
 }
 
-// fill returns the parameters for a workload, with the program's own images taken from the plan's
-// registry.
+// fill returns the parameters for a workload, with the program's images from the plan's registry.
 func (t *Settings) fill(w *workload.Workload, given map[string]string) map[string]string {
 	filled := map[string]string{}
 	maps.Copy(filled, given)
@@ -109,8 +107,8 @@ func (t *Settings) fact(w *workload.Workload) []record.Fact {
 	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
-// Brings lists the kubeconfig's login program, and the files whose contents are sent or trusted, each
-// with the directory where it may lie. A kubeconfig that cannot be read brings nothing.
+// Brings lists the login program and files of the kubeconfig, as chosen.brings does; none if it cannot be
+// read.
 func (t *Settings) Brings() (programs []string, files map[string]string) {
 	if t.Kubeconfig == "" {
 		return nil, nil

@@ -16,8 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// NodeScript holds a shell script to run on a node: a pod of ours starts the node's own shell in the
-// node's root directory.
+// NodeScript holds a shell script for a node: a pod of ours starts the node's shell in its root directory.
 type NodeScript struct {
 	Node      string
 	Namespace string // of the pod
@@ -47,9 +46,8 @@ func (e *NodeScriptError) Error() string {
 // nodeLogBytes bounds a script's output: by default the kubelet rotates container logs at 10 MiB.
 const nodeLogBytes = 16 << 20
 
-// RunOnNode runs a script on a node and returns its output. The pod is privileged, has the
-// node's files and network, and is removed at the end, also when ctx ends. The error is a
-// *NodeScriptError when the node is the cause.
+// RunOnNode runs a script on a node in a privileged pod with the node's files and network, which it
+// always removes. The error is a *NodeScriptError when the node is the cause.
 func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err error) {
 	node, err := c.client.Typed.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -124,9 +122,8 @@ func waitingFor(pod *corev1.Pod) (reason, message string) {
 	return "its pod does not start", "the kubelet says nothing of it"
 }
 
-// nodePod returns a pod that runs a script in the node's root directory. The node's loader starts
-// the node's chroot, so the image needs no content. Some distributions have absolute links from
-// /usr to /lib: both are mounted at the node's paths.
+// nodePod returns a pod that runs a script by the node's own chroot and loader: its image needs no
+// content. Where /lib links to /usr/lib absolutely, both are mounted at the node's paths.
 func nodePod(node *corev1.Node, s NodeScript) *corev1.Pod {
 	yes, no, grace := true, false, int64(0)
 	deadline := int64((s.Timeout + s.Runs).Seconds()) + 30

@@ -31,8 +31,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Provider opens Kubernetes clusters: labs on this machine, private labs for one session, and clusters of
-// a kubeconfig.
+// Provider opens labs on this machine, private labs for one session, and clusters of a kubeconfig.
 type Provider struct {
 	Machines bool // Machines says that the load is virtual machines: the target is KubeVirt.
 }
@@ -134,9 +133,8 @@ func privateLab(p *plan.Plan, t *Settings, machines *virt.Machines) lab.Spec {
 	return spec
 }
 
-// checked refuses targets that a run would refuse before its first request: a kubeconfig that cannot be
-// used, a lab that does not exist or that this machine has no room for, or objectives that it cannot
-// measure.
+// checked refuses what a run would refuse before its first request: an unusable kubeconfig, a lab that is
+// missing or too large for this machine, or objectives that the target cannot measure.
 func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	switch {
 	case t.LabName != "":
@@ -162,8 +160,8 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	return nil
 }
 
-// whole reports whether a run makes all iterations of a job in the configuration: all jobs of a workload
-// that runs as it stands, and else the jobs before the last one that run once.
+// whole reports whether a run makes all iterations of a job: all of a workload as it stands, or an
+// earlier one.
 func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	if w.AsItIs || job == len(jobs)-1 {
 		return w.AsItIs
@@ -172,8 +170,7 @@ func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	return of == nil || slices.ContainsFunc(of.SetUp, func(s described.SetUp) bool { return s.Once && s.Job == jobs[job].Name })
 }
 
-// podsAsked returns how many pods the plan will certainly have at once in its lab of so many nodes, 0 if
-// the plan does not say.
+// podsAsked returns how many pods the plan will certainly have at once in its lab, 0 if unknown.
 func podsAsked(p *plan.Plan, nodes int) int {
 	if p.Axis.Name != observe.AxisPodsPerNode {
 		return 0
@@ -222,8 +219,7 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	return consent, s.machines.Agree(ctx, s.cluster.client, consent)
 }
 
-// Sweep implements system.Session. The leftovers of a run that is resumed go wherever they are and
-// however recent its last sign of life is: nobody writes its record, so it is dead.
+// Sweep implements system.Session. Leftovers of a resumed run go however recent their last sign of life.
 func (s *session) Sweep(ctx context.Context) error {
 	if s.private {
 		return nil
@@ -257,8 +253,7 @@ func (s *session) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// besideText describes another run that may load the cluster; clean is the command that removes its
-// leftovers.
+// besideText describes another run that may load the cluster; clean removes its leftovers.
 func besideText(l sweep.Leftover, clean string) string {
 	if l.Here {
 		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
@@ -296,9 +291,8 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) (
 
 const othersInterval = time.Second
 
-// Bounds implements system.Session. A lab may be loaded as fast as it goes, other clusters
-// with care. A node that is not ready is a breach of both: the load may be the cause. On an
-// axis of arrivals the bound on requests protects this program, where they would pile up.
+// Bounds implements system.Session. Labs may be loaded as fast as it goes, other clusters with care,
+// where a node that is not ready is a breach. On rates the bound on requests protects this program.
 func (s *session) Bounds() system.Bounds {
 	b := system.Bounds{Pace: plan.Pace{PerSecond: clusterPace}, MaxInFlight: 16, MaxInFlightOpen: 64, Guards: make(plan.Guards)}
 	if s.lab != nil {
@@ -319,8 +313,7 @@ const (
 	clusterCanary = time.Second
 )
 
-// Renew implements system.Session: a new lab's control plane has neither memory nor database of earlier
-// objects.
+// Renew implements system.Session: a new lab's control plane has no memory of earlier objects.
 func (s *session) Renew(ctx context.Context) error {
 	// The usage of the removed components must not be read.
 	defer s.usage.forget()()
@@ -369,8 +362,7 @@ func mistakes(err error) error {
 	return err
 }
 
-// renderings holds the variants of a workload: with the plan's parameters, and with each arm's. Without a
-// workload all are empty.
+// renderings holds the variants of a workload, if any: with the plan's parameters, and each arm's.
 type renderings struct {
 	variant prepared.Variant
 	arms    []armVariant // in the order of the plan
@@ -382,8 +374,8 @@ type armVariant struct {
 	prepared.Variant
 }
 
-// renderingsOf renders the workload of a request and each of its arms. The filled parameters override the
-// plan's and are not written to it.
+// renderingsOf renders the workload and each arm. filled overrides the plan's parameters and is not
+// written to it.
 func renderingsOf(r system.Request, filled map[string]string) (all renderings, err error) {
 	if all.variant, err = variantOf(r, r.Plan.Params, filled); err != nil {
 		return all, err
@@ -459,10 +451,9 @@ const (
 	paramDatabase     = "databaseImage"
 )
 
-// Prepare implements system.Session. On a lab's real node it sets the parameters that the plan
-// leaves open: an image that the node has, since it has no registry; the addresses of services,
-// since it has no DNS; and a short grace period, because a level that begins from empty waits
-// until the node has stopped the old pods.
+// Prepare implements system.Session. On a lab's real node it sets what the plan leaves open: an image
+// that the node has, services' addresses, since there is no DNS, and a short grace period, since a level
+// that begins from empty waits until the old pods have stopped.
 func (s *session) Prepare(context.Context) error {
 	filled, err := s.machines.Fill()
 	if err != nil {
@@ -494,8 +485,7 @@ func (s *session) Prepare(context.Context) error {
 	return err
 }
 
-// lacksDatabase refuses a lab whose real node lacks the workload's database image: it has no registry to
-// pull it from.
+// lacksDatabase refuses a lab whose real node lacks the workload's database image and cannot pull it.
 func (s *session) lacksDatabase() error {
 	if !s.onRealNode(s.Plan.Params) || !needsDatabase(s.Request) || s.lab.HasImage(lab.ImagePostgreSQL) {
 		return nil

@@ -92,8 +92,7 @@ func axisOf(w *workload.Workload, name string) string {
 	return axis.Means
 }
 
-// keepApart keeps this program off the processors of a real node, as far as others are left,
-// until release is called. release is nil where the program is not kept off them.
+// keepApart keeps this program off a real node's processors, as far as others are left, until release.
 func keepApart(l *lab.Lab) (release func()) {
 	if l == nil {
 		return nil
@@ -125,8 +124,8 @@ func (t *Target) refuse(level system.Level) error {
 	return t.session.machines.Refuse(t.session.lab.Spec(), level, objects, load.Params)
 }
 
-// putDurations records the histograms of a real node's kubelet, the API server's garbage collection, and
-// the client limits of schedulers and controllers; with described objects also the API server's requests.
+// putDurations records histograms of kubelet and garbage collection, the controllers' client limits, and
+// with described objects the API server's requests.
 func (t *Target) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
@@ -378,8 +377,7 @@ func haveKubelets(p *plan.Plan) error {
 	return nil
 }
 
-// Readings implements system.Session: the usage of a lab's processes and of this machine, which they
-// share.
+// Readings implements system.Session: the usage of a lab's processes and of this machine.
 func (s *session) Readings() []record.Reading {
 	s.usage.Lock()
 	defer s.usage.Unlock()
@@ -398,8 +396,7 @@ func (s *session) Readings() []record.Reading {
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }
 
-// usageReader reads the usage of a lab's parts. It is locked while it reads, and while the lab is made
-// again.
+// usageReader reads the usage of a lab's parts. It is locked meanwhile, and while the lab is made again.
 type usageReader struct {
 	sync.Mutex
 	pids      map[string]int // of the lab's components
@@ -415,8 +412,7 @@ func (r *usageReader) forget() (done func()) {
 	return r.Unlock
 }
 
-// Listing processes takes longer than reading them, so it happens rarely; guests come and go with the
-// load.
+// Listing processes takes longer than reading them, so it happens rarely; guests come and go with the load.
 const (
 	findInterval  = 15 * time.Second
 	guestInterval = 2 * time.Second
@@ -452,8 +448,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	return samples
 }
 
-// realNode reads the usage of the parts of a lab's real node. component maps a pod's UID to a component;
-// nil where unknown.
+// realNode reads the usage of a real node's parts; component, or nil, maps a pod's UID to a component.
 func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
 	if r.meter == nil {
 		meter, err := l.RealNodeMeter()

@@ -48,8 +48,8 @@ type Target struct {
 	declared *create.Rendering // the rendering whose places were declared last
 }
 
-// openTarget begins to observe the cluster, and makes a run's own namespace and canary. The error is a
-// mistake in the load, or the cluster's.
+// openTarget begins to observe the cluster and makes the run's namespace and canary, or says whose
+// mistake it is.
 func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec system.Recorder) (*Target, error) {
 	c := s.cluster
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
@@ -133,8 +133,7 @@ func (t *Target) renderings() []*create.Rendering {
 	return slices.Collect(maps.Values(t.arms))
 }
 
-// ComponentOfPod returns the component of a pod, "" where it has none or is unknown. It needs
-// Load.Places, and is safe for concurrent use.
+// ComponentOfPod returns a pod's component, "" if unknown, given Load.Places. It is safe for concurrent use.
 func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.ComponentOf(uid) }
 
 // Describe implements system.Target.
@@ -189,8 +188,7 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 	return nodes, skipped, realness, nil
 }
 
-// declare records the places of the load, once for each arm: the nodes that can run its pods, or any
-// pod where controllers make the pods, such as those of machines.
+// declare records the places of each arm: nodes for its pods, or for any pod where controllers make them.
 func (t *Target) declare() {
 	if t.declared == t.population.Rendering || t.Load.Objects != nil && t.Load.Objects.Place.One == "" {
 		return
@@ -257,8 +255,7 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	return t.raise(ctx, level, len(nodes), others)
 }
 
-// raise plans the load of a level on so many nodes with so many other pods, and sets up its
-// preconditions.
+// raise plans the load of a level on so many nodes with so many others' pods, and sets it up.
 func (t *Target) raise(ctx context.Context, level system.Level, nodes, others int) (system.Batch, error) {
 	axis, r := axes()[t.Load.Axis], &raising{Target: t, level: level, nodes: nodes, others: others}
 	load, err := axis.plan(r)
@@ -376,8 +373,7 @@ func (t *Target) drains() bool {
 	return o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
 }
 
-// settled counts the objects that are ready or failed: all of them, if nothing has moved for as long as
-// objects are followed.
+// settled counts the objects that are ready or failed, or all, if nothing has moved for too long.
 func (t *Target) settled() int {
 	p := t.Progress()
 	if (t.Clock.Now() - p.Moved).Duration() > t.Load.Follow {
@@ -451,9 +447,8 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 	return measures, nil
 }
 
-// Reset implements system.Target. Pods of the load are removed, and its empty namespaces stay for
-// the next step: removing them deletes thousands of events too, a load that would disturb the
-// measurement. Namespaces in which controllers made the pods go with all they hold.
+// Reset implements system.Target. It removes pods, but keeps empty namespaces for the next step: removing
+// them deletes thousands of events, a load of its own. Namespaces of controllers' pods go.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.End()
 	if err := t.drain.Release(ctx, false); err != nil {
@@ -472,8 +467,7 @@ func (t *Target) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Close removes everything that the run made and stops observing. When done ends, the user wants
-// no more waiting: the rest is asked to go, and its end is not awaited.
+// Close removes everything that the run made. When done ends, the rest is asked to go and not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
 	var err error

@@ -1,5 +1,5 @@
-// Package local holds the common parts of sessions on systems of this machine: nobody needs to
-// consent, each run has a directory, and the next run removes what a killed run left.
+// Package local holds the common parts of sessions on systems of this machine: no consent, a directory
+// for each run, which the next run removes after a killed one.
 package local
 
 import (
@@ -143,8 +143,7 @@ func (s *Session) MakeRoom() error {
 	return err
 }
 
-// NoteElsewhere notes directories outside of the run's own, before they are made: the next run removes
-// them after a killed one.
+// NoteElsewhere notes further directories of the run before they are made, for the next run's removal.
 func (s *Session) NoteElsewhere(dirs ...string) error {
 	if err := os.WriteFile(filepath.Join(s.Room.Dir, elsewhereFile), []byte(strings.Join(dirs, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note which directories there are: %w", err)
@@ -154,8 +153,8 @@ func (s *Session) NoteElsewhere(dirs ...string) error {
 
 const runtimeDir = "/run" // can be entered by every user, and only root can make something there
 
-// MakeWorkplace makes a directory for programs of a user, once: within the run's own where this program
-// runs as that user. The user may read it, others may not. Close removes it.
+// MakeWorkplace makes a directory, once, that programs of a user may read and others may not: within the
+// run's own where this program runs as that user. Close removes it.
 func (s *Session) MakeWorkplace(as proc.User) (string, error) {
 	if s.workplace != "" {
 		return s.workplace, nil
@@ -231,8 +230,7 @@ type Place struct {
 
 const lookInterval = 500 * time.Millisecond // time between looks at a place
 
-// FollowPlaces declares the places of a load, which noun names, and records their changes until stop,
-// which must come before any of them is ended.
+// FollowPlaces declares a load's places, and records their changes until stop, before any is ended.
 func FollowPlaces(rec system.Recorder, noun record.Noun, list []Place) (stop func()) {
 	set := &record.Place{Noun: &noun}
 	for _, p := range list {

@@ -25,8 +25,7 @@ type Load interface {
 	End() error
 }
 
-// Rig implements system.Instance for streams: each step has a new Load, without traces of the last one. S
-// holds the settings of an arm.
+// Rig implements system.Instance for streams: each step has a new Load. S holds an arm's settings.
 type Rig[S any] struct {
 	Rec  system.Recorder
 	Seed uint64

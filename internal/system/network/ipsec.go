@@ -24,8 +24,7 @@ const (
 	cipherNull = "null"
 )
 
-// ipsecTakes returns the bytes that ESP takes of a link's MTU: its header, AES-GCM's initialisation
-// vector and check value, and a trailer that fills up to four bytes.
+// ipsecTakes returns what ESP takes of a link's MTU: header, vector and check value, and a trailer.
 func ipsecTakes(mtu int, cipher string) int {
 	const header, trailer, vectorAndCheck = 8, 2, 8 + 16
 	takes := header + trailer + mtu%4
@@ -70,8 +69,7 @@ func (n *network) encrypt() error {
 	return nil
 }
 
-// addState adds a state with the cipher. Where the kernel refuses it, a state without a cipher tells
-// whether it lacks the cipher or ESP.
+// addState adds a state with the cipher. One without tells a lacking cipher from lacking ESP.
 func (n *network) addState(h *netlink.Handle, state *netlink.XfrmState, key []byte) error {
 	var lacks error
 	if n.cipher == cipherGCM {
@@ -115,8 +113,7 @@ const (
 	mostCharon = 1400     // bytes of the largest packet that it reads from its interface
 )
 
-// carryIPsec has strongSwan encrypt what goes to an interface of its own: a program of each side, in UDP,
-// since the kernel takes no ESP.
+// carryIPsec has strongSwan encrypt what goes to its own interface, in UDP: the kernel takes no ESP.
 func (n *network) carryIPsec() error {
 	if n.cipher == cipherNull {
 		return &system.UnableError{Err: fmt.Errorf("this kernel has no %s, and strongSwan in its stead always encrypts", n.kind.needs), Hint: "--set cipher=" + cipherGCM}

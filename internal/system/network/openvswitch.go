@@ -89,8 +89,7 @@ func (n *network) switches() error {
 	return nil
 }
 
-// start starts a switch and its database, which has no rights. Where other users may make interfaces,
-// the switch keeps only the rights for that.
+// start starts a switch and its database, without rights; the switch may keep those for interfaces.
 func (n *network) start(s openSwitch, paths map[string]string, cpus []int) error {
 	user := proc.Least()
 	if err := cmp.Or(os.RemoveAll(s.dir), os.Mkdir(s.dir, 0o700), user.Give(s.dir)); err != nil {

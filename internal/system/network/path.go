@@ -323,8 +323,7 @@ func (n *network) finishTunnel(name string) error {
 	return nil
 }
 
-// offload sets the offloads that are asked for, on link and tunnel, and reads them back: the kernel
-// silently leaves out what an interface does not have.
+// offload sets the offloads, and reads them back: the kernel silently leaves out what it lacks.
 func (n *network) offload(m *machine.Machine) error {
 	if len(n.offloads) == 0 {
 		return nil
@@ -385,8 +384,7 @@ func (n *network) tryMTU() error {
 
 var errStuck = errors.New("a packet does not pass") // says that a packet does not pass
 
-// send sends datagrams that may not be fragmented from the client to the server, each
-// once the one before has arrived. One that has not arrived in time is sent again.
+// send sends unfragmented datagrams from client to server, each once the last has arrived, or again.
 func (n *network) send(size, times int, again time.Duration) error {
 	var listener net.PacketConn
 	err := n.server.InNetwork(func() (err error) {
@@ -506,8 +504,7 @@ func lossProgram() proc.Program {
 	return proc.Program{Name: "nft", Package: "nftables", For: "loss"}
 }
 
-// lose lets client and server drop a share of the TCP segments that reach them, at random. Packets of
-// tunnels are not TCP's: none is dropped twice.
+// lose lets client and server drop TCP segments at random. Packets of tunnels are not dropped twice.
 func (n *network) lose() error {
 	if n.loss == 0 {
 		return nil

@@ -1,6 +1,5 @@
-// Package network is the target of network paths: two machines within this one,
-// joined in one of several ways, a generator in the first and a server in the second.
-// What crosses the path, and what that costs the processors, is counted by the kernel.
+// Package network is the target of network paths: a generator and a server in two machines within this
+// one, joined in several ways. The kernel counts what crosses the path and what it costs.
 package network
 
 import (
@@ -52,8 +51,7 @@ func pathFact(what string) record.Fact {
 
 const byKernel = "the kernel" // stands for packets that no program carries
 
-// carriedFact tells what carries packets. A program costs other than the kernel: records are compared
-// only where that is what is asked.
+// carriedFact tells what carries packets: a program costs other than the kernel.
 func carriedFact(what string) record.Fact {
 	return record.Fact{Name: "data-path", What: "what carries packets, the kernel or a program", Value: what, Bearing: record.Refuses}
 }
@@ -116,8 +114,7 @@ func (s *session) carriedBy() (fact string, notes []string) {
 	return strings.Join(slices.Compact(all), ", "), slices.Compact(notes)
 }
 
-// Prepare implements system.Session: it builds each path once, so that what the kernel lacks, or does
-// not let pass, is refused before any load.
+// Prepare implements system.Session: it builds each path once, so that impossible ones are refused.
 func (s *session) Prepare(context.Context) error {
 	if err := s.read(); err != nil {
 		return err

@@ -22,8 +22,8 @@ type gauges struct {
 	at      record.Micros
 	softirq []float64 // seconds, by processor
 	sent    float64   // bytes that left the link at its busier end
-	// wanted adds up for how long client and server ran or could have, and carriers for how long each
-	// thread of a carrier, or by its negative number the carrier on each of its processors.
+	// wanted is the time that client and server ran or waited to, carriers that of a carrier's threads,
+	// or by its negative number of each of its processors.
 	wanted   [2]float64
 	carriers map[int]float64
 	tcp      sending
@@ -141,8 +141,7 @@ func (n *network) sending() (s sending) {
 
 const leastLoss = 0.005 // share of resent segments from which TCP sends less because of loss
 
-// shares tells for which parts of the time connections had something to send and waited for the other
-// side's window, or sent less because of loss.
+// shares tells how much of the time connections waited for the window, or sent less because of loss.
 func (s sending) shares(was sending, seconds float64) (window, loss float64) {
 	if s.connections == 0 || s.busy <= was.busy {
 		return 0, 0
@@ -155,8 +154,7 @@ func (s sending) shares(was sending, seconds float64) (window, loss float64) {
 	return max(min(window, 1), 0), max(min(loss, 1), 0)
 }
 
-// lost counts the TCP segments that client and server have sent again, and the packets that interfaces of
-// the path and the queues of this machine's processors have dropped.
+// lost counts TCP segments that were sent again, and packets that interfaces and processors' queues dropped.
 func (n *network) lost() (again, dropped float64) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {

@@ -33,8 +33,7 @@ const (
 	carrierBound  = 10 * time.Second // until a carrier carries
 )
 
-// wireguard joins client and server by WireGuard over a cable: the kernel's, or else a program of each
-// side.
+// wireguard joins client and server by the kernel's WireGuard, or else a program of each side.
 func (n *network) wireguard() error {
 	if err := n.cable(); err != nil {
 		return err
@@ -76,8 +75,7 @@ func (e end) configureKernel(own, peer wgtypes.Key) error {
 	})
 }
 
-// carryWireGuard makes a TUN interface and starts the program that carries what goes there: it gets the
-// interface as an open file, and needs no rights.
+// carryWireGuard makes a TUN interface and starts the program that carries, with it as an open file.
 func (n *network) carryWireGuard(e end, own, peer wgtypes.Key) error {
 	var file *os.File
 	err := e.m.InNetwork(func() error {
@@ -137,8 +135,8 @@ func moduleVersion(path string) string {
 	return path
 }
 
-// CarryWireGuard runs WireGuard in user space: it reads its key and its peer as WireGuard's tools write
-// them, and carries what goes to a TUN interface, its fourth open file, until it fails.
+// CarryWireGuard runs WireGuard in user space until it fails: it reads its configuration as WireGuard's
+// tools write it, and has the TUN interface as its fourth open file.
 func CarryWireGuard(in io.Reader) error {
 	tunnel, _, err := tun.CreateUnmonitoredTUNFromFD(tunHandle)
 	if err != nil {

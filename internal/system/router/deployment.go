@@ -98,8 +98,7 @@ func (s *deployment) draw() error {
 	return nil
 }
 
-// connect makes the link to the system, if there is to be one. Its network is set aside for measurements
-// (RFC 2544, RFC 5180 for IPv6).
+// connect makes the link, if any, of addresses for measurements (RFC 2544, RFC 5180 for IPv6).
 func (s *deployment) connect() error {
 	if s.rate == 0 {
 		return nil
@@ -122,8 +121,7 @@ func (s *deployment) within(call func() error) error {
 	return s.tied.Do(call)
 }
 
-// free finds two ports of an address that nobody listens on. HAProxy would give half of the connections
-// of one port to each of two frontends.
+// free finds two free ports of an address: on one, HAProxy would mix the two frontends.
 func (s *deployment) free(address string) (plain, secure string, err error) {
 	err = s.within(func() error {
 		for _, found := range []*string{&plain, &secure} {
@@ -219,8 +217,7 @@ func (s *deployment) start(ctx context.Context) error {
 	return err
 }
 
-// how starts processes in the system's network, on some processors or all: this program may be kept to
-// others.
+// how starts processes in the system's network, on some processors or all that are allowed.
 func (s *deployment) how(name string, cpus []int) proc.How {
 	if len(cpus) == 0 {
 		cpus = s.allCPUs

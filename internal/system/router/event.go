@@ -38,8 +38,8 @@ func parseEvent(text string) (event, error) {
 	return event(text), nil
 }
 
-// makeEvent makes the event of a step in the middle of its hold, and records how long it took. One that
-// ends after the load has shown only a part of what it does to requests.
+// makeEvent makes the step's event in the middle of its hold, and records its duration. One that ends
+// after the load showed only a part.
 func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {
 	if s.event == noEvent {
 		return nil
@@ -105,8 +105,7 @@ func (c *changes) make(ctx context.Context) (map[string]float64, error) {
 	return map[string]float64{"seconds": (c.now() - began).Seconds(), "asked": 0, "wrong": 0}, err
 }
 
-// reroute adds a route, or gives one another server, and returns once it is answered as it should be. It
-// asks for it all the while, so as to see the first right answer.
+// reroute adds or changes a route, and asks for it all the while, until it is answered as it should be.
 func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
 	added := c.newHost("added-under-load")
 	asked, begin := added, backend.Begin(c.pageSize)
@@ -133,8 +132,7 @@ func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
 	return map[string]float64{"seconds": (first.at - began).Seconds(), "asked": float64(first.asked), "wrong": float64(first.wrong), "former": float64(first.former)}, first.err
 }
 
-// reload has HAProxy go on with a configuration that is changed from its last one. Reloads wait for each
-// other.
+// reload has HAProxy go on with a changed configuration. Reloads wait for each other.
 func (c *changes) reload(ctx context.Context, change func(*haproxy.Config)) error {
 	c.reloading.Lock()
 	defer c.reloading.Unlock()
@@ -157,9 +155,8 @@ func (c *changes) runtime(commands []string) error {
 	return err
 }
 
-// churn adds and removes routes by the runtime API or by reloads, at most so many each second, until the
-// context is done. It counts those that HAProxy refuses: while it reloads, the process that is asked may
-// not know them.
+// churn adds and removes routes, at most so many each second, until ctx ends. It counts refused ones:
+// while HAProxy reloads, the process that is asked may not know them.
 func (c *changes) churn(ctx context.Context) {
 	if c.churned == 0 {
 		return
@@ -207,8 +204,8 @@ func (c *changes) route(host string) haproxy.Route {
 	return haproxy.Route{Host: host, Termination: c.router.Termination}
 }
 
-// answered tells when a route was first answered rightly, how often it was asked for until then, and how
-// many of the wrong answers came from the server that the route had before (former).
+// answered tells when a route was first answered rightly, after how many requests, and wrong answers, of
+// which former came from the former server.
 type answered struct {
 	at                   record.Micros
 	asked, wrong, former int

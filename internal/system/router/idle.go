@@ -32,8 +32,8 @@ func (s *idlers) halfHead(host string) string {
 	return head + strings.Repeat("h", max(s.router.Bufsize-s.router.Maxrewrite-headBesides-len(head), leastHead))
 }
 
-// hold keeps connections open on which half a request was sent, or a whole one that is answered, until
-// the context is done. It opens those again that HAProxy has waited for too long (timeout http-request).
+// hold keeps idle connections open, after half a request or a whole one, until ctx ends, and opens those
+// again that HAProxy ends (timeout http-request).
 func (s *idlers) hold(ctx context.Context) {
 	if s.idle == 0 {
 		return

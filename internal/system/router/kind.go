@@ -15,8 +15,7 @@ const (
 	axisRoutes      = "routes"
 )
 
-// changed is reached by the event of a step, from its begin on: a reload once the new process serves, a
-// route with its first right answer.
+// changed is reached by a step's event: a reload once the new process serves, a route once answered.
 const changed = "Changed"
 
 // Names of what is read of the parts, among the sources of samples.
@@ -67,8 +66,7 @@ func requests() record.ObjectKind {
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
 			{Name: BoundProcessor, What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
-			// Before the servers, whose requests wait for the processor that they share with the
-			// generator.
+			// Before the servers, whose requests wait for the processor that the generator shares.
 			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},
 			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7, Slow: true},
 		},

@@ -13,9 +13,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// link joins clients to one router: a namespace in which it and its servers run, and a cable to it that
-// carries no more than a rate in either direction. The namespace has no name: the kernel takes it and the
-// cable away with this program and the processes in it.
+// link joins clients to one router: a namespace for it and its servers, and a cable of limited rate. The
+// kernel removes both with this program and the processes in it.
 type link struct {
 	tied            *proc.Tie
 	inside, outside *os.File // the namespaces, outside is this program's own
@@ -24,8 +23,7 @@ type link struct {
 
 const linkBits, linkBits6 = 24, 64
 
-// makeLink makes a link of so many bits a second, whose ends have these addresses. Its end on this
-// machine has the further ones too.
+// makeLink makes a link of so many bits a second with its addresses, of which its outer end has several.
 func makeLink(tied *proc.Tie, rate float64, name, inside string, outside []string) (*link, error) {
 	l := &link{tied: tied}
 	err := tied.Do(func() (err error) {

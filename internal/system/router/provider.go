@@ -1,8 +1,6 @@
-// Package router loads a real HAProxy, which it runs for itself in the shape of OpenShift's router, with
-// requests of its own generator.
-//
-// A link of limited rate is a network namespace without a name. It holds the servers, too, so that the
-// link carries what clients send and get, as the published arithmetic counts it.
+// Package router loads a real HAProxy, in the shape of OpenShift's router, with its own generator. A link
+// of limited rate is a network namespace without a name. It holds the servers, too, so that the link
+// carries what clients send and get, as the published arithmetic counts it.
 package router
 
 import (
@@ -69,8 +67,8 @@ func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change,
 	}, nil
 }
 
-// outlined checks a plan as a run does, in a directory that it removes again. It does not run a HAProxy
-// that a file names, and does not miss one that this machine lacks.
+// outlined checks a plan as a run does, in a temporary directory, but runs no foreign HAProxy and misses
+// none.
 func outlined(ctx context.Context, r system.Request) (err error) {
 	if r.Workload == nil {
 		return nil
@@ -182,8 +180,7 @@ func (s *session) assumeAll() {
 	}
 }
 
-// asksForTLS reports whether the plan says how TLS is to be but not where it ends, so that what it says
-// would change nothing.
+// asksForTLS reports whether the plan says how TLS is to be but not where it ends: that changes nothing.
 func (s *session) asksForTLS() bool {
 	return s.says("resumption", "tlsVersion", "certificate", "certificates") && !s.says("termination")
 }
@@ -203,8 +200,7 @@ func (s *session) assume(param, value string) {
 	s.Plan.Params[param] = value
 }
 
-// read checks what an arm of the plan and its files say, and makes and runs nothing. It returns the path
-// of the HAProxy, "" for the one of this machine.
+// read checks what an arm and its files say, and runs nothing. path is the HAProxy's, or "".
 func (s *session) read(given map[string]string) (one settings, path string, err error) {
 	most := slices.Max(append(s.Plan.Levels(), 0))
 	switch s.Plan.Axis.Name {

@@ -109,8 +109,7 @@ func (s *step) read() []record.Reading {
 	return list
 }
 
-// processors tells of the processors that each part is kept to, as the judge asks: who used them, and how
-// long the part waited for them.
+// processors tells who used the processors of each part, and how long it waited for them.
 func (g *gauges) processors(s *deployment, ran, waited float64) (list []record.Reading) {
 	add := func(part string, cpus []int, own, wanted float64) {
 		if len(cpus) == 0 {
@@ -139,8 +138,7 @@ func (g *gauges) processors(s *deployment, ran, waited float64) (list []record.R
 	return list
 }
 
-// demands tells how much of their processors the servers and the generator use. Where they share them,
-// the one that uses more of them has all.
+// demands tells how much of their processors servers and generator use; shared ones go to the larger user.
 func (g *gauges) demands(was gauges, s *deployment, seconds float64) (servers, generator float64) {
 	usedServers, used := g.used[0]-was.used[0], g.used[1]-was.used[1]
 	wantedServers, wanted := g.wanted[0]-was.wanted[0], g.wanted[1]-was.wanted[1]
@@ -225,8 +223,8 @@ func (g *gauges) readBusy() {
 	}
 }
 
-// share tells how much of some processors, or of all, was used since other gauges were read. Where the
-// seconds are known for which their owner ran or waited, it leaves out what other programs used.
+// share tells how much of some processors, or all, was used since other gauges, by their owner where that
+// is known.
 func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64) float64 {
 	if len(cpus) == 0 {
 		cpus = all
@@ -241,9 +239,8 @@ func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64
 	return min(used/seconds/float64(max(len(cpus), 1)), 1)
 }
 
-// accepting counts the connections of a listening socket of this machine that nobody has accepted yet,
-// and how many it may have. It asks for listening sockets alone: there may be tens of thousands of
-// others.
+// accepting counts connections of a listening socket that nobody has accepted, and its limit. It asks for
+// listening sockets alone: there may be tens of thousands of others.
 func accepting(address string) (waiting, most int, err error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

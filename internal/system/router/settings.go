@@ -94,8 +94,7 @@ const (
 	mostWeight       = 256    // of a service, as of OpenShift's
 )
 
-// settingsOf checks what parameters say against what this machine allows. It reads files, and starts
-// nothing.
+// settingsOf checks parameters against what this machine allows. It reads files, and starts nothing.
 func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	s = settings{
 		router: haproxy.Config{
@@ -227,8 +226,7 @@ func (s *settings) plainPages() error {
 	return nil
 }
 
-// files checks the open files that the router and its clients want, and fills in
-// how many connections the router takes.
+// files checks the open files of router and clients, and fills in the router's connections.
 func (s *settings) files(handles int64) error {
 	// Listeners, sockets, an allowance, and the checks of servers.
 	besides := int64(64)
@@ -278,8 +276,7 @@ func made(n int) []load.Host {
 	return hosts
 }
 
-// hostsOf returns the hosts of routes: as many as are asked for, or those of a file with one name a line
-// and, if there is one, its weight.
+// hostsOf returns the hosts of routes: n of ours, or those of a file, with one name a line and a weight.
 func hostsOf(file string, n int) ([]load.Host, error) {
 	if file == "" {
 		if n < 1 || n > mostRoutes {
@@ -341,8 +338,7 @@ func parseHosts(file string, text []byte) ([]load.Host, error) {
 // placement says who runs on which processors, none for any.
 type placement struct{ router, servers, generator []int }
 
-// place decides which processors the router, the servers and this program get,
-// and fills in the router's threads.
+// place decides who gets which processors, and fills in the router's threads.
 func (s *settings) place(pinning string, cpus []int) error {
 	want := s.router.Threads
 	switch pinning {

@@ -1,6 +1,5 @@
-// Package simulated is a target whose limit, latency and faults are planted: the ground truth that tests
-// hold the search, the accounting and the quantiles against. It runs on whatever clock the time package
-// has: for a user the real one, with a hold and a stall short enough for a search to end within seconds,
+// Package simulated is a target whose limit, latency and faults are planted: the ground truth for tests
+// of search, accounting and quantiles. It runs on the clock of the time package, for a user the real one,
 // in a test that of a synctest bubble, where it takes no time.
 package simulated
 

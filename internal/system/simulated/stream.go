@@ -32,8 +32,7 @@ func Requests() record.ObjectKind {
 }
 
 // stream is a stream of requests under way: a server with planted times and a generator. It simulates
-// events whose times are those of the clock, works off what is due a few hundred times a second, and each
-// event at its own time.
+// events, each at its own time, in steps of a few milliseconds.
 type stream struct {
 	*Target
 	schedule system.Schedule

@@ -20,35 +20,30 @@ type Plan struct {
 	Places int // what a level is an average over, at least 1
 	Limit  int // Limit bounds the objects per place: further ones find none. 0 is no limit.
 	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all fills fail, by a logistic
-	// curve of that width in levels. Such a fill leaves one object per hundred not ready, of its own at
-	// least one. Width 0 plants none.
+	// curve of that width. A failed fill leaves one object per hundred not ready. Width 0 plants none.
 	SoftAt, SoftWidth float64
 	// Flaky is the probability that one object of a fill is never ready, whatever the level.
 	Flaky   float64
 	Latency dist.Dist // from an object's creation until it is there
-	// Rate bounds the objects that find their place each second, one after the other; more wait in line.
-	// 0 is any number at once.
+	// Rate bounds the objects that find their place each second; more wait in line. 0 is any number.
 	Rate    float64
 	Life    time.Duration // of an object of an open axis once it is ready; 0 is half a minute
 	Servers int           // Servers requests are served at once, each for Service; more wait
 	Service time.Duration
-	// FailEvery makes every n-th request fail; ThrottleEvery makes every n-th answer say 429 before it
-	// succeeds. 0 is never.
+	// FailEvery makes every n-th request fail, ThrottleEvery every n-th answer a 429 first. 0 is never.
 	FailEvery, ThrottleEvery int
 	LoseAfter                int // objects, which cut the watch for good; 0 is never
 	UnhealthyAt              int // objects, from which on placesNotReady is one more; 0 is never
-	// TakeAt objects take the last place: Take says how, and TakeFor for how long. 0 is never, and for
-	// good.
+	// TakeAt objects take the last place: Take says how, and TakeFor how long. 0 is never, and for good.
 	TakeAt  int
 	Take    string
 	TakeFor time.Duration
 	Removal time.Duration // of the objects at the end of a run
 	CPU     float64       // seconds that an object costs once
 	Memory  float64       // bytes that it costs while it is in place
-	// Stream says that a level is a stream of requests. Then Latency is the server's time for one, of
-	// which it begins with Rate a second; FailEvery and LoseAfter are as above. Connect is the time to
-	// reach it; for Pause it stands still in the middle of each hold; Generator bounds the requests a
-	// second that the generator itself can send, 0 for any number.
+	// Stream says that a level is a stream of requests: Latency is the server's time, of which it begins
+	// Rate a second. Connect is the time to reach it; for Pause it stands still in the middle of each
+	// hold; Generator bounds the requests that the generator can send, 0 for any number.
 	Stream         bool
 	Connect        dist.Dist
 	Pause          time.Duration

@@ -70,8 +70,7 @@ type Client struct {
 
 const ProtobufType = "application/vnd.kubernetes.protobuf" // media type of the API
 
-// RequestTimeout bounds one request of the load: a minute, as in the API server. kubectl has no bound by
-// default.
+// RequestTimeout bounds one request of the load, as the API server does; kubectl has no bound.
 const RequestTimeout = time.Minute
 
 // NewClient makes a client with the user agent agent. It sends no request.
@@ -114,8 +113,8 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 	return c, nil
 }
 
-// httpClient makes a client with its own transport and connections: client-go shares transports
-// between equal configurations, and one with its own dialer equals no other.
+// httpClient makes a client with its own connections: client-go shares transports of equal
+// configurations, but none with an own dialer.
 func (c *Client) httpClient(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	dial := config.Dial
@@ -143,8 +142,7 @@ func (c *Client) httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: c.logins.over(transport)}, nil
 }
 
-// readAhead reads as much as a connection has: by itself TLS makes two system calls for each of its
-// records, of which a message has several.
+// readAhead reads as much as a connection has: TLS makes two system calls for each record.
 type readAhead struct {
 	net.Conn
 	ahead *bufio.Reader
@@ -152,9 +150,8 @@ type readAhead struct {
 
 func (r *readAhead) Read(p []byte) (int, error) { return r.ahead.Read(p) }
 
-// socket reads a connection without announcing the system call to Go's runtime. The call never
-// blocks, and the announcement wakes the scheduler's monitor thread: in a program that waits
-// that is a quarter of the cost of each message.
+// socket reads a connection without announcing the system call to Go's runtime: the call never blocks,
+// and the announcement wakes the monitor thread, a quarter of the cost of each message.
 type socket struct{ syscall.RawConn }
 
 func (s socket) Read(p []byte) (n int, err error) {
@@ -178,8 +175,7 @@ func (s socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// RenewStream gives new connections to watches that begin from now on, because the present ones seem
-// dead. HTTP/1.1 gives each watch its own, without frames that one goroutine passes to others.
+// RenewStream gives new connections to watches that begin from now on: the present ones seem dead.
 func (c *Client) RenewStream() error {
 	config := rest.CopyConfig(c.Config)
 	config.NextProtos = []string{"http/1.1"}
@@ -218,8 +214,7 @@ func creates(r *http.Request) bool {
 // Level returns the UID of the request's priority level, "" where the server does not say.
 func (r Reply) Level() string { return r.Header.Get("X-Kubernetes-PF-PriorityLevel-UID") }
 
-// Do sends a request, patiently as Send does, and reads the answer into buf. After an error it is
-// unknown whether the request took effect.
+// Do sends a request patiently and reads the answer into buf. After an error its effect is unknown.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (Reply, error) {
 	request, err := c.Request(ctx, method, path, query, contentType, body)
 	if err != nil {
@@ -244,15 +239,13 @@ func (c *Client) Call(ctx context.Context, method, path string, query url.Values
 	return c.Do(ctx, method, path, query, "", nil, new(bytes.Buffer))
 }
 
-// An API server serves 100 requests at once per connection; further ones wait through no fault of
-// its own. So the next connection is used once each has half as many.
+// An API server serves 100 requests at once per connection; the next is used once each has half as many.
 const (
 	loadConnections = 8
 	perConnection   = 50
 )
 
-// attempt sends a request once and reads its answer into buf, but at most one byte beyond most, unless
-// that is 0.
+// attempt sends a request once and reads its answer into buf, at most one byte beyond most; 0 is any.
 func (c *Client) attempt(request *http.Request, buf *bytes.Buffer, most int64) (Reply, error) {
 	defer c.inFlight.Add(-1)
 	at := int(c.inFlight.Add(1)-1) / perConnection
@@ -333,16 +326,14 @@ func (r Reply) Err() error {
 	return errors.New(text)
 }
 
-// Transient reports whether the same request may succeed later: after too many requests, or the
-// server's own troubles. A full store stays full until somebody acts.
+// Transient reports whether the request may succeed later. A full store stays full until somebody acts.
 func (r Reply) Transient() bool {
 	return !bytes.Contains(r.Body, []byte("mvcc: database space exceeded")) && slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.Code)
 }
 
-// Overtaken reports whether the server could not create an object because somebody changed another one
-// meanwhile, such as the use of a quota: nothing was created, and a retry may succeed. A taken name has
-// another reason.
+// Overtaken reports whether a creation failed since somebody changed another object, such as the use of a
+// quota: a retry may succeed. A taken name has another reason.
 func (r Reply) Overtaken() bool {
 	return r.creates && r.Code == http.StatusConflict && apierrors.IsConflict(r.Err())
 }
@@ -377,8 +368,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Unreachable turns network errors into an UnreachableError, adds advice to errors that no retry
-// helps, and returns other errors as they are.
+// Unreachable makes network errors UnreachableErrors, and adds advice to errors that no retry helps.
 func (c *Client) Unreachable(err error) error {
 	if _, told := errors.AsType[*UnreachableError](err); told {
 		return err
@@ -401,8 +391,8 @@ func (c *Client) Unreachable(err error) error {
 	return unreachable
 }
 
-// Exemption reports whether the user is exempt from priority and fairness, by the priority level of a
-// request: the server does not hold back its load, which can starve others. Nil is unknown.
+// Exemption reports whether the user is exempt from priority and fairness, so that the load can starve
+// others; nil is unknown.
 func (c *Client) Exemption(ctx context.Context) (*bool, error) {
 	r, err := c.Call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {
@@ -415,8 +405,7 @@ func (c *Client) Exemption(ctx context.Context) (*bool, error) {
 	return new(name == "exempt"), nil
 }
 
-// PriorityLevels returns the names of the cluster's priority levels by UID, nil where the user may not
-// list them.
+// PriorityLevels returns the names of priority levels by UID, nil where the user may not list them.
 func (c *Client) PriorityLevels(ctx context.Context) map[string]string {
 	levels, err := c.Typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -429,8 +418,7 @@ func (c *Client) PriorityLevels(ctx context.Context) map[string]string {
 	return names
 }
 
-// ClockOffset returns the server's clock less ours in seconds, by the date of an answer; nil without a
-// date.
+// ClockOffset returns the server's clock less ours in seconds, by an answer's date; nil without one.
 func ClockOffset(header http.Header, before, after time.Time) *float64 {
 	date, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
@@ -498,8 +486,7 @@ func (c *Client) InJSON(ctx context.Context, path string, query url.Values, patc
 	return json.Unmarshal(r.Body, into)
 }
 
-// Settle returns the error of a creation. If the object exists already and is this run's own, an answer
-// was lost: that is no error.
+// Settle returns a creation's error, but nil if the object exists and is this run's: an answer was lost.
 func Settle(err error, run string, get func() (metav1.Object, error)) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -576,8 +563,7 @@ func (e *OutOfReachError) Error() string {
 	return fmt.Sprintf("API server %s is out of reach: no answer for %v (%s)", e.Server, e.Patience, e.Last)
 }
 
-// InParallel calls work for 0 <= i < n from up to workers goroutines, at most rate times a second (0 is
-// unbounded), and returns the first error.
+// InParallel calls work for 0 <= i < n from several goroutines, at a bounded rate (0 is any), until an error.
 func InParallel(ctx context.Context, n, workers int, rate float64, work func(context.Context, int) error) error {
 	group, going := errgroup.WithContext(ctx)
 	group.SetLimit(workers)

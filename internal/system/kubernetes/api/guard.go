@@ -11,14 +11,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// This file finds out what a watch has missed. A silent watch may have no news, be late, or have lost
-// some. So the program changes an object and awaits that change, and compares a list with the versions
-// that the watch has brought: versions of one resource grow, in the order of a watch's events.
+// This file finds out what a watch has missed. The program changes an object and awaits that change, and
+// compares a list with the versions that the watch has brought, which grow in the order of its events.
 
 // Care says how a watch is checked; see Watcher.Guard.
 type Care struct {
-	// Touch changes a watched object, and returns its new version. Without it the version of the
-	// resource is awaited, which comes with the next change of anything.
+	// Touch changes a watched object, and returns its version. Without it the next change of anything is
+	// awaited.
 	Touch func(ctx context.Context) (version string, err error)
 	Every time.Duration // Every is the shortest time between lists, 0 for lists only in doubt
 	Doubt func() bool   // Doubt reports whether expected news does not come; nil is never
@@ -28,8 +27,7 @@ const (
 	guardInterval = 5 * time.Second  // guardInterval is the time between checks for news
 	lateAfter     = 2 * time.Second  // lateAfter is the time after which news is late
 	deadAfter     = 20 * time.Second // deadAfter is the time after which a late watch is renewed
-	// silentFor is the time without any message after which a watch is renewed: bookmarks come
-	// about once a minute.
+	// silentFor is the time without a message that renews a watch: bookmarks come about once a minute.
 	silentFor  = 150 * time.Second
 	doubtEvery = 3 * time.Second // doubtEvery is the shortest time between lists in doubt
 	// listShare is the shortest pause between lists, in multiples of a list's duration.
@@ -57,11 +55,10 @@ type account struct {
 	objects map[string]*known
 	floor   uint64 // the version of the last list, which has all older news
 	round   int
-	// gone has the last versions of removed objects, goneBefore those of earlier ones, to recognise late
-	// news.
+	// gone has the last versions of objects removed lately, goneBefore earlier ones, to recognise late news.
 	gone, goneBefore map[string]uint64
-	// owed has the versions, by UID, that a list has shown and the watch has yet to bring. With mark it
-	// has brought all of them; 0 is none. The watch is late since then.
+	// owed has the versions, by UID, that a list has shown and the watch has yet to bring, late since
+	// then. With mark, if not 0, it has brought all.
 	owed     map[string]uint64
 	mark     uint64
 	since    record.Micros
@@ -100,8 +97,7 @@ func (w *Watcher) take(now record.Micros, kind string, m objectMeta, raw []byte)
 	return w.Handler.Changed(now, kind, raw)
 }
 
-// stale reports whether news of an object, nil if unknown, is not newer than the known version. News
-// without a number is new.
+// stale reports whether news of a known object, or nil, is not newer. News without a number is new.
 func (w *Watcher) stale(o *known, m objectMeta, version uint64) bool {
 	switch {
 	case version == 0:
@@ -141,8 +137,8 @@ type listedObject struct {
 	version uint64
 }
 
-// compare makes a list. It passes objects that the watch has not brought to differs, or if that is nil,
-// collects them in the difference, and passes that to full whenever it is large.
+// compare passes listed objects that the watch has not brought to differs, or if nil collects them in the
+// difference and passes large ones to full.
 func (w *Watcher) compare(ctx context.Context, differs func(m objectMeta, raw []byte) error, full func(*difference) error) (d difference, version string, err error) {
 	began := w.Clock.Now()
 	w.mu.Lock()
@@ -201,8 +197,7 @@ func (w *Watcher) listAll(ctx context.Context) (string, error) {
 	return version, w.correct(&d)
 }
 
-// Reconcile compares the watch's news with a list, waits a while for news under way, and hands over what
-// is missing.
+// Reconcile compares the watch's news with a list, waits for news under way, and hands over what is missing.
 func (w *Watcher) Reconcile(ctx context.Context) error {
 	if w.FromNow {
 		return nil
@@ -217,8 +212,7 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	return w.settleWith(ctx, &d, began)
 }
 
-// settleWith waits for the watch to bring a difference, and hands over the rest. began is the start of
-// the list. A part of a list has no version yet.
+// settleWith waits for the watch to bring a difference of a list begun then, and hands over the rest.
 func (w *Watcher) settleWith(ctx context.Context, d *difference, began record.Micros) error {
 	from := w.Clock.Now()
 	if d.version == 0 {
@@ -356,8 +350,7 @@ func (w *Watcher) settle() {
 	}
 }
 
-// Guard checks the watch until ctx ends or the watch is closed: whether it brings news and how late, what
-// it has missed, and whether it is alive.
+// Guard checks until ctx or the watch ends whether the watch lives, and how late and incomplete its news is.
 func (w *Watcher) Guard(ctx context.Context) {
 	for Sleep(ctx, guardInterval) && !w.Closed() {
 		if w.Beside && w.standing.Load() == denied {
@@ -378,8 +371,8 @@ func (w *Watcher) Guard(ctx context.Context) {
 		}
 		doubt := w.Doubt != nil && w.Doubt()
 		regular := w.Every > 0 && since > max(pause, record.MicrosOf(w.Every))
-		// A list is costly for the server, and the load alone can make a watch late: where Touch
-		// shows the delay, lists are made only in doubt.
+		// A list is costly, and the load alone can make a watch late: with Touch, lists are made only in
+		// doubt.
 		if since > pause && (doubt || !moving && w.Touch == nil) || regular {
 			// A failure shows elsewhere as the server's trouble, and the next check follows.
 			_ = w.Reconcile(ctx)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// LoginError says that the kubeconfig's login program gave no credentials. Nothing was sent to the
-// server.
+// LoginError says that the login program gave no credentials: nothing was sent to the server.
 type LoginError struct {
 	Program string
 	Err     error // has the exit code, if any
@@ -26,9 +25,8 @@ func (e *LoginError) Error() string {
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// login is the outermost transport of a client whose kubeconfig has a login program. Client-go runs
-// that for each request without credentials, whatever its last result was, and waits for its end
-// even when the request is cancelled.
+// login is the outermost transport of a client with a login program. Client-go runs that for each request
+// without credentials, and waits for its end even when the request is cancelled.
 type login struct {
 	wrapped
 	*logins
@@ -42,8 +40,7 @@ type logins struct {
 	failed  atomic.Pointer[LoginError] // the last failure; nil when the program may run
 }
 
-// loginAgain is the pause before a failed program runs again, if it ever gave credentials. Otherwise it
-// does not run again.
+// loginAgain is the pause before a failed program runs again, if it ever gave credentials.
 const loginAgain = 10 * time.Second
 
 // newLogins returns nil for a client without a login program.

@@ -80,8 +80,7 @@ func (w wrapped) CloseIdleConnections() {
 	}
 }
 
-// maxBody bounds an answer's body. The largest in practice lists 5,000 nodes with the names of 50 images
-// each: 80 MB.
+// maxBody bounds an answer's body: 5,000 nodes with the names of 50 images each are 80 MB.
 const maxBody = 128 << 20
 
 // LargeError says that an answer is too large to read. A repeated request would get the same.
@@ -94,12 +93,10 @@ func (e *LargeError) Error() string {
 	return fmt.Sprintf("the answer to %s %s: no more of it is read", e.Path, e.What)
 }
 
-// maxValues bounds the values of an answer that is decoded whole: an object of three bytes takes a
-// thousand in memory.
+// maxValues bounds the values of a decoded answer: an object of three bytes takes a thousand.
 const maxValues = 4_000_000
 
-// crowded reports whether an answer has more than maxValues values: all of JSON, or a twentieth as many
-// items of a list.
+// crowded reports whether an answer has too many values: all of JSON, or a twentieth as many items.
 func crowded(contentType string, body []byte) bool {
 	if !strings.Contains(contentType, "protobuf") {
 		return bytes.Count(body, []byte(",")) > maxValues
@@ -114,8 +111,7 @@ func crowded(contentType string, body []byte) bool {
 	return items > maxValues/20
 }
 
-// bounded limits the body of an answer, unless it is endless: a watch, a followed log, or an upgraded
-// connection. Their readers bound each message.
+// bounded limits an answer's body, unless it is endless, as a watch is, whose reader bounds messages.
 func bounded(request *http.Request, response *http.Response) *http.Response {
 	query := request.URL.Query()
 	if response.StatusCode == http.StatusSwitchingProtocols || query.Has("watch") || query.Has("follow") {

@@ -9,8 +9,7 @@ const (
 	LabelSlot        = "plimsoll.dev/slot"
 	LabelCanary      = "plimsoll.dev/canary"        // LabelCanary marks the pod that measures watch lag
 	AnnotationCanary = "plimsoll.dev/canary-number" // AnnotationCanary numbers the canary's changes
-	// AnnotationAlive, on a run's own namespace, has the time of its last sign of life: clean spares
-	// recent ones.
+	// AnnotationAlive, on a run's namespace, has its last sign of life: clean spares recent ones.
 	AnnotationAlive = "plimsoll.dev/alive"
 	// AnnotationStartLatency plants a start latency on a simulated pod.
 	AnnotationStartLatency = "plimsoll.dev/start-latency"
@@ -20,13 +19,12 @@ const (
 const (
 	LabelChangedBy = "plimsoll.dev/changed-by" // LabelChangedBy names the run that changed the object
 	AnnotationWas  = "plimsoll.dev/was"        // AnnotationWas has the values to put back: a list of change
-	// AnnotationChanged, on a run's own namespace, lists the paths of objects that the run may have
-	// changed.
+	// AnnotationChanged, on a run's namespace, lists the paths of objects that it may have changed.
 	AnnotationChanged = "plimsoll.dev/changed"
 )
 
-// Labels on a node that a run drains: the run, the node's number in the run, and from when it is cordoned
-// the run again. The removal of leftovers uncordons nodes by the last label, and no others.
+// Labels of a drained node: the run, the node's number, and from when it is cordoned the run again, by
+// which alone the removal of leftovers uncordons.
 const (
 	LabelDrained  = "plimsoll.dev/drained-by"
 	LabelDrain    = "plimsoll.dev/drain"

@@ -33,10 +33,9 @@ func (e *silentError) Timeout() bool { return true }
 
 func (e *silentError) Temporary() bool { return false }
 
-// Patiently repeats attempts at a request until one is answered, it fails for good, or the patience is
-// over. Requests of the load, which count each attempt, do not use it. All requests that do are
-// safe to repeat: after a lost answer the second creation is refused because of its name, and the
-// caller looks whose object that is.
+// Patiently repeats attempts at a request until one is answered, fails for good, or the patience is over.
+// The load's requests do not use it. The others are safe to repeat: a second creation is refused because
+// of its name, and the caller looks whose object that is.
 func (c *Client) Patiently(ctx context.Context, patience time.Duration, attempt func(context.Context) (Reply, error)) (Reply, error) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -89,8 +88,8 @@ func once(ctx context.Context) context.Context { return context.WithValue(ctx, o
 
 const longestPause = 30 * time.Second // bounds the server's Retry-After
 
-// hopeless reports whether the next attempt would fail as well: the server's certificate is wrong, its
-// answer is too large, or it never answered and the failure is not an accident of the network.
+// hopeless reports whether the next attempt would fail as well: by a wrong certificate, a too large
+// answer, or no answer ever, unless by an accident of the network.
 func (c *Client) hopeless(err error) bool {
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
 		return true
@@ -101,9 +100,8 @@ func (c *Client) hopeless(err error) bool {
 	return c.Answers.Load() == 0 && !accident(err)
 }
 
-// accident reports whether networks fail so now and then: a connection breaks, or an answer is late.
-// Refused connections, unknown names, refusing proxies, failed logins and foreign protocols are not
-// accidents.
+// accident reports whether networks fail so now and then: connections break, or answers are late. Refused
+// connections, unknown names, proxies, failed logins and foreign protocols are no accidents.
 func accident(err error) bool {
 	if _, is := errors.AsType[*LoginError](err); is {
 		return false
@@ -171,8 +169,7 @@ func clone(ctx context.Context, request *http.Request) (*http.Request, error) {
 	return again, nil
 }
 
-// Send sends a request and reads its answer into buf. It repeats the request after passing errors and
-// answers.
+// Send sends a request and reads its answer into buf, again after passing errors and answers.
 func (c *Client) Send(request *http.Request, buf *bytes.Buffer) (Reply, error) {
 	return c.SendFor(cmp.Or(c.Patience, Patience), request, buf, 0)
 }

@@ -21,10 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Watcher follows one resource: it lists once, watches from there, and resumes after the watch breaks.
-// Where the server has forgotten that point, it lists again. Its handler gets one message after the
-// other, each change of an object once and in order. Guard checks it, and Reconcile compares it with a
-// list.
+// Watcher follows one resource: it lists once, watches from there, resumes after breaks, and lists again
+// where the server has forgotten that point. Its handler gets each change of an object once and in order.
 type Watcher struct {
 	Client  *Client
 	Clock   *record.Clock
@@ -71,8 +69,7 @@ type Handler interface {
 	Missing(now record.Micros, gone []Identity)
 }
 
-// Decoded returns a handler that decodes protobuf objects of one type, which errors call what. use may
-// keep its argument.
+// Decoded returns a handler for protobuf objects of one type, called what in errors. use may keep them.
 func Decoded[T any, P interface {
 	*T
 	Unmarshal([]byte) error
@@ -113,12 +110,10 @@ func (w *Watcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// Closed reports whether the user may not watch the resource, or no more, and no verdict needs it: Run
-// has then ended.
+// Closed reports whether Run ended because the user may not watch what no verdict needs.
 func (w *Watcher) Closed() bool { return w.standing.Load() == closed }
 
-// Run watches until ctx ends. It returns early only with a *RefusedError: the user never had the right to
-// watch, or lost it.
+// Run watches until ctx ends, or returns a *RefusedError: the user may not watch, or no more.
 func (w *Watcher) Run(ctx context.Context) error {
 	pause := FirstPause
 	var g gap
@@ -147,9 +142,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if refused && w.refuse(&g) {
 			return fmt.Errorf("watch %s: %w", w.Name, err)
 		}
-		// A server ends watches now and then, and the next one follows at once: that gap is not recorded,
-		// nor a short one that no verdict needs. A denial of the latter is recorded when it ends or is
-		// final.
+		// Servers end watches now and then; neither the gap until the next nor a short one that no
+		// verdict needs is recorded. Of the latter, a denial is recorded when it ends or is final.
 		if !g.told && !errors.Is(err, errBroken) && (!w.Beside || !refused && w.Clock.Now()-g.since > record.MicrosOf(lateAfter)) {
 			g.told = true
 			w.fault("cut", g.since, 0, err)
@@ -190,8 +184,7 @@ func (w *Watcher) fault(what string, from, to record.Micros, cause error) {
 	w.Emit(f)
 }
 
-// DenialPatience is the time for which a server may deny what it has allowed before: a restarted one has
-// no roles yet.
+// DenialPatience bounds denials of what was allowed before: a restarted server has no roles yet.
 const DenialPatience = 15 * time.Second
 
 // RefusedError wraps the server's answer that the user lacks a right.
@@ -283,8 +276,7 @@ func (w *Watcher) passed(now record.Micros, version []byte) {
 	}
 }
 
-// Bounds of a page of a list: its objects, and for more than one its bytes. Larger pages are requested
-// again in smaller parts.
+// Bounds of a page of a list: objects, and bytes, beyond which it is requested in smaller parts.
 const (
 	ListPage  = 1000
 	listBytes = 16 << 20
@@ -316,8 +308,7 @@ func (w *Watcher) version(ctx context.Context) (string, error) {
 	return version, err
 }
 
-// List passes every object of a list, in protobuf, to each, which must not keep it. It returns the list's
-// version.
+// List passes every object of a list, in protobuf, to each, which must not keep it, and returns its version.
 func (c *Client) List(ctx context.Context, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	return c.ListIn(ctx, ProtobufEncoding(), path, selectors, each)
 }
@@ -345,8 +336,7 @@ func (c *Client) ListIn(ctx context.Context, e *Encoding, path string, selectors
 	}
 }
 
-// page passes the objects of one page of a list to each, using buf. The error is errLarge where it has
-// more bytes than most; 0 is no bound.
+// page passes the objects of one page to each. The error is errLarge beyond most bytes; 0 is no bound.
 func (c *Client) page(ctx context.Context, e *Encoding, path string, query url.Values, buf *bytes.Buffer, most int64, each func([]byte) error) (version, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

@@ -56,15 +56,14 @@ func (r Reply) failedWebhook() string {
 }
 
 var (
-	// webhookFailed finds the name of a webhook that the API server could not call; JSON escapes the
-	// quotes.
+	// webhookFailed finds the name of a webhook that could not be called; JSON escapes the quotes.
 	webhookFailed = regexp.MustCompile(`failed calling webhook \\?"([^"\\]+)`)
 	// conversionFailed finds the kind whose objects a webhook could not convert.
 	conversionFailed = regexp.MustCompile(`conversion webhook for ([^:]+) failed: `)
 )
 
-// deadWebhook returns the cause if nothing serves a webhook that failed: its service has no endpoints,
-// or its address refuses connections. It returns nil where the next attempt may succeed.
+// deadWebhook returns the cause if nothing serves a failed webhook: no endpoints, or refused connections.
+// It returns nil where a retry may succeed.
 func (c *Client) deadWebhook(ctx context.Context, name string, failed error) *WebhookError {
 	ctx, cancel := context.WithTimeout(ctx, webhookLook)
 	defer cancel()
@@ -156,16 +155,14 @@ func (c *Client) glance(ctx context.Context, path string, query url.Values, into
 	return json.Unmarshal(r.Body, into)
 }
 
-// BrokenAPI describes a version of an API group whose server does not answer. Until it does, no
-// namespace of the cluster can be removed.
+// BrokenAPI describes an API version whose server does not answer: meanwhile no namespace can be removed.
 type BrokenAPI struct {
 	Version string // such as metrics.k8s.io/v1beta1
 	Service string // the name of its APIService
 	Cause   string // as the API server gives it, "" where it is unknown
 }
 
-// BrokenAPIs returns the broken versions by the API server's discovery, which every user may read,
-// with the causes as far as this user may read them.
+// BrokenAPIs returns the broken versions by the discovery, with the causes as far as the user may read them.
 func (c *Client) BrokenAPIs(ctx context.Context) ([]BrokenAPI, error) {
 	request, err := c.Request(ctx, http.MethodGet, "/apis", nil, "", nil)
 	if err != nil {

@@ -17,12 +17,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// This file reads only the fields that the observer needs from the protobuf of a watch: a pod's spec and
-// managed fields are most of the message. The field numbers are those of k8s.io/api/core/v1 and
-// k8s.io/apimachinery/pkg/apis/meta/v1 (generated.proto), which the API's compatibility promise
-// fixes. The slow twin in wire_test.go decodes whole objects and must agree. Code generated from a
-// trimmed .proto was tried: over 2,000 lines, and at best 73 allocations of 2,896 bytes for the pod
-// of BenchmarkDecodePod, which takes 13 of 136 here.
+// This file reads only the fields that the observer needs from a watch's protobuf; a pod's spec and
+// managed fields are most of it. The API's compatibility promise fixes the field numbers
+// (generated.proto). The slow twin in wire_test.go decodes whole objects and must agree. Code generated
+// from a trimmed .proto was tried: over 2,000 lines, and five times as many allocations.
 
 // PodNews holds what one message says of a pod.
 type PodNews struct {
@@ -56,8 +54,7 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// field is one field of a message: b has the bytes of a length-delimited one, v the value of a varint.
-// Other types have neither.
+// field is one field of a message: b has the bytes of a length-delimited one, v a varint.
 type field struct {
 	num protowire.Number
 	b   []byte
@@ -332,8 +329,7 @@ func decodeContainer(msg []byte, p *observe.Pod, err *error) (started bool) {
 	return started
 }
 
-// decodeTrouble reads why a container does not run, unless the pod has a trouble already, and the time of
-// its start.
+// decodeTrouble reads why a container does not run, unless the pod has a trouble, and its start.
 func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod, startedAt *int64, err *error) {
 	var t observe.Reason
 	failed := false
@@ -375,8 +371,7 @@ func seconds(msg []byte) int64 {
 	return int64(last(msg, 1, &malformed).v)
 }
 
-// DecodeList passes each item of a list to each, and returns the list's resource version and continue
-// token, "" on the last page.
+// DecodeList passes a list's items to each, and returns its version and continue token.
 func DecodeList(raw []byte, each func(item []byte) error) (resourceVersion, next string, err error) {
 	for f := range fields(raw, &err) {
 		switch f.num {
@@ -415,8 +410,7 @@ func DecodeMeta(raw []byte) (uid, resourceVersion string) {
 	return string(m.uid), string(m.version)
 }
 
-// Encoding holds the functions that decode lists and watches: of protobuf for built-in kinds, of JSON for
-// all others.
+// Encoding decodes lists and watches: protobuf for built-in kinds, JSON for all others.
 type Encoding struct {
 	accept, watch string // media types
 	// read reads the next message of a watch into buf.
@@ -425,8 +419,7 @@ type Encoding struct {
 	event func(msg []byte) (kind string, object []byte, err error)
 	open  func(object []byte) ([]byte, error)
 	meta  func(raw []byte) objectMeta // meta reads an object's name and version
-	// list hands each item of a list to each, and returns the list's version and the
-	// continue token, "" on the last page.
+	// list hands each item to each, and returns the version and the continue token, "" on the last page.
 	list func(raw []byte, each func([]byte) error) (version, next string, err error)
 }
 

@@ -35,8 +35,8 @@ type wanted struct {
 	clear bool // clear removes it at the end, whatever was there before
 }
 
-// rewrite puts back the run's changes of an object, and then makes the wanted ones. others describes
-// settings that somebody else has changed since, which are left; told describes the wanted changes.
+// rewrite puts back the run's changes of an object, then makes the wanted ones. others describes settings
+// that somebody else changed since, which are left; told the wanted changes.
 func rewrite(object map[string]any, run string, want []wanted) (told, others []string, err error) {
 	u := unstructured.Unstructured{Object: object}
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
@@ -136,8 +136,7 @@ func readObject(ctx context.Context, c *api.Client, path string) (object map[str
 	return object, err
 }
 
-// RewriteObject applies rewrite to an object of the cluster, or with dryRun only asks the server. A
-// missing object needs nothing put back.
+// RewriteObject applies rewrite to an object, or with dryRun only asks the server; a missing one is fine.
 func RewriteObject(ctx context.Context, c *api.Client, path, run string, want []wanted, dryRun bool) (told, others []string, err error) {
 	for {
 		before, err := readObject(ctx, c, path)

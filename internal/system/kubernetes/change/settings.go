@@ -127,8 +127,7 @@ func findPlace(ctx context.Context, c *api.Client, in workload.SettingPlace, nam
 	return nil, system.Mistakef("", "the cluster has several %s: %s", mapping.Resource.Resource, strings.Join(names, ", "))
 }
 
-// defaultStorageClass returns the class of volumes that name none, that of virtual machines if there is
-// one.
+// defaultStorageClass returns the default class of volumes, that for virtual machines if there is one.
 func defaultStorageClass(ctx context.Context, c *api.Client) (string, error) {
 	classes, err := c.Typed.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -187,8 +186,7 @@ func (s *Settings) objects() map[string]string {
 	return all
 }
 
-// Apply changes the settings to an arm's, and waits until all repetitions show them; late says that the
-// set-up is complete.
+// Apply changes the settings to an arm's, and waits until all repetitions show them; late after the set-up.
 func (s *Settings) Apply(ctx context.Context, arm string, late bool) error {
 	late = late && slices.ContainsFunc(s.arms[arm], func(at setting) bool { return at.late })
 	objects := s.objects()
@@ -251,8 +249,7 @@ func (s *Settings) tell(what string, texts []string) {
 	}
 }
 
-// Bounds of a request for a setting, also when the user wants no more waiting, and of the time until a
-// change is in force.
+// Bounds of a request for a setting, also without patience, and of the time until a change is in force.
 const (
 	settingPatience = 15 * time.Second
 	repeatPatience  = time.Minute

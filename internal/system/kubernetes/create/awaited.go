@@ -23,8 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// awaited watches the objects of one kind that a job waits for besides its pods: those that one of its
-// entries makes, or that its waitOptions select.
+// awaited watches objects of one kind that a job waits for besides its pods: an entry's, or selected ones.
 type awaited struct {
 	kind       string
 	resource   *meta.RESTMapping

@@ -25,8 +25,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// choice selects existing objects by kind and labels, for an entry of a job that creates nothing. Only
-// the run's own are changed.
+// choice selects the run's own objects by kind and labels, for an entry that creates nothing.
 type choice struct {
 	kind     string
 	resource *meta.RESTMapping

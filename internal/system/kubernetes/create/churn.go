@@ -65,8 +65,7 @@ func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 	return p, x.sender.holdings.MakeNamespaces(ctx, p.slots)
 }
 
-// window returns the share of n numbers that a cycle uses: each continues after the last one, so that all
-// have their turn.
+// window returns the share of n numbers that a cycle uses, after those of the last one.
 func window(n, percent, cycle int) []int {
 	share := min(max(n*percent/100, 1), n)
 	list := make([]int, share)

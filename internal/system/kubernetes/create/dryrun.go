@@ -32,8 +32,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// RepeatedNames reports templates that make two objects of one name: the server would refuse all
-// but the first. It looks at the first iterations, and only at namespaces that a job or a template names.
+// RepeatedNames reports templates that make two objects of one name in the first iterations, in
+// namespaces that a job or a template names.
 func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 	type asked struct {
 		maker *Maker
@@ -106,8 +106,7 @@ func (m *Maker) mistake(doc int, path, message string) error {
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, path, message, "")})
 }
 
-// otherType says where a document has a value of the wrong type. The converter does not say where,
-// but decoding the document as JSON does, in the API server's words.
+// otherType says where a document has a value of the wrong type, in the API server's words.
 func (m *Maker) otherType(doc map[string]any, index int, gvk schema.GroupVersionKind, err error) error {
 	if raw, failed := json.Marshal(doc); failed == nil {
 		if into, failed := scheme.Scheme.New(gvk); failed == nil {
@@ -155,9 +154,8 @@ func (m *Maker) unknownKind(doc int, u *unstructured.Unstructured) error {
 	return strictyaml.Join([]strictyaml.Problem{m.problem(doc, "apiVersion", fmt.Sprintf("the cluster knows no kind %s in %s", gvk.Kind, gvk.GroupVersion()), hint)})
 }
 
-// TryOut sends a dry run of every template's first iteration. Objects that the server refuses because
-// of their content are mistakes; dry runs that fail are recorded as unknown. Objects whose namespaces
-// do not exist yet are tried in the given one.
+// TryOut sends a dry run of every template's first iteration, in the given namespace where its own is
+// missing. Refused content is a mistake; a failed dry run is recorded as unknown.
 func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []*Rendering) error {
 	var problems []strictyaml.Problem
 	told := make(map[string]bool)
@@ -192,9 +190,9 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	return nil
 }
 
-// Refusals sends dry runs of a rendering and of the canary, all in one namespace, the default one
-// for "". It then also tries the run's own namespace. It returns a problem for each refused template, and
-// the objects whose dry run failed. An *api.WebhookError ends it.
+// Refusals sends dry runs of a rendering and of the canary in one namespace, the default one for "", and
+// then tries the run's own. It returns a problem for each refused template, and the objects whose dry run
+// failed. An *api.WebhookError ends it.
 func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper) (problems []strictyaml.Problem, unknown []string, err error) {
 	canary, err := runtime.DefaultUnstructuredConverter.ToUnstructured(follow.CanaryPod(ids.Run, v))
 	if err != nil {
@@ -258,9 +256,8 @@ func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Probl
 	return problems, nil
 }
 
-// object returns the server's refusals of one object, and of the pods that a controller would make of it:
-// the controller would meet those long after the object was accepted. at makes a problem with a path in
-// the object.
+// object returns the server's refusals of an object, and of the pods that a controller would make of it,
+// which would meet them long afterwards. at makes a problem with a path.
 func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[string]any, at func(path, says, hint string) strictyaml.Problem) (problems []strictyaml.Problem, err error) {
 	u := unstructured.Unstructured{Object: doc}
 	reply, err := t.ask(ctx, mapper, u)
@@ -331,8 +328,7 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 	return answer, err
 }
 
-// refused returns the reasons if the server refuses an object because of its content. It notes a
-// failed dry run as unknown.
+// refused returns the reasons if the server refuses an object's content, and notes failed dry runs.
 func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) []refusal {
 	switch {
 	case err == nil:
@@ -344,8 +340,7 @@ func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) 
 	return nil
 }
 
-// podOf returns the pod that a controller makes of an object, nil for a pod, and for objects that make
-// none or have a template of something else, such as a machine.
+// podOf returns the pod that a controller makes of an object, nil for a pod, or without a pod template.
 func podOf(u unstructured.Unstructured) *unstructured.Unstructured {
 	template, ok, err := unstructured.NestedMap(u.Object, "spec", "template")
 	if pods, perNode := kubeburner.PodsOf(u.Object); !ok || err != nil || u.GetKind() == "Pod" || pods == 0 && !perNode || !scheme.Scheme.Recognizes(u.GroupVersionKind()) {
@@ -364,8 +359,8 @@ func hasNamespace(ctx context.Context, c *api.Client, name string) bool {
 	return err == nil && r.Code == http.StatusOK
 }
 
-// mistaken reports whether the server refused an object's content, by its form or a policy. A webhook
-// that supports no dry runs has the same code, and a missing right is another matter.
+// mistaken reports whether the server refused an object's content. Webhooks without dry runs have the
+// same code.
 func mistaken(r api.Reply, err error) bool {
 	switch r.Code {
 	case http.StatusForbidden:

@@ -21,8 +21,7 @@ import (
 
 const namespaceWorkers = 4
 
-// Holdings lists what a run has made beside its pods: namespaces, and the paths of objects outside of
-// them.
+// Holdings lists what a run made beside its pods: namespaces, and the paths of objects outside of them.
 type Holdings struct {
 	*prepared.Run
 	actors         *follow.Actors
@@ -104,8 +103,7 @@ func (h *Holdings) List() (spaces, strays []string) {
 	return slices.Sorted(maps.Keys(h.spaces)), slices.Sorted(maps.Keys(h.strays))
 }
 
-// Collections returns the paths of all collections in which the run made objects outside of its
-// namespaces.
+// Collections returns the paths of the collections with objects outside of the run's namespaces.
 func (h *Holdings) Collections() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -162,8 +162,7 @@ func (m *Maker) slotLabel(doc int, iteration, replica string) string {
 	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
 }
 
-// prepare labels a document and converts it to its built-in type, nil for a custom resource. iteration
-// and replica are numbers or marks.
+// prepare labels a document and converts it to its built-in type, if any; numbers may be marks.
 func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
 	object := &m.job.Objects[m.index]
 	labels := kubeburner.Identity{
@@ -259,8 +258,7 @@ func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object)
 	return err
 }
 
-// slotOf returns the name of a manifest's slot: the object's own, or its kind and name where it is not
-// counted.
+// slotOf names a manifest's slot: the object's name, after its kind where it is not counted.
 func (m *Maker) slotOf(made *manifest, doc int, s kubeburner.Slot) string {
 	switch {
 	case made.grouped:
@@ -346,8 +344,8 @@ func PodSpecOf(object runtime.Object) *corev1.PodSpec {
 
 var errNoPods = errors.New("the workload makes none of the objects that its axis counts: no level can be reached with it")
 
-// stencil makes an object of a built-in type for any iteration and replica without reading YAML again:
-// it decodes the object once, with marks, and fills the numbers into copies.
+// stencil makes an object of a built-in type for any iteration without reading YAML again: it decodes the
+// object once, with marks, and fills the numbers into copies.
 type stencil struct {
 	iteration, replica string // the marks
 	copies             sync.Pool
@@ -364,8 +362,7 @@ type hole struct {
 	set  func(text string)
 }
 
-// newStencil finds the marks in object. It reports false if one is where it cannot be filled in:
-// then each object must be rendered.
+// newStencil finds the marks in object; false if one cannot be filled in, so that objects must be rendered.
 func newStencil(object runtime.Object, iteration, replica string) (*stencil, bool) {
 	s := &stencil{iteration: iteration, replica: replica}
 	first := &markedCopy{object: object}

@@ -15,8 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Outline lists what the jobs of a rendering make, in an existing namespace or, with "", in their own.
-// whole reports whether a run makes all iterations of a job; of other jobs the number is unknown.
+// Outline lists what the jobs make, in an existing namespace or, with "", in their own. whole reports
+// whether a run makes all of a job; else the number is unknown.
 func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole func(job int) bool) (list []system.Change, err error) {
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]

@@ -160,8 +160,7 @@ func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	return list, nil
 }
 
-// Raising holds the slots that raise a load, to be set up and to be measured, and the number of measured
-// objects.
+// Raising holds the slots that raise a load, to be set up and to be measured, and counts the latter.
 type Raising struct {
 	SetUp [][]PlannedSlot // by stage
 	Slots []PlannedSlot
@@ -175,8 +174,7 @@ func (p *Population) follows(job int) bool {
 }
 
 // Plan lists the slots that raise the objects to at most want, by whole iterations of the last job.
-// Earlier jobs are made once, whole, when the target is empty, or together with it where they set it up.
-// Where objects are set up first, the slots begin them.
+// Earlier jobs are made once when the target is empty, or with it where they set it up.
 func (p *Population) Plan(want int) (Raising, error) {
 	last := len(p.config.Jobs) - 1
 	r := p.before()

@@ -38,8 +38,8 @@ type part struct {
 	again         bool              // makes deleted objects again
 }
 
-// Script returns the script of a planned level. settled is as in Pacing; within says which namespaces are
-// the run's, and inPlace counts the existing objects.
+// Script returns the script of a planned level. within says which namespaces are the run's, and inPlace
+// counts existing objects.
 func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() int, within func(namespace string) bool) *Script {
 	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace}
 	for _, of := range load.parts {
@@ -231,8 +231,7 @@ func (x *Script) awaitGone(ctx context.Context, c *chosen, patience time.Duratio
 	}
 }
 
-// Pacing says when requests may be made where the configuration itself decides: by its rates, pauses and
-// waits.
+// Pacing says when requests may be made by the configuration's rates, pauses and waits.
 type Pacing struct {
 	*Rendering
 	slots []PlannedSlot
@@ -252,8 +251,7 @@ func (p *Population) Pacing(slots []PlannedSlot, now func() record.Micros, settl
 	return &Pacing{Rendering: p.Rendering, slots: slots, now: now, settled: settled, before: p.Units}
 }
 
-// Due reports whether request i may be made now. It is called until it returns true, for one request
-// after the other.
+// Due reports whether request i may be made now. It is called until it returns true.
 func (p *Pacing) Due(i int) bool {
 	now, slot := p.now(), p.slots[i]
 	job := slot.maker.job
@@ -280,8 +278,7 @@ func (p *Pacing) Due(i int) bool {
 	return true
 }
 
-// mayFollow reports whether a slot may follow the one before: after an iteration with podWait, or
-// a job that waits when finished, the earlier objects must be ready.
+// mayFollow reports whether a slot may follow the last: after podWait or a job that waits, all must be ready.
 func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
 	other := last.maker.jobIndex != slot.maker.jobIndex
 	if !other && (last.Iteration == slot.Iteration || !job.PodWait) {

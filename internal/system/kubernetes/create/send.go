@@ -39,8 +39,7 @@ type Sender struct {
 	slots   sync.Map          // by name, the planned slot of objects with further requests
 }
 
-// NewSender makes a sender of objects that watch follows. fail ends the run; levels names the server's
-// priority levels by UID.
+// NewSender makes a sender. fail ends the run; levels names the server's priority levels by UID.
 func NewSender(common *prepared.Run, watch *follow.Observer, holdings *Holdings, fail func(error), levels map[string]string) *Sender {
 	return &Sender{Run: common, pods: watch.Pods, followed: watch.Followed, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
 }
@@ -105,8 +104,7 @@ func (s *Sender) componentOf(p PlannedSlot) string {
 	return s.Load.Component(p.maker.jobIndex, p.Object)
 }
 
-// create creates one object through the server's passing troubles. If an answer was lost, it settles
-// the outcome by the object's name.
+// create creates an object through passing troubles, and settles a lost answer by the object's name.
 func (s *Sender) create(ctx context.Context, m *manifest, component string) record.Slot {
 	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	if m.units == 0 {
@@ -223,8 +221,8 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 }
 
 // settle gets an object whose creation was never answered by name. If the server has answered nothing
-// since then, it is out of reach, which ends the run: each further request would wait as long. taken
-// says that the name existed: if it is gone now, whose it was is unknown.
+// since, it is out of reach, which ends the run. taken says that the name existed: if it is gone now,
+// whose it was is unknown.
 func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64, taken bool) record.Slot {
 	if m.begins {
 		return slot // the object's existence does not show the outcome

@@ -1,5 +1,4 @@
-// Package described holds what a workload says of the objects that a run follows instead of
-// pods: its key objects, which plan/workload keeps as written.
+// Package described holds the key objects of workloads: what a run follows instead of pods.
 package described
 
 import (
@@ -14,23 +13,20 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Objects describes the followed objects: which resources of the API show an object, and when it reaches
-// which milestone.
+// Objects says which resources show an object, and when it reaches which milestone.
 type Objects struct {
 	// Noun names the objects, Place the kind of place that they are on, if any.
 	Noun  record.Noun `yaml:"noun"`
 	Place record.Noun `yaml:"place"`
 	// Resources show the objects. The first is the object itself, with its creation and its end.
 	Resources []Resource `yaml:"resources"`
-	// Milestones are ordered as objects reach them, after their creation. There is the one that counts;
-	// nothing waits for those after it.
+	// Milestones are ordered as objects reach them after their creation. Nothing waits for those after There.
 	Milestones []ObjectMilestone `yaml:"milestones"`
 	There      string            `yaml:"there"`
 	Troubles   []ObjectTrouble   `yaml:"troubles"` // Troubles say why an object is not there
 	// SetUp is made before the load and not measured, one stage after the other.
 	SetUp []SetUp `yaml:"setUp"`
-	// Begin, if not nil, begins the measured work of objects that were set up; otherwise their
-	// creation does.
+	// Begin, if not nil, begins the measured work of objects that were set up, instead of their creation.
 	Begin *Begin `yaml:"begin"`
 	Then  []Then `yaml:"then"` // Then has further requests to an object, each after a milestone
 	Held  []Held `yaml:"held"` // Held are conditions whose durations in a step are reported
@@ -72,12 +68,11 @@ type Resource struct {
 	Name       string `yaml:"name"` // in the rest of the description
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// Of says which object it is about: "name" (default) has the object's name and namespace, "owner"
-	// is owned by it, "place" is the node on which its drain began, "all" is about all objects;
-	// anything else is the path of the object's name.
+	// Of says which object it is about: "name" (default) has the object's name and namespace, "owner" is
+	// owned by it, "place" is the node of its drain, "all" is about all; else it is the path of the
+	// object's name.
 	Of string `yaml:"of"`
-	// Unlabelled says that it lacks the run's label, because its maker does not pass labels on: those in
-	// the run's namespaces are followed.
+	// Unlabelled says that it lacks the run's label: objects in the run's namespaces are followed.
 	Unlabelled bool   `yaml:"unlabelled"`
 	Says       string `yaml:"says"` // Says is the path of a text that is shown and recorded as it changes
 }
@@ -89,16 +84,13 @@ type Held struct {
 	Each bool   `yaml:"each"` // Each reports the durations of each object by its name
 }
 
-// When describes a condition of a resource. Without a path and a condition it holds when the resource
-// exists.
+// When describes a condition; without path and condition it holds when the resource exists.
 type When struct {
 	Resource string `yaml:"resource"` // "" is the first one
-	// Path leads to a value, in gjson's syntax: status.phase. It holds with one of Values, or with any
-	// value that is not empty.
+	// Path leads to a value, in gjson's syntax. It holds with one of Values, or without them if not empty.
 	Path   string   `yaml:"path"`
 	Values []string `yaml:"values"`
-	// Condition is the type of one of its status.conditions, instead of a path: it holds if that is True,
-	// or has one of Values.
+	// Condition, instead of a path, is a type of status.conditions: it holds if True, or with one of Values.
 	Condition string `yaml:"condition"`
 }
 
@@ -107,8 +99,7 @@ type ObjectMilestone struct {
 	Name string `yaml:"name"`
 	By   string `yaml:"by"` // the actor that does the work
 	When `yaml:",inline"`
-	// After is the milestone from which this one counts, by default the last earlier one with a further
-	// request.
+	// After is the milestone from which this one counts, by default the last one with a further request.
 	After string `yaml:"after"`
 	Gone  bool   `yaml:"gone"` // Gone says that the end of the object reaches it
 	// Stamp is the path of its time by the server's clock, "" for none; a condition has its own.
@@ -124,31 +115,27 @@ type Probe struct {
 	Port      int      `yaml:"port"`   // if the address has none
 	Banner    string   `yaml:"banner"` // the required first bytes, "" for only a connection
 	Keep      bool     `yaml:"keep"`   // Keep calls it on, and reports the times without an answer
-	// FIO is a command that is run once, by SSH as root, and prints the result of fio as json+; its
-	// success reaches the milestone. The keys are in the parameters ParamSSHKey and ParamSSHHostKey,
-	// which the run sets.
+	// FIO is a command that is run once, by SSH as root, and prints fio's json+: success reaches the
+	// milestone. The run sets the keys (ParamSSHKey and ParamSSHHostKey).
 	FIO   string `yaml:"fio"`
 	Phase string `yaml:"phase"` // Phase tells the figures of several commands apart, "" for a single one
 	// Where, if not "", is a path that must have a value, or there is nothing to call.
 	Where string `yaml:"where"`
 }
 
-// Parameters that a run sets: the public key that opens its machines, and the private host key by which
-// the run recognises them.
+// Parameters that a run sets: the key that opens its machines, and their host key.
 const (
 	ParamSSHKey     = "sshKey"
 	ParamSSHHostKey = "sshHostKey"
 )
 
-// ParamSSHFrom says from where machines are called: SSHFromForward is through the API server, any other
-// from this machine.
+// ParamSSHFrom says from where machines are called: through the API server, or from this machine.
 const (
 	ParamSSHFrom   = "sshFrom"
 	SSHFromForward = "portforward"
 )
 
-// ParamGuestIOPS, missing or 0, says that objects do no IO. A workload that reads IO and lacks the
-// parameter does some.
+// ParamGuestIOPS, missing or 0, says that objects do no IO, unless the workload reads IO.
 const ParamGuestIOPS = "guestIOPS"
 
 // ReadsFIO reports whether the objects show the IO that they do.
@@ -202,8 +189,7 @@ type ObjectTrouble struct {
 	What     string `yaml:"what"`
 }
 
-// SetUp describes a stage before the load: a job of the configuration, with as many iterations as the
-// level needs, and the condition of each object.
+// SetUp describes a stage before the load: a job, with as many iterations as the level, and its condition.
 type SetUp struct {
 	Job   string `yaml:"job"`
 	Once  bool   `yaml:"once"` // Once makes all iterations of the job when the target is empty
@@ -217,8 +203,7 @@ type Ask struct {
 	Put   string         `yaml:"put"` // Put is the path of the request, with {namespace} and {name}
 }
 
-// Begin describes a request to each object that was set up: an Ask, or the eviction of its pod from a
-// drained node.
+// Begin describes a request to objects that were set up: an Ask, or the eviction of a pod.
 type Begin struct {
 	Ask     `yaml:",inline"`
 	Drain   *Drain `yaml:"drain"`
@@ -226,8 +211,7 @@ type Begin struct {
 	Reboots bool   `yaml:"reboots"` // Reboots says that the cluster's operators are meant to reboot its nodes.
 }
 
-// Then describes a further request after a milestone: an Ask, a deletion, or the objects of a job in
-// the object's own iteration and replica.
+// Then describes a further request after a milestone: an Ask, a deletion, or the objects of a job.
 type Then struct {
 	After  string `yaml:"after"`
 	Ask    `yaml:",inline"`
@@ -241,8 +225,7 @@ type Then struct {
 type Drain struct {
 	Nodes string `yaml:"nodes"` // label selector
 	Pods  string `yaml:"pods"`  // label selector; the first owner's name is the object's
-	// Pools, instead of nodes, selects the MachineConfigPools that get a new configuration, which drains
-	// and reboots their nodes. An iteration is a pool.
+	// Pools, instead of nodes, selects MachineConfigPools, whose nodes are drained and rebooted by iteration.
 	Pools string `yaml:"pools"`
 }
 
@@ -253,8 +236,7 @@ type Concurrent struct {
 	Limits *Limits `yaml:"limits"` // nil for none
 }
 
-// GroupBy names labels of the objects or their nodes that group their times, and the milestones of these
-// times; without From they begin at time zero.
+// GroupBy names labels of objects or nodes that group times, and milestones; without From, from time zero.
 type GroupBy struct {
 	Labels []string `yaml:"labels"`
 	From   string   `yaml:"from"`
@@ -331,8 +313,7 @@ func (o *Objects) Resource(name string) (index int, ok bool) {
 // milestoneForm is the form of milestones in objectives and tables.
 var milestoneForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
 
-// maxMilestones bounds the milestones of a description: the tracker keeps them as bits, and has one for
-// the creation.
+// maxMilestones bounds a description's milestones: the tracker keeps bits, one for the creation.
 const maxMilestones = 15
 
 type validator struct {

@@ -7,8 +7,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Measured describes the objects of a kube-burner measurement, if one of these kinds is the first
-// resource; else it returns nil. Its milestones have the names in kube-burner's documents of quantiles.
+// Measured describes the objects of a kube-burner measurement, if one of these kinds is its first
+// resource, with kube-burner's names of milestones; else it returns nil.
 func Measured(measurement string, kinds []string) workload.Followed {
 	switch {
 	case measurement == "vmiLatency" && slices.Contains(kinds, "VirtualMachine"):

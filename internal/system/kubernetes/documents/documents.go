@@ -1,6 +1,5 @@
-// Package documents makes kube-burner's documents from the record of a run: files with its names,
-// keys and types, and Plimsoll's figures. A figure that was not reached is null, where kube-burner
-// would leave it out or write 0.
+// Package documents makes kube-burner's documents from the record of a run, with its names, keys and
+// types. A figure that was not reached is null, where kube-burner would leave it out or write 0.
 package documents
 
 import (
@@ -187,8 +186,7 @@ type table struct {
 	name   []string // keys of an object's name
 	node   string   // key of its node, "" for none
 	there  string   // the milestone that counts
-	// milestones have their key in an object's document and their name in that of quantiles, "" where
-	// that lacks them.
+	// milestones have their key in an object's document, and their name in that of quantiles or "".
 	milestones []milestone
 }
 
@@ -244,8 +242,7 @@ func millis(at, zero record.Micros) *int64 {
 	return new(int64(max(at-zero, 0)+500) / 1000)
 }
 
-// quantile is the document of a milestone over all objects of a job. Objects that did not reach it are
-// infinitely late: their figures are null.
+// quantile is a milestone's document over a job's objects. Objects without it make figures null.
 type quantile struct {
 	Name      string         `json:"quantileName"`
 	UUID      string         `json:"uuid"`
@@ -336,8 +333,7 @@ func (m *maker) summary(job Job, of *jobFold) map[string]any {
 	return d
 }
 
-// Write writes documents to their place, below a directory unless the user named the place. It replaces
-// files of earlier runs, and returns the number of files.
+// Write writes documents below a directory or to the user's place, replaces old ones, and counts files.
 func Write(below string, to Place, list []Document) (int, error) {
 	files, err := to.files(below, list)
 	if err != nil {
@@ -356,8 +352,7 @@ func Write(below string, to Place, list []Document) (int, error) {
 	return len(files), writeall.Files(files, true)
 }
 
-// replaceable refuses the name of an existing file that is not a tarball: a configuration may be another
-// user's, and name any file.
+// replaceable refuses an existing file that is not a tarball: a configuration may name any file.
 func replaceable(below, tarball string) error {
 	f, err := os.OpenInRoot(below, tarball)
 	if errors.Is(err, fs.ErrNotExist) {

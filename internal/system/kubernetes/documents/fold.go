@@ -9,8 +9,7 @@ import (
 
 const never record.Micros = -1 // a time that was not reached
 
-// fold collects from the events of a run what became of each job. Names are unique until the target is
-// emptied.
+// fold collects what became of each job. Names are unique until the target is emptied.
 type fold struct {
 	jobs  map[string]*jobFold
 	there string           // the milestone that counts
@@ -162,8 +161,7 @@ func (f *fold) empty() {
 	}
 }
 
-// all returns the jobs at the end of the history. A job with pods that were never ready ended with its
-// step.
+// all returns the jobs at the end. A job with pods that were never ready ended with its step.
 func (f *fold) all() map[string]*jobFold {
 	f.empty()
 	for _, j := range f.jobs {

@@ -48,8 +48,7 @@ func (s Server) host() string {
 
 const bulk = 5 << 20 // bounds a request: servers accept 100 MB by default, and 5 to 15 MB are advised
 
-// Send sends documents by the bulk API. The ID of each is its hash, so that a repeated one is stored
-// once. It returns the number of sent ones.
+// Send sends documents by the bulk API, counts them, and identifies each by its hash: it is stored once.
 func (s Server) Send(ctx context.Context, list iter.Seq2[json.RawMessage, error]) (sent int, err error) {
 	var lines bytes.Buffer
 	n := 0

@@ -35,8 +35,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// evictAgain is the pause before a refused eviction is repeated, as in kubectl, unless the server names
-// one.
+// evictAgain is the pause before a refused eviction is repeated, as in kubectl, unless the server says.
 const evictAgain = 5 * time.Second
 
 const (
@@ -68,8 +67,7 @@ func New(common *prepared.Run, spec *described.Drain, agreed []string, ours func
 
 type evictee struct{ namespace, name, node string }
 
-// nodesToDrain lists the nodes that can be drained: ready, schedulable, chosen by no other run, and
-// without others' pods of the evicted kind.
+// nodesToDrain lists ready, schedulable nodes that no other run has chosen, without others' pods of the kind.
 func nodesToDrain(ctx context.Context, c *api.Client, spec *described.Drain, ours func(namespace string) bool) ([]string, error) {
 	nodes, err := c.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
 	if err != nil {
@@ -212,8 +210,7 @@ func (d *Drain) tellOthers(ctx context.Context, node string) error {
 	return nil
 }
 
-// Evict requests the eviction of an object's pod. A refusal counts as an answer: the request is repeated
-// until the pod is gone.
+// Evict requests the eviction of an object's pod, again after refusals, which are answers, until it is gone.
 func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) record.Slot {
 	pod, there := d.pods[object]
 	if !there || !slices.Contains(d.nodes, pod.node) {
@@ -316,8 +313,7 @@ func releaseOf(node *corev1.Node, run string) map[string]any {
 	return patch
 }
 
-// changeNode patches a node, unless change returns nil. The patch holds only for the node that change has
-// seen.
+// changeNode patches a node, only the one that change has seen, unless change returns nil.
 func changeNode(ctx context.Context, c *api.Client, name string, change func(*corev1.Node) (map[string]any, error)) error {
 	for {
 		node, err := c.Typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

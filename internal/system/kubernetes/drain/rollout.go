@@ -56,8 +56,8 @@ func (p *pool) is(condition string) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == condition && c.Status == metav1.ConditionTrue })
 }
 
-// poolsToRollOut lists the pools with a label that can be rolled out: updated, not paused, and with
-// nodes that no run has chosen. It waits a while for pools that are not updated.
+// poolsToRollOut lists the pools with a label, updated, not paused, and chosen by no run. It waits a
+// while for pools that are not updated.
 func poolsToRollOut(ctx context.Context, c *api.Client, selector string) (list []pool, err error) {
 	for tries := 1; ; tries++ {
 		list, settling, err := poolsNow(ctx, c, selector)
@@ -238,8 +238,7 @@ func RollBack(ctx context.Context, c *api.Client, run string, pools []string, wa
 	}
 }
 
-// RolledOut finds the configurations that runs have made: none on a cluster without pools, or where the
-// user may not see them.
+// RolledOut finds configurations that runs have made; none where the user may not see them.
 func RolledOut(ctx context.Context, c *api.Client, tell func(run, pool string)) error {
 	var found metav1.PartialObjectMetadataList
 	err := c.InJSON(ctx, ConfigsPath, map[string][]string{"labelSelector": {api.LabelManagedBy + "=" + api.ManagedBy + "," + api.LabelRun}}, nil, &found)

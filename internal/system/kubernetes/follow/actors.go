@@ -23,12 +23,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Actors watches those whose work is awaited: the API server and its store by this program's
-// own requests, the scheduler, the controller manager and the nodes by their visible work. It reads
-// the lease of an actor that is awaited and idle, since each renews its lease while it lives.
-// Without leases only the work shows, and the patience is longer.
-//
-// While the server does not answer, or the news is late, the others are not judged.
+// Actors watches those whose work is awaited: API server and store by this program's requests, scheduler,
+// controller manager and nodes by their visible work and, where that is missing, their leases. Without leases
+// the patience is longer. While the server does not answer, or news is late, the others are not judged.
 type Actors struct {
 	*prepared.Run
 	follows Followed
@@ -89,11 +86,10 @@ func (e *SilentError) Error() string { return e.What }
 
 const (
 	lookInterval = time.Second
-	// restless is the idle time after which an actor's lease is read, and the server's health is asked
-	// for.
+	// restless is the idle time after which an actor's lease or the server's health is read.
 	restless = 2500 * time.Millisecond
-	// leastTold is the idle time before a report: several renewals are missing then. Without a lease
-	// it is hiddenTold.
+	// leastTold is the idle time before a report: several renewals are missing. Without a lease it is
+	// hiddenTold.
 	leastTold, hiddenTold = 6 * time.Second, 20 * time.Second
 	missed                = 3                // renewals
 	Patience              = 25 * time.Second // Patience bounds the wait for an idle actor
@@ -120,8 +116,7 @@ func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *c
 	}}
 }
 
-// Silent describes an actor that was idle for too long while objects await it, and says whether that is
-// the API server or its store; "" for none.
+// Silent describes an awaited actor that was idle for too long, and whether it is the server; "" for none.
 func (a *Actors) Silent() (what string, server bool) {
 	if s := a.silent.Load(); s != nil && s.step == a.Step() {
 		return s.what, s.server
@@ -129,8 +124,8 @@ func (a *Actors) Silent() (what string, server bool) {
 	return "", false
 }
 
-// Wait notes that something besides the objects awaits an actor, while count is not 0 and until done is
-// called. The context ends with a *SilentError if the actor is idle for too long.
+// Wait notes that something awaits an actor, while count is not 0 and until done. If the actor is idle
+// for too long, the context ends with a *SilentError.
 func (a *Actors) Wait(ctx context.Context, actor string, of record.Noun, count func() int) (waiting context.Context, done func()) {
 	waiting, end := context.WithCancelCause(ctx)
 	w := &wait{actor: actor, of: of, count: count, last: -1, end: end}
@@ -207,8 +202,7 @@ func (a *Actors) look(ctx context.Context, learn bool) {
 	}
 }
 
-// askServer finds out which of the server and its store does not answer, nil for neither. It takes little
-// more time than the patience leaves.
+// askServer finds out whether server or store does not answer, nil for neither, within the patience.
 func (a *Actors) askServer(ctx context.Context) (*actor, string) {
 	left := Patience - (a.Clock.Now() - a.news).Duration()
 	ctx, cancel := context.WithTimeout(ctx, min(max(left, leastReady), readyPatience))
@@ -307,8 +301,7 @@ func (a *Actors) lookAt(ctx context.Context, x *actor, w Waits, learn bool) {
 	a.judge(now, x, waiting, of, message)
 }
 
-// isServer reports whether an actor is the API server or its store: they have no leases, and show
-// themselves by answers.
+// isServer reports whether an actor is API server or store, which have no leases but answer.
 func (x *actor) isServer() bool { return x.name == observe.APIServer || x.name == observe.Store }
 
 // wait returns the spell in which the actor is awaited, which may begin now.
@@ -319,8 +312,7 @@ func (x *actor) wait(now record.Micros) *spell {
 	return x.wanted
 }
 
-// bounds returns the idle times before a report, and before the actor is given up. A node without a lease
-// may be fetching an image.
+// bounds returns the idle times before a report and the end; a node without a lease may be pulling.
 func (x *actor) bounds() (told, patience time.Duration) {
 	switch {
 	case x.isServer() || x.every > 0:
@@ -406,8 +398,7 @@ func (a *Actors) warn() {
 	})
 }
 
-// readNodes reads the leases of nodes that objects await, then of others. It reports whether an awaited
-// one may have been renewed, or any if none is awaited.
+// readNodes reads the leases of awaited nodes, then of others, and reports whether one may have been renewed.
 func (a *Actors) readNodes(ctx context.Context, x *actor, places map[string]int) bool {
 	names := slices.Sorted(maps.Keys(places))
 	waiting := min(len(names), nodesRead)

@@ -54,8 +54,8 @@ func (a *Ageing) gone(pod string) {
 	delete(a.living, pod)
 }
 
-// creating notes that a pod is requested, and created that its outcome is known. In between it is not
-// deleted: a retry would make it again, and a look at its name would not find it.
+// creating notes that a pod is requested, created its outcome. In between it is not deleted: a retry
+// would make it again.
 func (a *Ageing) creating(pod string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,9 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// canary measures how late news comes: at known times it changes a pod that no scheduler places, and
-// awaits the news on the watch of the load's pods. Its changes are numbered. The pod is in the
-// run's own namespace, which also shows other runs that this one is alive.
+// canary measures how late news comes: at known times it changes a pod that no scheduler places, by
+// numbers, and awaits the news on the watch of the load's pods. Other runs see by it that this one lives.
 type canary struct {
 	*prepared.Run
 	now       func() time.Time
@@ -119,15 +118,13 @@ func (c *canary) makeNamespace(ctx context.Context, actors *Actors) error {
 	return nil
 }
 
-// CanaryPod returns the canary of a run. No policy needs to refuse it: it has no rights, and the
-// resources of the workload's containers.
+// CanaryPod returns a run's canary, without rights but with the workload's resources, for policies.
 func CanaryPod(run string, v prepared.Variant) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: canaryName, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: run, api.LabelCanary: "true"}},
 		Spec: corev1.PodSpec{
-			// The gate keeps schedulers away, and where gates are unknown, the name of a
-			// scheduler that does not exist.
+			// The gate keeps schedulers away, or else the name of one that does not exist.
 			SchedulingGates:              []corev1.PodSchedulingGate{{Name: api.LabelCanary}},
 			SchedulerName:                api.LabelCanary,
 			AutomountServiceAccountToken: new(false),
@@ -164,8 +161,7 @@ func (c *canary) own() []string {
 // AliveInterval is the longest time between a run's signs of life.
 const AliveInterval = 20 * time.Second
 
-// The run's namespace and an event in it are changed as well: the first is a sign of life, and the news
-// of both shows how late the news of their kinds is.
+// The run's namespace and an event in it are changed as well, for how late news of their kinds is.
 
 func (c *canary) touchNamespace(ctx context.Context) (string, error) {
 	return c.touch(ctx, "/api/v1/namespaces/"+c.namespace, api.AnnotationAlive, aliveNow(c.now()))
@@ -238,8 +234,7 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	return change, nil
 }
 
-// seen takes the news of the change with that number, and of all earlier ones, which the watch may have
-// merged.
+// seen takes the news of a change, and of all earlier ones, which the watch may have merged.
 func (c *canary) seen(now record.Micros, number string) {
 	n, err := strconv.Atoi(number)
 	if err != nil {

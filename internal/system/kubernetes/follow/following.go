@@ -17,8 +17,7 @@ import (
 // Followed follows the objects that make up a load.
 type Followed interface {
 	Progress() system.Progress
-	// Account records why objects are not ready, and counts them by place. With failing it also picks
-	// some failing ones, for their logs.
+	// Account records why objects are not ready, by place; with failing it picks some for their logs.
 	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
 	// Names lists the objects that may still exist.
 	Names() []string
@@ -52,8 +51,7 @@ type following struct {
 	owners   []string     // actors by the index of their milestone
 }
 
-// short reports whether objects that should be ready are not, or are not gone, although nothing moved for
-// quiet.
+// short reports whether objects that should be ready or gone are not, though nothing moved for quiet.
 func (s *following) short(quiet time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

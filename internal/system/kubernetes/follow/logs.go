@@ -18,8 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Bounds of the logs at the end of a step: they must cost a cluster in trouble almost nothing, and
-// a record little.
+// Bounds of the logs at the end of a step: they must cost a cluster in trouble almost nothing.
 const (
 	logsPerReason = 3
 	logsPerStep   = 12
@@ -88,8 +87,7 @@ func linesOf(text []byte) []string {
 	return lines[max(len(lines)-logLines, 0):]
 }
 
-// containerToLog chooses the container whose log may show the problem: one that has run and is not ready,
-// and of these a restarting one before a running one.
+// containerToLog chooses a container that has run and is not ready, a restarting one first.
 func containerToLog(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
 	var best corev1.ContainerStatus
 	rank := 0

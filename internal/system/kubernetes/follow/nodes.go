@@ -36,8 +36,7 @@ type nodeView struct {
 // rebooting reports whether a node's operator drains and reboots it: its troubles are then no failure.
 func (v nodeView) rebooting() bool { return v.node.Annotations[annotationUpdate] == "Working" }
 
-// meant reports whether an event is only about intended changes: operators reboot the nodes that are not
-// ready, or pods find no node because of a drain.
+// meant reports whether an event is only about intended changes: reboots of nodes, or a drain.
 func (s *NodeSet) meant(e *corev1.Event) bool {
 	_, reasons, _ := strings.Cut(e.Message, "nodes are available: ")
 	first, _, _ := strings.Cut(reasons, ",")
@@ -63,8 +62,7 @@ func (s *NodeSet) meant(e *corev1.Event) bool {
 
 type nodeTrouble struct{ reason, message string }
 
-// NodeConditions returns the reasons that events give for bad conditions of nodes. Ready is bad when it
-// is not true, the others when they are.
+// NodeConditions returns the events' reasons for bad conditions: Ready if not true, others if true.
 func NodeConditions() map[corev1.NodeConditionType]string {
 	return map[corev1.NodeConditionType]string{
 		corev1.NodeReady: "NodeNotReady", corev1.NodeMemoryPressure: "NodeHasInsufficientMemory", corev1.NodeDiskPressure: "NodeHasDiskPressure",
@@ -77,8 +75,7 @@ type NodeSet struct {
 	mu       sync.Mutex
 	nodes    map[string]nodeView
 	notReady int
-	// tell takes news of nodes' conditions and of the places of the load, or is nil. The cluster's own
-	// events of nodes are not reliable, and often of type Normal.
+	// tell takes news of nodes and places, or is nil: the cluster's own events of nodes are not reliable.
 	tell    func(now record.Micros, body record.Body)
 	run     string // that has these places
 	reboots bool   // reboots says that the nodes' operator reboots them on purpose
@@ -276,8 +273,7 @@ func (s *NodeSet) put(node *corev1.Node, gone bool) {
 	s.nodes[node.Name] = view
 }
 
-// CountNotReady counts the nodes that are not ready, except for intended reboots, and those that were
-// deleted while not ready.
+// CountNotReady counts nodes that are not ready, or were deleted so, but for intended reboots.
 func (s *NodeSet) CountNotReady() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,8 +287,7 @@ func (s *NodeSet) Names() []string {
 	return slices.Sorted(maps.Keys(s.nodes))
 }
 
-// Eligible returns the nodes that can take every one of the pods, by name: schedulable, selected and
-// tolerated. skipped counts the others.
+// Eligible returns the schedulable nodes that can take every one of the pods; skipped counts the others.
 func (s *NodeSet) Eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,8 +307,7 @@ func CanLand(node *corev1.Node, pods []corev1.PodSpec) bool {
 	return !node.Spec.Unschedulable && !slices.ContainsFunc(pods, func(spec corev1.PodSpec) bool { return !PodFits(node, &spec) })
 }
 
-// PodFits reports whether the scheduler would consider the node for the pod, by its name, selector,
-// affinity and the node's taints. Resources are left out: a search finds their limit.
+// PodFits reports whether the scheduler would consider the node for the pod, resources aside.
 func PodFits(node *corev1.Node, spec *corev1.PodSpec) bool {
 	if spec.NodeName != "" && spec.NodeName != node.Name {
 		return false
@@ -349,8 +343,7 @@ func NoNodes(skipped int) error {
 	return system.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)
 }
 
-// OneFidelity returns the fidelity of all the nodes. The error is a mistake: a level on a mix of real and
-// simulated nodes would mean nothing.
+// OneFidelity returns the fidelity of all nodes. Mixed ones are a mistake: a level would mean nothing.
 func OneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	simulated := 0
 	for _, n := range nodes {
@@ -368,8 +361,7 @@ func OneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 		"the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", len(nodes)-simulated, simulated)
 }
 
-// OtherPods counts the pods of others on each of the nodes, and those without a node that fit on
-// one of them: a level includes all pods.
+// OtherPods counts others' pods on each node, and those without a node that fit on one.
 func OtherPods(list func(each func([]byte) error) error, nodes []*corev1.Node) (perNode map[string]int, pending int, err error) {
 	perNode = make(map[string]int, len(nodes))
 	for _, n := range nodes {

@@ -40,15 +40,13 @@ type ObjectSet struct {
 type Caller interface {
 	// Begin sets the parameters of the following calls.
 	Begin(params workload.Params)
-	// Call calls a probe's server until it answers, its object is gone, or ctx ends, and reports the
-	// result to the set.
+	// Call calls a probe's server until it answers, its object is gone, or ctx ends, and reports to the set.
 	Call(ctx context.Context, to *ObjectSet, p observe.Probe)
 	// Times names the durations that calls of a probe report.
 	Times(p *described.Probe) []string
 	// Await waits for readings under way at the end of a step.
 	Await(ctx context.Context)
-	// Figures returns the figures from the servers of so many objects. Forget drops them. Both are called
-	// while nobody Looks.
+	// Figures returns the servers' figures of so many objects, Forget drops them, while nobody Looks.
 	Figures(objects int) []record.Body
 	Forget()
 }

@@ -1,11 +1,10 @@
 // Package follow watches a cluster for a run: the objects of its load, its nodes
 // and namespaces, and how late the news of them comes.
 //
-// The canary is the barrier: a pod that no scheduler places, changed at known times on the watch of
-// the load's pods. Once a change has been seen, so has all earlier news. The canary also measures the
-// API's latency and shows a dead connection. The lag counts from the request of the change, so it is
-// an upper bound. For other resources the barrier is a list: a watch that has seen its newest
-// version has seen all.
+// The canary is the barrier: a pod that no scheduler places, changed at known times on the watch of the
+// load's pods. Once a change has been seen, so has all earlier news. The canary also measures the API's
+// latency and shows a dead connection. The lag counts from the request of the change, so it is an upper
+// bound. For other resources the barrier is a list: a watch that has seen its newest version has seen all.
 //
 // Every watch is guarded, see api.Watcher: changes of the run's own namespace and of an event in it,
 // and lists of the others, show whether it is alive, how late it is and what it has missed. Resources
@@ -75,9 +74,8 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 	return o, nil
 }
 
-// Start starts the watches, each before the objects that it must see, and then the canary. fail takes the
-// reason why a watch cannot go on. After an error, made says that objects may exist: the watches then go
-// on, to see their removal.
+// Start starts the watches, each before the objects that it must see, and then the canary. fail takes why
+// a watch cannot go on. After an error, made says that objects may exist, whose removal the watches see.
 func (o *Observer) Start(ctx context.Context, fail func(error)) (made bool, err error) {
 	o.Watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err = o.watch(ctx, fail); err != nil {
@@ -154,8 +152,7 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	return nil
 }
 
-// refused goes on without a watch that the user may not have, or no more. If a verdict needs it, the run
-// fails; lists then show the removal, as far as they are allowed.
+// refused goes on without a watch that the user may not have, unless a verdict needs it: then the run fails.
 func (o *Observer) refused(w *api.Watcher, err error, fail func(error)) {
 	if w.Closed() && w != o.pods {
 		o.hide(w)
@@ -176,15 +173,13 @@ func (o *Observer) hide(w *api.Watcher) {
 	}
 }
 
-// listEvery is the time between lists of resources that no verdict needs, but that may stop a load or
-// keep it from being removed.
+// listEvery is the time between lists that no verdict needs, but that may stop a load or its removal.
 const listEvery = 10 * time.Second
 
 // ours selects objects with the run's label.
 func ours(run string) url.Values { return url.Values{"labelSelector": {api.LabelRun + "=" + run}} }
 
-// Settle returns when all news published before the call was seen. Where objects are missing then, lists
-// show whether that is true.
+// Settle returns when all news published before was seen; lists confirm that objects are missing.
 func (o *Observer) Settle(ctx context.Context) error {
 	if err := o.canary.barrier(ctx); err != nil {
 		return err

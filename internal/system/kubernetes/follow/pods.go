@@ -54,8 +54,7 @@ func (s *PodSet) slotOf(kind, object string) string {
 	return slot.(string)
 }
 
-// ofDeployment matches the name of a Deployment's ReplicaSet: the Deployment's, and a hash in Kubernetes'
-// letters.
+// ofDeployment matches a Deployment's ReplicaSet: its name, and a hash in Kubernetes' letters.
 var ofDeployment = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{6,10}$`)
 
 // Changed implements api.Handler.
@@ -100,8 +99,7 @@ func (s *PodSet) Missing(now record.Micros, gone []api.Identity) {
 	}
 }
 
-// setComponentOfSlot notes the component of a pod that a controller made, by the object in its slot's
-// name. The caller holds mu.
+// setComponentOfSlot notes a controlled pod's component, by the object in its slot. The caller holds mu.
 func (s *PodSet) setComponentOfSlot(uid, slot string) {
 	if _, known := s.parts[uid]; known || s.Load.Component == nil {
 		return

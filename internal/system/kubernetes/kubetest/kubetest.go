@@ -1,5 +1,4 @@
-// Package kubetest holds what the tests of the Kubernetes target share: an API server that answers as
-// a test says, and a run on it with its record.
+// Package kubetest serves tests of the Kubernetes target an API server and a run on it.
 package kubetest
 
 import (

@@ -16,8 +16,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// Described follows objects of the kind that a workload describes. It keeps the last news of each
-// of their resources, and passes the sum to a Tracker. Its methods are not safe for concurrent use.
+// Described follows objects that a workload describes: it passes the sum of their resources' last news to
+// a Tracker. Its methods are not safe for concurrent use.
 type Described struct {
 	*Tracker
 	spec      *described.Objects
@@ -30,8 +30,7 @@ type Described struct {
 	then      map[int]*described.Then                   // further requests by the milestone before them
 	gone      *rule                                     // the rule of the milestone of an object's end, or nil
 	Ask       func(object string, then *described.Then) // Ask takes a further request to an object
-	// Says takes a changed text. Held takes the time for which something held, once that ends; when its
-	// object is first seen, it takes 0.
+	// Says takes a changed text; Held the time for which something held, once that ends, at first 0.
 	Says    func(kind, name, text string)
 	Held    func(what *described.Held, name string, since, until record.Micros)
 	message message // the present one
@@ -286,8 +285,7 @@ func (d *Described) Answered(now record.Micros, p Probe) {
 	}
 }
 
-// Apply takes one message of a resource, as JSON, received at now, and returns the probes to call. ours
-// says whether a namespace is the run's.
+// Apply takes a resource's message, as JSON, and returns the probes to call. ours tells the run's namespaces.
 func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
 	// A server's JSON is valid or cut off, which its ends show.
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
@@ -507,8 +505,7 @@ func joined(r Reason) string {
 	return r.Reason + ": " + r.Message
 }
 
-// meets reports whether a condition holds for the message, and by which value: for a condition of the API
-// its reason.
+// meets reports whether a condition holds, and by which value: for an API condition its reason.
 func (m *message) meets(w *described.When) (met bool, value string) {
 	switch {
 	case w.Condition != "":
@@ -539,8 +536,7 @@ type message struct {
 	deleting             bool
 }
 
-// kept cuts and copies a text, so that it does not keep the whole message, which may have a megabyte per
-// object.
+// kept cuts and copies a text: the whole message may have a megabyte per object.
 func kept(text string) string { return strings.Clone(redact.Cut(text)) }
 
 // part is the JSON of one of an object's fields, such as its status.

@@ -79,8 +79,7 @@ type Pod struct {
 
 	Conditions [numConditions]Condition
 	Containers int // Containers counts the containers, init containers included
-	// Started says that every container runs or has run; StartedStamp is the last start, by the node's
-	// clock.
+	// Started says that every container runs or has run; StartedStamp is the last start, by the node's clock.
 	Started      bool
 	StartedStamp int64
 	Restarts     int
@@ -124,8 +123,7 @@ func (p *Pod) News() *News {
 	return m
 }
 
-// isTrouble reports whether a container's reason for not running is a trouble: every pod waits for
-// images and sandboxes, and containers may end well.
+// isTrouble reports whether a reason is a trouble: all pods wait for images, and containers may end well.
 func isTrouble(reason string) bool {
 	return !slices.Contains([]string{"", "ContainerCreating", "PodInitializing", "Completed"}, reason)
 }

@@ -15,8 +15,7 @@ const MaxMilestones = 16
 // Course holds the milestones of a kind of objects, in order.
 type Course struct {
 	Names []string
-	// There is the index of the milestone that counts, Placed of the one at which the object has its
-	// place, or -1. Nothing waits for those after There.
+	// There and Placed are the indices of the milestones that count and that give a place, or -1.
 	There, Placed int
 }
 
@@ -29,9 +28,8 @@ type News struct {
 	Place     string   // "" while unknown
 	Labels    []string // as in record.Object, nil while unknown
 
-	// Reached has bit i for the milestone of index i, and Stamps their times by the server's clock, in
-	// seconds since 1970; 0 is unknown. The first milestone, existence, is reached by the first news with
-	// a UID.
+	// Reached has a bit for each milestone, and Stamps their times by the server's clock, in seconds
+	// since 1970; 0 is unknown. The first news with a UID reaches the first one, existence.
 	Reached uint32
 	Stamps  [MaxMilestones]int64
 
@@ -126,8 +124,7 @@ func (t *Tracker) Forget() {
 // Made counts the objects that others have made for us.
 func (t *Tracker) Made() int { return t.made }
 
-// Waiting counts the objects that are not there by the milestone that each waits for, and by place. acted
-// has the last time that one reached each milestone. It is fast if all are there.
+// Waiting counts the objects that are not there by awaited milestone and by place; acted has the last times.
 func (t *Tracker) Waiting() (waiting [MaxMilestones]int, places map[string]int, acted [MaxMilestones]record.Micros) {
 	places = make(map[string]int)
 	if t.counts.Ready+t.counts.Failed+t.counts.Unschedulable+t.left == len(t.objects) {
@@ -230,8 +227,8 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	t.updateStanding(now, m, o, !had && o.has(t.course.There))
 }
 
-// Pulled takes an event of an object, "namespace/name", received at now: the image of a part is in place,
-// and with all of them the milestone bit is reached. It ignores objects that are not followed.
+// Pulled takes an event of an object: the image of a part is in place, and with all of them the milestone
+// bit is reached.
 func (t *Tracker) Pulled(now record.Micros, bit int, name, uid, part string, stamp int64) {
 	o := t.objects[name]
 	if o == nil || o.uid != uid || o.has(bit) || slices.Contains(o.pulled, part) {
@@ -299,8 +296,7 @@ func (t *Tracker) count(o *object, n int) {
 	}
 }
 
-// updateStanding takes an object's new state and reports changes. arrived says that this message is the
-// first to show it there.
+// updateStanding takes an object's new state and reports changes; arrived says that it is newly there.
 func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived bool) {
 	was, is := o.standing, t.standsBy(m, o)
 	t.count(o, -1)
@@ -354,8 +350,7 @@ func (t *Tracker) standsBy(m *News, o *object) standing {
 	return s
 }
 
-// Unfinished reports a state for every object that waits for its next milestone without a known trouble,
-// at the end of a step.
+// Unfinished reports a state for every object that waits without a known trouble, at a step's end.
 func (t *Tracker) Unfinished(now record.Micros) {
 	for name, o := range t.objects {
 		if o.ready || o.reason != "" || o.asleep {
@@ -396,9 +391,8 @@ type Failing struct {
 	Name, Place, Reason string
 }
 
-// Failing lists objects that have a place, have reached the milestone started and are not there: at most
-// perReason for each reason, frequent reasons first, at most n in all, by name. It takes time in
-// proportion to the objects.
+// Failing lists objects that have a place and the milestone started and are not there: at most perReason
+// for each reason, frequent reasons first, and n in all.
 func (t *Tracker) Failing(started, perReason, n int) []Failing {
 	type group struct {
 		reason string

@@ -29,8 +29,7 @@ type Workload struct {
 	Objects *described.Objects // Objects says which objects are followed; nil is pods
 	// Progress shows the wait before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
-	// Arms holds the variants of a comparison by name; they differ in parameters. Without any, every
-	// level uses Variant.
+	// Arms holds the variants of a comparison by name. Without any, every level uses Variant.
 	Arms   map[string]Variant
 	AsItIs bool // AsItIs keeps the configuration's own rates, pauses and waits
 	// Component returns the component of an object of a job, "" for none.
@@ -40,8 +39,7 @@ type Workload struct {
 	NormalEvents   bool          // NormalEvents records the cluster's events of type Normal as well
 	Images         bool          // Images follows the images of pods by the events of real kubelets
 	CanaryInterval time.Duration // CanaryInterval is the time between measurements of watch lag
-	// Deletions bounds deletions per second. 0 is no bound: namespaces then delete their pods, which
-	// needs the right to deletecollection.
+	// Deletions bounds those per second; 0 is no bound: namespaces delete pods, by deletecollection.
 	Deletions float64
 	// On an open axis, pods are deleted PodLife after Ready, or Follow after creation if never ready.
 	PodLife, Follow time.Duration
@@ -88,8 +86,7 @@ func (s *Run) EmitAt(at record.Micros, body record.Body) {
 	s.Sink.Append(record.Event{T: at, Step: s.Step(), Body: body})
 }
 
-// Resources returns the requests and limits of each container by the workload's parameters, empty without
-// these.
+// Resources returns each container's requests and limits by the parameters, empty without these.
 func (v Variant) Resources() corev1.ResourceRequirements {
 	list := func(kind string) (found corev1.ResourceList) {
 		for name, param := range map[corev1.ResourceName]string{corev1.ResourceCPU: "cpu" + kind, corev1.ResourceMemory: "memory" + kind} {
@@ -110,8 +107,7 @@ func (v Variant) Resources() corev1.ResourceRequirements {
 // quotaWants matches the resources that a quota demands.
 var quotaWants = regexp.MustCompile(`(limits|requests)\.(cpu|memory)`)
 
-// Helps returns what a user can do about a policy's refusal of a container, by the workload's parameters;
-// "" if unknown.
+// Helps says what a user can do about a policy's refusal of a container, "" if unknown.
 func Helps(says string, params workload.Params) string {
 	says = strings.ToLower(says)
 	if strings.Contains(says, "exceeded quota") || strings.Contains(says, "violates podsecurity") {
@@ -167,8 +163,7 @@ func Helps(says string, params workload.Params) string {
 	return ""
 }
 
-// modest returns a value that is enough for the workload's containers: a database's need more than an
-// idle one.
+// modest returns a value that is enough for the containers: a database needs more than an idle one.
 func modest(param string, params workload.Params) string {
 	small := map[string]string{"cpuRequest": "10m", "cpuLimit": "100m", "memoryRequest": "16Mi", "memoryLimit": "64Mi"}
 	if params.Get("databaseImage") != "" {

@@ -79,8 +79,7 @@ type namedLimits struct {
 	items     []corev1.LimitRangeItem
 }
 
-// Assess computes the workload's demands on the cluster. It reads only from the workload's namespaces.
-// The error is a mistake in the workload, or an *UnreachableError.
+// Assess computes the workload's demands. The error is a mistake in it, or an *UnreachableError.
 func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 	l := &Assessment{survey: s, toLoad: d.ToLoad, Facts: ceiling.Facts{
 		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
@@ -177,8 +176,7 @@ func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 	return nil
 }
 
-// repetition returns how often an object of a job is made: by iteration for the last job, and once and
-// whole for earlier ones.
+// repetition tells how often an object of a job is made: by iteration for the last job, else once.
 func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
 	o := job.Objects[object]
 	e := ceiling.Entry{Copies: int64(o.Replicas), Every: int64(max(1, o.RepeatEveryNIterations))}
@@ -249,9 +247,8 @@ func quotaOf(q *corev1.ResourceQuota, namespace, from string) ceiling.Quota {
 	}
 }
 
-// linkBytes returns the bytes that a service adds to the environment of each container with service
-// links: by the kubelet's names for the variables, with a pointer for each, an address of usual length
-// and an iteration of four digits.
+// linkBytes returns the bytes of environment that a service adds to each container with service links,
+// with usual addresses and an iteration of four digits.
 func linkBytes(service *corev1.Service) (n int64) {
 	const address, iteration, pointer = len("172.30.225.60"), 3, 8
 	name := len(service.Name) + iteration
@@ -423,8 +420,7 @@ func (l *Assessment) overhead(ctx context.Context, class string) (corev1.Resourc
 	return rc.Overhead.PodFixed, nil
 }
 
-// secure reports violations of Pod Security by the labels of the namespaces. The cluster does not show
-// its default.
+// secure reports violations of Pod Security by namespaces' labels; the cluster's default is unknown.
 func (l *Assessment) secure() {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -483,8 +479,7 @@ func (l *Assessment) place() {
 	}
 }
 
-// NeedImages reports images of the workload that are in no registry and perhaps not on a node that takes
-// its pods: they stop a load. remedy says what to do about an image.
+// NeedImages reports images in no registry that nodes may lack: they stop a load. remedy says what helps.
 func (l *Assessment) NeedImages(remedy func(image string) string) {
 	for _, name := range l.local {
 		var lack, unknown []string
@@ -514,8 +509,7 @@ func (l *Assessment) NeedImages(remedy func(image string) string) {
 	}
 }
 
-// Kubelets reads the maximum number of pods of one kubelet of each kind of node, through the API server.
-// Simulated nodes have none.
+// Kubelets reads the maximum number of pods of a kubelet of each kind of node but simulated ones.
 func (s *Survey) Kubelets(ctx context.Context, l *Assessment) {
 	const kinds = 8
 	byKind := make(map[string]ceiling.Fact)

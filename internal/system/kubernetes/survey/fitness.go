@@ -41,9 +41,8 @@ func (s *Survey) Health() ceiling.Health {
 	return h
 }
 
-// Examine adds to the health what takes further requests: the clock, the user's rights, the duration of
-// reads, and leftovers of earlier runs, in an existing namespace if one is given. The error is an
-// *UnreachableError.
+// Examine adds what takes further requests: clock, rights, duration of reads, and leftovers, in an
+// existing namespace if given. The error is an *UnreachableError.
 func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right, namespace string) error {
 	if err := s.time(ctx, h); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// Rights lists the rights that a run of the demand needs, in the order of their use, the optional ones
-// last. It leaves out kinds that mapper lacks. The error is a mistake in the workload.
+// Rights lists the rights that a run needs, optional ones last, but for kinds that mapper lacks. The
+// error is a mistake in the workload.
 func Rights(d Demand, mapper meta.RESTMapper) ([]ceiling.Right, error) {
 	r := &rights{Demand: d, mapper: mapper}
 	if err := r.made(); err != nil {
@@ -93,8 +93,7 @@ func (r *rights) within(m *meta.RESTMapping) string {
 	return ""
 }
 
-// made adds the rights to make the objects of the load, and to remove those outside of the run's
-// namespaces.
+// made adds the rights to make the load, and to remove what is outside of the run's namespaces.
 func (r *rights) made() error {
 	r.onlyPods = true
 	if r.Variant.Config == nil {
@@ -207,8 +206,7 @@ func (r *rights) followed() {
 	}
 }
 
-// subresourceOf returns the resource in a path such as
-// /apis/GROUP/VERSION/namespaces/{namespace}/RESOURCE/{name}/SUBRESOURCE.
+// subresourceOf returns the resource in a path such as /apis/GROUP/VERSION/namespaces/N/RESOURCE/NAME/SUB.
 func subresourceOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) < 8 {
@@ -280,8 +278,7 @@ func (r *rights) ofEveryRun() {
 // conventional finds the resources of kinds without a cluster: Kubernetes' own, and others by convention.
 type conventional struct{ meta.RESTMapper }
 
-// Conventional returns a mapper that needs no cluster. For kinds that are not Kubernetes' own it assumes
-// the lower-case plural.
+// Conventional returns a mapper that needs no cluster: foreign kinds have their lower-case plural.
 func Conventional() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for gvk := range scheme.Scheme.AllKnownTypes() {

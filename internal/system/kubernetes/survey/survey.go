@@ -1,5 +1,4 @@
-// Package survey looks at a cluster by reading only: its condition, and how far a workload can be raised
-// on it.
+// Package survey reads a cluster's condition, and how far a workload can be raised on it.
 package survey
 
 import (
@@ -31,8 +30,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-// Survey holds the result of one look at a cluster. What the user may not read is unknown, which is no
-// error.
+// Survey holds the result of one look. What the user may not read is unknown, which is no error.
 type Survey struct {
 	reader
 	host system.Host
@@ -83,8 +81,7 @@ type surveyedNode struct {
 	ready     bool
 	pressure  []string
 	requested ceiling.Amounts
-	// local lists its images that are in no registry; moreImages says that it may have images that it
-	// does not list.
+	// local lists images in no registry; moreImages says that there may be images that it does not list.
 	local      []string
 	moreImages bool
 
@@ -97,12 +94,10 @@ type waitingPods struct {
 	n    int
 }
 
-// readyPatience bounds the wait for an API server that is not ready: one that has just started may be
-// soon.
+// readyPatience bounds the wait for an API server that may just have started.
 const readyPatience = 3 * time.Second
 
-// Of surveys the cluster: its API server's checks, nodes, pods, services, namespaces and address ranges.
-// The error is an *UnreachableError, or the end of ctx.
+// Of surveys the cluster. The error is an *UnreachableError, or the end of ctx.
 func Of(ctx context.Context, c *api.Client, host system.Host) (*Survey, error) {
 	s := &Survey{
 		reader: reader{c}, host: host, byName: make(map[string]*surveyedNode), waiting: make(map[string]*waitingPods),
@@ -217,8 +212,7 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	}
 }
 
-// parseChecks reads the verbose answer of /readyz, with lines such as "[+]ping ok" or
-// "[-]etcd failed: reason withheld".
+// parseChecks reads the answer of /readyz, with lines such as "[+]ping ok" or "[-]etcd failed: …".
 func parseChecks(text string) map[string]bool {
 	checks := make(map[string]bool)
 	for line := range strings.Lines(text) {
@@ -332,8 +326,7 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 	}
 }
 
-// ownRanges returns the k8s-app labels of network plug-ins that ignore the nodes' ranges: Calico, Cilium,
-// Amazon's.
+// ownRanges returns the k8s-app labels of network plug-ins that ignore the nodes' ranges.
 func ownRanges() []string { return []string{"calico-node", "cilium", "aws-node"} }
 
 const maxWaiting = 1000 // bounds the distinct demands of waiting pods
@@ -455,8 +448,7 @@ func (s *Survey) readBroken(ctx context.Context) (err error) {
 	return err
 }
 
-// completeRanges fills gaps from the control plane's command lines, and keeps the service ranges of the
-// default family.
+// completeRanges fills gaps from command lines, and keeps service ranges of the default family.
 func (s *Survey) completeRanges() {
 	if !s.serviceRanges.Known() {
 		if list := prefixes(flagOf(s.apiServerArgs, "--service-cluster-ip-range"), 0, 0); len(list) > 0 {
@@ -536,8 +528,7 @@ func rangesOf(n *corev1.Node) (list []ceiling.Range, from string) {
 	return list, from
 }
 
-// ovnRanges reads OVN-Kubernetes' annotation: one range or several of the default network, under
-// "default".
+// ovnRanges reads OVN-Kubernetes' annotation: the ranges of the default network.
 func ovnRanges(annotation string) []string {
 	var several struct {
 		Default []string `json:"default"`

@@ -11,12 +11,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// runsDir is below the state directory. Each run of this user on this machine keeps a file of its name
-// there locked. The kernel unlocks it when the process ends: a file without a lock is a dead run's.
+// runsDir, below the state directory, has a file of each run of this user here, locked while it lives:
+// the kernel unlocks it when the process ends.
 const runsDir = "runs"
 
-// Hold shows other commands of this user that a run is alive, until end is called with whether nothing
-// is left of the run. Where that fails, only the signs of life in the cluster show it.
+// Hold shows other commands of this user that a run lives, until end is called with whether nothing is left.
 func Hold(host system.Host, run string) (end func(clean bool)) {
 	nothing := func(bool) {}
 	dir, err := host.StateDir()

@@ -61,9 +61,8 @@ func (l *Leftover) What() string {
 // AliveFor is the time after its last sign of life for which a run counts as alive.
 const AliveFor = 3 * follow.AliveInterval
 
-// Leftovers finds the objects with this program's labels, by run: all of them, or with quick only
-// namespaces, which hold nearly everything and take one request. With a namespace it finds those
-// in it, and namespaces as far as the user may list them.
+// Leftovers finds objects with this program's labels, by run: all, or with quick only namespaces, which
+// hold nearly everything; with a namespace, those in it, and namespaces that the user may list.
 func Leftovers(ctx context.Context, c *api.Client, host system.Host, quick bool, namespace string) ([]Leftover, error) {
 	byRun := make(map[string]*Leftover)
 	of := func(run string) *Leftover {
@@ -141,8 +140,7 @@ func (l *Leftover) sign(o *metav1.ObjectMeta, host system.Host) {
 	}
 }
 
-// strays finds the labelled objects of every kind but namespaces, with their paths, in a namespace or
-// with "" in all.
+// strays finds the labelled objects of every kind but namespaces, in a namespace or with "" in all.
 func strays(ctx context.Context, c *api.Client, namespace, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	_, lists, err := c.Typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
@@ -252,8 +250,7 @@ func Clean(ctx context.Context, c *api.Client, host system.Host, l Leftover) err
 	if err != nil {
 		return err
 	}
-	// The namespace controller would do this some seconds later, and then wait longer than pods take to
-	// go. Without the right to it, the user has to wait.
+	// The namespace controller would do this later, and wait longer. Without the right, the user has to wait.
 	err = deletePods(ctx, c, l.Namespaces, api.LabelRun+"="+l.Run, nil)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.Unreachable(err)
@@ -301,8 +298,8 @@ func awaitGone(ctx context.Context, c *api.Client, host system.Host, path string
 	}
 }
 
-// unlooked bounds the time without progress of any namespace. A controller that could not reach the
-// server for long retries after at most a minute: it has backedOff for that while it renews its lease.
+// unlooked bounds the time without progress of any namespace. A controller that lost the server retries
+// after at most a minute: it has backedOff so long while it renews its lease.
 const (
 	unlooked  = 30 * time.Second
 	backedOff = 75 * time.Second
@@ -317,8 +314,7 @@ func renewed(ctx context.Context, c *api.Client) string {
 	return lease.Spec.RenewTime.String()
 }
 
-// awaitNamespacesGone waits until a run has no namespaces. The error says if their controller does not
-// act.
+// awaitNamespacesGone waits until a run has no namespaces, or says that their controller does not act.
 func awaitNamespacesGone(ctx context.Context, c *api.Client, host system.Host, run string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, RemovalBound, fmt.Errorf("not gone after %v", RemovalBound))
 	defer cancel()

@@ -20,8 +20,7 @@ import (
 // heldUp is a deleted object that does not go, with the reason.
 type heldUp struct {
 	what, why string
-	// patience bounds the wait without progress; 0 waits as long as the removal may, since the holder
-	// is known to let go.
+	// patience bounds the wait without progress; 0 waits as long as the removal may: the holder lets go.
 	patience time.Duration
 	api      bool // the reason is an API that does not answer
 }
@@ -118,8 +117,7 @@ type holdups struct {
 	told  bool
 }
 
-// look takes the progress of a removal and its hold-ups at a time, and tells the user of them once. The
-// error is a *HeldUpError: waiting does not help.
+// look tells the user once of a removal's hold-ups; a *HeldUpError says that waiting does not help.
 func (h *holdups) look(ctx context.Context, c *api.Client, at time.Duration, left int, held []heldUp, tell func(format string, args ...any)) error {
 	by := make(map[string][]string)
 	var patience time.Duration
@@ -202,8 +200,7 @@ const (
 	lookPatience = 5 * time.Second
 )
 
-// endHeldUp ends a removal that waits in vain. Until done is called, it checks the hold-ups whenever
-// there is no progress for a while.
+// endHeldUp ends a removal in vain: until done, it checks hold-ups whenever there is no progress.
 func (rm *Remover) endHeldUp(ctx context.Context) (held context.Context, done func()) {
 	held, end := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

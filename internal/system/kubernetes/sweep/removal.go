@@ -47,8 +47,7 @@ type Remover struct {
 	tell       func(format string, args ...any)
 }
 
-// NewRemover makes the remover of the objects that watch follows and of holdings. tell takes notes of
-// hold-ups.
+// NewRemover makes the remover of the objects that watch follows and of holdings; tell takes notes.
 func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.Holdings, tell func(format string, args ...any)) *Remover {
 	rm := &Remover{Run: common, tell: tell, followed: watch.Followed, actors: watch.Actors, namespaces: watch.Namespaces, holdings: holdings, own: watch.Own(), inOthers: watch.OwnObjects()}
 	if common.Load.Namespace != "" {
@@ -64,8 +63,7 @@ func NewRemover(common *prepared.Run, watch *follow.Observer, holdings *create.H
 func (rm *Remover) Lies(on record.Realness) {
 	rm.grace = nil
 	if on == record.Real {
-		// Without a grace period the API forgets pods at once, and nodes still stop them in the next
-		// step.
+		// Without a grace period the API forgets pods at once, and nodes stop them in the next step.
 		rm.grace = url.Values{"gracePeriodSeconds": {"1"}}
 	}
 }
@@ -100,8 +98,7 @@ func (rm *Remover) Empty(ctx context.Context, onlyPods bool) error {
 // RemoveAll removes everything that the run made. If the wait fails, it still sends all deletions.
 func (rm *Remover) RemoveAll(ctx context.Context, onlyPods bool) error {
 	if rm.grace == nil {
-		// Nothing runs there, and nothing is measured any more: with 0 the API forgets pods at once,
-		// without a second request by their nodes.
+		// Nothing is measured any more: with 0 the API forgets pods at once, without their nodes' requests.
 		rm.grace = url.Values{"gracePeriodSeconds": {"0"}}
 	}
 	answers := rm.Client.Answers.Load()
@@ -163,8 +160,8 @@ func (rm *Remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 	return rm.confirmAll(ctx)
 }
 
-// confirmAll returns when the API lists no more objects of the run: news shows only the ends of
-// objects whose beginning was seen. It deletes further objects that it finds.
+// confirmAll returns when the API lists no more objects, of which news may show no end, and deletes
+// others that it finds.
 func (rm *Remover) confirmAll(ctx context.Context) error {
 	var further []string
 	var err error
@@ -188,8 +185,7 @@ func (rm *Remover) confirmAll(ctx context.Context) error {
 	return err
 }
 
-// confirm returns when a list has no more objects of the run that count; nil counts all. It calls
-// meanwhile before each further look.
+// confirm returns when a list has no more objects of the run that count; meanwhile is called between looks.
 func (rm *Remover) confirm(ctx context.Context, collection string, counts func(o *metav1.PartialObjectMetadata) bool, meanwhile func() error) error {
 	path, name := collection[:strings.LastIndexByte(collection, '/')], collection[strings.LastIndexByte(collection, '/')+1:]
 	pause := api.FirstPause
@@ -223,7 +219,7 @@ func (rm *Remover) awaitGone(ctx context.Context) error {
 }
 
 // EndOutOfReach ends a removal with an *OutOfReachError when the server answers nothing for as long as
-// requests are retried, until ctx ends. After a signal it waits only a second more.
+// retries last, after a signal for a second.
 func (rm *Remover) EndOutOfReach(ctx, run context.Context, end func(error)) {
 	const looks = 10 // during the patience
 	answers, silent := rm.Client.Answers.Load(), 0
@@ -275,8 +271,7 @@ func (rm *Remover) allNamespaces() []string {
 }
 
 // deleteNamespaces deletes namespaces together, and waits until they are gone: their controller waits
-// some seconds before it looks at one, and again where it finds pods. Without a bound on deletions
-// the pods are gone by then.
+// some seconds before each look. Without a bound on deletions the pods are gone by then.
 func (rm *Remover) deleteNamespaces(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -343,8 +338,7 @@ func (rm *Remover) dismissNamespaces(ctx context.Context, names []string) error 
 	return fmt.Errorf("%w (and %d more)", failed[0], len(failed)-1)
 }
 
-// deleteNamespace deletes a namespace if it is this run's, by its label and not only its name. The
-// deletion holds only for the UID that was read.
+// deleteNamespace deletes a namespace if its label says that it is this run's, by the UID that was read.
 func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	path := "/api/v1/namespaces/" + name
 	r, err := rm.Client.Call(ctx, http.MethodGet, path, nil)
@@ -374,8 +368,8 @@ func (rm *Remover) deleteNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// deletePods deletes the pods of a load of only pods, at the allowed rate, and waits until they are gone.
-// Other loads are removed by their namespaces, because controllers would make pods again.
+// deletePods deletes a load of only pods, at the allowed rate, and awaits their end; controllers would
+// make others' pods again.
 func (rm *Remover) deletePods(ctx context.Context) error {
 	if err := rm.dismissPods(ctx); err != nil {
 		return err
@@ -399,8 +393,7 @@ func (rm *Remover) deletePods(ctx context.Context) error {
 	})
 }
 
-// dismissPods deletes the followed pods: one by one at the allowed rate, or without a bound by namespace,
-// if the user may.
+// dismissPods deletes the followed pods: one by one at the rate, or by namespace, if the user may.
 func (rm *Remover) dismissPods(ctx context.Context) error {
 	names := rm.followed.Names()
 	if rm.Load.Deletions == 0 {

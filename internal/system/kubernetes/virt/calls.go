@@ -34,8 +34,7 @@ import (
 const (
 	probeInterval = 250 * time.Millisecond
 	probePatience = time.Second
-	// A call through the API server has three more connections, each with a handshake. The API server
-	// does not bound such calls.
+	// A call through the API server has three more connections, each with a handshake.
 	forwardPatience   = 3 * time.Second
 	forwardsPerSecond = 100
 	forwardsAtOnce    = 200
@@ -66,8 +65,7 @@ type calls struct {
 	forward atomic.Bool // through the API server
 	rate    flowcontrol.RateLimiter
 	room    chan struct{}
-	// done holds the machines' reports of IO, by phase and name. It changes with the objects; see
-	// follow.ObjectSet.Look.
+	// done holds the machines' reports of IO, by phase and name, as the objects; see follow.ObjectSet.Look.
 	done    map[string]map[string]fio.Report
 	reading atomic.Int32 // readings after the milestone that counts
 }
@@ -125,8 +123,7 @@ func (c *calls) open(ctx context.Context, p observe.Probe, address string, patie
 
 const subresources = "subresources.kubevirt.io" // group of KubeVirt's subresources of machines
 
-// forward connects to a port of a virtual machine, "namespace/name", through the API server, as virtctl
-// does. A refusal is an APIStatus.
+// forward connects to a machine's port through the API server, as virtctl does. A refusal is an APIStatus.
 func forward(ctx context.Context, c *api.Client, machine string, port int) (net.Conn, error) {
 	namespace, name, _ := strings.Cut(machine, "/")
 	request, err := c.Request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", subresources, namespace, name, port), nil, "", nil)
@@ -147,8 +144,7 @@ func forward(ctx context.Context, c *api.Client, machine string, port int) (net.
 	return portforward.NewTunnelingConnection("client", conn), nil
 }
 
-// hears calls a server, and returns nil if it accepts and begins with the banner. began is the start of
-// the call.
+// hears calls a server, and returns nil if it accepts and begins with the banner.
 func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (began record.Micros, err error) {
 	got := make([]byte, len(p.Banner))
 	if to, notIP := netip.ParseAddrPort(address); notIP == nil && to.Addr().Is4() && p.Banner != "" && !c.forward.Load() {
@@ -168,9 +164,9 @@ func (c *calls) hears(ctx context.Context, p observe.Probe, address string) (beg
 	return began, err
 }
 
-// greeting fills got with a server's first bytes. Booting machines are called thousands of times a second
-// and mostly refuse at once: a bare socket that is read after a moment takes half the CPU of net's, which
-// makes three times as many system calls and waits twice. Without data by then, it waits as a file does.
+// greeting fills got with a server's first bytes. Booting machines refuse thousands of calls a second: a
+// bare socket that is read after a moment takes half the CPU of net's, which makes three times as many
+// system calls. Without data by then, it waits as a file does.
 func greeting(ctx context.Context, from netip.AddrPort, got []byte, patience time.Duration) error {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -228,8 +224,7 @@ func (c *calls) silentFor(err error) string {
 	return "no answer to this machine: " + text
 }
 
-// keep calls a server that has answered until its object is gone, and reports the times without an
-// answer.
+// keep calls a server that has answered until its object is gone, and reports times without an answer.
 func (c *calls) keep(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
 	last, silent := c.Clock.Now(), false
 	for api.Sleep(ctx, probeInterval) {
@@ -325,8 +320,7 @@ func reasonFor(err error) string {
 	return "FioFailed"
 }
 
-// answered notes an answer at now, to a call that began at began; before is the start of the previous
-// call, 0 for none.
+// answered notes an answer at now, to a call begun at began, after a previous one at before, or 0.
 func (c *calls) answered(to *follow.ObjectSet, p observe.Probe, did fio.Report, now, began, before record.Micros) {
 	if p.FIO == "" {
 		to.Spell(answered, (now - began).Duration())

@@ -24,8 +24,7 @@ const (
 	loginPatience = 30 * time.Second
 )
 
-// readFIO runs the command of a probe, which prints a report of fio. It reports false for a machine that
-// cannot be logged in to yet, or was lost meanwhile; an error is final.
+// readFIO runs a probe's command, which prints fio's report; false for a machine without login yet, or lost.
 func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Probe) (did fio.Report, ok bool, failed error) {
 	conn, _, err := c.open(ctx, p, p.Address, loginPatience)
 	if err != nil {
@@ -65,8 +64,7 @@ func (c *calls) readFIO(ctx context.Context, to *follow.ObjectSet, p observe.Pro
 	return did, err == nil, err
 }
 
-// strangerError says that a server lacks the host key that the run gave its machines: no further call
-// helps.
+// strangerError says that a server lacks the run's host key: no further call helps.
 type strangerError struct{ shows, want string }
 
 func (e *strangerError) Error() string {

@@ -110,8 +110,7 @@ func (m *Machines) Rights(params workload.Params) (list []ceiling.Right) {
 	return list
 }
 
-// Open returns the caller of a run's machines, and the drain of their nodes or nil. ours says which
-// namespaces are the run's.
+// Open returns the caller of machines, and the drain of their nodes or nil. ours tells the run's namespaces.
 func (m *Machines) Open(run *prepared.Run, ours func(namespace string) bool, log func(format string, args ...any)) (follow.Caller, *drain.Drain) {
 	caller := newCalls(run, m.keys)
 	if spec := m.drain(); spec != nil {
@@ -186,7 +185,6 @@ func (m *Machines) Outline() []system.Change {
 }
 
 // upgrades returns the parameter by which the run makes an operator reboot all nodes, "" for none.
-// Upgrades that others begin are only watched.
 func (m *Machines) upgrades() string {
 	if m.objects == nil || m.objects.Begin == nil || !m.objects.Begin.Reboots {
 		return ""
@@ -220,8 +218,7 @@ func (m *Machines) Lab(spec *lab.Spec) {
 	}
 }
 
-// asked returns how many virtual machines the plan will certainly have at once, one for each object of an
-// axis that counts objects; 0 if the plan does not say.
+// asked returns how many machines the plan will certainly have at once; 0 if it does not say.
 func (m *Machines) asked() int {
 	if m.objects == nil {
 		return 0
@@ -233,8 +230,7 @@ func (m *Machines) asked() int {
 	return int(m.Plan.Certain())
 }
 
-// Refuse refuses a level with more machines that do IO than the lab has real guests: simulated ones do
-// none.
+// Refuse refuses a level with more machines that do IO than the lab has real guests.
 func (m *Machines) Refuse(l lab.Spec, level system.Level, objects int, params workload.Params) error {
 	if m.objects == nil || !l.HasVirt() || !described.DoesIO(m.Workload, params) || objects <= l.RealGuests {
 		return nil

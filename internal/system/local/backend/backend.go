@@ -1,5 +1,4 @@
-// Package backend serves static pages of one size, with a planted service time. It runs in its
-// own process, so that its CPU usage is known separately.
+// Package backend serves pages of one size, with a planted service time, in a process of its own.
 package backend
 
 import (
@@ -34,8 +33,8 @@ type Spec struct {
 	PageSize    int    `json:"pageSize"`
 	// Header is the number of further bytes in the headers of answers.
 	Header int `json:"header,omitempty"`
-	// Service is the distribution of the time that an answer takes, in the format of package dist; "" is
-	// none. Workers bounds the parallel answers, 0 for no bound.
+	// Service is the distribution of answer times, as in dist, or ""; Workers bounds parallel answers, 0
+	// for any.
 	Service string `json:"service,omitempty"`
 	Workers int    `json:"workers,omitempty"`
 	HTTP2   bool   `json:"http2,omitempty"` // HTTP2 also serves HTTP/2

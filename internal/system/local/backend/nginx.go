@@ -57,9 +57,8 @@ http {
 }
 `
 
-// Command writes the configuration and page of a Spec to files in a directory, whose names begin with
-// name, and returns the command that serves them from there, with run/ below it for other files. The spec
-// must have only pages.
+// Command writes a Spec of only pages to files in a directory, whose names begin with name, and returns
+// the command that serves them, with run/ for other files.
 func (n Nginx) Command(dir, name string, s Spec) (*exec.Cmd, error) {
 	config := fmt.Sprintf(nginxText, name, s.Certificate, s.Key, s.Plain, s.Secure)
 	for file, text := range map[string][]byte{name: []byte(config), name + ".html": page(cmp.Or(s.Mark, Mark), s.PageSize)} {

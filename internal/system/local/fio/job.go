@@ -20,8 +20,7 @@ import (
 // Job describes the work of one fio on its own file in a directory, until it is ended.
 type Job struct {
 	Dir string
-	// Pattern is fio's kind of IO: read, write, randread, randwrite, rw or randrw. ReadPercent is the
-	// share of reads of a mixed one.
+	// Pattern is fio's kind of IO, such as randread. ReadPercent is the share of reads of a mixed one.
 	Pattern     string
 	ReadPercent int
 	Block, Size int64 // bytes, of one IO and of the file
@@ -59,8 +58,7 @@ const (
 	verifyBacklog = 256           // verifyBacklog is the number of writes after which they are read again
 )
 
-// always returns the lines that each job needs for its output to be read. Threads die with the process,
-// which the kernel ends together with this program.
+// always returns the lines that each job needs: threads end with the process, and so with this program.
 func always(dir string) []string {
 	return []string{"thread=1", "directory=" + dir, "group_reporting=0", "lat_percentiles=1", "clat_percentiles=0", "disk_util=0", "fallocate=none", "verify_state_save=0"}
 }

@@ -70,12 +70,10 @@ type sideOutput struct {
 	} `json:"lat_ns"`
 }
 
-// allClients names fio's entry for all clients. Its sums have been wrong, and its latencies are not
-// merged.
+// allClients names fio's entry for all clients, whose sums have been wrong.
 const allClients = "All clients"
 
-// ParseReport reads one document of fio's json+ output. It merges the jobs by their bins, and skips fio's
-// own entry for all clients.
+// ParseReport reads a document of fio's json+ output, merges the jobs' bins, and skips fio's own sum.
 func ParseReport(text []byte) (Report, error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -119,8 +117,8 @@ func ParseReport(text []byte) (Report, error) {
 
 const mostDocument = 64 << 20 // bounds a document
 
-// ReadReports reads a fio's output until its end: it passes documents to report, and other lines to line.
-// It returns the first error, but reads on, so that fio does not wait.
+// ReadReports reads a fio's output until its end, so that fio does not wait: documents to report, other
+// lines to line. It returns the first error.
 func ReadReports(from io.Reader, report func(Report), line func(string)) error {
 	lines := bufio.NewReader(from)
 	var text bytes.Buffer
@@ -166,12 +164,10 @@ func ReadReports(from io.Reader, report func(Report), line func(string)) error {
 	}
 }
 
-// Bins counts latencies by the middle of fio's bins, in nanoseconds. All clients' bins have the same
-// bounds, so counts can be added.
+// Bins counts latencies by the middle of fio's bins, in ns, which are the same for all clients.
 type Bins map[int64]uint64
 
-// Resolution bounds the relative distance of a latency from the middle of its bin: fio divides each power
-// of two into 64 bins.
+// Resolution bounds a latency's distance from its bin: fio divides powers of two into 64 bins.
 const Resolution = 1.0 / 128
 
 // N returns the sum of the counts.
@@ -201,8 +197,7 @@ func (b Bins) Since(before Bins) Bins {
 	return d
 }
 
-// Quantile returns the bin of the q-th part, 0 to 1, in nanoseconds: the first up to which at least q of
-// all counts are, as in fio's percentiles. It is 0 without any.
+// Quantile returns the bin of the q-th part, 0 to 1, in ns, as fio's percentiles do; 0 without any.
 func (b Bins) Quantile(q float64) int64 {
 	all, sum := float64(b.N()), uint64(0)
 	for _, at := range slices.Sorted(maps.Keys(b)) {

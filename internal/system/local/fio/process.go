@@ -59,8 +59,7 @@ func firstLine(text, other string) string {
 	return other
 }
 
-// Args returns the arguments of a fio that reads its job from standard input and reports at this
-// interval, 0 for only at its end.
+// Args returns the arguments of a fio that reads its job from standard input; every 0 reports at the end.
 func Args(every time.Duration) []string {
 	args := []string{"--output-format=json+", "-"}
 	if every > 0 {
@@ -137,8 +136,7 @@ func (p *Process) Last() (Report, int) {
 	return p.last, p.told
 }
 
-// PID returns the process ID of fio itself: the started program may be one that starts fio, such as to
-// enter namespaces.
+// PID returns the process ID of fio itself: the started program may be one that starts fio.
 func (p *Process) PID() int { return p.Inner() }
 
 // Kinds of failure of a process.
@@ -149,8 +147,7 @@ const (
 	FailedEnded  = "ended"     // for another reason
 )
 
-// Failure returns the kind of failure of an ended process, "" for none, and the details. asked says that
-// we ended it.
+// Failure returns the kind of failure of an ended process, or "", and details. asked says that we ended it.
 func (p *Process) Failure(asked bool) (kind, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,17 +200,14 @@ func mismatch(lines []string) string {
 	return fmt.Sprintf("%s of %s bytes %s not what was written, the first in %s; fio looked no further", many, length, was, first)
 }
 
-// besideThreads is the number of a fio's first threads that do no IO: the main one, and the one that
-// prints.
+// besideThreads counts a fio's first threads, which do no IO: the main one, and one that prints.
 const besideThreads = 2
 
-// Prefer raises the priority of a process that waits for its job, if that is allowed; Watch takes that
-// back for threads that do no IO. It matters from the beginning, when fio measures how exactly it wakes
-// up.
+// Prefer raises the priority of a process that waits for its job, if allowed: at its start fio measures
+// how exactly it wakes up. Watch takes that back for threads that do no IO.
 func (p *Process) Prefer() { _ = cpu.PreferThread(p.PID(), true) } // without it Waits shows the delay
 
-// Watch begins to measure how long the threads that do IO, which must exist, wait for a processor. With
-// prefer their priority is raised.
+// Watch begins to measure how long threads that do IO wait for a processor, and may raise their priority.
 func (p *Process) Watch(prefer bool) error {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
 	if err != nil {
@@ -242,8 +236,7 @@ func (p *Process) Watch(prefer bool) error {
 	return nil
 }
 
-// Waits returns how long in all, and how often, the threads of Watch have waited for a processor since
-// they began, by the kernel's schedstat: from when a thread could run until it ran.
+// Waits returns how long and how often the threads of Watch have waited for a processor, by schedstat.
 func (p *Process) Waits() (waited time.Duration, times uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,9 +20,8 @@ func (f form) fits(value string) bool {
 	return regexp.MustCompile(`^(?:` + f.pattern + `)$`).MatchString(value)
 }
 
-// forms returns the allowed options of a job with the forms of their values. A job file may be anybody's,
-// and some of fio's options or values run programs, load libraries, or read and write files: all others
-// are refused. No value has a $, which fio would replace from its environment.
+// forms returns the allowed options of a job with the forms of their values. Anybody may write a job file,
+// and others run programs, load libraries, or read and write files. No value has a $, for fio's environment.
 func forms() map[string]form {
 	amount := form{`[0-9]+(\.[0-9]+)?[a-zA-Z%]{0,3}`, "a number, with a unit such as k or s where it has one"}
 	amounts := form{`[0-9][0-9a-zA-Z.,:/%-]*`, "numbers with units, such as 4k, 4k-64k or 4k/70:64k/30"}
@@ -108,9 +107,8 @@ func (j Job) Check() error {
 // jobName matches a job's name, which becomes part of file names.
 var jobName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$`)
 
-// Raw returns a user's job file for a directory, with the necessary lines at the end of each job, where
-// they override others. It is written from the checked options, so that fio reads only these. A mistake
-// is a *RawError.
+// Raw returns a user's job file for a directory, written from the checked options, with the necessary
+// lines last in each job, where they win. A mistake is a *RawError.
 func Raw(text, dir string) (string, error) {
 	var out []string
 	known := forms()

@@ -110,8 +110,7 @@ func (c *conn) transact() system.Outcome {
 	}
 }
 
-// again reports whether the request is to be retried after err. kept says that its connection has served
-// earlier ones.
+// again reports whether to retry the request after err; kept says that its connection served earlier ones.
 func (c *conn) again(err error, kept bool) bool {
 	switch {
 	case c.cut.Load() || c.aborted || c.retries >= mostRetries:
@@ -227,8 +226,7 @@ func (c *conn) open() (x system.Outcome, ok bool) {
 	return x, true
 }
 
-// close closes the connection, if any. It neither sends nor awaits TLS's farewell: the answer is
-// complete, or nothing more will come.
+// close closes the connection, if any, without TLS's farewell: nothing more will come.
 func (c *conn) close() {
 	if c.fd >= 0 {
 		_ = unix.Close(c.fd)

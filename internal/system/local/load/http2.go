@@ -289,8 +289,7 @@ func (f *framed) headers(x *exchange, part []byte, ended, last bool) error {
 	return nil
 }
 
-// manyStreams is a closed loop of several requests at once on an HTTP/2 connection, as many as the other
-// side accepts. A request that is given up leaves the others alone.
+// manyStreams is a closed loop of several requests on an HTTP/2 connection, as many as the server accepts.
 func (c *conn) manyStreams() {
 	slots := make([]*slot, c.plan.Streams)
 	for i := range slots {

@@ -63,30 +63,26 @@ const (
 type Plan struct {
 	Address string      // IP address and port that connections go to
 	TLS     *tls.Config // TLS is nil for plain text. The server's name is the request's host.
-	// HTTP2 sends by HTTP/2 with TLS: one request at a time on each connection, or Streams of them in a
-	// closed loop.
-	HTTP2   bool
+	HTTP2   bool        // HTTP2 sends by HTTP/2 with TLS: one request at a time, or Streams in a closed loop.
 	Streams int
 	Hosts   []Host
 	Method  string
 	Path    string
 	Header  int // bytes of a further header field
 	Body    int // bytes of the request's body
-	// Size is the number of bytes of an answer's body, and Want its beginning. Method to Want are for
-	// hosts without their own requests.
+	// Size counts an answer body's bytes, Want begins it; Method to Want are for hosts without requests.
 	Size  int64
 	Want  []byte
 	Close bool // Close uses a new connection for each request
-	// Retry retries a request once if its kept connection ended before the first byte of an answer and
-	// its method allows it, as browsers do. Requests that were certainly not taken in are always retried.
+	// Retry retries a request once, if its method allows it and its kept connection ended before an
+	// answer, as browsers do. Those that were certainly not taken in are always retried.
 	Retry bool
-	// Sources are the addresses that connections come from, in turn; without any the system chooses. A
-	// port can be used once for each destination until the system forgets it.
+	// Sources are the addresses of connections, in turn, or the system's: a port is used once for each
+	// destination.
 	Sources []net.IP
 	Pace    float64 // Pace bounds the requests per second of a closed loop, 0 for no bound
 	Random  bool    // Random draws the arrivals of an open loop, as from many independent users.
-	// Threads is the number of threads that make requests, at least one, and at most one for each
-	// processor: they do not sleep while they wait.
+	// Threads counts the threads that make requests, 1 to that of processors: they wait without sleep.
 	Threads int
 	// Enter moves the calling thread to where connections come from, for good; nil leaves it.
 	Enter func() error
@@ -238,8 +234,7 @@ type stream struct {
 	windows *system.Windows
 	loops   int
 	noted   []atomic.Int64 // by loop, the time until which everything is noted
-	// cut says that no more requests are sent, and abortAt when the ones in flight are given up, 0 for
-	// never.
+	// cut says that no more requests are sent, and abortAt when the ones in flight end, 0 for never.
 	cut     atomic.Bool
 	abortAt atomic.Int64
 }
@@ -249,8 +244,7 @@ const (
 	lastWords = time.Second           // lastWords bounds the requests in flight when the load is cut
 )
 
-// Run makes a stream and returns when the outcome of all requests is known, or after the last words when
-// ctx ends.
+// Run makes a stream and returns when all outcomes are known, or after the last words when ctx ends.
 func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
 	g.held = held{Schedule: schedule}
 	collect, undo := g.uncollected()
@@ -339,8 +333,7 @@ func (g *Generator) Beside(f func()) {
 	cpu.Aside(f)
 }
 
-// Recorded returns single requests of the last stream: the slowest, in that order, and then the first
-// failed ones.
+// Recorded returns single requests of the last stream: the slowest in order, and the first failed ones.
 func (g *Generator) Recorded() []record.Request {
 	return slices.Concat(g.recorded.slowest, g.recorded.failed)
 }
@@ -352,15 +345,14 @@ func (s *stream) stop(after time.Duration) {
 }
 
 const (
-	// mostGarbage is the memory at which garbage is collected during a stream, mostMemory that at which
-	// the runtime does so itself.
+	// mostGarbage is the memory at which garbage is collected, mostMemory that at which the runtime does so.
 	mostGarbage = 512 << 20
 	mostMemory  = 1 << 30
 )
 
-// uncollected gives the threads that make requests their own places among the threads that run Go, and
-// collects garbage now and at undo. In between only collect does, which is called often, if there is too
-// much. A real-time thread that collects runs for tens of milliseconds, and delays the one that sends.
+// uncollected gives the threads that make requests their own places among Go's, and collects garbage now
+// and at undo; in between only the frequent collect does, if there is much: it delays the sender by tens
+// of milliseconds.
 func (g *Generator) uncollected() (collect, undo func()) {
 	var procs, percent int
 	var limit int64

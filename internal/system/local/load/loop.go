@@ -15,9 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// loop is a thread that makes its part of a stream's requests. Each connection is a coroutine that it
-// resumes when the connection can go on, so that its code reads from top to bottom without a scheduler.
-// Only the loop's own thread uses it.
+// loop is a thread that makes its part of a stream's requests. It resumes connections, which are
+// coroutines, when they can go on. Only its own thread uses it.
 type loop struct {
 	*stream
 	n         int // its index
@@ -33,8 +32,7 @@ type loop struct {
 	busy      int           // requests in flight
 	recorded  recorded
 
-	// For an open loop: the source of hosts, the clients without a request by host (in one list if their
-	// connections serve any), and the due requests without a place, from first.
+	// For an open loop: source of hosts, idle clients by host (or in one list), and due requests from first.
 	rng     *rand.Rand
 	idle    [][]*conn
 	resting int // clients in idle
@@ -46,8 +44,8 @@ const (
 	bufferBytes = 64 << 10 // bufferBytes bounds a read
 	batch       = 64       // batch bounds the connections that are handled, or begin, at a time
 	never       = record.Micros(math.MaxInt64)
-	// wakeUp is the time that an idle processor of a virtual machine takes to wake up, wakeUpPart the
-	// largest part of the time between arrivals in which the thread may poll.
+	// wakeUp is the time that an idle virtual processor needs, wakeUpPart the part in which the thread
+	// may poll.
 	wakeUp, wakeUpPart = record.Micros(60), 0.1
 )
 
@@ -148,8 +146,8 @@ func (l *loop) tick() record.Micros {
 	return l.last
 }
 
-// poll waits for connections that can go on until a time, or a while, and returns their number. The
-// thread keeps its place among the threads that run Go: others have their own.
+// poll waits for connections that can go on until a time, or a while, and counts them. The thread keeps
+// its place among Go's.
 func (l *loop) poll(until record.Micros) (int, error) {
 	wait := max(min(until-l.last, record.MicrosOf(tick)), 0)
 	if l.Open || l.plan.Pace > 0 {
@@ -264,8 +262,7 @@ func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
 	}
 }
 
-// client returns a client of an open loop without a request: one whose connection serves the host, else a
-// new one, else one of another host, which then gets the request; nil if all are busy.
+// client returns an open loop's idle client: one connected to the host, else a new one, else another; or nil.
 func (l *loop) client(host int) *conn {
 	for i := 0; i < len(l.idle) && l.resting > 0; i++ {
 		list := &l.idle[(host+i)%len(l.idle)]
@@ -367,6 +364,6 @@ func (c *conn) end(x system.Outcome) (failed bool) {
 	return failed
 }
 
-// prompt minimises the timer slack of the calling thread. Its priority stays that of the others: Go's
-// threads wait for each other by spinning, and one with a higher priority would wait for ever.
+// prompt minimises the thread's timer slack. Its priority stays: Go's threads wait for each other by
+// spinning.
 func prompt() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// Answer reads one HTTP/1.1 answer as its bytes arrive, in pieces of any size, without allocations. Its
-// zero value, or Reset, waits for the first byte.
+// Answer reads an HTTP/1.1 answer in pieces of any size, without allocations, from zero or Reset on.
 type Answer struct {
 	Status int   // Status is the status code, 0 before it is read
 	Close  bool  // Close says that the connection cannot be used again
@@ -47,8 +46,7 @@ const (
 
 var errAnswer = errors.New("not an answer of HTTP/1.1")
 
-// Reset waits for another answer, whose body begins with want. head says that it has no body, whatever
-// its length says.
+// Reset waits for another answer, whose body begins with want; head says that it has none.
 func (a *Answer) Reset(want []byte, head bool) {
 	line := &a.line
 	*a = Answer{want: want, head: head, line: *line}
@@ -68,8 +66,7 @@ func (a *Answer) Left() int64 {
 	return max(a.length, 0)
 }
 
-// End notes the end of the connection: it completes a body without a length, and is an error in any other
-// answer.
+// End notes the connection's end: it completes a body without a length, and else is an error.
 func (a *Answer) End() error {
 	if a.state == inBody && a.length < 0 {
 		a.state, a.Close = complete, true

@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// recorded keeps the requests of a stream that go on record: the slowest that succeeded, and the first
-// that failed, at most so many of each.
+// recorded keeps a stream's requests for the record: the slowest, and the first that failed.
 type recorded struct {
 	most            int
 	slowest, failed []record.Request

@@ -57,9 +57,8 @@ func (c *conn) pause(d record.Micros) {
 	c.tick()
 }
 
-// wakeAt makes the connection readable when much of the rest of an answer, or all of it, has arrived. If
-// each segment of a large answer woke this thread, its acknowledgements would wake the other side as
-// often, which takes more of both processors than the bytes do.
+// wakeAt makes the connection readable when much of an answer's rest, or all of it, has arrived: a
+// wake-up for each segment takes more of both processors than the bytes do.
 func (c *conn) wakeAt(left int64) {
 	n := int(min(left, mostAwaited))
 	if n < bufferBytes {
@@ -83,8 +82,7 @@ func (c *conn) connect() error {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1) // avoids late answers
 	if n := len(c.plan.Sources); n > 0 {
 		from := sockaddr(c.plan.Sources[int(c.source.Add(1))%n], 0)
-		// The port is chosen at connect, so that one can serve many destinations; otherwise there are
-		// fewer ports.
+		// The port is chosen at connect, so that one can serve many destinations.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 		if err := unix.Bind(fd, from); err != nil {
 			return err
@@ -117,8 +115,7 @@ func (c *conn) watched() unix.EpollEvent {
 	return unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: c.id, Pad: c.opens}
 }
 
-// call makes a system call with a file and a buffer, without announcing it to Go's scheduler: its monitor
-// thread would wake up thousands of times a second. The call must return soon.
+// call makes a quick system call without announcing it to Go's scheduler, whose monitor thread would wake up.
 func call(number uintptr, fd int, buf unsafe.Pointer, n int, more uintptr) (int, syscall.Errno) {
 	r, _, err := syscall.RawSyscall6(number, uintptr(fd), uintptr(buf), uintptr(n), more, 0, 0)
 	return int(r), err

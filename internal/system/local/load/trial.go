@@ -12,13 +12,11 @@ import (
 )
 
 const (
-	// MostConnections is the default bound on a schedule's connections. With some thousands HAProxy
-	// serves fewer requests per second of CPU.
+	// MostConnections bounds a schedule's connections by default: HAProxy serves less with thousands.
 	MostConnections = 1000
 	// waitedTolerated is the share of arrivals that may wait for a place without a trial.
 	waitedTolerated = 0.01
-	// trialSpan is the shortest duration of each part of a trial, mostTook the longest of requests for
-	// which there is a trial.
+	// trialSpan is the shortest part of a trial, mostTook the longest request for which there is one.
 	trialSpan        = time.Second
 	mostTook         = 5 * time.Second
 	leastTrialWindow = 100 * time.Millisecond // leastTrialWindow is the shortest window of a trial
@@ -27,8 +25,8 @@ const (
 
 const ownHandles = 200 // number of open files besides connections
 
-// Connections returns the bound on a schedule's connections: as asked for, or with 0 MostConnections, or
-// fewer if the limit of open files is lower. It is an error to ask for more than that.
+// Connections returns the bound on a schedule's connections: as asked, or with 0 MostConnections, or
+// fewer by the limit of open files. More than that is an error.
 func Connections(asked int) (int, error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -68,8 +66,8 @@ func (h *held) took() time.Duration {
 	return time.Duration(float64(h.inFlight) / float64(h.windows) / float64(h.answered) * float64(h.Hold))
 }
 
-// Load makes a stream as Run does, and records it: windows by emit, the rest by tell. If requests of a
-// schedule waited for a place, it then tries whether more places would have raised the rate.
+// Load makes a stream as Run does, and records it by emit and tell. If requests of a schedule waited for
+// a place, it tries whether more places would have raised the rate.
 func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit func(*record.Window), tell func(record.Body)) error {
 	err := g.Run(ctx, schedule, emit)
 	for _, x := range g.Recorded() {
@@ -85,9 +83,8 @@ func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit fun
 	return err
 }
 
-// try finds out whether more places would raise the rate: it uses three quarters of the places and then
-// all, and so never exceeds the user's number of connections. A target whose workers are all busy with
-// fewer answers no more with more. It sends little faster than the schedule.
+// try finds out whether more places raise the rate: it uses three quarters of the places and then all,
+// never more than the user's, and sends little faster than the schedule.
 func (g *Generator) try(ctx context.Context, h *held) (list []record.Trial, err error) {
 	took := max(h.took(), time.Millisecond)
 	if took > mostTook {

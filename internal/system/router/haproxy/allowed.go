@@ -32,8 +32,8 @@ func words(text string) map[string]bool {
 	return set
 }
 
-// rules say what a configuration may hold; the rest is refused. Anyone may write a template, by whose
-// directives HAProxy would run programs, load code, and read, write and listen anywhere.
+// rules say what a configuration may hold: anybody may write a template, and directives can run programs,
+// load code, and read, write and listen anywhere.
 type rules struct {
 	global, proxy map[string]bool
 	// first holds the words that may follow a directive, of those that have any.
@@ -218,8 +218,7 @@ func behind(args []string, options map[string]int) string {
 	return ""
 }
 
-// split takes a line apart as HAProxy does. It leaves out a backslash before what HAProxy knows nothing
-// of: words are looked at as they would be without it.
+// split takes a line apart as HAProxy does, but leaves out backslashes that mean nothing to it.
 func split(line string) (tokens []string, why string) {
 	var b strings.Builder
 	quote, within := byte(0), false

@@ -74,8 +74,7 @@ func sign(template, parent *x509.Certificate, owner, signer *ecdsa.PrivateKey, r
 	return der, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), nil
 }
 
-// Issue makes the n-th certificate, from 1 on, by the authority of a pair that MakeCertificate made: for
-// one host, in PEM with a key of its own.
+// Issue makes the n-th certificate by the pair's authority: for one host, in PEM with its own key.
 func (p Pair) Issue(n int64, host string, random io.Reader) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -88,8 +87,7 @@ func (p Pair) Issue(n int64, host string, random io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// ReadCertificate checks a certificate that was given: it must have its own key and be good for all hosts
-// now.
+// ReadCertificate checks a given certificate: it must have its key and be good for all hosts now.
 func ReadCertificate(text []byte, hosts []string, now time.Time) (Pair, error) {
 	pair, err := tls.X509KeyPair(text, text)
 	if err != nil {

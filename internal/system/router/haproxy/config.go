@@ -1,5 +1,4 @@
-// Package haproxy runs an HAProxy of its own: its configuration, its certificates, its process and what
-// it tells of itself.
+// Package haproxy runs an HAProxy: its configuration, certificates, process and figures.
 package haproxy
 
 import (
@@ -45,12 +44,11 @@ type Config struct {
 	Redirects     bool // Redirects sends clients that ask for a route with TLS without it to TLS.
 	// Spares counts the backends that stand ready for further routes, whose servers take nothing yet.
 	Spares int
-	// Servers hold the addresses of the servers of each route, and Secured those at which they speak TLS.
-	// Services hold the weights of its services, which share the servers evenly.
+	// Servers are the addresses of each route's servers, Secured those by TLS; Services are weights.
 	Servers, Secured []string
 	Services         []int
-	// Heavy gives the servers of a route with one service the weight 256, as OpenShift's router did until
-	// 4.11, instead of 1. With balance random HAProxy keeps a node for each unit of weight.
+	// Heavy gives the servers of a single service the weight 256, as OpenShift's router did until 4.11:
+	// with balance random HAProxy keeps a node for each unit of weight.
 	Heavy                 bool
 	Others, OthersSecured []string // The first Moved routes have these servers instead
 	Moved                 int
@@ -76,8 +74,7 @@ type Config struct {
 //go:embed router.cfg.tmpl
 var ours string
 
-// Names of files in an HAProxy's own directory, in which it works. All are this program's; sockets lie in
-// a directory of the user's that it runs as.
+// Names of files in an HAProxy's own directory; sockets lie in a directory of its user.
 const (
 	configFile    = "haproxy.cfg"
 	sockets       = "run/"
@@ -207,14 +204,12 @@ func (c Config) Balance(route int) string {
 // StatsSocket returns the address at which HAProxy takes commands.
 func (Config) StatsSocket() string { return "unix@./" + statsSocket }
 
-// SNI names the frontends that end TLS, each with its list of certificates: of clients that name a host,
-// and of those that do not.
+// SNI names the frontends that end TLS with their lists of certificates: by host, and without.
 func (Config) SNI() map[string]string {
 	return map[string]string{"sni": certificates, "no_sni": ""}
 }
 
-// ServerOptions returns the options of the n-th server of a route. One alone is not checked: there is no
-// other to go to.
+// ServerOptions returns the options of a route's n-th server. One alone needs no checks.
 func (c Config) ServerOptions(route, n int) string {
 	var b strings.Builder
 	if route >= len(c.Routes) {

@@ -63,8 +63,7 @@ type Process struct {
 	ended float64         // CPU seconds of those that ran
 }
 
-// Check holds a configuration against what one may hold, and against HAProxy's own reading of it. Its
-// error is a *LineError, or holds what HAProxy says.
+// Check holds a configuration against the rules and HAProxy's reading. Its error may be a *LineError.
 func Check(ctx context.Context, b Binary, dir string, c Config, how proc.How) error {
 	if err := write(dir, c, true); err != nil {
 		return err
@@ -109,8 +108,7 @@ func said(text string) string {
 	return strings.Join(alerts[:min(len(alerts), 3)], "; ")
 }
 
-// write writes the configuration's files. It always looks first at what a user's template makes, and at
-// ours where asked to: its texts come from parameters.
+// write writes the configuration's files, after a look at those of users' templates, and at ours if asked.
 func write(dir string, c Config, look bool) error {
 	files, err := c.files()
 	if err == nil && (look || c.Template != "") {
@@ -181,8 +179,7 @@ func (p *Process) start(ctx context.Context, more ...string) error {
 	return err
 }
 
-// Reload has a new process take the listeners over with a configuration, as OpenShift's router does: the
-// old one keeps its connections until they end.
+// Reload has a new process take the listeners over; the old one keeps its connections until they end.
 func (p *Process) Reload(ctx context.Context, c Config) error {
 	if err := write(p.dir, c, false); err != nil {
 		return err
@@ -292,16 +289,14 @@ func (s *Stats) dial(ctx context.Context, socket string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socket))
 }
 
-// Metrics makes requests to where its metrics are published. Each has a connection of its own, so that
-// none counts among those of the load for longer.
+// Metrics makes requests for its metrics on separate connections, which do not count for long.
 func (s *Stats) Metrics() http.RoundTripper {
 	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.dial(ctx, metricsSocket)
 	}}
 }
 
-// MetricsURL returns what these requests ask for, of so many routes: the figures of each of many would
-// cost HAProxy more than they tell.
+// MetricsURL returns the address of these: of many routes each one's figures would cost too much.
 func MetricsURL(routes int) string {
 	const most = 50
 	address := "http://haproxy/metrics?scope=global&scope=frontend"

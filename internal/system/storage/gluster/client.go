@@ -64,8 +64,7 @@ func (c *Client) mountControl(ctx context.Context) error {
 	return nil
 }
 
-// Abort ends a mount that hangs: callers that wait for it get an error (FUSE connections, abort). It does
-// nothing where the volume is not mounted.
+// Abort ends a mount that hangs: its callers get an error. It does nothing where nothing is mounted.
 func (c *Client) Abort(volume string) error {
 	mounts, err := c.Mounts()
 	if err != nil {

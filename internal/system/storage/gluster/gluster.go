@@ -115,8 +115,7 @@ func Version() string {
 
 const clientName = "client"
 
-// Open starts a GlusterFS without volumes. It must be closed; after an error nothing is left but the
-// directory.
+// Open starts a GlusterFS without volumes, to be closed; after an error only the directory is left.
 func Open(ctx context.Context, s Settings) (*System, error) {
 	if s.Patience == 0 {
 		s.Patience = leastStart
@@ -320,8 +319,7 @@ func (s *System) Delete(ctx context.Context, volume string) error {
 	})
 }
 
-// Link measures for so long how many bytes per second the link from the first server to the client
-// carries.
+// Link measures the bytes per second that the link from the first server to the client carries.
 func (s *System) Link(long time.Duration) (float64, error) {
 	return machine.Throughput(s.servers[0].Machine, s.servers[0].address(), s.client.Machine, long)
 }

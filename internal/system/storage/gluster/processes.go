@@ -36,8 +36,8 @@ type Process struct {
 	proc.Usage
 }
 
-// Processes returns GlusterFS's processes with their usage. shares selects those whose proportional share
-// of memory is read, which takes the kernel about a tenth of a millisecond; nil selects all.
+// Processes returns GlusterFS's processes with their usage, and their shares of memory where shares, or
+// nil, selects them, which takes the kernel a tenth of a millisecond.
 func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error) {
 	var list []Process
 	for n, m := range append(s.machines(), s.client.Machine) {
@@ -53,8 +53,8 @@ func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error)
 	return list, nil
 }
 
-// Places returns the storage servers as places of a load, with their noun. A server is not ready if its
-// glusterd has ended, or no process serves the brick of one of the volumes; nil is for no volumes.
+// Places returns the servers as places of a load. One is not ready if glusterd has ended, or no process
+// serves the brick of one of the volumes, if any.
 func (s *System) Places(volumes func() []string) (noun record.Noun, list []local.Place) {
 	for _, x := range s.servers {
 		list = append(list, local.Place{Name: "server-" + strconv.Itoa(x.number+1), Look: func() record.Place {
@@ -122,8 +122,7 @@ func (s *System) Bricks(ctx context.Context) ([]Brick, error) {
 	return slices.Concat(lists...), err
 }
 
-// readState reads the bricks of one host from glusterd's state. The port of a brick that is not served is
-// 0.
+// readState reads the bricks of a host from glusterd's state; the port of an unserved brick is 0.
 func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	lines.Buffer(nil, 1<<20)
 	var list []Brick
@@ -162,8 +161,7 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	return list, lines.Err()
 }
 
-// Serving reports whether a process serves each brick of a volume: with multiplexing GlusterFS reports a
-// start where none does.
+// Serving reports whether bricks are served: with multiplexing GlusterFS may only report a start.
 func (s *System) Serving(volume string) bool {
 	return !slices.ContainsFunc(s.servers, func(x *Server) bool { return x.serves(volume) == 0 })
 }

@@ -61,8 +61,7 @@ func (x *Server) brick(volume string) string { return filepath.Join(x.bricks(), 
 
 func (x *Server) address() netip.Addr { return machine.Address(x.number) }
 
-// leastStart is the least time for glusterd to answer after its start: it starts the bricks of all
-// volumes first.
+// leastStart is the least time for glusterd to start: it first starts the bricks of all volumes.
 const leastStart = 2 * time.Minute
 
 // StartManagement starts glusterd on a server, and returns when it answers.
@@ -175,8 +174,8 @@ func (x *Server) OpenFiles() (open, limit int, err error) {
 	return open, limit, nil
 }
 
-// ListensInVain reports by the log whether a process with several bricks has tried to listen for a
-// volume that was deleted meanwhile. While it tries it attaches and detaches no brick.
+// ListensInVain reports by the log whether a process tries to listen for a deleted volume: meanwhile it
+// attaches and detaches no brick.
 func (x *Server) ListensInVain() bool {
 	logs, _ := filepath.Glob(filepath.Join(x.dir, "log", "bricks", "*.log"))
 	return x.Multiplex && slices.ContainsFunc(logs, func(log string) bool {
@@ -261,8 +260,7 @@ func (e *CommandError) Error() string {
 
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// patienceAgain bounds a command after one without an answer, so that waiting ones do not each take the
-// whole patience.
+// patienceAgain bounds a command after one without an answer: waiting ones must not add up.
 const patienceAgain = 3 * time.Second
 
 // ErrStalled says that glusterd did not answer in time.

@@ -11,9 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// line reconstructs the IOs of one fio at a fixed rate. The n-th IO of a side is due n periods after fio
-// began, whatever happened to earlier ones: fio does late ones later, and counts latencies from
-// submission.
+// line reconstructs the IOs of one fio at a fixed rate. The n-th is due n periods after fio began; fio
+// does late ones later, and counts latencies from submission.
 type line struct {
 	rates map[string]float64 // IOs per second by side; a side without follows others
 	free  []float64          // when each place of the depth is free, in ns since fio began
@@ -25,8 +24,7 @@ type line struct {
 // inexact bounds the difference between the time of a report and that of its counts.
 const inexact = 20 * time.Millisecond
 
-// leastSought is the least latency, as a share of the time between two reports, whose position in that
-// time matters.
+// leastSought is the least latency, as a share of a report's interval, whose position matters.
 const leastSought = 0.01
 
 type inLine struct { // one IO, in ns
@@ -46,9 +44,8 @@ func newLine(rates map[string]float64, depth int, before fio.Report, seed uint64
 	return q
 }
 
-// since returns the IOs that were completed since the last report, until ran, by their times from
-// submission to completion. Their order is unknown, except for the longest ones, which stop all others:
-// they are as late as the report allows, and later ones waited for them.
+// since returns the IOs completed since the last report by their times from submission. Their order is
+// unknown, but the longest stop all others: they are as late as possible, and later ones waited.
 func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine) {
 	lists := make(map[string][]float64)
 	longest := ""
@@ -91,8 +88,8 @@ func (q *line) since(took map[string]fio.Bins, ran time.Duration) (ios []inLine)
 	return ios
 }
 
-// run replays the IOs in their order, none completed after end, and none before the last report, which
-// lacks them. Syncs, which have no rate, are spread among the others, and begin when these end.
+// run replays the IOs in order, completed between the last report and end. Syncs, which have no rate, are
+// spread among the others, and begin when these end.
 func (q *line) run(lists map[string][]float64, end float64) (ios []inLine, free []float64) {
 	var syncs []inLine
 	for _, name := range fio.SidesInOrder() {

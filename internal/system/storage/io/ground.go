@@ -20,16 +20,15 @@ import (
 
 // ground makes and holds volumes.
 type ground interface {
-	// volume makes volume n, from 0, if missing, and returns its directory as processes of the ground see
-	// it. It belongs to proc.Least.
+	// volume makes volume n, if missing, for proc.Least, and returns its directory as its processes see it.
 	volume(ctx context.Context, n int) (string, error)
 	// command prepares a process of the ground in a directory, and start starts it.
 	command(dir, name string, args ...string) *exec.Cmd
 	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
 	// below returns a directory of this machine on the file system below the volumes.
 	below() string
-	// link measures for so long how many bytes per second the network to the volumes carries, and how
-	// often a written byte crosses it; 0 for an unknown network.
+	// link measures the bytes per second of the network to the volumes, 0 if unknown, and how often a
+	// written byte crosses it.
 	link(long time.Duration) (bytes float64, copies int, err error)
 	// places returns the places of the load, with their noun.
 	places() (record.Noun, []local.Place)

@@ -137,16 +137,15 @@ const (
 	// driveTime bounds the measurement of the drive alone, driveTick is its interval.
 	driveTime = 10 * time.Second
 	driveTick = time.Second
-	// driveSteady bounds the relative difference of the rates in the last driveTicks: caches make the
-	// first ones too high.
+	// driveSteady bounds the differences of the rates in the last driveTicks: caches speed up the first.
 	driveSteady = 0.1
 	driveTicks  = 3
 	driveDepth  = 64                     // driveDepth bounds the depth of that measurement
 	linkTime    = 500 * time.Millisecond // linkTime is the duration of the measurement of the link
 )
 
-// prepare makes the volumes of a step with their files, measures the drive and the link, and starts an
-// fio on each volume, which does IO when it returns. A volume that cannot be filled counts as failed.
+// prepare makes a step's volumes and files, measures drive and link, and starts an fio on each volume. A
+// volume that cannot be filled counts as failed.
 func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	for n := range l.settings.volumes {
 		dir, err := l.ground.volume(ctx, n)
@@ -209,8 +208,8 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	})
 }
 
-// goesFirst reports whether fio's threads have priority: at a fixed rate, or where they leave a processor
-// to the system that they load.
+// goesFirst reports whether fio's threads have priority: at a fixed rate, or beside a processor for the
+// system.
 func (s settings) goesFirst() bool {
 	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
 }
@@ -305,8 +304,7 @@ func (l *load) put(v *volume, p *fio.Process) error {
 	return nil
 }
 
-// measureDrive runs one fio with the same job on the file system below the volumes, with the depth of all
-// volumes together and without a rate.
+// measureDrive runs one fio with the job on the file system below, with all depths and no rate.
 func (l *load) measureDrive(ctx context.Context) error {
 	base, err := os.MkdirTemp(l.ground.below(), "drive-")
 	if err != nil {

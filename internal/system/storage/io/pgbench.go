@@ -40,16 +40,14 @@ func postgresNeeds() []proc.Program {
 
 const pgbenchName = "pgbench"
 
-// findPostgres returns the directory of the newest PostgreSQL's programs. It runs as its own user and
-// with its own mount, which needs root.
+// findPostgres returns the directory of the newest PostgreSQL's programs, to run as its user by root.
 func findPostgres() (string, error) {
 	paths, missing := proc.Look("beside="+pgbenchName, "", postgresNeeds())
 	return filepath.Dir(paths[pgbenchName]), system.Lacking(missing.Err(), ", or leave beside out")
 }
 
-// postgresScript runs PostgreSQL on a volume ($1) with the programs of a directory ($2), and pgbench on
-// it. The volume is mounted at /mnt, where its user may go; the socket is an abstract one of the network
-// namespace.
+// postgresScript runs PostgreSQL and pgbench on a volume ($1) with the programs of a directory ($2). The
+// volume is mounted at /mnt for its user; the socket is an abstract one.
 const postgresScript = `set -e
 exec 2>&1
 rm -rf "$1/postgres"
@@ -80,8 +78,7 @@ type database struct {
 
 const databaseBound = 2 * time.Minute // bounds the time until the first transactions
 
-// startDatabase starts PostgreSQL and pgbench in a directory of a ground, and returns when there are
-// transactions.
+// startDatabase starts PostgreSQL and pgbench in a ground's directory, and awaits transactions.
 func startDatabase(ctx context.Context, g ground, dir, programs, name string) (*database, error) {
 	d := &database{}
 	// The first process of a namespace takes all others along, and ends with its parent.
@@ -139,8 +136,7 @@ func (d *database) reading() record.Reading {
 	return record.Reading{Source: sourcePgbench, Values: map[string]float64{"transactionsPerSecond": d.rate, "latencySeconds": d.lat}}
 }
 
-// stop ends it: the parent of its namespace is the started process, or the child of one that enters a
-// machine.
+// stop ends it: the namespace's parent is the started process, or its child.
 func (d *database) stop() {
 	d.KillAll()
 	_ = wait(context.Background(), endBound, d.Ended)

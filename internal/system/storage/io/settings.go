@@ -98,8 +98,7 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 // pathHint says what the parameter path takes.
 const pathHint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
 
-// checkPath checks that volumes can be made in a directory, and makes it absolute. It makes nothing
-// there; probe does.
+// checkPath checks that volumes can be made in a directory, makes it absolute, and makes nothing.
 func (s *settings) checkPath(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

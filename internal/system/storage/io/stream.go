@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 )
 
-// load is the IO of one step: an fio on each volume, whose reports become windows. An IO belongs to the
-// window in which it was completed.
+// load is the IO of one step: an fio on each volume, whose reports become windows by completion.
 type load struct {
 	settings
 	session                  *session
@@ -77,8 +76,7 @@ type side struct {
 
 const (
 	streamTick = 20 * time.Millisecond
-	// lateReport bounds the wait for reports after the end of a window and two more. An fio whose IO
-	// hangs reports nothing until it ends.
+	// lateReport bounds the wait for reports after two more windows: fio with hanging IO reports nothing.
 	lateReport = 5 * time.Second
 	leastHang  = 100 * time.Millisecond // leastHang is the delay of a report that waited for an IO
 	lastReport = 500 * time.Millisecond // lastReport bounds the wait for reports after the last window
@@ -161,8 +159,8 @@ func (l *load) collect(s system.Schedule) {
 	}
 }
 
-// until returns up to which time a report counts that comes now and says how long fio has run. An fio
-// whose IO hangs takes that time before it waits, and its counts afterwards.
+// until returns up to which time a report counts. An fio whose IO hangs takes its time before the wait,
+// and its counts afterwards.
 func (v *volume) until(ran time.Duration, now record.Micros) time.Duration {
 	lag := time.Duration(now)*time.Microsecond - ran
 	if v.lag == 0 || lag < v.lag {
@@ -240,8 +238,7 @@ func (l *load) span(s system.Schedule, i int) (from, to record.Micros) {
 	return from, min(from+record.MicrosOf(s.Window), s.End())
 }
 
-// emit records the next window, one component at a time. dropped counts the step's due IOs that were
-// never done.
+// emit records the next window by component; dropped counts the step's due IOs that were never done.
 func (l *load) emit(s system.Schedule, dropped float64) error {
 	i := l.told
 	w := l.windows[i]
@@ -293,8 +290,8 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 	return nil
 }
 
-// failures counts the failures in a window by kind and volume: for each failed volume as many as it
-// should have done, or would have had in flight. alive counts the other volumes.
+// failures counts a window's failures by kind and volume: as many as each failed volume should have done.
+// alive counts the others.
 func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, alive int) {
 	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
 		failed = map[string]int{"pgbench ended": 1}
@@ -321,8 +318,7 @@ func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, al
 	return failed, at, alive
 }
 
-// due counts the IOs of each side that the schedule wants in some windows, without those of failed
-// volumes.
+// due counts the IOs of each side that the schedule wants in some windows from unfailed volumes.
 func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 	sum := make(map[string]float64)
 	for _, v := range l.volumes {
@@ -342,8 +338,7 @@ func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 	return sum
 }
 
-// backlog counts the due IOs that were not done in some windows, beyond the one of each kind that a
-// volume may be doing.
+// backlog counts due IOs that were not done in some windows, beyond one of each kind in flight.
 func (l *load) backlog(s system.Schedule, from, to int) int {
 	behind := 0.0
 	for name, due := range l.due(s, from, to) {

@@ -73,8 +73,8 @@ func (l *load) sumUp(s system.Schedule) {
 	}
 }
 
-// spread returns by how many seconds the first volume was ahead of the last one: for jobs that end by
-// themselves at their end, for others when the fastest had done as much as the slowest in the hold.
+// spread returns how many seconds the first volume was ahead of the last, at their end, or when the
+// fastest had done as much as the slowest in the hold.
 func spread(volumes []*volume, windows int, hold time.Duration) float64 {
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	least, most := uint64(math.MaxUint64), uint64(0)
@@ -180,8 +180,7 @@ func (l *load) Readings() []record.Reading {
 
 const processesOf = "fio processes" // source of the usage of all fio
 
-// deviceBusy returns for how many seconds the device below a directory has been busy; false where
-// unknown.
+// deviceBusy returns how many seconds the device below a directory was busy; false if unknown.
 func deviceBusy(dir string) (float64, bool) {
 	device, err := deviceOf(dir)
 	if err != nil {
@@ -237,10 +236,9 @@ func (w *waits) add(at record.Micros, ns, times float64) {
 	w.known, w.at, w.ns, w.times = true, at, ns, times
 }
 
-// inside returns the share of the waits that can be part of latencies. At a fixed rate fio sleeps until
-// an IO is due, and its wait after the wake-up delays the submission, from which the latency counts: one
-// wait for each IO. The others are between submission and completion; at least half are assumed to be,
-// since a late fio does not sleep.
+// inside returns the share of waits within latencies. At a fixed rate fio sleeps until an IO is due, and
+// the wait after it delays the submission, from which the latency counts. Of the others at least half are
+// assumed to be, since a late fio does not sleep.
 func (w *waits) inside(ios float64, sleeps bool) float64 {
 	all := 0.0
 	for _, r := range w.readings {
@@ -252,9 +250,8 @@ func (w *waits) inside(ios float64, sleeps bool) float64 {
 	return max(1-ios/all, 0.5)
 }
 
-// delays adds to a histogram of microseconds the share of each IO's latency in which it waited for a
-// processor. mean and longest are of the latencies, in ns. The wait between two readings is divided
-// evenly among the IOs of that time, at least one; if several are in flight, all of them wait.
+// delays adds to a histogram of microseconds the waits for a processor in each IO's latency, which are
+// divided evenly among the IOs between two readings; all IOs in flight wait.
 func (w *waits) delays(h *hdrhistogram.Histogram, ios, mean, longest float64, sleeps bool) {
 	all := 0.0
 	for _, r := range w.readings {
@@ -272,8 +269,7 @@ func (w *waits) delays(h *hdrhistogram.Histogram, ios, mean, longest float64, sl
 	}
 }
 
-// ownDelay returns the waits of the hold's IOs for fio's processor, "" if a volume failed, which no wait
-// can excuse.
+// ownDelay returns the hold's waits for fio's processor, "" if a volume failed, which excuses none.
 func (l *load) ownDelay() (record.Histogram, error) {
 	h := record.NewCounts()
 	for _, v := range l.volumes {
@@ -287,8 +283,7 @@ func (l *load) ownDelay() (record.Histogram, error) {
 	return record.HistogramOf(h)
 }
 
-// sleeps reports whether latencies begin after fio was woken for an IO. Those of small files begin when
-// an operation is due.
+// sleeps reports whether latencies begin after fio's wake-up, and not when an operation is due.
 func (s settings) sleeps() bool { return s.rate > 0 && s.small == nil }
 
 // shareWaited returns the share of a volume's latencies in which its fio waited.

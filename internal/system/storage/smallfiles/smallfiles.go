@@ -1,5 +1,4 @@
-// Package smallfiles creates, stats, reads and deletes many small files in its own process, and reports
-// as fio does.
+// Package smallfiles does operations on many small files in its own process, and reports as fio.
 package smallfiles
 
 import (
@@ -27,8 +26,7 @@ const Component = "small-files"
 type Spec struct {
 	Dir     string `json:"dir"`
 	Workers int    `json:"workers"`
-	// Files is the number of files of each worker at any time, in its own directory, and Size their
-	// bytes.
+	// Files counts the files of each worker, in its own directory, and Size their bytes.
 	Files int   `json:"files"`
 	Size  int64 `json:"size"`
 	// Rate is the number of operations per second in all; 0 is as many as possible.
@@ -67,8 +65,7 @@ type side struct {
 	bins fio.Bins
 }
 
-// Run does the work of the Spec on in until an operation fails or the process is killed, and reports as
-// fio does with json+.
+// Run does the Spec on in until an operation fails or the process is killed, with fio's reports.
 func Run(now func() time.Time, in io.Reader, out io.Writer) error {
 	s := &state{now: now, sides: make(map[string]*side)}
 	if err := json.NewDecoder(in).Decode(&s.Spec); err != nil {

@@ -54,8 +54,7 @@ func openFiles() int64 {
 	return int64(min(own.Max, mostFiles))
 }
 
-// Measured needs of GlusterFS 10.3 (docs/volumes.md): of a brick process and each brick in it, of
-// glusterd and each volume in it, and of a mount.
+// Measured needs of GlusterFS 10.3 (docs/volumes.md): of processes, and of bricks and volumes in them.
 const (
 	mib           = 1 << 20
 	processMemory = 7 * mib
@@ -108,8 +107,7 @@ const (
 	published   = 1000 // published is the largest number of volumes in published measurements
 )
 
-// ceilingsOf computes how many volumes are possible, before any load: from the machine's limits and the
-// measured needs.
+// ceilingsOf computes how many volumes are possible by the machine's limits and the measured needs.
 func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTable {
 	add := func(name, what, unit string, class record.CeilingClass, limit int64, reason, sign, from, note string, used func(needs) float64) {
 		row := record.Ceiling{Name: name, What: what, Class: class, Unit: unit, Reason: reason, Sign: sign, From: from, Note: note}

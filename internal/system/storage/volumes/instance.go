@@ -183,8 +183,8 @@ func (i *instance) empty() error {
 	return nil
 }
 
-// Health implements system.Target. Without its own bound GlusterFS may use what it has now and what is
-// available: others take memory too, and the kernel's memory for it is in no process.
+// Health implements system.Target. GlusterFS may use what is available: others take memory too, and some
+// of the kernel's is in no process.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
 	measures := map[string]float64{measureMemory: 0}
 	r, used := i.used.Load(), i.meter.allMemory()

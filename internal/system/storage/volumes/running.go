@@ -68,8 +68,8 @@ func (r *running) newVolumes(n int) []*volume {
 	return list
 }
 
-// provide creates a volume and makes it ready. The answer comes when it is ready or has failed: each
-// command has a bound, and the user cannot cut it off, since its outcome would be unknown.
+// provide creates a volume and makes it ready. Each command has a bound, and the user cannot cut it off,
+// since its outcome would be unknown.
 func (r *running) provide(v *volume, n int, open bool) record.Slot {
 	slot := record.Slot{Slot: v.name, Component: component, Units: 1, Iteration: n, Outcome: record.SlotCreated}
 	ctx := context.Background()
@@ -135,8 +135,7 @@ func (r *running) finish(ctx context.Context, v *volume, reach func(volume, mile
 	return "", nil
 }
 
-// Bounds of the time until the bricks of a started volume are served, and of the next ones once a volume
-// was not.
+// Bounds of the time until a started volume's bricks are served, and after one was not.
 const (
 	servedWithin = 10 * time.Second
 	servedAgain  = 200 * time.Millisecond
@@ -168,8 +167,7 @@ func (r *running) file(volume string) string {
 // errHung says that a mount did not answer in time, and was aborted.
 var errHung = errors.New("the mount did not answer, and its FUSE connection was aborted")
 
-// within uses a mounted volume's files. It aborts a mount that does not answer within the patience: its
-// callers then fail.
+// within uses a mounted volume's files, and aborts a mount that does not answer in time.
 func (r *running) within(v *volume, do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -264,8 +262,7 @@ func (r *running) explain(err error) string {
 	return err.Error() + short(r.Server(0))
 }
 
-// short says what a server is short of, to follow an error. A process is short of files if it has none
-// for another brick.
+// short says what a server is short of: of files, if a process has none for another brick.
 func short(first *gluster.Server) string {
 	text := ""
 	if open, limit, err := first.OpenFiles(); err == nil && limit > 0 && open+brickFiles > limit {

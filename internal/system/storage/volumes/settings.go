@@ -64,8 +64,7 @@ func optionsOf(text string) (map[string]string, error) {
 	return options, nil
 }
 
-// optionsOf returns the options of volume n. Bricks share a process only if their volumes have equal
-// options: an option with little effect makes them differ.
+// optionsOf returns the options of volume n. Different ones keep bricks from sharing a process.
 func (s settings) optionsOf(n int) map[string]string {
 	if s.distinct <= 1 {
 		return s.options
