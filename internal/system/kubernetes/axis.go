@@ -58,13 +58,11 @@ func axes() map[string]axis {
 		observe.AxisJobs: {plan: func(r *raising) (create.Raising, error) { return r.population.PlanJobs(r.whole()) }, reached: asked},
 		observe.AxisBulk: {
 			plan:    func(r *raising) (create.Raising, error) { return r.population.Plan(r.population.Whole()) },
-			reached: asked, due: (*raising).inBulks, atOnce: true,
+			reached: asked, atOnce: true,
+			due: func(r *raising) func(i int) bool { // each bulk goes when all earlier ones are ready or failed
+				size := int(r.level.Value)
+				return func(i int) bool { return r.settled() >= i/size*size }
+			},
 		},
 	}
-}
-
-// inBulks lets requests go in bulks of the level's size, each when all earlier ones are ready or failed.
-func (r *raising) inBulks() func(i int) bool {
-	size := int(r.level.Value)
-	return func(i int) bool { return r.settled() >= i/size*size }
 }

@@ -15,11 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
-func declaredFacts() []record.Fact {
-	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
-	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all), []record.Fact{imagesFrom("")})
-}
-
 func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 	places := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: nodeFacts(inLab)}
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) }) {

@@ -39,7 +39,8 @@ type Provider struct {
 // Declare implements system.Provider.
 func (p Provider) Declare() workload.Target {
 	declared := observe.Declare()
-	declared.Facts = declaredFacts()
+	allOfLabs := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
+	declared.Facts = slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(allOfLabs), []record.Fact{imagesFrom("")})
 	declared.Settings = func() own.Own { return new(Settings) }
 	if p.Machines {
 		declared.Name, declared.Objects = virt.Name, described.OfMachines

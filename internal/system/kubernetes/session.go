@@ -52,8 +52,12 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 }
 
 func (s *session) load() prepared.Workload {
+	named := s.Plan.Axis.Name
+	if axis, err := s.Workload.Axis(named); err == nil {
+		named = axis.Means
+	}
 	l := prepared.Workload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
+		Axis: named, Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
@@ -81,15 +85,6 @@ func (s *session) load() prepared.Workload {
 		return d
 	}
 	return l
-}
-
-// axisOf returns the target's name for an axis of a workload.
-func axisOf(w *workload.Workload, name string) string {
-	axis, err := w.Axis(name)
-	if err != nil {
-		return name
-	}
-	return axis.Means
 }
 
 // keepApart keeps this program off a real node's processors, as far as others are left, until release.

@@ -161,7 +161,10 @@ func (n *network) build(tied *proc.Tie) error {
 			}
 		}
 	}
-	if err := n.tryMTU(); err != nil {
+	// A packet as large as the path should carry. What is not joined yet loses the first ones.
+	if err := n.send(n.inner()-headers, 1, probeBound/20); errors.Is(err, errStuck) {
+		return fmt.Errorf("a packet of %d bytes that may not be fragmented does not pass (mtu=%d)", n.inner(), n.mtu)
+	} else if err != nil {
 		return err
 	}
 	return n.lose()
@@ -372,15 +375,6 @@ func setOffload(e *ethtool.Ethtool, link, offload string, on bool) error {
 }
 
 const headers = 28 // of a datagram: IPv4's and UDP's
-
-// tryMTU sends a packet that is as large as the path should carry.
-func (n *network) tryMTU() error {
-	err := n.send(n.inner()-headers, 1, probeBound/20) // what is not joined yet loses the first ones
-	if errors.Is(err, errStuck) {
-		return fmt.Errorf("a packet of %d bytes that may not be fragmented does not pass (mtu=%d)", n.inner(), n.mtu)
-	}
-	return err
-}
 
 var errStuck = errors.New("a packet does not pass") // says that a packet does not pass
 

@@ -170,8 +170,8 @@ func (s *session) readArm(arm string, given map[string]string) error {
 	}
 	if s.Plan.Axis.Name == axisSize {
 		for _, level := range s.Plan.Levels() {
-			if err := one.checkSize(int(level)); err != nil {
-				return err
+			if n := int(level); n < 1 || n > mostSize {
+				return system.ParamMistake("size", "", "an answer has between 1 and %d bytes, not %d", mostSize, n)
 			}
 		}
 	}

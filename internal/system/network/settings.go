@@ -100,13 +100,6 @@ func settingsOf(p workload.Params) (settings, error) {
 	return s, err
 }
 
-func (s settings) checkSize(n int) error {
-	if n < 1 || n > mostSize {
-		return system.ParamMistake("size", "", "an answer has between 1 and %d bytes, not %d", mostSize, n)
-	}
-	return nil
-}
-
 // cpusOf reads a list of processors: "auto" is own, "all" those that there are.
 func cpusOf(name, text string, all, own []int) (list []int, err error) {
 	switch text {

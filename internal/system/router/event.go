@@ -30,14 +30,6 @@ const (
 	evChange   event = "route-change"  // a route gets another server, by a reload
 )
 
-func parseEvent(text string) (event, error) {
-	all := []string{string(noEvent), string(evReload), string(evKill), string(evRoute), string(evRouteAPI), string(evChange)}
-	if !slices.Contains(all, text) {
-		return noEvent, fmt.Errorf("%q is not one of %s", text, strings.Join(all, ", "))
-	}
-	return event(text), nil
-}
-
 // makeEvent makes the step's event in the middle of its hold, and records its duration. One that ends
 // after the load showed only a part.
 func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {

@@ -73,7 +73,10 @@ func (s *step) read() []record.Reading {
 	}
 	list = append(list, telemetry.Reading())
 	next.wanted[1] = proc.Wanted(os.Getpid())
-	next.readBusy()
+	for n, c := range telemetry.CPUs() {
+		next.tasks[int(n)] = c.User + c.Nice + c.System + c.Steal
+		next.busy[int(n)] = next.tasks[int(n)] + c.IRQ + c.SoftIRQ
+	}
 	list = append(list, next.processors(s.deployment, ran, waited)...)
 	if s.link != nil {
 		next.received, _ = s.link.received() // without it, it has carried nothing
@@ -212,14 +215,6 @@ func (s *step) figures(figures map[string]float64, next *gauges) {
 	const told = 0.002
 	if t.AllTime >= told {
 		figures["serverTimeShare"] = t.ServerTime / t.AllTime
-	}
-}
-
-// readBusy reads for how long each processor has worked.
-func (g *gauges) readBusy() {
-	for n, c := range telemetry.CPUs() {
-		g.tasks[int(n)] = c.User + c.Nice + c.System + c.Steal
-		g.busy[int(n)] = g.tasks[int(n)] + c.IRQ + c.SoftIRQ
 	}
 }
 

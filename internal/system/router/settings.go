@@ -140,8 +140,9 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		s.router.ServerHTTP2 = true // the servers speak with the clients
 	}
 	s.allCPUs = l.cpus
-	if s.event, err = parseEvent(p.Get("event")); err != nil {
-		return s, system.ParamMistake("event", "", "%w", err)
+	s.event = event(p.Get("event"))
+	if all := []string{string(noEvent), string(evReload), string(evKill), string(evRoute), string(evRouteAPI), string(evChange)}; !slices.Contains(all, string(s.event)) {
+		return s, system.ParamMistake("event", "", "%q is not one of %s", s.event, strings.Join(all, ", "))
 	}
 	hosts, err := hostsOf(p.Get("hosts"), int(p.Int("routes")))
 	if err != nil {

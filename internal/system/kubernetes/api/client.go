@@ -90,7 +90,9 @@ func NewClient(config *rest.Config, agent string) (*Client, error) {
 		return nil, fmt.Errorf("server address %q: %w", config.Host, err)
 	}
 	c := &Client{Config: config, Base: base, agent: agent}
-	c.logins = newLogins(c)
+	if config.ExecProvider != nil {
+		c.logins = &logins{client: c, program: config.ExecProvider.Command, turn: make(chan struct{}, 1)}
+	}
 	for i := range c.load {
 		if c.load[i], err = c.httpClient(config); err != nil {
 			return nil, err
@@ -368,7 +370,7 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Unreachable makes network errors UnreachableErrors, and adds advice to errors that no retry helps.
+// Unreachable turns network errors into an UnreachableError, and adds advice to errors that no retry helps.
 func (c *Client) Unreachable(err error) error {
 	if _, told := errors.AsType[*UnreachableError](err); told {
 		return err

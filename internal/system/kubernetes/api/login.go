@@ -43,14 +43,6 @@ type logins struct {
 // loginAgain is the pause before a failed program runs again, if it ever gave credentials.
 const loginAgain = 10 * time.Second
 
-// newLogins returns nil for a client without a login program.
-func newLogins(c *Client) *logins {
-	if c.Config.ExecProvider == nil {
-		return nil
-	}
-	return &logins{client: c, program: c.Config.ExecProvider.Command, turn: make(chan struct{}, 1)}
-}
-
 // over returns a transport that logs in, or next itself without a program.
 func (l *logins) over(next http.RoundTripper) http.RoundTripper {
 	if l == nil {

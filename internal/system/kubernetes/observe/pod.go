@@ -114,16 +114,12 @@ func (p *Pod) News() *News {
 	ready := &p.Conditions[CondReady]
 	m.There = ready.True
 	m.Lacks = Reason{ready.Reason, ready.Message}
-	if isTrouble(p.Trouble.Reason) {
+	// All pods wait for images, and containers may end well.
+	if !slices.Contains([]string{"", "ContainerCreating", "PodInitializing", "Completed"}, p.Trouble.Reason) {
 		m.Trouble = p.Trouble
 	}
 	if scheduled.Known && !scheduled.True {
 		m.Unplaced = Reason{scheduled.Reason, scheduled.Message}
 	}
 	return m
-}
-
-// isTrouble reports whether a reason is a trouble: all pods wait for images, and containers may end well.
-func isTrouble(reason string) bool {
-	return !slices.Contains([]string{"", "ContainerCreating", "PodInitializing", "Completed"}, reason)
 }

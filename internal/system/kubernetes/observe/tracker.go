@@ -400,8 +400,9 @@ func (t *Tracker) Failing(started, perReason, n int) []Failing {
 		first  []Failing // the first by name, in order
 	}
 	groups := make(map[string]*group)
+	hasRun := []string{"CrashLoopBackOff", "Error", "OOMKilled", "ContainerCannotRun", "DeadlineExceeded", "Restarted"}
 	for name, o := range t.objects {
-		if o.ready || o.unschedulable || o.place == "" || !o.has(started) && o.restarts == 0 && !hasRun(o.reason) {
+		if o.ready || o.unschedulable || o.place == "" || !o.has(started) && o.restarts == 0 && !slices.Contains(hasRun, o.reason) {
 			continue
 		}
 		g := groups[o.reason]
@@ -424,9 +425,4 @@ func (t *Tracker) Failing(started, perReason, n int) []Failing {
 		list = append(list, g.first...)
 	}
 	return list[:min(len(list), n)]
-}
-
-// hasRun reports whether a part with this reason for not running has run before.
-func hasRun(reason string) bool {
-	return slices.Contains([]string{"CrashLoopBackOff", "Error", "OOMKilled", "ContainerCannotRun", "DeadlineExceeded", "Restarted"}, reason)
 }

@@ -287,7 +287,8 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 			break
 		}
 	}
-	if app := pod.Labels["k8s-app"]; slices.Contains(ownRanges(), app) {
+	// Network plug-ins that ignore the nodes' ranges.
+	if app := pod.Labels["k8s-app"]; slices.Contains([]string{"calico-node", "cilium", "aws-node"}, app) {
 		s.ownAddresses = app
 	}
 	if pod.Namespace == metav1.NamespaceSystem && len(pod.Spec.Containers) == 1 {
@@ -325,9 +326,6 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 		n.requested[resource] += amount
 	}
 }
-
-// ownRanges returns the k8s-app labels of network plug-ins that ignore the nodes' ranges.
-func ownRanges() []string { return []string{"calico-node", "cilium", "aws-node"} }
 
 const maxWaiting = 1000 // bounds the distinct demands of waiting pods
 

@@ -126,9 +126,6 @@ func (f *framed) begin(c *conn) *exchange {
 	return x
 }
 
-// full reports whether the connection accepts no further stream now, and used whether it never will.
-func (f *framed) full() bool { return uint32(len(f.streams)) >= f.most || f.used() }
-
 func (f *framed) used() bool { return f.away || f.last >= mostStream-2 && f.last != ^uint32(0) }
 
 // end forgets an exchange. It does not send the rest of a body that is no longer wanted.
@@ -361,7 +358,7 @@ func (c *conn) send(slots []*slot) {
 	for i := range 2 * len(slots) {
 		s, first := slots[i%len(slots)], i < len(slots)
 		over := c.cut.Load() || c.last >= c.End()
-		if s.exchange != nil || c.framed.full() || first && !s.pending || !s.pending && over {
+		if s.exchange != nil || uint32(len(c.framed.streams)) >= c.framed.most || c.framed.used() || first && !s.pending || !s.pending && over {
 			continue
 		}
 		if !s.pending {

@@ -63,7 +63,7 @@ const (
 type Plan struct {
 	Address string      // IP address and port that connections go to
 	TLS     *tls.Config // TLS is nil for plain text. The server's name is the request's host.
-	HTTP2   bool        // HTTP2 sends by HTTP/2 with TLS: one request at a time, or Streams in a closed loop.
+	HTTP2   bool        // sends by HTTP/2 with TLS: one request at a time, or Streams in a closed loop.
 	Streams int
 	Hosts   []Host
 	Method  string

@@ -61,7 +61,8 @@ func (l *loop) run() (err error) {
 			return err
 		}
 	}
-	prompt()
+	// Without slack, but at the others' priority: Go's threads wait for each other by spinning.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("watch connections: %w", err)
 	}
@@ -363,7 +364,3 @@ func (c *conn) end(x system.Outcome) (failed bool) {
 	}
 	return failed
 }
-
-// prompt minimises the thread's timer slack. Its priority stays: Go's threads wait for each other by
-// spinning.
-func prompt() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }

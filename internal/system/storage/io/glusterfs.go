@@ -35,13 +35,6 @@ func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
 	return err
 }
 
-func (s *settings) checkGluster() error {
-	if s.gluster == nil {
-		return nil
-	}
-	return gluster.Able(s.gluster.XFS, ", or name a directory or mount: --set path=DIR")
-}
-
 // glusterfs provides mounted volumes of the run's own GlusterFS.
 type glusterfs struct {
 	*gluster.System

@@ -113,7 +113,10 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		}
 	}
 	s.arms[arm] = one
-	return one.checkGluster()
+	if one.gluster == nil {
+		return nil
+	}
+	return gluster.Able(one.gluster.XFS, ", or name a directory or mount: --set path=DIR")
 }
 
 // ask makes fio check the job, if fio was found.
@@ -124,7 +127,11 @@ func (s settings) ask(ctx context.Context, found error, path string) error {
 	case found != nil:
 		return system.Lacking(found, ", or give its path: --set fio=PATH")
 	}
-	return s.checkJob(ctx)
+	text, err := s.jobText()
+	if err != nil {
+		return err
+	}
+	return s.refused(s.binary.Check(ctx, text))
 }
 
 // read checks the parameters of an arm and its job file. It starts nothing.

@@ -2,7 +2,6 @@ package io
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -270,14 +269,6 @@ func (s settings) main() string {
 		return fio.Read
 	}
 	return fio.Write
-}
-
-func (s settings) checkJob(ctx context.Context) error {
-	text, err := s.jobText()
-	if err != nil {
-		return err
-	}
-	return s.refused(s.binary.Check(ctx, text))
 }
 
 // jobText returns fio's job for some directory.

@@ -33,12 +33,6 @@ type instance struct {
 	meter   meter
 }
 
-func newInstance(s *session, rec system.Recorder) *instance {
-	i := &instance{session: s, rec: rec, axis: s.Plan.Axis.Name}
-	i.meter.forget()
-	return i
-}
-
 // Describe implements system.Target.
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	e := record.Environment{

@@ -141,7 +141,8 @@ func (s *session) Bounds() system.Bounds {
 
 // Target implements system.Session.
 func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instance, error) {
-	i := newInstance(s, rec)
+	i := &instance{session: s, rec: rec, axis: s.Plan.Axis.Name}
+	i.meter.forget()
 	s.Loads(i)
 	return i, nil
 }
