@@ -272,7 +272,7 @@ func (r labRun) do(t *testing.T) (result.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Connect(r.kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(r.kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func (r labRun) do(t *testing.T) (result.Result, error) {
 // leftNothing fails unless the cluster is as it was.
 func leftNothing(t *testing.T, kubeconfig string) {
 	t.Helper()
-	c, err := Connect(kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,7 +390,7 @@ func TestPodsOfControllersAreAccountedFor(t *testing.T) {
 func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
-	c, err := Connect(l.Kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(l.Kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -548,7 +548,7 @@ func TestARemovalOutOfReach(t *testing.T) {
 	if c := r.Cleanup; !passed(r.Verdict, r.Why) || c == nil || c.Done || c.Left < 60 {
 		t.Errorf("verdict %s, cleanup %+v", r.Verdict, c)
 	}
-	c, err := Connect(l.Kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(l.Kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -588,7 +588,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	if s.Verdict != want && !late(s.Verdict, s.VerdictWhy) {
 		t.Errorf("verdict %s (%s), want %s of %+v", s.Verdict, s.VerdictWhy, want, s.Objects)
 	}
-	c, err := Connect(l.Kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(l.Kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

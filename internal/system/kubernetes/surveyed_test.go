@@ -18,7 +18,7 @@ import (
 func TestSurveyOfALab(t *testing.T) {
 	t.Parallel()
 	kubeconfig := needLab(t).Kubeconfig
-	c, err := Connect(kubeconfig, "", system.Host{Version: "test", Now: time.Now})
+	c, err := Connect(kubeconfig, "", system.Host{Build: record.Build{Version: "test"}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
