@@ -14,10 +14,9 @@ import (
 type Builder struct {
 	fold.Tables
 
-	spec      result.Spec
-	collector *fold.Collector
-	// sequential judges a comparison that goes on until it is decided, nil any other.
-	sequential *stats.Sequential
+	spec       result.Spec
+	collector  *fold.Collector
+	sequential *stats.Sequential // of a comparison that goes on until it is decided, else nil
 
 	steps    []*verdict.Judged
 	stray    []result.Breach // guards outside of any step
@@ -44,20 +43,20 @@ func NewBuilder(spec result.Spec) *Builder {
 	return b
 }
 
-// Warn adds something that the reader must know.
+// Warn adds a warning of the result.
 func (b *Builder) Warn(w record.Warning) { b.warnings.Add(w) }
 
 // Add takes in the next event.
 func (b *Builder) Add(e record.Event) {
 	if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseResume {
-		b.addResume(e.T, run) // what was under way ended before, and not now
+		b.addResume(e.T, run) // the step in progress ended before, and not now
 	}
 	b.lastT = max(b.lastT, e.T)
 	b.damage.numbered(e)
 	if b.ended {
 		switch e.Body.(type) {
 		case *record.Fault, *record.Corrected, *record.Place:
-			return // the target is on its way out: the result, which is out, is of what was before
+			return // the target is being removed, and the result is out
 		}
 	}
 	switch body := e.Body.(type) {
@@ -98,7 +97,6 @@ func (b *Builder) Add(e record.Event) {
 	}
 }
 
-// warningOf returns the warning that a note is.
 func warningOf(n *record.Note) record.Warning {
 	w := record.Warning{Kind: cmp.Or(n.Warning, record.WarningNote), Text: n.Text}
 	if n.About > 0 {
@@ -110,7 +108,7 @@ func warningOf(n *record.Note) record.Warning {
 	return w
 }
 
-// Amend adds to a result what an event of the removal tells, which came after it was judged.
+// Amend adds an event of the removal to a result that was judged before it.
 func Amend(r *result.Result, body record.Body) {
 	switch body := body.(type) {
 	case *record.Cleanup:
@@ -124,7 +122,7 @@ func Amend(r *result.Result, body record.Body) {
 	}
 }
 
-// closeStep judges the step under way, if there is one.
+// closeStep judges the step in progress, if there is one.
 func (b *Builder) closeStep(t record.Micros) {
 	if m, f := b.collector.End(t); m != nil {
 		s := verdict.Judge(&b.spec, m, f, verdict.FirstStep(b.steps))
@@ -135,14 +133,14 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 }
 
-// close closes the step under way, if there is one, as of the last event: no
-// news of any object is awaited any more.
+// close closes the step in progress, if there is one, as of the last event: no more news of any object
+// can come.
 func (b *Builder) close() {
 	b.closeStep(b.lastT)
 	b.collector.Empty()
 }
 
-// LastStep is the last step that has ended, or nil.
+// LastStep returns the last step that has ended, or nil.
 func (b *Builder) LastStep() *result.Step {
 	if len(b.steps) == 0 {
 		return nil
@@ -150,10 +148,10 @@ func (b *Builder) LastStep() *result.Step {
 	return &b.steps[len(b.steps)-1].Step
 }
 
-// Live sums up the step under way. It takes time in proportion to its objects.
+// Live sums up the step in progress. It takes time in proportion to its objects.
 func (b *Builder) Live() fold.Live { return b.collector.Live() }
 
-// Steps are the steps that have ended, in order.
+// Steps returns the steps that have ended, in order.
 func (b *Builder) Steps() []result.Step {
 	steps := make([]result.Step, len(b.steps))
 	for i, s := range b.steps {

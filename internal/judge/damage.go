@@ -7,16 +7,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// damage is what is known of steps of which a part of the record cannot be read.
+// damage says which steps suffer from a damaged part of the record.
 type damage struct {
-	// tainted says that what is in place is unknown: since a step was under way, or
-	// objects were made or removed, in the part that is damaged.
-	tainted bool
-	// lost says that steps are missing or decide nothing for it.
-	lost bool
-	// last is the last step that has begun, and ends whether the damage is the last that is on record.
-	last int
-	ends bool
+	tainted bool // the target's content is unknown: a step, or a change of the target, was in the damaged part
+	lost    bool // steps are missing or decide nothing because of it
+	last    int  // the last step that has begun
+	ends    bool // nothing is on record after the damage
 }
 
 const (
@@ -24,7 +20,6 @@ const (
 	damagedStop = "a part of the record is damaged, and what happened in it is unknown"
 )
 
-// begin takes in that a part is damaged.
 func (d *damage) begin(underWay bool) {
 	d.tainted, d.ends = true, true
 	d.lost = d.lost || underWay
@@ -46,7 +41,7 @@ func (d *damage) numbered(e record.Event) {
 	d.ends = false
 }
 
-// step takes in what a step does next. From empty all is known again.
+// step takes in what a step does next. From empty everything is known again.
 func (d *damage) step(c *fold.Collector, e record.Event, s *record.StepEvent) {
 	if !d.tainted || s.Phase != record.PhaseReset && (s.Phase != record.PhaseStart || !s.FromEmpty) {
 		d.lost = d.lost || d.tainted && s.Phase == record.PhaseStart
@@ -59,7 +54,7 @@ func (d *damage) step(c *fold.Collector, e record.Event, s *record.StepEvent) {
 	d.tainted = false
 }
 
-// undecide takes back what steps decide together that are not all there.
+// undecide withdraws the verdicts of steps together where some are missing.
 func (d *damage) undecide(r *result.Result) {
 	if !d.lost && !d.ends {
 		return

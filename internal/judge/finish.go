@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Made is what a design may know of the steps that have ended, by one goal.
+// Made returns what a design may know of the steps that have ended, by one goal.
 func (b *Builder) Made(goal string) []design.Made {
 	made := make([]design.Made, 0, len(b.steps))
 	for _, s := range b.steps {
@@ -33,8 +33,8 @@ func (b *Builder) Made(goal string) []design.Made {
 	return made
 }
 
-// NextStep is the first further step that any goal's line needs, the headline first, or done once no goal
-// needs one. Stop, if not empty, says why no further step can be made.
+// NextStep returns the first further step that any goal's line needs, the headline first, or done. Stop,
+// if not empty, says why no further step can be made.
 func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	if stop == "" {
 		stop = b.collector.OtherPlaces()
@@ -53,11 +53,11 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 			last = n
 		}
 	}
-	last.Done = true // without any goal nothing can be found out
+	last.Done = true // also without any goal
 	return last
 }
 
-// without is a comparison that goes on until it is decided without the arms that are.
+// without removes the decided arms from a comparison that goes on until it is decided.
 func (b *Builder) without(d design.Design) design.Design {
 	if ab, ok := d.(design.AB); ok && b.sequential != nil {
 		ab.Left = findings.LeftOf(*b.spec.Arms, b.sequential, b.spec.Kind, b.collector.Milestones(), b.steps)
@@ -66,7 +66,7 @@ func (b *Builder) without(d design.Design) design.Design {
 	return d
 }
 
-// endOf is how a comparison ended that a stop ended, if it is not empty.
+// endOf says how a stop ended a comparison, if it is not empty.
 func endOf(stop string) stats.End {
 	if stop == "" || strings.Contains(stop, record.BudgetSpent) {
 		return stats.OutOfBudget
@@ -74,13 +74,13 @@ func endOf(stop string) stats.End {
 	return stats.Interrupted
 }
 
-// tooShort reports whether a step is to be made again with a longer hold: that its
-// backlog grows is all that is not decided.
+// tooShort reports whether a step is repeated with a longer hold: only the growth of its backlog is
+// undecided.
 func (b *Builder) tooShort(s *verdict.Judged) bool {
 	return !s.Again && s.Backlog != nil && s.Backlog.Undecided && s.Hold < b.spec.HoldMax && s.Verdict == slo.Inconclusive && s.Ending == record.EndHeld
 }
 
-// longer is such a step again, with twice the hold at most.
+// longer returns such a step again, with twice the hold at most.
 func (b *Builder) longer(s *verdict.Judged) design.Next {
 	hold := min(2*s.Hold, b.spec.HoldMax)
 	next := design.Next{StepPlan: s.StepPlan, Hold: hold.Duration()}
@@ -97,8 +97,8 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 	return design.Ahead(b.without(d), made)
 }
 
-// Finish judges the run. It may be called once, after the last event. A stop
-// says why a run that was not finished ended, "" when it was.
+// Finish judges the run. It may be called once, after the last event. A stop says why an unfinished run
+// ended, "" for a finished one.
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) result.Result {
 	b.close()
 	for _, w := range slices.Concat(findings.WarningsOf(b.steps, b.spec.Kind.There), b.collector.Lasting()) {
@@ -108,17 +108,14 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = "the record ends before the run did"
 		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
-	// The removal comes after what is judged, and its warnings after those; see Amend.
+	// The warnings of the removal come last; see Amend.
 	slices.SortStableFunc(b.warnings, func(x, y record.Warning) int {
 		return result.CompareBool(x.Kind == record.WarningCleanup, y.Kind == record.WarningCleanup)
 	})
 	if stop == "" && b.paused {
 		stop = "the rest comes once other cells had their turn"
 	}
-	if stop == "" {
-		// A design that is not done although the run says so was cut.
-		stop = cmp.Or(b.endWhy, b.collector.OtherPlaces())
-	}
+	stop = cmp.Or(stop, b.endWhy, b.collector.OtherPlaces()) // an unfinished design was cut, whatever the run says
 	d = b.without(d)
 	kind := b.spec.Kind
 	kind.Measures, kind.Troubles, kind.Bounds = nil, nil, nil
@@ -143,10 +140,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		case sweep && n.Outcome.Verdict != slo.Pass:
 			that = stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
 		case search && !n.Outcome.Verdict.Decided():
-			// A search makes what does not decide again: the last step ended it.
-			that = stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
+			that = stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0) // it repeats others
 		}
-		if stop == "" || !strings.HasSuffix(that, stop) || !strings.Contains(n.Outcome.Why, stop) { // else it is said
+		if stop == "" || !strings.HasSuffix(that, stop) || !strings.Contains(n.Outcome.Why, stop) { // no repetition
 			n.Outcome.Why += that
 		}
 		line := findings.LineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
@@ -181,7 +177,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	return r
 }
 
-// required is the verdict of the goals that the exit code follows: of all, the worst.
+// required returns the verdict of the goals that the exit code follows: the worst.
 func required(r *result.Result) slo.Verdict {
 	if r.Require == "" || len(r.Goals) == 0 {
 		return r.Verdict
@@ -195,8 +191,7 @@ func required(r *result.Result) slo.Verdict {
 	return verdict
 }
 
-// stepThat names the first step that left a goal with such a verdict, and says
-// why where that is known; "" where no step did.
+// stepThat names the first step that left a goal with such a verdict, and says why; "" without one.
 func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headline bool) string {
 	for _, s := range steps {
 		if s.Again || s.Goals[goal] != verdict {
@@ -215,18 +210,11 @@ func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headlin
 	return ""
 }
 
-// exitCodeOf is the exit code that a verdict ends the program with.
 func exitCodeOf(v slo.Verdict) int {
-	switch v {
-	case slo.Pass:
-		return 0
-	case slo.Breached:
-		return 1
-	case slo.Invalid:
-		return 4
-	default:
-		return 3
+	if code, ok := map[slo.Verdict]int{slo.Pass: 0, slo.Breached: 1, slo.Invalid: 4}[v]; ok {
+		return code
 	}
+	return 3
 }
 
 // putComparison puts a comparison in the place of the goals' verdict.
@@ -238,8 +226,7 @@ func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 	case stop == "":
 	case sequential:
 		why += "; " + stop
-	default:
-		// Fewer runs than were fixed before decide nothing: when to stop would depend on what was seen.
+	default: // fewer runs than planned decide nothing: the end would depend on what was seen
 		verdict, why = stats.Undecided, why+"; "+stop
 	}
 	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, compare.ExitCode(verdict)

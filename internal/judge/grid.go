@@ -17,34 +17,30 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Grid is result.json of an experiment that varies something: each cell is one
-// combination of the values, and a run of its own.
+// Grid is result.json of an experiment that varies something: each cell is one combination of the values,
+// and a run of its own.
 type Grid struct {
-	Schema     string      `json:"schema"` // that of a Result
-	Experiment string      `json:"experiment"`
-	Workload   string      `json:"workload"`
-	Kind       string      `json:"kind"` // limit or sweep
-	Verdict    slo.Verdict `json:"verdict"`
-	ExitCode   int         `json:"exitCode"` // the worst of the cells
-	Why        string      `json:"why"`
-	Command    string      `json:"command"`
-	Version    string      `json:"version"`
-	Vary       []Varied    `json:"vary"`
-	Cells      []Cell      `json:"cells"`
-	// Pairs compare cells that differ in the value of one key alone, by Metric;
-	// load lines by their brackets.
-	Metric string `json:"metric,omitempty"`
-	// MetricTitle is what readers see in place of the metric's name, "" for the name.
-	MetricTitle string          `json:"metricTitle,omitempty"`
+	Schema      string          `json:"schema"` // result.Schema
+	Experiment  string          `json:"experiment"`
+	Workload    string          `json:"workload"`
+	Kind        string          `json:"kind"` // limit or sweep
+	Verdict     slo.Verdict     `json:"verdict"`
+	ExitCode    int             `json:"exitCode"` // the worst of the cells
+	Why         string          `json:"why"`
+	Command     string          `json:"command"`
+	Version     string          `json:"version"`
+	Vary        []Varied        `json:"vary"`
+	Cells       []Cell          `json:"cells"`
+	Metric      string          `json:"metric,omitempty"`      // of Pairs, if load lines are not compared by their brackets
+	MetricTitle string          `json:"metricTitle,omitempty"` // for readers, "" for the metric's name
 	Margin      float64         `json:"margin"`
 	Alpha       float64         `json:"alpha"` // an interval of a pair is one of 1 - Alpha
-	Pairs       []Pair          `json:"pairs"`
+	Pairs       []Pair          `json:"pairs"` // of cells that differ in the value of one key alone
 	Curves      []CapacityCurve `json:"curves,omitempty"`
-	// Warnings are those of the grid as a whole: each cell has its own.
-	Warnings record.Warnings `json:"warnings,omitempty"`
+	Warnings    record.Warnings `json:"warnings,omitempty"` // of the grid as a whole: each cell has its own
 }
 
-// MetricCalled is what readers see the metric as.
+// MetricCalled returns the metric's title, or its name.
 func (g Grid) MetricCalled() string { return cmp.Or(g.MetricTitle, g.Metric) }
 
 // Varied is a key and its values.
@@ -58,33 +54,29 @@ type Cell struct {
 	Name   string            `json:"name"`
 	Dir    string            `json:"dir"` // of its record, below the grid's
 	Params map[string]string `json:"params"`
-	// Failed says why there is no result, "" where there is one.
-	Failed string `json:"failed,omitempty"`
-	// Levels sum up the runs of a sweep's levels.
-	Levels []CellLevel `json:"levels,omitempty"`
+	Failed string            `json:"failed,omitempty"` // why there is no result, or ""
+	Levels []CellLevel       `json:"levels,omitempty"` // of a sweep
 	result.Result
 }
 
-// CellLevel sums up the runs of one level that count. Figures are the means of
-// the runs, with the interval of the mean where there are several.
+// CellLevel sums up the counting runs of one level. Figures are the means of the runs, with the interval
+// of the mean where there are several.
 type CellLevel struct {
 	Level float64         `json:"level"`
 	Runs  int             `json:"runs"`
 	Held  int             `json:"held"` // of the runs
 	Rate  result.Interval `json:"rate"`
-	// AtLeast says that in some of the runs the generator was short: the rate is
-	// the least that the target can do.
-	AtLeast bool `json:"atLeast,omitempty"`
-	// BitsPerSecond is what the answers of a stream came to; null for others.
-	BitsPerSecond *result.Interval `json:"bitsPerSecond,omitempty"`
-	P50           result.Interval  `json:"p50"` // of the milestone at which objects count as there
+	// AtLeast says that in some of the runs the generator was short: the target can do at least the rate.
+	AtLeast       bool             `json:"atLeast,omitempty"`
+	BitsPerSecond *result.Interval `json:"bitsPerSecond,omitempty"` // of the answers of a stream; null for others
+	P50           result.Interval  `json:"p50"`                     // of the milestone at which objects count as there
 	P99           result.Interval  `json:"p99"`
-	Metric        result.Interval  `json:"metric"` // the one that pairs are compared by
+	Metric        result.Interval  `json:"metric"` // Grid.Metric
 	Unit          string           `json:"unit,omitempty"`
 }
 
-// Pair compares two cells that differ in Key alone. Exactly one of Figure and
-// Line is there, unless Why says that neither could be.
+// Pair compares two cells that differ in Key alone. It has either Figure or Line, unless Why says that
+// neither could be.
 type Pair struct {
 	Key      string                  `json:"key"`
 	Baseline string                  `json:"baseline"`
@@ -96,17 +88,17 @@ type Pair struct {
 	Line     *compare.LineComparison `json:"line,omitempty"`
 }
 
-// CapacityCurve is the load line against a number that was varied, with all else alike.
+// CapacityCurve is the load line by a number that was varied, with everything else alike.
 type CapacityCurve struct {
 	Key   string            `json:"key"`
 	With  map[string]string `json:"with,omitempty"` // the values of the other keys
 	Unit  string            `json:"unit"`
 	Curve []CapacityPoint   `json:"points"`
-	// Exponent is that of line = c value^k, null where there are too few
-	// points, or where the measurements bend.
+	// Exponent is k of line = c value^k, null where there are too few points, or where the measurements
+	// bend.
 	Exponent *result.Interval `json:"exponent,omitempty"`
-	// Knee is the value from which the line gains little: what is varied no
-	// longer binds. Null where there is none among the values.
+	// Knee is the value from which the line gains little: something else binds. Null where no value is
+	// one.
 	Knee *float64 `json:"knee"`
 }
 
@@ -117,18 +109,17 @@ type CapacityPoint struct {
 	Level         *float64 `json:"level"`
 	LowestFailing *float64 `json:"lowestFailing"`
 	Binding       string   `json:"binding"`
-	// Gain is by how many percent the line grows for each percent that the value grows from here to the
-	// next, by the intervals of both lines. It is of confirmed lines alone.
+	// Gain is the growth of the line in percent, per percent of the value from here to the next, by the
+	// intervals of both lines. Only confirmed lines have it.
 	Gain *result.Interval `json:"gain"`
 
 	line compare.Bracket
 }
 
-// littleGain is the gain below which what is varied does not bind: half of it or more is lost.
-const littleGain = 0.5
+const littleGain = 0.5 // a gain below it shows that something else binds
 
-// NewGrid puts the cells of an experiment together. Each must have its values in
-// Params; those that differ in one key are compared by metric with the margin.
+// NewGrid puts the cells of an experiment together. Each must have its values in Params; those that
+// differ in one key are compared by metric with the margin.
 func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) Grid {
 	g := Grid{Schema: result.Schema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Alpha: alpha, Pairs: []Pair{}}
 	counts := make(map[slo.Verdict]int)
@@ -182,19 +173,20 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	return g
 }
 
-// worstCell is the exit code and the verdict of cells together: the worst is that of one that could not
-// be run, and an invalid one is worse than one that decides nothing.
+// worstCell returns the exit code and the verdict of cells together: the worst, also of one that could
+// not run.
 func worstCell(cells []Cell) (code int, v slo.Verdict) {
 	v = slo.Pass
 	for _, c := range cells {
-		if c.ExitCode > code { // they stand in that order
+		if c.ExitCode > code { // higher is worse
 			code, v = c.ExitCode, c.Verdict
 		}
 	}
 	return code, cmp.Or(v, slo.Inconclusive)
 }
 
-// alongKey are the groups of cells that differ in the i-th key alone, each in the order of its values.
+// alongKey returns the groups of cells that differ in the i-th key alone, each in the order of its
+// values.
 func (g *Grid) alongKey(i int) [][]*Cell {
 	var groups [][]*Cell
 	at := make(map[string]int)
@@ -240,8 +232,7 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64, pairs int) []Pair 
 	return list
 }
 
-// Runs are the steps of a cell, in their order, as a comparison takes the runs
-// of an arm: with why one does not count, and its figures.
+// Runs returns the steps of a cell in order, as the runs of an arm of a comparison.
 func (c *Cell) Runs() []compare.Run {
 	runs := make([]compare.Run, len(c.Steps))
 	for i, s := range c.Steps {
@@ -302,7 +293,7 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 	return levels
 }
 
-// meanOf is the mean of the figures of so many runs, null unless all of them have one.
+// meanOf returns the mean of the figures of so many runs, null unless all of them have one.
 func meanOf(figures []float64, runs int) result.Interval {
 	if len(figures) < runs || runs == 0 {
 		return result.Interval{}
@@ -311,7 +302,7 @@ func meanOf(figures []float64, runs int) result.Interval {
 	return result.Interval{Value: result.Finite(e.Value), Lo: result.Finite(e.Lo), Hi: result.Finite(e.Hi)}
 }
 
-// capacityCurve is the load line along a key whose values are numbers, nil for any other.
+// capacityCurve returns the load line along a key whose values are numbers, nil for any other.
 func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	curve := CapacityCurve{Key: key, With: make(map[string]string)}
 	for _, c := range group {
@@ -352,13 +343,12 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	return &curve
 }
 
-// confirmed reports whether the point's line was confirmed.
 func (p CapacityPoint) confirmed() bool {
 	return p.line.Verdict == string(slo.Pass) && p.Level != nil && *p.Level > 0
 }
 
-// gainOf is the elasticity of the line from one value to the next, by their
-// intervals; nil where one of the lines was not confirmed, or nothing failed.
+// gainOf returns the elasticity of the line from one value to the next, by their intervals; nil where one
+// of the lines was not confirmed, or nothing failed.
 func gainOf(a, b CapacityPoint) *result.Interval {
 	if !a.confirmed() || !b.confirmed() || a.LowestFailing == nil && b.LowestFailing == nil {
 		return nil

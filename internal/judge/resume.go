@@ -7,20 +7,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Resumable is where a run that was cut goes on.
+// Resumable says where a run that was cut goes on.
 type Resumable struct {
-	// Step is the last step that was begun, 0 for none, and Whole the last one that was made whole.
-	Step, Whole int
-	// Cut is the step that was cut and is to be made again, 0 for none.
-	Cut int
-	// Last is the time of the last event on record.
-	Last record.Micros
+	Step, Whole int           // the last step that began, and the last whole one; 0 for none
+	Cut         int           // the step that was cut and is repeated, 0 for none
+	Last        record.Micros // the last event on record
 }
 
-// Resume takes the run to have been cut here, whatever it was doing, and to go on from an empty target: a
-// step under way is closed as interrupted, nothing is in place any more, and the steps that were cut
-// count no longer, so that the search makes them again as if they had not been. A step that a guard ended
-// is not made again, even if its end is not on record: the target must not suffer it twice.
+// Resume counts the run as cut here, whatever it was doing, and lets it go on from an empty target: a
+// step in progress is closed as interrupted, nothing is in place any more, and cut steps no longer count,
+// so that the search repeats them. A step that a guard ended is not repeated, even if its end is not on
+// record: the target must not suffer it twice.
 func (b *Builder) Resume() Resumable {
 	b.close()
 	r := Resumable{Last: b.lastT}
@@ -39,10 +36,9 @@ func (b *Builder) Resume() Resumable {
 	return r
 }
 
-// Forget leaves out the step under way: what is on record of it is not to be relied on.
+// Forget leaves out the step in progress, whose record is not reliable.
 func (b *Builder) Forget() { b.collector.Forget() }
 
-// addResume takes in that the run goes on at t.
 func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	brokeOff := "after the end of its record, of which up to 100 ms may be missing"
 	if b.ended {

@@ -444,7 +444,8 @@ type Place struct {
 // PlaceState says whether a place takes load.
 type PlaceState string
 
-// The states of a place. A load may make one not ready; somebody closed or removed one that is closed or gone.
+// The states of a place. A load may make one not ready; somebody closed or removed one that is closed or
+// gone.
 const (
 	PlaceThere    PlaceState = "there"    // it takes load, or does so again
 	PlaceNotReady PlaceState = "notReady" // it does not work, or has ended

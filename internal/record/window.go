@@ -41,7 +41,8 @@ type Window struct {
 	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
 	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
 	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
-	// ByPlace and FailedByPlace count the done and the failed requests of each place, where there are several.
+	// ByPlace and FailedByPlace count the done and the failed requests of each place, where there are
+	// several.
 	ByPlace       map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
 	// Histograms hold the times of the done requests by the milestones of the kind, in microseconds from

@@ -1,4 +1,5 @@
-// Package report reads a run directory and writes its page there. Package view shapes the content; text and page write it.
+// Package report reads a run directory and writes its page there. Package view shapes the content; text
+// and page write it.
 package report
 
 import (

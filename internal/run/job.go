@@ -38,8 +38,8 @@ type Job struct {
 	Past         *Past                                        // the run to resume, whose directory is locked; nil for none
 	Observer     Observer
 	Access       metrics.Access // of the plan's Prometheus
-	// Judged, if not nil, gets the result before the target is emptied, where that takes a while; Run's result
-	// includes the removal. Err says why the run was cut, nil where it was not.
+	// Judged, if not nil, gets the result before the target is emptied, where that takes a while; Run's
+	// result includes the removal. Err says why the run was cut, nil where it was not.
 	Judged func(dir record.Dir, result *result.Result, err error)
 
 	surveyed  surveyed

@@ -42,16 +42,16 @@ const readingInterval = time.Second
 
 // Observer follows the progress of a run. Its methods must not block.
 type Observer interface {
-	// Status is called several times a second; live sums up the latencies of the step in progress, and is too slow
-	// to be called each time.
+	// Status is called several times a second; live sums up the latencies of the step in progress, and is
+	// too slow to be called each time.
 	Status(status engine.Status, live func() fold.Live)
 	// Stepped is called after each step with its judgement.
 	Stepped(result.Step)
-	// Event is called with every event, in order, as it is recorded, and with the record locked: it must not put
-	// anything on record itself.
+	// Event is called with every event, in order, as it is recorded, and with the record locked: it must
+	// not put anything on record itself.
 	Event(record.Event)
-	// Chose is called before each step with the chosen one, and with the steps that may be left, the chosen one
-	// included, as design.Ahead predicts them.
+	// Chose is called before each step with the chosen one, and with the steps that may be left, the
+	// chosen one included, as design.Ahead predicts them.
 	Chose(next design.Next, ahead [][]design.Next)
 }
 

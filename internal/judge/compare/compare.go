@@ -18,51 +18,38 @@ type Spec struct {
 	Baseline string
 	Arms     []string // the others
 	Params   map[string]map[string]string
-	// Metric is the one that decides, such as "ContainersStarted p50"; it was declared before the runs.
-	Metric string
-	// Further are other metrics that were declared with it: each of all of them is
-	// judged at Alpha by how many they are.
-	Further []string
-	Margin  float64 // 0.05 is 5 %
-	Alpha   float64
-	// Paired says that runs with the same Block were made side by side.
-	Paired bool
-	// Among is how many comparisons of each metric are made together; 0 is those of
-	// this one's levels and arms.
-	Among int
-	// Sequential judges one that goes on until it is decided, at the error rate of
-	// one metric; nil is one of a fixed number of runs. End says how it ended.
+	Metric   string   // decides, such as "ContainersStarted p50"; it was declared before the runs
+	Further  []string // declared with it; each of all is judged at Alpha by their number
+	Margin   float64  // 0.05 is 5 %
+	Alpha    float64
+	Paired   bool // runs with the same Block were made side by side
+	Among    int  // comparisons of each metric that are made together; 0 is the product of levels and arms
+	// Sequential judges a comparison that goes on until it is decided, at the error rate of one metric;
+	// nil is for a fixed number of runs. End says how it ended.
 	Sequential *stats.Sequential
 	End        stats.End
 }
 
 // Run is one run of an arm at one level.
 type Run struct {
-	Arm   string
-	Level float64
-	// Block tells which runs were made side by side; it names the run where they were not.
-	Block int
-	// Name is what a message calls the run.
-	Name string
-	// LeftOut says why the run does not count; "" where it does.
-	LeftOut string
-	// Asked are the objects that were asked for, and Missing those of them that were never ready.
-	Asked, Missing int
+	Arm     string
+	Level   float64
+	Block   int    // of runs that were made side by side; else the run's number
+	Name    string // in messages
+	LeftOut string // why the run does not count, or ""
+
+	Asked, Missing int // requested objects, and those that were never ready
 	Figures        []Figure
 	Samples        []MilestoneSample
 }
 
 // Figure is one figure of a run.
 type Figure struct {
-	// Title is what readers see in place of the metric's name, "" for the name.
-	Metric, Title, Unit, Kind string
+	Metric, Title, Unit, Kind string // Title is for readers, "" for the metric's name
 	LessIsWorse               bool
-	// Value is nil where it was never reached or is unknown.
-	Value *float64
-	// Start is the resident memory at the start of the run, of figures of memory.
-	Start *float64
-	// LeftOut says why the figure of this run does not count, though the run does; "" where it does.
-	LeftOut string
+	Value                     *float64 // nil where it was never reached or is unknown
+	Start                     *float64 // the resident memory at the start of the run, of figures of memory
+	LeftOut                   string   // why the figure does not count although the run does, or ""
 }
 
 // MilestoneSample is the distribution of one milestone's latency in a run.
@@ -71,10 +58,9 @@ type MilestoneSample struct {
 	stats.Sample
 }
 
-// maxMoreRuns is the most further runs that are worth proposing.
-const maxMoreRuns = 200
+const maxMoreRuns = 200 // that are worth proposing
 
-// Runs compares arms with the baseline at each level that both have runs of.
+// Runs compares arms with the baseline at each level with runs of both.
 func Runs(spec Spec, runs []Run) Comparison {
 	spec.Alpha /= float64(len(spec.metrics()))
 	c := Comparison{
@@ -100,16 +86,16 @@ func Runs(spec Spec, runs []Run) Comparison {
 	return c
 }
 
-// metrics are those that were declared, the primary first.
+// metrics returns the declared metrics, the primary first.
 func (s Spec) metrics() []string { return append([]string{s.Metric}, s.Further...) }
 
-// sides are the runs of two arms that count. Where they are paired, a[i] and b[i] are of one block.
+// sides holds the counting runs of two arms. Where they are paired, a[i] and b[i] are of one block.
 type sides struct {
 	spec Spec
 	a, b []*Run
 }
 
-// selectRuns finds the runs of a level that count, and says which do not.
+// selectRuns finds the counting runs of a level, and says which others do not count.
 func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
 	s.spec = spec
 	excluded = []string{}
@@ -149,18 +135,16 @@ func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excl
 	return s, excluded
 }
 
-// change is the relative change of a figure from one side to the other.
-func (s sides) change(a, b []float64) (stats.Change, error) { return s.changeAt(a, b, s.spec.Alpha) }
-
-func (s sides) changeAt(a, b []float64, alpha float64) (stats.Change, error) {
+// change returns the relative change of a figure from one side to the other, at an error rate.
+func (s sides) change(a, b []float64, alpha float64) (stats.Change, error) {
 	if s.spec.Paired {
 		return stats.CompareBlocks(a, b, 1-alpha)
 	}
 	return stats.CompareApart(a, b, 1-alpha)
 }
 
-// counting are the runs in which a metric counts. Where they are paired, one that does
-// not takes the other of its block with it. Out says which do not, and why.
+// counting returns the runs in which a metric counts. A paired run without it takes the other one of its
+// block with it. Out names these runs, and why.
 func (s sides) counting(metric string) (with sides, out []string) {
 	with.spec = s.spec
 	leaves := func(r *Run) bool {
@@ -184,8 +168,7 @@ func (s sides) counting(metric string) (with sides, out []string) {
 	return with, out
 }
 
-// unequal says that the runs in which a metric does not count differ by arm: those that
-// are left may be the better ones. "" is that they do not.
+// unequal says that the runs without a metric differ by arm, so the others may be the better ones, or "".
 func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 	var out, all [2]int
 	for _, r := range runs {
@@ -204,7 +187,7 @@ func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 		out[1], all[1], c.Arm, out[0], all[0], spec.Baseline)
 }
 
-// leftOutAlike is the probability below which runs do not count by chance alone more often in one arm.
+// leftOutAlike is the probability below which it is not chance that more runs of one arm do not count.
 const leftOutAlike = 0.05
 
 func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelComparison {
@@ -228,7 +211,7 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 	return c
 }
 
-// SeriesOf is the distribution of a metric's milestone over all components, nil where there is none.
+// SeriesOf returns the distribution of a metric's milestone over all components, or nil.
 func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
 	milestone, _, _ := strings.Cut(metric, " ")
 	for i := range c.Series {
@@ -261,7 +244,7 @@ func (c *LevelComparison) take(list []Decision) {
 	c.Why = strings.Join(why, "; ")
 }
 
-// figures compares every figure that any run has, and decides by those that were declared.
+// figures compares every figure of any run, and decides by the declared ones.
 func (c *LevelComparison) figures(s sides) []Decision {
 	declared := s.spec.metrics()
 	list := make([]Decision, len(declared))
@@ -302,8 +285,7 @@ func (c *LevelComparison) figures(s sides) []Decision {
 		if err == nil && compared.Change != nil {
 			p = change.P()
 		}
-		// What is the same figure by another name is no further chance to be
-		// fooled: milestones that were reached at once count once.
+		// Milestones that were reached at once are one figure, and count once among the discoveries.
 		twin := slices.IndexFunc(c.Others, func(x Compared) bool {
 			return sameValues(x.Baseline, compared.Baseline) && sameValues(x.Arm, compared.Arm)
 		})
@@ -322,12 +304,11 @@ func (c *LevelComparison) figures(s sides) []Decision {
 	return list
 }
 
-// sameValues reports whether a figure has the same value in each of some runs.
 func sameValues(x, y []*float64) bool {
 	return slices.EqualFunc(x, y, func(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b })
 }
 
-// metrics are the figures that any run has, in the order of the first run that has them.
+// metrics returns the figures of any run, in the order of the first run with them.
 func (s sides) metrics() []Figure {
 	var list []Figure
 	known := make(map[string]bool)
@@ -349,7 +330,7 @@ func (r *Run) figure(metric string) Figure {
 	return Figure{}
 }
 
-// compared is one metric in the runs of both sides.
+// compared compares one metric in the runs of both sides.
 func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	c := Compared{Metric: f.Metric, Title: f.Title, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
 	of := func(runs []*Run, shown *[]*float64) (values, starts []float64) {
@@ -367,7 +348,7 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 			return c, stats.Change{}, errors.New(c.Note)
 		}
 	}
-	change, err := s.change(a, b)
+	change, err := s.change(a, b, s.spec.Alpha)
 	if err != nil {
 		c.Note = err.Error()
 		if errors.Is(err, stats.ErrFewBlocks) {
@@ -379,7 +360,7 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	return c, change, err
 }
 
-// ratio is that of the geometric means, NaN where there is none.
+// ratio returns the ratio of the geometric means, or NaN.
 func ratio(a, b []float64) float64 {
 	mean := func(list []float64) float64 {
 		sum := 0.0
@@ -391,12 +372,11 @@ func ratio(a, b []float64) float64 {
 	return math.Exp(mean(b) - mean(a))
 }
 
-// sameStart is how far apart the starting points of runs may be for their
-// memory to be compared: a twentieth.
+// sameStart is the largest relative difference of starting points at which memory can be compared.
 const sameStart = 0.05
 
-// memoryMismatch says why memory cannot be compared: the runs did not start from the same point. What a
-// process had from before is in its maximum and keeps it from growing.
+// memoryMismatch says why memory cannot be compared: the runs did not start from the same point. Earlier
+// memory of a process is in its maximum and keeps it from growing.
 func memoryMismatch(a, b []float64) string {
 	all := slices.Concat(a, b)
 	lo, hi := slices.Min(all), slices.Max(all)
@@ -413,7 +393,7 @@ func memoryMismatch(a, b []float64) string {
 
 func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
 
-// decide is the verdict of a metric that was declared.
+// decide judges a declared metric.
 func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
 	spec := s.spec
 	missing := func(runs []*Run) (missing, asked int) {
@@ -460,7 +440,7 @@ func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err er
 	d.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s, four times out of five", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, confidence)))
 }
 
-// fixed is the verdict of a number of runs that was fixed before, and what else is to be said of it.
+// fixed judges a fixed number of runs, and returns further remarks.
 func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict stats.Change, rest string) {
 	spec := s.spec
 	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
@@ -469,7 +449,7 @@ func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict
 	}
 	strict = change
 	if spec.Among > 1 {
-		strict, _ = s.changeAt(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), spec.Alpha/float64(spec.Among)) // change had no error
+		strict, _ = s.change(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), spec.Alpha/float64(spec.Among)) // change had no error
 	}
 	d.Verdict = stats.JudgeTogether(change, strict, spec.Margin, lessIsWorse)
 	d.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s", d.Figure.Called(), percent(change.D),
@@ -477,7 +457,7 @@ func (d *Decision) fixed(s sides, lessIsWorse bool, change stats.Change) (strict
 	return strict, d.together(spec, strict)
 }
 
-// together says by what interval better and worse are found where several comparisons are made.
+// together names the interval for better and worse where several comparisons are made.
 func (d *Decision) together(spec Spec, strict stats.Change) string {
 	if spec.Among < 2 {
 		return ""
@@ -487,7 +467,7 @@ func (d *Decision) together(spec Spec, strict stats.Change) string {
 		spec.Among, 100*(1-spec.Alpha/float64(spec.Among)), percent(strict.Lo), percent(strict.Hi))
 }
 
-// sequential is the verdict of runs that are made until it is decided, and what else is to be said of it.
+// sequential judges runs that are made until they decide, and returns further remarks.
 func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	spec := s.spec
 	g, err := spec.Sequential.Judge(valuesOf(d.Figure.Baseline), valuesOf(d.Figure.Arm), lessIsWorse, spec.End)
@@ -515,12 +495,11 @@ func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	return rest
 }
 
-// worthSaying is the least difference of an unbiased change that readers are told
-// of: what is shown has a tenth of a percent.
+// worthSaying is the least difference of an unbiased change that readers see: figures have a tenth of a
+// percent.
 const worthSaying = 0.001
 
-// Left are the arms of a comparison that goes on which are decided, or have no chance
-// to be, by what the blocks so far show.
+// Left returns the arms that are decided, or have no chance to be, by the blocks so far.
 func Left(spec Spec, runs []Run) map[design.Pair]bool {
 	left, seen := make(map[design.Pair]bool), make(map[design.Pair]bool)
 	for _, r := range runs {
@@ -558,12 +537,12 @@ func valuesOf(list []*float64) []float64 {
 	return values
 }
 
-// misleads warns of a series of which one percentile does not say it all.
+// misleads warns of a series that one percentile does not describe.
 func (c *LevelComparison) misleads(series, format string, args ...any) {
 	c.Warnings.Add(record.Warning{Kind: record.WarningShape, Text: fmt.Sprintf(format, args...), Places: []string{series}})
 }
 
-// warn adds what the reader of the figures must know.
+// warn adds warnings about the figures.
 func (c *LevelComparison) warn(spec Spec) {
 	for _, x := range c.Series {
 		name := x.Milestone
@@ -596,35 +575,27 @@ func (c *LevelComparison) warn(spec Spec) {
 	}
 }
 
-// LinesDecide reports whether the verdict is of load lines, and not of levels.
+// LinesDecide reports whether load lines decide, and not levels.
 func (c Comparison) LinesDecide() bool { return len(c.Lines) > 0 && c.Decides != ByLevels }
 
-// Verdict is what the levels and lines come to: the most serious of them.
+// Verdict returns the most serious verdict of the levels or lines.
 func (c Comparison) Verdict() (stats.Verdict, string) {
 	if c.Refused != "" {
 		return stats.Undecided, c.Refused
 	}
 	order := []stats.Verdict{stats.Worse, stats.Undecided, stats.NotWorse, stats.Equivalent, stats.Better}
 	type opinion struct {
-		verdict stats.Verdict
-		why     string
+		verdict   stats.Verdict
+		part, why string
 	}
 	var list []opinion
 	if c.LinesDecide() {
 		for _, l := range c.Lines {
-			o := opinion{l.Verdict, l.Why}
-			if len(c.Lines) > 1 {
-				o.why = fmt.Sprintf("goal %s: %s", l.Goal, l.Why)
-			}
-			list = append(list, o)
+			list = append(list, opinion{l.Verdict, "goal " + l.Goal, l.Why})
 		}
 	} else {
 		for _, l := range c.Levels {
-			o := opinion{l.Verdict, l.Why}
-			if len(c.Levels) > 1 {
-				o.why = fmt.Sprintf("arm %s at %g: %s", l.Arm, l.Level, l.Why)
-			}
-			list = append(list, o)
+			list = append(list, opinion{l.Verdict, fmt.Sprintf("arm %s at %g", l.Arm, l.Level), l.Why})
 		}
 	}
 	if len(list) == 0 {
@@ -633,12 +604,15 @@ func (c Comparison) Verdict() (stats.Verdict, string) {
 	worst := slices.MinFunc(list, func(x, y opinion) int {
 		return cmp.Compare(slices.Index(order, x.verdict), slices.Index(order, y.verdict))
 	})
+	if len(list) > 1 {
+		worst.why = worst.part + ": " + worst.why
+	}
 	return worst.verdict, worst.why
 }
 
 func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
 
-// share is a percentage without a sign, such as a margin.
+// share writes a percentage without a sign, such as a margin.
 func share(x float64) string { return fmt.Sprintf("%.4g%%", 100*x) }
 
 func orNaN(p *float64) float64 {
@@ -648,13 +622,12 @@ func orNaN(p *float64) float64 {
 	return *p
 }
 
-// finite is x to nine digits after the point, nil where it is not finite.
+// finite rounds x to nine digits after the point; it returns nil where x is not finite.
 func finite(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
-	const scale = 1e9
-	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
+	if r := rounded(x); !math.IsInf(r, 0) {
 		x = r
 	}
 	return &x

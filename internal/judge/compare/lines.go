@@ -9,9 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Line compares the load line of an arm with that of the baseline by the intervals
-// in which they lie; more is better. An exact line lies from its level, which was
-// confirmed, to below the lowest level that failed.
+// Line compares the load line of an arm with that of the baseline by their intervals; more is better. An
+// exact line lies from its confirmed level to below the lowest level that failed.
 func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineComparison {
 	c := LineComparison{Unit: unit, Baseline: a, Arm: b, Verdict: stats.Undecided}
 	for _, side := range []struct {
@@ -32,8 +31,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	if from, to := cmp.Or(a.Estimate, a.Level), cmp.Or(b.Estimate, b.Level); from != nil && to != nil && *from > 0 {
 		c.Change = finite(*to / *from - 1)
 	}
-	// Binary fractions must not decide: 21/20-1 is more than 0.05 by 4e-17.
-	lo, hi := rounded(loB/hiA-1), rounded(hiB/loA-1)
+	lo, hi := rounded(loB/hiA-1), rounded(hiB/loA-1) // 21/20-1 is more than 0.05 by 4e-17
 	c.Lo, c.Hi = finite(lo), finite(hi)
 	c.Verdict = stats.Change{Lo: lo, Hi: hi}.Judge(margin, true)
 
@@ -60,7 +58,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	return c
 }
 
-// rounded takes back what binary fractions add; an infinite change stays so.
+// rounded takes back the excess of binary fractions; an infinite change stays infinite.
 func rounded(x float64) float64 {
 	if math.IsInf(x, 0) {
 		return x
@@ -68,13 +66,13 @@ func rounded(x float64) float64 {
 	return math.Round(x*1e9) / 1e9
 }
 
-// Withdraw takes back the verdict of lines that are not those of one goal.
+// Withdraw withdraws the verdict of lines that do not belong to one goal.
 func (c *LineComparison) Withdraw(why string) {
 	c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why
 }
 
-// bounds are where the line lies: from lo to below hi, which is +Inf where nothing
-// failed. Where the first level failed it is above 0.
+// bounds returns the interval of the line: from lo to below hi, which is +Inf where nothing failed. Where
+// the first level failed lo is 0.
 func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	hi = math.Inf(1)
 	if x := cmp.Or(b.High, b.LowestFailing); x != nil && b.LowestFailing != nil {
@@ -86,10 +84,9 @@ func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	return lo, hi, b.Level != nil || b.LowestFailing != nil
 }
 
-// inBracket reports whether no more is known of the line than its bracket, or need be.
+// inBracket reports whether the bracket is all that is known of the line.
 func (b Bracket) inBracket() bool { return b.Exact || b.Low == nil && b.High == nil }
 
-// String is the bracket in a phrase.
 func (b Bracket) String(unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing != nil:
@@ -105,12 +102,10 @@ func (b Bracket) String(unit string) string {
 	return fmt.Sprintf("%g %s (95 %% interval %.4g to %.4g)", *b.Level, unit, *b.Low, *b.High)
 }
 
-// narrower says which searches would decide: of brackets that are too wide the
-// resolution, if the lines stay where they are.
+// narrower says which searches would decide, if the lines stay where they are: wide brackets need a finer
+// resolution.
 func narrower(baseline, arm string, a, b Bracket, margin float64) string {
-	// An upper bound of the arm keeps it from being better at most, which is no
-	// reason for a verdict to be missing; one of the baseline does.
-	if a.LowestFailing == nil {
+	if a.LowestFailing == nil { // without an upper bound of the arm a verdict is possible, without the baseline's not
 		return fmt.Sprintf("nothing failed in %s: search it with a higher --max", baseline)
 	}
 	if a.Level == nil || b.Level == nil {
@@ -137,10 +132,9 @@ func narrower(baseline, arm string, a, b Bracket, margin float64) string {
 	return fmt.Sprintf("searches with --resolution %s would decide, if the load lines stay where they are", roundDown(r))
 }
 
-// resolvable is the least resolution, as a share of the line, that is worth proposing.
-const resolvable = 0.001
+const resolvable = 0.001 // of the line: the least resolution that is worth proposing
 
-// roundDown is x to two digits, rounded down.
+// roundDown rounds x down to two digits.
 func roundDown(x float64) string {
 	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
 	return fmt.Sprintf("%.4g", math.Floor(x/scale+1e-9)*scale)

@@ -10,20 +10,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
-// shiftQuantiles are the quantiles whose shift is shown.
-func shiftQuantiles() []float64 {
-	return []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
-}
+const beyond = 5 // objects of a run beyond a quantile whose shift is shown
 
-// beyond is how many objects of a run must lie beyond a quantile for its shift to be shown.
-const beyond = 5
-
-// curvePoints is how many shares of a distribution its curve has at most.
-const curvePoints = 256
+const curvePoints = 256 // at most
 
 type key struct{ milestone, component string }
 
-// series compares the distributions that both sides have.
 func (c *LevelComparison) series(s sides) {
 	if len(s.a) == 0 || len(s.b) == 0 {
 		return
@@ -50,7 +42,7 @@ func (c *LevelComparison) series(s sides) {
 	}
 }
 
-// seriesOf compares the distributions of one series; nil where a side has no observations.
+// seriesOf compares the distributions of one series; it returns nil where a side has no observations.
 func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
 	arms := stats.NewArms(a, b)
 	x, y := arms.All()
@@ -71,7 +63,8 @@ func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
 	return one
 }
 
-// collect gathers the samples of runs by what they are of, in the order of the first run that has them.
+// collect gathers the samples of runs by milestone and component, in the order of the first run with
+// them.
 func collect(runs []*Run) (samples map[key][]stats.Sample, order []key) {
 	samples = make(map[key][]stats.Sample)
 	for _, r := range runs {
@@ -92,7 +85,7 @@ func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sampl
 	for _, r := range slices.Concat(a, b) {
 		smallest = min(smallest, r.N())
 	}
-	for _, q := range shiftQuantiles() {
+	for _, q := range []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999} {
 		if n := float64(smallest); n*(1-q) < beyond || n*q < beyond {
 			continue
 		}
@@ -104,14 +97,13 @@ func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sampl
 			}
 			return values
 		}
-		if change, err := s.change(of(a), of(b)); err == nil {
+		if change, err := s.change(of(a), of(b), s.spec.Alpha); err == nil {
 			shift.Change, shift.Lo, shift.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
 		}
 		c.Shifts = append(c.Shifts, shift)
 	}
 }
 
-// formOf is a distribution as it is shown.
 func formOf(s stats.Sample) Form {
 	f := Form{N: s.N(), Censored: s.Censored(), Forms: stats.Forms(s), Curve: [][2]float64{}}
 	n := s.N()

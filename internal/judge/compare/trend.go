@@ -10,26 +10,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
-// Trend is one figure over several experiments, and where it changes.
+// Trend is one figure over several experiments, with its changes.
 type Trend struct {
-	Workload string `json:"workload"`
-	// Metric is the figure, or LoadLine of a goal.
-	Metric string `json:"metric"`
-	// Title is what readers see in place of the metric's name, "" for the name.
-	Title       string `json:"title,omitempty"`
-	Unit        string `json:"unit"`
-	LessIsWorse bool   `json:"lessIsWorse,omitempty"`
-	// Level is that at which the figure was taken, and Axis what it is a level of; null for load lines.
-	Axis   string       `json:"axis"`
-	Level  *float64     `json:"level"`
-	Points []TrendPoint `json:"points"`
-	// Changes are where the figure changes its level, by an error rate for the
-	// whole series and the seed of the orders that were drawn. None were looked
-	// for in a series that is too short; Why says so, or what was found.
+	Workload    string       `json:"workload"`
+	Metric      string       `json:"metric"`          // or LoadLine with a goal
+	Title       string       `json:"title,omitempty"` // for readers, "" for the metric's name
+	Unit        string       `json:"unit"`
+	LessIsWorse bool         `json:"lessIsWorse,omitempty"`
+	Axis        string       `json:"axis"`
+	Level       *float64     `json:"level"` // of the figure; null for load lines
+	Points      []TrendPoint `json:"points"`
+	// Changes of the level, by an error rate for the whole series and the seed of the orders that were
+	// drawn. A series that is too short was not searched; Why says so.
 	Changes []TrendChange `json:"changes"`
 	Alpha   float64       `json:"alpha"`
-	// Mean is that of the points since the last change, with an interval at 1-Alpha
-	// that stays valid however often the trend is looked at and extended.
+	// Mean of the points since the last change, with an interval at 1-Alpha that stays valid however
+	// often the trend is looked at and extended.
 	Mean *float64 `json:"mean"`
 	Lo   *float64 `json:"lo"`
 	Hi   *float64 `json:"hi"`
@@ -37,10 +33,10 @@ type Trend struct {
 	Why  string   `json:"why"`
 }
 
-// Called is what readers see the metric as.
+// Called returns the metric's title, or its name.
 func (t Trend) Called() string { return cmp.Or(t.Title, t.Metric) }
 
-// LoadLine is the metric of a trend of load lines, before the goal's name.
+// LoadLine begins the metric of a trend of load lines, before the goal's name.
 const LoadLine = "load line: "
 
 // TrendPoint is one experiment in a trend.
@@ -50,26 +46,24 @@ type TrendPoint struct {
 	Program string `json:"program"`
 	System  string `json:"kubernetes"` // "" is unknown
 	// Value is the geometric mean of the runs' figures, and Low and High the least and the largest of
-	// them; of a load line they are its bracket. Null where there is none, and Note says why.
+	// them; for a load line they are its bracket. Null where there is no figure, and Note says why.
 	Value *float64 `json:"value"`
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	Runs  int      `json:"runs"`
 	Note  string   `json:"note,omitempty"`
-	// Differs is what is not as in the point before, by the names of
-	// differences, without what is merely noted.
+	// Differs names the differences from the point before, except for those that are only noted.
 	Differs []string `json:"differs"`
 }
 
-// TrendChange is where a trend changes its level.
+// TrendChange is a change of a trend's level.
 type TrendChange struct {
 	At     int     `json:"at"`     // the first point of the new level, from 0
 	Change float64 `json:"change"` // relative, + is more
-	// P is the share of all orders of the points around it that can be divided as well.
-	P float64 `json:"p"`
+	P      float64 `json:"p"`      // the share of all orders of the points around it with a division as good
 }
 
-// setMean says what the figures since the last change come to.
+// setMean states the mean of the figures since the last change.
 func (t *Trend) setMean(values []float64, changed bool) {
 	logs := make([]float64, len(values))
 	for i, v := range values {
@@ -88,7 +82,7 @@ func (t *Trend) setMean(values []float64, changed bool) {
 	t.Why += fmt.Sprintf("; %s %.4g, %g%% interval %.4g to %.4g, valid however often it is extended", what, *t.Mean, 100*(1-t.Alpha), *t.Lo, *t.Hi)
 }
 
-// FindChanges looks for where the figure changes its level. Points without a value are passed over.
+// FindChanges searches for changes of the figure's level. It skips points without a value.
 func (t *Trend) FindChanges(alpha float64, seed uint64) {
 	t.Alpha, t.Seed, t.Changes = alpha, seed, []TrendChange{}
 	var values []float64

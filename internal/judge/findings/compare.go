@@ -14,15 +14,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// RunOf is a step as a comparison takes it. The milestones give the order of its figures, the kind the
-// names of those that its target declares; samples are its distributions.
+// RunOf returns a step as a run of a comparison. The milestones give the order of its figures, the kind
+// the names of the declared ones; samples are its distributions.
 func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
 	account := s.Account()
 	r := compare.Run{
 		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
 		Asked: account.Intended, Missing: account.Intended - account.Ready, Samples: samples,
 	}
-	// Of a generator that was short, what the target spent on each request is still known.
+	// With a short generator, the target's cost per request is still known.
 	if !s.Verdict.Decided() && !s.Compared && !(s.AtLeast && s.Verdict == slo.Invalid) {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
 	}
@@ -31,7 +31,7 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	}
 	add := func(kind, metric, unit string, value *float64) {
 		if s.AtLeast {
-			value = nil // what was measured is the generator
+			value = nil // it shows the generator
 		}
 		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value, LeftOut: s.LeftOut[metric]})
 	}
@@ -71,7 +71,6 @@ func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples [
 	return r
 }
 
-// specOf is a comparison of arms as it is judged.
 func specOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End) compare.Spec {
 	return compare.Spec{
 		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
@@ -79,7 +78,7 @@ func specOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End) c
 	}
 }
 
-// LeftOf are the arms that need no further run, of a comparison that goes on until it is decided.
+// LeftOf returns the arms that need no further run, of a comparison that goes on until it is decided.
 func LeftOf(spec result.ArmsSpec, sequential *stats.Sequential, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) map[design.Pair]bool {
 	runs := make([]compare.Run, len(steps))
 	for i, s := range steps {
@@ -88,8 +87,8 @@ func LeftOf(spec result.ArmsSpec, sequential *stats.Sequential, kind record.Obje
 	return compare.Left(specOf(spec, sequential, stats.Scheduled), runs)
 }
 
-// ComparisonOf compares the arms of a comparison whose steps were made; sequential
-// is nil where their number was fixed.
+// ComparisonOf compares the arms of a comparison whose steps were made; sequential is nil where their
+// number was fixed.
 func ComparisonOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) *compare.Comparison {
 	var runs []compare.Run
 	for _, s := range steps {

@@ -9,17 +9,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// functionalMaximum is what the second source document concludes from a limit whose cause is unknown.
+// functionalMaximum is the conclusion of the second source document from a limit whose cause is unknown.
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
-// noLimit is what follows where all stood still first.
+// noLimit is the conclusion where a standstill came first.
 const noLimit = "all writes stood still before anything else broke: that is not a limit of the load, and the step should be made again"
 
-// silent is what follows where somebody did nothing.
+// silent is the conclusion where an actor did nothing.
 const silent = "nothing was used up: that is not a limit of the load, and the step should be made again"
 
-// BrokeFirst finds what broke first in the step that decided. Where none did it is whoever did nothing in
-// a step that did not hold, or what became of a place. It is nil where every goal held.
+// BrokeFirst finds what broke first in the step that decided. Without one it is an idle actor in a step
+// that did not hold, or the change of a place. It returns nil where every goal held.
 func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult) *result.BrokeFirst {
 	says := ""
 	if kind == "limit" {
@@ -68,9 +68,9 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 	return nil
 }
 
-// decidingStep is the step that a goal failed in: the last one at the lowest
-// failing level, since that was made from empty; where no line is sought, the
-// one at the lowest level. It is nil where the goal did not fail.
+// decidingStep returns the step that a goal failed in: the last one at the lowest failing level, because
+// that was made from empty; without a line, the one at the lowest level. It returns nil where the goal
+// did not fail.
 func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged {
 	var best *verdict.Judged
 	for _, s := range steps {
@@ -90,8 +90,8 @@ func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged 
 	return best
 }
 
-// BreachesInOrder are the breaches of all steps, and what guards have stopped
-// outside of any, in order of time; the first of all is marked.
+// BreachesInOrder returns the breaches of all steps, and of guards outside of steps, in order of time; it
+// marks the first one.
 func BreachesInOrder(steps []*verdict.Judged, stray []result.Breach, first *result.BrokeFirst) []result.Breach {
 	list := slices.Clone(stray)
 	for _, s := range steps {

@@ -19,24 +19,23 @@ import (
 const (
 	// rankAlpha is the p-value at which ranks go together.
 	rankAlpha = 1 - result.Confidence
-	// lawSeed draws the lots of the tests: the same record must give the same
-	// result each time it is read.
+	// lawSeed draws the lots of the tests: the same record always gives the same result.
 	lawSeed = 1
-	// othersInLaws is the percentage of the CPUs that other programs may use in
-	// a step that laws are based on.
+	// othersInLaws is the percentage of the CPUs that other programs may use in a step of a law.
 	othersInLaws = 100.0 / 3
-	// orderTold is how closely levels and the order of the steps may go together and still be told apart.
+	// orderTold is the largest correlation of levels and the order of the steps at which they can be
+	// separated.
 	orderTold = 0.95
-	// leastCPU is how many seconds of CPU a process must have used in a step to
-	// count: the system reports those of others in hundredths.
+	// leastCPU is the least CPU time of a process in a step that counts, in seconds: the system reports
+	// hundredths.
 	leastCPU = 0.1
 )
 
-// LawsOf finds what an object costs by the steps of a search or a sweep, in the
-// order in which they were made; nil where there are fewer than two levels, or arms.
+// LawsOf finds the costs of an object by the steps of a search or a sweep, in the order in which they
+// were made; nil with fewer than two levels, or with arms.
 func LawsOf(spec result.Spec, made []result.Step) *result.Laws {
 	if spec.Arms != nil {
-		return nil // the arms are what is compared
+		return nil
 	}
 	l := &result.Laws{Unit: spec.Unit, LeftOut: []result.LeftOut{}, List: []result.Law{}}
 	var steps []lawStep
@@ -98,11 +97,10 @@ func LawsOf(spec result.Spec, made []result.Step) *result.Laws {
 
 type lawStep struct {
 	*result.Step
-	out  string // why no fit is based on it
-	busy string // why only one of memory is
+	out  string // why every fit leaves it out
+	busy string // why only a fit of memory takes it
 }
 
-// ownObjects is how many objects the step itself asked for.
 func (s lawStep) ownObjects(arrived string) int {
 	if a := s.Arrivals; s.Open && a != nil {
 		return a.WarmUp + a.Judged - a.Dropped
@@ -110,7 +108,6 @@ func (s lawStep) ownObjects(arrived string) int {
 	return s.Latency[arrived].N
 }
 
-// lawDraft is a law that is being made.
 type lawDraft struct {
 	result.Law
 	x, y []float64
@@ -132,7 +129,7 @@ func (d *lawDraft) addPoint(step int, x, y float64) {
 	d.Points = append(d.Points, result.LawPoint{Step: step, X: result.Round(x, 6), Y: result.Digits(y)})
 }
 
-// fit fits the line to the points, and takes it back where no test supports it.
+// fit fits the line to the points, and withdraws it where no test supports it.
 func (d *lawDraft) fit() {
 	if levels := slices.Compact(slices.Sorted(slices.Values(d.x))); len(levels) > 0 {
 		d.Levels, d.Lowest, d.Highest = len(levels), result.Round(levels[0], 6), result.Round(levels[len(levels)-1], 6)
@@ -165,9 +162,8 @@ func (d *lawDraft) fit() {
 	d.Misfit = result.Significant(law.SD)
 }
 
-// cpuLaw is that of the processors that a process kept busy, against the objects
-// that were asked for by the second: what it uses without any is the line's
-// height at 0, and its slope the CPU time of an object.
+// cpuLaw returns the law of the processors that a process kept busy, against the requested objects per
+// second: the line's height at 0 is its use without any, and its slope the CPU time of an object.
 func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 	d := newLawDraft(source+" CPU", result.LawCPU, "objects a second", "objects/s", "CPUs")
 	for _, s := range steps {
@@ -190,15 +186,15 @@ func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 	return d
 }
 
-// inPlaceLaw is that of the most of something that objects take as long as they are in place; 0 is
-// unknown. What an earlier, larger load has left behind a process keeps for long, so a step with less in
-// place than one before it does not show its own load, unless the lab was made again for it.
+// inPlaceLaw returns the law of the most of something that objects take as long as they are in place; 0
+// is unknown. A process keeps memory of an earlier, larger load for long, so a step with less in place
+// than one before it does not show its own load, unless the lab was made again for it.
 func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value func(lawStep) float64) *lawDraft {
 	d := newLawDraft(name, of, "objects", "objects", unit)
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
 		in := s.Account().Created
-		if s.Streams() { // of a stream no object stays: the level is what is in place
+		if s.Streams() { // no object stays: the level is in place
 			in = int(s.LevelReached)
 			d.X, d.XUnit = cmp.Or(spec.Axis, "level"), spec.Unit
 		}

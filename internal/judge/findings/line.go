@@ -14,7 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// otherThan is what was asked for where that is not what was made, else nil.
+// otherThan returns the requested level where another one was made, else nil.
 func otherThan(asked, made *float64) *float64 {
 	if asked == nil || made == nil || *asked == *made {
 		return nil
@@ -22,7 +22,7 @@ func otherThan(asked, made *float64) *float64 {
 	return asked
 }
 
-// LineOf is the line of one goal, nil when the experiment seeks none.
+// LineOf returns the line of one goal, nil when the experiment seeks none.
 func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal string, o design.Outcome) *result.LoadLine {
 	s, ok := d.(design.Search)
 	if !ok {
@@ -43,7 +43,7 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 	return line
 }
 
-// setSustained states the rate that was reached at a line's level, by the whole steps that held it.
+// setSustained states the rate at a line's level, by the whole steps that held it.
 func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var rates []float64
 	for _, s := range steps {
@@ -56,9 +56,8 @@ func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	}
 }
 
-// setPassProbability states what the steps at a line's level mean: all that were
-// made from empty and held as long as those that confirm it, whatever for. The
-// search chose that level among some: each of them is allowed for.
+// setPassProbability states what the steps at a line's level prove: those from empty that held as long as
+// the confirmations, for any purpose. It allows for the choice of the level among several.
 func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	if line.Level == nil {
 		return
@@ -80,12 +79,11 @@ func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal str
 	line.PassProbability = result.Round(stats.PassProbability(passed, made, 1-doubt), 2)
 }
 
-// partly is how much a step tells that was not made from empty, or held for a
-// part of the hold, beside one that was.
+// partly is the weight of a step that did not begin from empty, or was held for a shorter time.
 const partly = 0.75
 
-// setEstimate estimates the level at which half of the steps hold. Where what failed was refused
-// everywhere, as all places were full, and no step disagrees, the line is exact, and lies in its bracket.
+// setEstimate estimates the level at which half of the steps hold. Where all places were full and refused
+// the rest, and no step disagrees, the line is exact, and lies in its bracket.
 func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var trials []stats.Trial
 	line.Exact = line.Level != nil && line.LowestFailing != nil && line.Confirmations >= line.ConfirmationsAsked

@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 )
 
-// OverheadOf is what one object costs by all that was seen, nil without a real node.
+// OverheadOf returns the cost of one object, nil without a real node.
 func OverheadOf(s *fold.Phases, laws *result.Laws) *result.Overhead {
 	if s.By == nil {
 		return nil
@@ -20,7 +20,7 @@ func OverheadOf(s *fold.Phases, laws *result.Laws) *result.Overhead {
 	for _, source := range slices.Sorted(maps.Keys(s.By)) {
 		g := s.By[source]
 		if source == usage.SourceSelf {
-			continue // it is no part of what is loaded
+			continue // it is not a part of the target
 		}
 		cost := result.ObjectCost{Source: source}
 		cost.Start, cost.Stand = costOfCPU(g)
@@ -52,7 +52,7 @@ func costOfMemory(g *fold.Growth) result.Slope {
 	return result.Slope{Interval: result.IntervalOf(each), From: result.FromSteps, Points: len(g.MemX)}
 }
 
-// lawOfMemory is what the steps along the axis tell of a source's memory.
+// lawOfMemory returns a source's memory by the steps along the axis.
 func lawOfMemory(laws *result.Laws, source string) result.Slope {
 	if laws != nil {
 		for _, l := range laws.List {

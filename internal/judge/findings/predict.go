@@ -10,7 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// AddPredictions puts into a result what was known before any load, beside what the run has found of it.
+// AddPredictions puts the findings before any load into a result, beside those of the run.
 func AddPredictions(r *result.Result, e record.Environment) {
 	for _, f := range e.Findings {
 		w := f.Warning()
@@ -30,8 +30,8 @@ func AddPredictions(r *result.Result, e record.Environment) {
 	r.Prediction = ceiling.Predicted(e.Ceilings, outcomeOf(r))
 }
 
-// outcomeOf is what the headline goal has found: of a search its line, else the
-// highest level that held below the lowest that did not.
+// outcomeOf returns the finding of the headline goal: the line of a search, else the highest level that
+// held below the lowest that did not.
 func outcomeOf(r *result.Result) ceiling.Outcome {
 	var o ceiling.Outcome
 	failing := func(s result.Step) bool { return o.LowestFailing != nil && s.LevelReached == *o.LowestFailing }
@@ -48,9 +48,8 @@ func outcomeOf(r *result.Result) ceiling.Outcome {
 				o.Held++
 			}
 		}
-		// The last one at the level decided: it was made from empty.
 		if failing(s) && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
-			o.Message = s.Reasons[0].Message
+			o.Message = s.Reasons[0].Message // the last one counts: it was made from empty
 		}
 	}
 	return o
@@ -62,8 +61,7 @@ func outcomeOfSteps(r *result.Result) (o ceiling.Outcome) {
 	for i := range steps {
 		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {
 			o.LowestFailing, o.Binding = &s.LevelReached, s.VerdictWhy
-			// What kept objects from being ready names the cause only where that is
-			// what the step broke on.
+			// The reasons of objects name the cause only where missing objects or errors broke the step.
 			silent := slices.ContainsFunc(s.Breaches, func(b result.Breach) bool { return b.Kind == result.BreachActor })
 			if !silent && slices.ContainsFunc(r.Breaches, func(b result.Breach) bool {
 				return b.Step == s.ID && b.Decided && (b.Kind == result.BreachMissing || b.Kind == result.BreachErrors)

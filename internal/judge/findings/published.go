@@ -30,7 +30,7 @@ func PublishedFigures(spec *result.Spec, milestones []string, r result.Result) [
 	return list
 }
 
-// findChange finds how the arm differs, at the highest level.
+// findChange finds the difference of the arm, at the highest level.
 func findChange(p *result.Published, r result.Result) {
 	if r.Comparison == nil {
 		return
@@ -47,8 +47,7 @@ func findChange(p *result.Published, r result.Result) {
 	}
 }
 
-// findValue finds the median over the runs: at the load line where there
-// is one, else at the highest level.
+// findValue finds the median over the runs: at the load line, or at the highest level without one.
 func findValue(p *result.Published, kind record.ObjectKind, milestones []string, r result.Result) {
 	var level *float64
 	for i := range r.Steps {

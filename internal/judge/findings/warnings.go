@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// WarningsOf are what the reader must know of how the steps were judged.
+// WarningsOf returns the warnings about the verdicts of the steps.
 func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 	var warnings record.Warnings
 	most := 0.0
@@ -58,11 +58,11 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 	return warnings
 }
 
-// sendingMost is the share of the median that sending a load that is meant for one
-// moment may take without a word.
+// sendingMost is the largest share of the median that sending a load for one moment may take without a
+// warning.
 const sendingMost = 0.1
 
-// sendingOf says that sending such a load took long beside what was measured.
+// sendingOf says that sending such a load took long in comparison.
 func sendingOf(s *verdict.Judged, there string) string {
 	p50 := s.Latency[there].P50
 	if p50 == nil || s.APIRequests.Sending <= sendingMost**p50 {
@@ -71,8 +71,8 @@ func sendingOf(s *verdict.Judged, there string) string {
 	return fmt.Sprintf("sending took %s, more than a tenth of the median to %s (%s): what was meant for one moment came over that time, which all times include", result.DurationText(s.APIRequests.Sending, 0), there, result.DurationText(*p50, 0))
 }
 
-// addNeighbours warns of what other programs took in steps that held in spite of it,
-// and in those that did not: each time what they took most of.
+// addNeighbours warns of resources that other programs took in steps that held, and in those that did
+// not: each time of the one they took most of.
 func addNeighbours(warnings *record.Warnings, steps []*verdict.Judged) {
 	type group struct {
 		what, of string

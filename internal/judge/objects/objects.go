@@ -1,4 +1,4 @@
-// Package objects reads objects.parquet: what became of every object of a run, column by column, and the
+// Package objects reads objects.parquet, the outcome of every object of a run, column by column, and the
 // distributions that follow from it without the history.
 package objects
 
@@ -21,7 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Table is objects.parquet in memory: one row for each object that was asked for.
+// Table is objects.parquet in memory: one row for each requested object.
 type Table struct {
 	Rows    int
 	Columns []Column
@@ -35,18 +35,13 @@ type Column struct {
 	Words   []string
 }
 
-// Null is a number that is not there.
+// Null is a missing number.
 const Null int64 = math.MinInt64
 
-// MicrosSuffix ends the names of columns that are times in microseconds.
+// MicrosSuffix ends the names of columns with times in microseconds.
 const MicrosSuffix = "_us"
 
-// ofStep are columns that tell what the step has too.
-func ofStep(name string) bool {
-	return name == "level" || name == "arm" || name == "replicate"
-}
-
-// Read reads objects.parquet, without what the steps tell. Wanted, if not nil, chooses the columns.
+// Read reads objects.parquet, without the columns of steps. Wanted, if not nil, chooses the columns.
 func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 	file, table, err := record.OpenTable(dir, record.ObjectsFile)
 	if err != nil {
@@ -60,7 +55,7 @@ func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 	var at []int // in the file
 	for i, path := range table.Schema().Columns() {
 		name := strings.Join(path, ".")
-		if ofStep(name) || wanted != nil && !wanted(name) {
+		if slices.Contains([]string{"level", "arm", "replicate"}, name) || wanted != nil && !wanted(name) { // of the step
 			continue
 		}
 		o.Columns = append(o.Columns, Column{Name: name})
@@ -95,8 +90,8 @@ type columnReader struct {
 	rows   int
 	index  map[string]int32 // of Words
 	buffer []parquet.Value
-	// ofDictionary are the words of a chunk's dictionary, -1 before they are looked up.
-	ofDictionary []int32
+
+	ofDictionary []int32 // the words of a chunk's dictionary, -1 before they are needed
 }
 
 func (c *columnReader) read(chunk parquet.ColumnChunk) error {
@@ -118,8 +113,8 @@ func (c *columnReader) read(chunk parquet.ColumnChunk) error {
 	}
 }
 
-// page takes in a page: whole numbers and the indices of a dictionary at once,
-// anything else value by value.
+// page takes in a page: whole numbers and the indices of a dictionary at once, anything else value by
+// value.
 func (c *columnReader) page(page parquet.Page) error {
 	levels := page.DefinitionLevels()
 	switch dictionary := page.Dictionary(); {
@@ -195,7 +190,7 @@ func (c *columnReader) add(v parquet.Value) {
 	}
 }
 
-// word is a text's place among the words.
+// word returns a text's place among the words.
 func (c *columnReader) word(text []byte) int32 {
 	i, ok := c.index[string(text)]
 	if !ok {
@@ -215,7 +210,7 @@ func (o *Table) column(name string) *Column {
 	return nil
 }
 
-// Numbers is a column of numbers, nil where there is none of that name.
+// Numbers returns a column of numbers, or nil.
 func (o *Table) Numbers(name string) []int64 {
 	if c := o.column(name); c != nil {
 		return c.Numbers
@@ -223,27 +218,24 @@ func (o *Table) Numbers(name string) []int64 {
 	return nil
 }
 
-// Micros is a column of times in microseconds since the start of the run,
-// negative where one is unknown; nil where there is none of that name. The
-// names are intended, sent, replied and those of the milestones.
+// Micros returns a column of times in microseconds since the start of the run, negative where one is
+// unknown, or nil. The names are intended, sent, replied and those of the milestones.
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 
-// Zeroes is the time zero of each object, from which its latencies count; negative where it is unknown.
-func (o *Table) Zeroes() []int64 {
-	return o.Numbers(ZeroColumn)
-}
+// Zeroes returns the time zero of each object, from which its latencies count; negative where it is
+// unknown.
+func (o *Table) Zeroes() []int64 { return o.Numbers(ZeroColumn) }
 
 // ZeroColumn is the column of the time zero of objects.
 const ZeroColumn = "zero" + MicrosSuffix
 
-// Judged are the rows of the objects that each step is judged by: those that
-// it asked for, but for the warm-up where requests came by a schedule.
+// Judged returns the rows of the objects that count for each step: those that it asked for, without the
+// warm-up of a schedule.
 func (o *Table) Judged(steps []result.Step) map[int64][]int32 {
 	rows := make(map[int64][]int32)
 	numbers := o.Numbers("step")
 	for from := 0; from < len(numbers); {
-		// A step's objects are mostly beside each other.
-		to := from
+		to := from // a step's objects are mostly beside each other
 		for to < len(numbers) && numbers[to] == numbers[from] {
 			to++
 		}
@@ -267,8 +259,8 @@ func (o *Table) Judged(steps []result.Step) map[int64][]int32 {
 	return rows
 }
 
-// Latencies are the shortest latencies, sorted: as many as the analysis counts
-// as reached. What came after the step had been judged is not among them.
+// Latencies returns the shortest latencies, sorted: as many as the analysis counts as reached. Later ones
+// came after the verdict on the step.
 func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
 	list := latencies(rows, at, zero)
 	return list[:min(len(list), max(reached, 0))]
@@ -285,9 +277,9 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 	return list
 }
 
-// Samples are the distributions of a run's steps, by the step's ID, for a
-// comparison: of each milestone over all objects, and by component where there
-// are several. There is the milestone at which an object counts as there.
+// Samples returns the distributions of a run's steps, by the step's ID, for a comparison: of each
+// milestone over all objects, and by component where there are several. There is the milestone at which
+// an object counts as there.
 func Samples(dir record.Dir, steps []result.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
 	if slices.ContainsFunc(steps, result.Step.Streams) {
 		return streamSamples(dir, milestones, there)
@@ -322,8 +314,8 @@ func Samples(dir record.Dir, steps []result.Step, milestones []string, there str
 	return samples, nil
 }
 
-// samplesOf are the distributions of one step, whose rows are given. Component
-// is nil where there are not several.
+// samplesOf returns the distributions of one step by its rows. Component is nil where there are not
+// several.
 func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
 	var samples []compare.MilestoneSample
 	parts := [][]int32{rows} // by the component's word
@@ -355,8 +347,7 @@ func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *
 			if len(part) == 0 || len(part) == len(rows) {
 				continue
 			}
-			// What came later came after the step had been judged.
-			n := ofParts[w].AtMost(last)
+			n := ofParts[w].AtMost(last) // later ones came after the verdict on the step
 			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(ofParts[w].Values()[:n], len(part)-n)})
 		}
 	}

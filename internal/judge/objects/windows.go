@@ -8,7 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Windows are the windows of a recorded run's streams, by the step's ID; none where it has no stream.
+// Windows returns the windows of a recorded run's streams, by the step's ID.
 func Windows(dir record.Dir) (map[int][]*record.Window, error) {
 	rows, err := record.ReadWindows(dir)
 	if err != nil {
@@ -35,7 +35,6 @@ func Stream(windows []*record.Window) *stream.Stream {
 	return s
 }
 
-// streamSamples is Samples of a run whose load was a stream.
 func streamSamples(dir record.Dir, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
 	windows, err := Windows(dir)
 	if err != nil {

@@ -14,32 +14,28 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// pair is two operands whose differences are looked for.
+// pair holds two operands to compare.
 type pair struct {
 	a, b *Operand
-	// lines says that load lines decide, and not levels.
-	lines bool
-	// defaults are the values of parameters that were not given; nil is unknown.
-	defaults map[string]string
+
+	lines    bool              // load lines decide, and not levels
+	defaults map[string]string // of parameters; nil is unknown
 }
 
-// aspect is one thing that two experiments may not have in common.
+// aspect is one possible difference of two experiments.
 type aspect struct {
-	name string
-	help string // what is compared, in a line of --help
-	// bearing is what a difference means while --arm-is does not name it.
-	bearing func(pair) string
-	// value is how an operand has it, "" where that is not on record.
-	value func(*Operand) string
-	// same says which texts that differ are the same too; nil is none.
-	same func(a, b *Operand) bool
+	name    string
+	help    string                   // a line of --help
+	bearing func(pair) string        // the meaning of a difference that --arm-is does not name
+	value   func(*Operand) string    // of an operand, "" where that is not on record
+	same    func(a, b *Operand) bool // treats different texts as equal, may be nil
 }
 
 func refuses(pair) string { return compare.BearingRefuses }
 func noted(pair) string   { return compare.BearingNoted }
 
-// Names that are told apart by what comes after a colon, and names of what is
-// found in the runs themselves.
+// Names of differences. The prefix is followed by a parameter; the last three are found in the runs
+// themselves.
 const (
 	paramPrefix   = "param:"
 	axisName      = "axis"
@@ -50,12 +46,12 @@ const (
 	othersName    = "others"
 )
 
-// aspects are what is compared of what was asked for, besides the parameters and what is found in the
-// runs; where it ran is compared by the facts of both environments. Other work takes other time, so that
-// most of it refuses a verdict.
+// aspects returns the compared parts of plans, besides the parameters and the findings in the runs; the
+// facts of both environments compare the places. Other work takes other time, so most of them refuse a
+// verdict.
 //
-// What only bears on what is told is noted: where a search looked, which kind of experiment it was, when
-// it was made. Not compared is what is drawn for each run (its ID and its seed), its name and its budget.
+// Parts that only bear on the presentation are noted: the range of a search, the kind of experiment, its
+// time. The ID and the seed of each run, its name and its budget are not compared.
 func aspects() []aspect {
 	return []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
@@ -106,18 +102,18 @@ func aspects() []aspect {
 	}
 }
 
-// Kept is how far apart what is measured of runs may lie and still be the same.
+// The largest differences at which measurements of runs count as equal.
 const (
 	sameLoad   = 0.01 // of a level that was reached, and of objects asked for
 	sameRate   = 0.10 // of the offered rate
 	sameOthers = 15.0 // percent of the CPUs, as much as is tolerated in a step
 )
 
-// NameHelp holds a name that --arm-is takes, and a line of help.
+// NameHelp holds a name for --arm-is, and a line of help.
 type NameHelp struct{ Name, Help string }
 
-// Names are what --arm-is takes: a part of what two experiments may not have in
-// common. Facts are those that targets declare, or that records have.
+// Names returns the names for --arm-is: possible differences of two experiments. Facts are declared by
+// targets, or from records.
 func Names(facts []record.Fact) []NameHelp {
 	list := []NameHelp{{paramPrefix + "NAME", "a parameter of the workload"}}
 	for _, x := range aspects() {
@@ -143,7 +139,7 @@ func Names(facts []record.Fact) []NameHelp {
 	)
 }
 
-// UnknownNameError says that something of that name cannot be the arm.
+// UnknownNameError says that nothing of that name can be the arm.
 type UnknownNameError struct {
 	Name  string
 	Known []string
@@ -156,8 +152,8 @@ func (e *UnknownNameError) Error() string {
 	return fmt.Sprintf("unknown difference %q", e.Name)
 }
 
-// CheckArm reports whether each name is one that --arm-is takes, or the part before a colon of one. A
-// parameter must be one that an operand has or that the workload knows.
+// CheckArm reports whether --arm-is takes each name, or whether it is the part before a colon of one. A
+// parameter must belong to an operand or to the workload.
 func CheckArm(names, params []string, facts []record.Fact) error {
 	var known []string
 	for _, p := range params {
@@ -179,15 +175,15 @@ func CheckArm(names, params []string, facts []record.Fact) error {
 	return nil
 }
 
-// nameMatches reports whether a name that was given stands for one of a difference:
-// itself, or all that begin with it and a colon, or the machine's.
+// nameMatches reports whether a given name stands for a difference: itself, or all that begin with it and
+// a colon, or the machine's.
 func nameMatches(given, what string) bool {
 	return given == machineName && record.MachineFact(what) || given == what || strings.HasPrefix(what, given+":")
 }
 
 const unknown = "not on record"
 
-// differences are what the two do not have in common, the parameters first.
+// differences returns the differences of the two, the parameters first.
 func (p pair) differences() []compare.Difference {
 	list := p.paramDifferences()
 	if p.a.Environment == nil && p.b.Environment == nil {
@@ -207,7 +203,7 @@ func (p pair) differences() []compare.Difference {
 	return list
 }
 
-// factDifferences lists the differences of where the two ran.
+// factDifferences returns the differences of the places of the two.
 func (p pair) factDifferences() []compare.Difference {
 	var list []compare.Difference
 	a, b := p.a.Environment.Known(), p.b.Environment.Known()
@@ -258,7 +254,7 @@ func (p pair) paramDifferences() []compare.Difference {
 	return list
 }
 
-// atLevel are the differences of the load that the runs of one level met.
+// atLevel returns the differences of the load on the runs of one level.
 func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	var list []compare.Difference
 	add := func(name, what, bearing string, x, y float64, show func(float64) string) {
@@ -291,10 +287,8 @@ func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	} else if x, y, ok := both(func(r replicate) (float64, bool) { return float64(r.step.Objects.Intended), true }); ok && apart(x, y) > sameLoad && x != y {
 		add(loadName, "objects asked for", compare.BearingRefuses, x, y, plain)
 	}
-	// Without a schedule or a pace the rate follows from how fast requests were
-	// answered: nothing was offered.
 	offered := func(r replicate) (float64, bool) {
-		if r.step.OfferedRate == nil || !r.step.Open && r.step.Pace == "max" {
+		if r.step.OfferedRate == nil || !r.step.Open && r.step.Pace == "max" { // the rate follows from the answers
 			return 0, false
 		}
 		return *r.step.OfferedRate, true
@@ -319,7 +313,7 @@ func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	return list
 }
 
-// oneWithoutSearch takes for the same what only one of the two plans can say.
+// oneWithoutSearch ignores a difference that only one of the two plans can have.
 func oneWithoutSearch(a, b *Operand) bool {
 	return a.plan.Axis.Search == nil || b.plan.Axis.Search == nil
 }
@@ -351,7 +345,7 @@ func confirm(p *plan.Plan) string {
 	return text(p.Axis.Search.Confirm)
 }
 
-// scrape is "" in a record of a version that read none.
+// scrape returns "" for a record of an old version that read none.
 func scrape(p *plan.Plan) string {
 	switch {
 	case p.Scrape.IsZero():
@@ -371,14 +365,13 @@ func guards(p *plan.Plan) string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// guarded reports whether a guard ended a step.
 func (o *Operand) guarded() bool {
 	return slices.ContainsFunc(o.Result.Steps, func(s result.Step) bool {
 		return s.Ending == record.EndGuard && (o.Arm == "" || s.Arm == o.Arm)
 	})
 }
 
-// release is a version without its last number: 0.1 of 0.1.3.
+// release returns a version without its last number: 0.1 of 0.1.3.
 func release(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")
@@ -391,7 +384,7 @@ func yes(b bool) string {
 	return "no"
 }
 
-// text is how a part of a plan is written in its file.
+// text returns a part of a plan as in its file.
 func text(v interface{ MarshalText() ([]byte, error) }) string {
 	b, err := v.MarshalText()
 	if err != nil {

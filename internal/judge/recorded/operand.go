@@ -20,16 +20,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Operand is one side of a comparison: a recorded experiment, or one arm of an
-// experiment that compared arms.
+// Operand is one side of a comparison: a recorded experiment, or one arm of an experiment that compared
+// arms.
 type Operand struct {
-	// Name is the operand's name in messages; NameOperands gives it.
-	Name string
-	// Path is the run directory as it was given, Arm the arm; "" is all of it.
-	Path, Arm string
+	Name      string // in messages; NameOperands gives it
+	Path, Arm string // the run directory as given, and the arm; "" is all of it
 
-	// Result is the experiment's own.
-	Result      result.Result
+	Result      result.Result       // of the experiment
 	Environment *record.Environment // of the run, nil where that is not on record
 
 	made  record.Dir // has its objects
@@ -37,11 +34,11 @@ type Operand struct {
 	files string // fingerprint of the workload's files, "" is not on record
 }
 
-// ArmError says that an experiment has no such arm, or that one of several
-// must be named. Arm is "" where none was.
+// ArmError says that an experiment has no such arm, or that one of several must be named. Arm is "" where
+// none was.
 type ArmError struct {
 	Path, Arm string
-	Arms      []string // that it has, none where it compared no arms
+	Arms      []string // of the experiment
 }
 
 func (e *ArmError) Error() string {
@@ -54,9 +51,8 @@ func (e *ArmError) Error() string {
 	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
 }
 
-// Load reads a run and the plan as it was run; judged is the directory with the result
-// and the objects that were made from its history. The error is an *ArmError where the
-// arm is not one of its own, or missing.
+// Load reads a run and the plan as it was run; judged is the directory with the result and the objects.
+// The error is an *ArmError where the arm is missing, or not one of the run.
 func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	o := &Operand{Path: string(dir), Arm: arm, made: judged, plan: p}
 	var arms []string
@@ -82,8 +78,8 @@ func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	return o, nil
 }
 
-// filesOf is the fingerprint of the workload's files by the first event of a
-// history: what follows the plan's own. It is "" where none is on record.
+// filesOf returns the fingerprint of the workload's files by the first event of a history, or "": it
+// follows the plan's own.
 func filesOf(dir record.Dir) (string, error) {
 	enough := errors.New("the first event is enough")
 	files := ""
@@ -99,7 +95,7 @@ func filesOf(dir record.Dir) (string, error) {
 	return files, nil
 }
 
-// kind is that of the objects that were asked for, zero where it is not on record.
+// kind returns the kind of the objects, zero where it is not on record.
 func (o *Operand) kind() record.ObjectKind {
 	if o.Environment == nil {
 		return record.ObjectKind{}
@@ -107,7 +103,7 @@ func (o *Operand) kind() record.ObjectKind {
 	return *o.Environment.Kind
 }
 
-// Axis is what was raised, and its unit.
+// Axis returns the name of the axis, and its unit.
 func (o *Operand) Axis() (name, unit string) { return o.plan.Axis.Name, o.plan.AsRun.Unit }
 
 // SameAxis reports whether the levels of two mean the same.
@@ -122,8 +118,8 @@ func (e *SameOperandError) Error() string {
 	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
 }
 
-// NameOperands gives operands names that tell them apart, as short as they can be: the arms of one run by
-// the arms, experiments by their directories. The error is a *SameOperandError.
+// NameOperands gives operands different names, as short as possible: arms of one run by the arm,
+// experiments by their directories. The error is a *SameOperandError.
 func NameOperands(operands []*Operand) error {
 	for i, b := range operands {
 		for _, a := range operands[:i] {
@@ -171,7 +167,7 @@ func sameRun(a, b *Operand) bool {
 	return filepath.Clean(a.Path) == filepath.Clean(b.Path)
 }
 
-// params are the parameters as given, the arm's before the plan's.
+// params returns the parameters as given, the arm's before the plan's.
 func (o *Operand) params() map[string]string {
 	all := make(map[string]string)
 	maps.Copy(all, o.plan.Params)
@@ -183,7 +179,7 @@ func (o *Operand) params() map[string]string {
 	return all
 }
 
-// start is the wall clock at the start of the run, zero where it is unknown.
+// start returns the wall clock at the start of the run, zero where it is unknown.
 func (o *Operand) start() time.Time {
 	if o.Environment != nil && !o.Environment.Start.IsZero() {
 		return o.Environment.Start
@@ -192,17 +188,16 @@ func (o *Operand) start() time.Time {
 	return t
 }
 
-// replicate is one step that may count as a run.
+// replicate is a step that may count as a run.
 type replicate struct {
 	compare.Run
 	step result.Step
-	// on are the levels that it stands on, "" where it was made from empty.
-	on string
+	on   string // the levels that it stands on, "" where it was made from empty
 }
 
-// runs are the steps that were held whole and either made from empty or raised by a sweep, whose levels
-// are always made in the same way. Those of a search that propose stand on whatever came before, and are
-// none. Distributions says whether their samples are read too, which takes longer than all else.
+// runs returns the steps that were held whole, from empty or raised by a sweep, which always makes its
+// levels in the same way. A search's proposals stand on various levels, and do not count. Distributions
+// says whether their samples are read too, which takes longer than the rest.
 func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var steps []result.Step
 	on := make(map[int]string)
@@ -240,7 +235,6 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	return list, nil
 }
 
-// invalid is how many of the replicates were invalid.
 func invalid(list []replicate) int {
 	n := 0
 	for _, r := range list {
@@ -251,7 +245,7 @@ func invalid(list []replicate) int {
 	return n
 }
 
-// numbers are levels as people write them.
+// numbers writes levels as people do.
 func numbers(list []float64) string {
 	words := make([]string, len(list))
 	for i, x := range list {
@@ -260,5 +254,4 @@ func numbers(list []float64) string {
 	return strings.Join(words, ", ")
 }
 
-// number is a level as people write it.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 10, 64) }

@@ -13,25 +13,23 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// TrendOptions say how a trend is made, besides what compares two.
+// TrendOptions say how a trend is made, besides the options of a comparison.
 type TrendOptions struct {
 	Options
-	// AsGiven keeps the order of the operands; else they are ordered by their start.
-	AsGiven bool
+	AsGiven bool   // keeps the order of the operands, else their starts order them
 	Seed    uint64 // of the orders that a search for change points draws
 }
 
-// TrendOf follows one figure through experiments: each workload's, at each level that all of them were
-// held at. It has no verdict; the exit code is 3 where there is nothing to follow. Operands were named by
-// Name. The error is an *UnknownMetricError where an option is wrong.
+// TrendOf follows one figure through experiments: each workload's, at each level that all of them held.
+// It has no verdict; the exit code is 3 where there is nothing to follow. NameOperands named the
+// operands. The error is an *UnknownMetricError where an option is wrong.
 func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: record.Warnings{}, Trends: []compare.Trend{}}
 	operands = slices.Clone(operands)
 	if !o.AsGiven {
 		slices.SortStableFunc(operands, func(a, b *Operand) int { return a.start().Compare(b.start()) })
 	}
-	// Workloads have each their own, in the order in which they come up.
-	type kind struct{ workload, axis, unit string }
+	type kind struct{ workload, axis, unit string } // each has trends of its own
 	var order []kind
 	groups := make(map[kind][]*Operand)
 	for _, x := range operands {
@@ -69,11 +67,10 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	return out, nil
 }
 
-// addTrends makes the trends of one workload's experiments, and names the figures that their runs have.
+// addTrends makes the trends of one workload's experiments, and names the figures of their runs.
 func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
 	w, _ := o.workload(list[0])
-	// Nothing is the arm of a trend: whatever is not as before is told.
-	differs := slices.Repeat([][]string{{}}, len(list))
+	differs := slices.Repeat([][]string{{}}, len(list)) // from the one before
 	for i := 1; i < len(list); i++ {
 		p := pair{a: list[i-1], b: list[i], defaults: defaultsOf(w)}
 		for _, d := range p.differences() {
@@ -169,14 +166,13 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	}
 }
 
-// held is a level, and what the runs that were held at it stand on.
+// held is a level, and the levels that its runs stand on.
 type held struct {
 	level float64
 	on    string
 }
 
-// levelsOfAll are the levels that all were held at in the same way; else the
-// one that most were, which is said.
+// levelsOfAll returns the levels that all held in the same way, or with a warning the one that most held.
 func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 	count := make(map[held]int)
 	var known []held
@@ -195,7 +191,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 		out.warn("%s has no valid run", list[0].plan.Workload)
 		return nil
 	}
-	// From empty before what stands on other levels.
+	// Those from empty come before those that stand on other levels.
 	slices.SortFunc(known, func(x, y held) int { return cmp.Or(cmp.Compare(x.level, y.level), cmp.Compare(x.on, y.on)) })
 	var all []held
 	most := known[0]
@@ -214,7 +210,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 	return []held{most}
 }
 
-// levelPoint fills in the figure of the runs at a level, and returns what it is; nil where no run has it.
+// levelPoint fills in the figure of the runs at a level, and returns its description, or nil.
 func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint) *compare.Figure {
 	var known *compare.Figure
 	sum := 0.0
@@ -259,7 +255,7 @@ func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint)
 	return known
 }
 
-// defaultsOf are a workload's defaults by parameter, nil where it is unknown.
+// defaultsOf returns a workload's defaults by parameter, nil where it is unknown.
 func defaultsOf(w *workload.Workload) map[string]string {
 	if w == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package recorded answers two questions: are two recorded experiments comparable, and what comes of
-// comparing them? It reads run directories that were judged, names everything that the two do not have in
-// common, and lets package compare decide where nothing but the arm can be the cause.
+// Package recorded answers two questions: are two recorded experiments comparable, and how do they
+// compare? It reads judged run directories, names all their differences, and lets package compare decide
+// where nothing but the arm can be the cause.
 package recorded
 
 import (
@@ -24,20 +24,16 @@ const Schema = "plimsoll/comparison/v1"
 
 // Options say how experiments are compared.
 type Options struct {
-	// Metric decides; "" is the one that both plans declared, else the workload's.
-	Metric string
-	Margin float64 // 0.05 is 5 %; 0 is what both plans declared, else 5 %
-	Alpha  float64 // likewise
-	// ArmIs names what the arm is besides the parameters; see Names.
-	ArmIs []string
-	// Facts are those that targets declare; the records' own need not be among them.
-	Facts []record.Fact
-	// Workload finds a workload by the name in a plan, for its defaults. It
-	// may fail: a workload need not be there any more.
+	Metric string        // decides; "" is that of both plans, else the workload's
+	Margin float64       // 0.05 is 5 %; 0 is that of both plans, else 5 %
+	Alpha  float64       // likewise
+	ArmIs  []string      // what the arm is besides the parameters; see Names
+	Facts  []record.Fact // that targets declare; the records' own are added
+	// Workload finds a workload by the name in a plan, for its defaults. It fails for a removed workload.
 	Workload func(name string) (*workload.Workload, error)
 }
 
-// Outcome is comparison.json: what came of comparing recorded experiments.
+// Outcome is comparison.json: the comparison of recorded experiments.
 type Outcome struct {
 	Schema      string              `json:"schema"`
 	Verdict     slo.Verdict         `json:"verdict"` // "" of a trend, which has none
@@ -51,9 +47,9 @@ type Outcome struct {
 	Warnings    record.Warnings     `json:"warnings"`
 }
 
-// Experiment is one of those that were compared.
+// Experiment is one of the compared experiments.
 type Experiment struct {
-	Name       string          `json:"name"` // as messages call it
+	Name       string          `json:"name"` // in messages
 	Path       string          `json:"path"`
 	Arm        string          `json:"arm,omitempty"`
 	Experiment string          `json:"experiment"`
@@ -76,19 +72,19 @@ type UnknownMetricError struct {
 
 func (e *UnknownMetricError) Error() string { return fmt.Sprintf("no run has the metric %q", e.Metric) }
 
-// What holds where neither the user nor the plans say anything.
+// The defaults for plans without these.
 const (
 	defaultMargin = 0.05
 	defaultAlpha  = 0.05
 )
 
-// Compare compares b with a, the baseline. Operands were named by Name. The error is
-// an *UnknownNameError or an *UnknownMetricError where an option is wrong.
+// Compare compares b with a, the baseline. NameOperands named the operands. The error is an
+// *UnknownNameError or an *UnknownMetricError where an option is wrong.
 func Compare(a, b *Operand, o Options) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: record.Warnings{}}
 	paired := sameRun(a, b)
 	p := pair{a: a, b: b}
-	w, _ := o.workload(a) // where it is not there any more its defaults are unknown
+	w, _ := o.workload(a) // the defaults of a removed one are unknown
 	if w != nil && a.plan.Workload == b.plan.Workload {
 		p.defaults = defaultsOf(w)
 	}
@@ -119,7 +115,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 			Least: r.Least, Most: r.Most, Alpha: spec.Alpha / float64(len(metrics)), Margin: spec.Margin, NotWorse: a.plan.Until == plan.UntilNotWorse,
 			Among: max(len(a.plan.Arms)-1, 1) * max(len(a.plan.Axis.Levels), 1),
 		}
-		spec.End = stats.Interrupted // what came of the rest is not asked for
+		spec.End = stats.Interrupted // the rest does not count
 	}
 
 	sameAxis := a.SameAxis(b)
@@ -176,7 +172,6 @@ func (o Options) workload(a *Operand) (*workload.Workload, error) {
 	return o.Workload(a.plan.Workload)
 }
 
-// facts are those that its environment has.
 func (o *Operand) facts() []record.Fact {
 	var list []record.Fact
 	for _, k := range o.Environment.Known() {
@@ -185,7 +180,7 @@ func (o *Operand) facts() []record.Fact {
 	return list
 }
 
-// paramNames are the parameters that an operand has or that the workload knows.
+// paramNames returns the parameters of the operands and of the workload.
 func (p pair) paramNames() []string {
 	all := p.a.params()
 	maps.Copy(all, p.b.params())
@@ -212,8 +207,7 @@ func (out *Outcome) warn(format string, args ...any) {
 	out.Warnings.Addf(record.WarningComparable, format, args...)
 }
 
-// warnOfWarnings says which experiments have warnings of their own, which bear on what
-// comes of comparing them.
+// warnOfWarnings names the experiments with warnings of their own, which bear on the comparison.
 func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	for i, x := range operands {
 		if len(x.Result.Warnings) == 0 || i > 0 && sameRun(x, operands[0]) {
@@ -223,8 +217,8 @@ func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	}
 }
 
-// metrics are those that decide, and among how many that were declared one was
-// chosen: it is judged at the error rate by so many.
+// metrics returns the deciding metrics, and the number of declared ones from which one was chosen: that
+// divides its error rate.
 func (out *Outcome) metrics(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (list []string, among int, err error) {
 	if o.Metric == "" {
 		return out.defaultMetrics(w, a, b), 1, nil
@@ -241,7 +235,7 @@ func (out *Outcome) metrics(o Options, w *workload.Workload, a, b *Operand, runs
 	return []string{o.Metric}, 1, nil
 }
 
-// figuresOf names the figures that any run has.
+// figuresOf names the figures of any run.
 func figuresOf(runs ...[]replicate) []string {
 	var names []string
 	for _, r := range slices.Concat(runs...) {
@@ -254,8 +248,8 @@ func figuresOf(runs ...[]replicate) []string {
 	return names
 }
 
-// defaultMetrics are the metrics that were declared before the runs, with a warning
-// where that cannot quite be said.
+// defaultMetrics returns the metrics that were declared before the runs, with a warning where that is
+// doubtful.
 func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) []string {
 	metrics, how := declaredMetrics(w, operands...)
 	if how == "" {
@@ -269,11 +263,11 @@ func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) [
 	return metrics
 }
 
-// saidBy are the metrics that an operand's plan declared; "" is none.
+// saidBy returns the metrics that an operand's plan declared.
 func saidBy(x *Operand) string { return strings.Join(primaryOf(x).Metrics(), ", ") }
 
-// declaredMetrics are the metrics that all plans declared, else the workload's, else when half of the
-// objects are there; how says what the reader must know of that, "" where nothing.
+// declaredMetrics returns the metrics that all plans declared, else the workload's, else the time at
+// which half of the objects are there; how explains the choice, or is "".
 func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []string, how string) {
 	said := make(map[string]bool)
 	for _, x := range operands {
@@ -292,8 +286,7 @@ func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []stri
 	return []string{w.Primary}, how
 }
 
-// primaryOf is the metric that an operand's plan declared, with its margin and
-// error rate; zero where it declared none.
+// primaryOf returns the metric that an operand's plan declared, with its margin and error rate, or zero.
 func primaryOf(x *Operand) plan.Primary {
 	if x.plan.Primary == nil {
 		return plan.Primary{}
@@ -301,7 +294,7 @@ func primaryOf(x *Operand) plan.Primary {
 	return *x.plan.Primary
 }
 
-// bounds are the margin and the error rate.
+// bounds returns the margin and the error rate.
 func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	one := func(what string, given, usual float64, declared func(*Operand) float64) float64 {
 		x, y := declared(a), declared(b)
@@ -330,8 +323,8 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	return margin, alpha
 }
 
-// matched is what two operands have in common: the levels, and the runs of both. Runs that stand on other
-// levels than those of the other side are left out.
+// matched holds the common levels of two operands, with the runs of both. Runs that stand on other levels
+// than those of the other side are left out.
 type matched struct {
 	a, b         []replicate
 	levels       []float64
@@ -388,8 +381,8 @@ func matchRuns(a, b []replicate) matched {
 	return m
 }
 
-// commonBasis is what the runs of a level stand on that are compared: nothing,
-// where all sides have such runs, else the same levels.
+// commonBasis returns the levels that the compared runs of a level stand on: none, where all sides have
+// such runs, else the same.
 func commonBasis(level float64, sides ...[]replicate) string {
 	all := func(on string) bool {
 		return !slices.ContainsFunc(sides, func(list []replicate) bool {
@@ -407,8 +400,7 @@ func commonBasis(level float64, sides ...[]replicate) string {
 	return ""
 }
 
-// bearings lets what --arm-is names be the arm, and says what is left that
-// refuses a verdict; "" where nothing is.
+// bearings lets --arm-is name the arm, and returns the differences that refuse a verdict, or "".
 func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []string) string {
 	var blocking []string // names, in the order of the differences
 	var told []string
@@ -446,7 +438,6 @@ func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []s
 		strings.Join(told, ", "), verb, it, strings.Join(slices.Concat(armIs, blocking), ","))
 }
 
-// notOnRecord reports whether neither says what a name stands for.
 func (p pair) notOnRecord(name string) bool {
 	has := func(o *Operand) bool {
 		return slices.ContainsFunc(o.Environment.Known(), func(k record.Known) bool { return nameMatches(name, k.Name) }) ||
@@ -455,7 +446,7 @@ func (p pair) notOnRecord(name string) bool {
 	return !has(p.a) && !has(p.b) && !strings.HasPrefix(name+":", paramPrefix) && !slices.Contains([]string{noEnvironment, loadName, offeredName, othersName}, name)
 }
 
-// short is a value as a sentence takes it.
+// short cuts a value for a sentence.
 func short(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
@@ -488,7 +479,7 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 	})
 }
 
-// withhold takes back what is decided of experiments that are not comparable; the figures stay.
+// withhold withdraws the verdicts on experiments that are not comparable; the figures stay.
 func withhold(c *compare.Comparison) {
 	for i := range c.Levels {
 		c.Levels[i].Revise(func(d *compare.Decision) { d.Verdict, d.MoreRuns = stats.Undecided, 0 })
@@ -498,7 +489,6 @@ func withhold(c *compare.Comparison) {
 	}
 }
 
-// decide is the verdict of the whole.
 func (out *Outcome) decide(m matched, lines bool) {
 	c := out.Comparison
 	verdict, why := c.Verdict()

@@ -24,7 +24,8 @@ type Result struct {
 	Kind       string      `json:"kind"`    // limit, sweep, ab or run
 	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
 	ExitCode   int         `json:"exitCode"`
-	// Require is the goal that the exit code follows, "all" for the worst; "" is the headline, or the comparison.
+	// Require is the goal that the exit code follows, "all" for the worst; "" is the headline, or the
+	// comparison.
 	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
@@ -167,7 +168,8 @@ type Step struct {
 	Resources      map[string]Usage `json:"resources"`
 	Concurrent     *Concurrent      `json:"concurrent,omitempty"`
 	Groups         []Group          `json:"groups,omitempty"` // by the labels that the workload names
-	// Metrics are the figures that the target declares, by name, without those of every step: CPU, memory, rate.
+	// Metrics are the figures that the target declares, by name, without those of every step: CPU,
+	// memory, rate.
 	Metrics    map[string]float64 `json:"metrics,omitempty"`
 	Breaches   []Breach           `json:"breaches"`             // in order of time
 	Conditions *Conditions        `json:"conditions,omitempty"` // when the first thing broke; null where nothing did

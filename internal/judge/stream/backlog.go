@@ -13,20 +13,19 @@ import (
 
 const (
 	backlogBatches = 20
-	// steadyShare is by what part of the arrivals a backlog may grow.
-	steadyShare = 0.01
-	// leastRise is how many arrivals a backlog must rise by to be told from its own steps: in a short
-	// hold with few arrivals, one of them that is slow makes a slope that is more than what is tolerated.
+	steadyShare    = 0.01 // of the arrivals, by which a backlog may grow
+	// leastRise is the least rise of a backlog in arrivals: in a short hold with few arrivals, a single
+	// slow one makes a slope above the tolerated one.
 	leastRise = 3.0
 )
 
-// Change is by how many a backlog changes at a time.
+// Change is a change of a backlog at a time.
 type Change struct {
 	At record.Micros
 	By int
 }
 
-// BatchMeans are the means over time, in equal batches of a span, of a number that changes.
+// BatchMeans returns the means over time of a number that changes, in equal batches of a span.
 func BatchMeans(changes []Change, from, to record.Micros) []float64 {
 	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.At, b.At) })
 	means := make([]float64, backlogBatches)
@@ -50,8 +49,8 @@ func BatchMeans(changes []Change, from, to record.Micros) []float64 {
 	return means
 }
 
-// NewBacklog judges the means of a backlog over a hold with so many arrivals. What
-// the slope may be, to hold, is tolerated a second.
+// NewBacklog judges the means of a backlog over a hold with so many arrivals, by a tolerated slope per
+// second.
 func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated float64) *result.Backlog {
 	b := &result.Backlog{Means: means}
 	seconds := hold.Seconds()
@@ -66,7 +65,7 @@ func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated flo
 	b.Rise = result.Round(100*slope.Value*seconds/float64(arrivals), 2)
 	before := beforeStall(means, stallSize*math.Sqrt(2*float64(arrivals)/float64(len(means))))
 	switch {
-	case slope.Hi <= tolerated, slices.Max(means) <= leastRise: // it began at nothing, or above
+	case slope.Hi <= tolerated, slices.Max(means) <= leastRise:
 	case before > 0:
 		early, ok := drift(means[:before], each)
 		b.Growing = ok && early.Lo > tolerated
@@ -79,10 +78,10 @@ func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated flo
 	return b
 }
 
-// drift is by how much means grow a second, each of so many seconds; not known of too few. The interval
-// allows for a backlog that goes on from what it was: the residuals of the line go together as those of a
-// first-order autoregression, whose coefficient is taken for no less than it seems, corrected for their
-// number (Marriott and Pope, 1954).
+// drift returns the growth of means per second, each of so many seconds; false with too few. The interval
+// allows for a backlog that depends on its past: the residuals of the line are those of a first-order
+// autoregression, whose coefficient is at least the measured one, corrected for their number (Marriott
+// and Pope, 1954).
 func drift(means []float64, each float64) (stats.Estimate, bool) {
 	x := make([]float64, len(means))
 	for i := range x {
@@ -108,16 +107,13 @@ func drift(means []float64, each float64) (stats.Estimate, bool) {
 	return stats.Estimate{Value: l.Slope.Value, Lo: l.Slope.Value - half, Hi: l.Slope.Value + half}, true
 }
 
-// driftConfidence is that of the interval: a step that is not decided is made again
-// with a longer hold, so that there are several chances to be wrong.
-const driftConfidence = 0.997
+const (
+	driftConfidence = 0.997 // an undecided step is repeated, so there are several chances to be wrong
+	mostRho         = 0.9   // keeps the interval of a backlog that depends wholly on its past finite
+)
 
-// mostRho keeps the interval of a backlog that goes wholly by what it was finite.
-const mostRho = 0.9
-
-// beforeStall is how many of the means came before the backlog rose once, by most of
-// what it varies and at least by a size, within a part of the hold, and has fallen
-// since or had no time to; 0 where that is not what it did.
+// beforeStall counts the means before the backlog rose once, by most of its range and at least by a size,
+// within a part of the hold, and then fell or had no time to; 0 for any other course.
 func beforeStall(means []float64, size float64) int {
 	n := len(means)
 	least, most := slices.Min(means), slices.Max(means)
@@ -141,21 +137,15 @@ func beforeStall(means []float64, size float64) int {
 }
 
 const (
-	// stallShare is the part of what a backlog varies above which a stall has brought
-	// it, stallStep the least part by which it rises from one mean to the next
-	// meanwhile, and stallLength the part of the hold within which it does.
-	stallShare  = 0.4
-	stallStep   = 0.1
-	stallLength = 0.3
-	// stallSize is how many times what arrivals and departures at random make of it
-	// within a mean a stall makes.
-	stallSize = 5.0
+	stallShare  = 0.4 // of its range, above which a stall brings a backlog
+	stallStep   = 0.1 // of its range, the least rise from one mean to the next in a stall
+	stallLength = 0.3 // of the hold, the longest rise of a stall
+	stallSize   = 5.0 // times the random variation within a mean
 )
 
-// Backlog is the backlog of a stream over its hold: that at the end of each period that is judged, in
-// batches where there are more. It is nil where too few are on record. The windows that several
-// components have of one period have the same backlog. Where it fell because arrivals were given up, and
-// not because they were done, they had waited until then.
+// Backlog returns the backlog of a stream over its hold, at the end of each judged period, in batches
+// where there are more; nil where too few are on record. The windows of several components of one period
+// have the same backlog. Where it fell because arrivals were given up, they had waited until then.
 func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	var means []float64
 	arrivals, before := 0, 0
@@ -184,7 +174,7 @@ func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	return NewBacklog(means, s.hold, arrivals, SteadyGrowth(spec, arrivals, s.hold))
 }
 
-// StallOf says what a backlog that rose once, and not throughout the hold, is; "" for any other.
+// StallOf describes a backlog that rose once, and not throughout the hold; "" for any other.
 func StallOf(b *result.Backlog) string {
 	if b == nil || !b.Stalled {
 		return ""
@@ -197,8 +187,8 @@ func StallOf(b *result.Backlog) string {
 	return text + ": a stall, and no trend"
 }
 
-// SteadyGrowth is by how many a second a backlog may grow in a step that holds: by
-// the resolution of the search or a part of the arrivals, whichever is less.
+// SteadyGrowth returns the tolerated growth of a backlog per second in a step that holds: the resolution
+// of the search or a part of the arrivals, whichever is less.
 func SteadyGrowth(spec *result.Spec, arrivals int, hold record.Micros) float64 {
 	most := steadyShare * float64(arrivals) / hold.Seconds()
 	if spec.Resolution > 0 {

@@ -1,19 +1,15 @@
-// Package stream folds the windows of a step whose load is a stream of requests:
-// distributions by milestone, what stood still, and whether the backlog grows.
+// Package stream folds the windows of a step with a stream of requests: distributions by milestone, stalls, and
+// whether the backlog grows.
 //
 // # Backlogs
 //
-// The slope of a backlog comes from the means of 20 batches, and must lie above 0
-// in the first three quarters of the hold, too: a stall near the end has a slope
-// as well. The backlog must also have grown by three arrivals: in a short hold one
-// slow arrival has a slope.
+// The slope of a backlog comes from the means of 20 batches. Before a stall, which rises once, the slope must lie
+// above the tolerated one as well. The backlog must also have grown by three arrivals: in a short hold one slow
+// arrival has a slope.
 //
-// # What is judged
+// # Facts
 //
-// [Stream] folds windows of requests into the facts that objects give, so that
-// objectives, search, comparison and fits are written once. A request that
-// failed is infinitely late. The achieved rate of an open loop is what was due
-// minus the growth of the backlog, since windows go by intended starts and do
-// not say when answers came. A step that was cut decides nothing about a
-// stream.
+// [Stream] folds windows of requests into the same facts as objects, so that objectives, search, comparison and fits
+// are written once. A failed request is infinitely late. The achieved rate counts the answers in the hold, whenever
+// their requests were due. A step that was cut decides nothing about a stream.
 package stream

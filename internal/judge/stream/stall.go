@@ -15,33 +15,24 @@ import (
 )
 
 const (
-	// leastMissed is how many requests the rest of the hold must let expect where
-	// none was answered, to call that a stall: by chance none comes once in 5e8.
-	leastMissed = 20
-	// mostDelays is in how many parts the requests that one slow request kept from
-	// being sent are counted at most.
-	mostDelays = 1000
-	// lateWindows is by how many windows a stall may be longer than those in which
-	// nothing was answered: what was done before is told late by some targets.
-	lateWindows = 4
-	// mostPlaces is of how many places it is looked at whether they stood still.
-	mostPlaces = 200
-	// briefShare is the part of what is expected in a request's time that must be
-	// missing around it, to call that time a stall and not one slow request.
-	briefShare = 0.75
+	leastMissed = 20   // expected requests without any answer that make a stall: chance has one in 5e8
+	mostDelays  = 1000 // parts in which the requests that one slow request held back are counted
+	lateWindows = 4    // that a stall may be longer than the windows without answers: some targets report late
+	mostPlaces  = 200  // that are searched for stalls
+	briefShare  = 0.75 // of the expected answers in a request's time that are missing in a stall
 )
 
-// Stall is a time in which nothing was answered, of the whole stream where it has no place.
+// Stall is a time without any answer, of the whole stream where it has no place.
 type Stall struct {
 	Place    string
 	From, To record.Micros // whole windows
-	Windows  int           // in which nothing was answered
-	length   record.Micros // where it is known better than by whole windows
+	Windows  int           // without an answer
+	length   record.Micros // if known better than by whole windows
 }
 
-// stalls are the times of the hold in which a stream's load was under way and nothing was answered, in
-// order: of the whole stream, or of one place while others went on. A place where requests failed in
-// another way than by waiting has not stalled.
+// stalls returns the times of the hold with a load in flight and without answers, in order: of the whole
+// stream, or of one place while others went on. A place with failures other than timeouts has not
+// stalled.
 func (s *Stream) stalls() []Stall {
 	spans := s.spans()
 	whole := stallsOf("", spans, func(w *Window) int { return w.Answered })
@@ -58,8 +49,8 @@ func (s *Stream) stalls() []Stall {
 	return list
 }
 
-// busiest are the places at which most was done, in order of their names: at most
-// mostPlaces, since each is looked at in all windows.
+// busiest returns the places with the most done requests, in order of their names: at most mostPlaces,
+// because each is searched in all windows.
 func busiest(spans []Window) []string {
 	done := make(map[string]int)
 	for _, w := range spans {
@@ -76,7 +67,7 @@ func busiest(spans []Window) []string {
 	return places
 }
 
-// spans are the windows of the hold, those that components have of one time as one.
+// spans returns the windows of the hold, with those of several components at one time as one.
 func (s *Stream) spans() []Window {
 	var list []Window
 	for _, w := range s.Windows {
@@ -94,7 +85,6 @@ func (s *Stream) spans() []Window {
 	return list
 }
 
-// sumOf adds up counts.
 func sumOf(a, b map[string]int) map[string]int {
 	if len(a) == 0 {
 		return b
@@ -106,8 +96,8 @@ func sumOf(a, b map[string]int) map[string]int {
 	return a
 }
 
-// PlacesFailed are the places that had failed by the end of the hold, in order: in
-// the last window that tells of the place requests failed there, and none was done.
+// PlacesFailed returns the places that had failed by the end of the hold, in order: their last window
+// with any request has failures alone.
 func (s *Stream) PlacesFailed() []string {
 	failed := make(map[string]bool)
 	for _, w := range s.spans() {
@@ -122,8 +112,8 @@ func (s *Stream) PlacesFailed() []string {
 	return slices.Sorted(maps.Keys(failed))
 }
 
-// stallsOf are the longest runs of windows in which a count is 0 where the others
-// let expect leastMissed at least.
+// stallsOf returns the longest runs of windows in which a count is 0 where the others let expect
+// leastMissed at least.
 func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	n, length := 0, record.Micros(0)
 	for i := range spans {
@@ -147,11 +137,11 @@ func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	return list
 }
 
-// unsent are the latencies of the requests that stalls kept a closed loop from sending, by milestone and
-// batch. A client that waits sends none: had it gone on as it does at the median, it would have sent one
-// each time that the median takes, and each would have waited for the rest of the stall. Requests half as
-// long as the stall that were under way in it are those that were held up by it (Gil Tene's correction
-// for coordinated omission, for these requests alone: others are slow by themselves).
+// unsent holds the latencies of the requests that stalls kept a closed loop from sending, by milestone
+// and batch. A waiting client sends none: at its median pace it would have sent one each time that the
+// median takes, and each would have waited for the rest of the stall. Requests at least half as long as
+// the stall that were in flight in it were held up by it (Gil Tene's correction for coordinated omission,
+// for these requests alone: others are slow by themselves).
 type unsent map[string]*[batchCount]unsentBatch
 
 type unsentBatch struct {
@@ -159,8 +149,7 @@ type unsentBatch struct {
 	censored int // of requests that were given up at their bound
 }
 
-// unsent computes them for requests that are given up at a bound, 0 for none; nil
-// where nothing stood still.
+// unsent computes them for requests that are given up at a bound, 0 for none; nil without a stall.
 func (s *Stream) unsent(there string, timeout record.Micros) (unsent, error) {
 	if len(s.Stood) == 0 || s.sums[there] == nil {
 		return nil, nil
@@ -173,8 +162,7 @@ func (s *Stream) unsent(there string, timeout record.Micros) (unsent, error) {
 	seen := make(map[int]bool) // a window's requests are corrected once
 	for _, x := range s.Stood {
 		for i, w := range s.Windows {
-			// Some targets count a request in the window in which it ends.
-			if length := w.To - w.From; w.WarmUp || seen[i] || w.From >= x.To+length || w.To+length <= x.From {
+			if w.WarmUp || seen[i] || !x.near(&w) {
 				continue
 			}
 			seen[i] = true
@@ -205,7 +193,7 @@ func (s *Stream) unsent(there string, timeout record.Micros) (unsent, error) {
 	return list, nil
 }
 
-// addUnsent counts the requests that n requests of a latency kept from being sent.
+// addUnsent counts the requests that n requests of a latency held back.
 func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 	missed := latency/each - 1
 	step := max((missed+mostDelays-1)/mostDelays, 1)
@@ -215,28 +203,27 @@ func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 	}
 }
 
-// lengthen gives a stall of a closed loop the length of the longest request that it
-// held up, which shows the parts of windows as well in which nothing was answered.
+// lengthen gives a stall of a closed loop the length of the longest request that it held up, which also
+// covers parts of windows.
 func (s *Stream) lengthen(x *Stall, there string) error {
 	for _, w := range s.Windows {
-		length := w.To - w.From
-		if w.WarmUp || w.From >= x.To+length || w.To+length <= x.From {
+		if w.WarmUp || !x.near(&w) {
 			continue
 		}
 		counts, err := w.histograms[there].Counts()
 		if err != nil {
 			return err
 		}
-		if most := record.Micros(counts.Max()); most > max(x.length, x.To-x.From) && most <= x.To-x.From+lateWindows*length {
+		if most := record.Micros(counts.Max()); most > max(x.length, x.To-x.From) && most <= x.To-x.From+lateWindows*(w.To-w.From) {
 			x.length = most
 		}
 	}
 	return nil
 }
 
-// briefStall is the longest time in which a closed loop answered next to nothing,
-// though no whole window: a request took so long, and meanwhile most of what is
-// expected in its time was not answered. It is nil where there was none.
+// briefStall returns the longest time in which a closed loop answered next to nothing, though no whole
+// window: a request took so long, and most of the expected answers in its time are missing. It returns
+// nil without one.
 func (s *Stream) briefStall(there string) (*Stall, error) {
 	if s.sums[there] == nil {
 		return nil, nil
@@ -260,8 +247,7 @@ func (s *Stream) briefStall(there string) (*Stall, error) {
 	if at < 0 || length <= longest || longest < (spans[at].To-spans[at].From)/2 {
 		return nil, nil
 	}
-	// The rate is that of the rest of the hold.
-	rate := float64(n) / float64(length-longest)
+	rate := float64(n) / float64(length-longest) // of the rest of the hold
 	if rate*float64(longest) < leastMissed {
 		return nil, nil
 	}
@@ -282,15 +268,15 @@ func (s *Stream) briefStall(there string) (*Stall, error) {
 	return &x, nil
 }
 
-// Loop is what the stalls of a stream depend on beside its windows.
+// Loop holds what the stalls of a stream depend on beside its windows.
 type Loop struct {
 	Open     bool          // requests come by a schedule
 	Timeout  record.Micros // after which a request is given up, 0 is never
-	OwnDelay float64       // the longest time for which the program itself stood, in seconds
+	OwnDelay float64       // the longest standstill of the program itself, in seconds
 }
 
-// FindStalls finds what stood still in the hold, and corrects the latencies of a closed loop by what that
-// kept from being sent. Where the program itself stood nothing is said of the target.
+// FindStalls finds the stalls in the hold, and corrects the latencies of a closed loop for the requests
+// that they held back. It blames no target for a standstill of the program itself.
 func (s *Stream) FindStalls(there string, loop Loop) {
 	stalls := s.stalls()
 	if !loop.Open {
@@ -319,7 +305,7 @@ func (s *Stream) FindStalls(there string, loop Loop) {
 	}
 }
 
-// Lasted is how long a stall was at least.
+// Lasted returns the least length of a stall.
 func (x Stall) Lasted() record.Micros {
 	if x.length > 0 {
 		return x.length
@@ -327,7 +313,13 @@ func (x Stall) Lasted() record.Micros {
 	return x.To - x.From
 }
 
-// StallsOf says what stood still in a stream, in a sentence, "" for nothing.
+// near reports whether a window's requests may belong to a stall: some targets count one where it ends.
+func (x Stall) near(w *Window) bool {
+	length := w.To - w.From
+	return w.From < x.To+length && w.To+length > x.From
+}
+
+// StallsOf describes the stalls of a stream in a sentence, "" for none.
 func StallsOf(r *result.StreamRequests, there string, plain result.Latencies) string {
 	if r == nil || len(r.Stalls) == 0 {
 		return ""

@@ -15,42 +15,37 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// batchCount is how many batches the hold of a stream is divided into: the
-// intervals of its quantiles come from how they differ. They are too few to
-// be alike by chance, and long enough to differ little by it.
+// batchCount is the number of batches of a stream's hold: the intervals of its quantiles come from their
+// differences. They are too few to be alike by chance, and long enough to differ little by it.
 const batchCount = 20
 
-// Stream folds the windows of one step's stream of requests. Its memory grows
-// with the number of windows by a few counts each.
+// Stream folds the windows of one step's stream of requests. Its memory grows with the number of windows
+// by a few counts each.
 type Stream struct {
 	Windows  []Window
-	WarmUp   int                   // requests that are not judged
-	Account  result.StreamRequests // of those that are
+	WarmUp   int                   // requests that do not count for the verdict
+	Account  result.StreamRequests // of the others
 	Recorded []*record.Request     // single requests on record
 	Trials   []*record.Trial       // after the hold, with fewer places and with as many
 	Err      error                 // a histogram that could not be read
 
-	// What follows once the step is over, by [Stream.FindStalls].
-
-	// Stood is what stood still.
-	Stood []Stall
-	// Corrected are the distributions with the requests that a stall kept a closed
-	// loop from sending, by milestone; nil where there was none.
+	// By [Stream.FindStalls]: the stalls, and the distributions with the requests that they kept a closed
+	// loop from sending, by milestone; nil without any.
+	Stood     []Stall
 	Corrected map[string]stats.Sample
 
 	hold    record.Micros
-	began   bool          // a window that is judged
-	first   record.Micros // when it did
+	began   bool          // with the first judged window
+	first   record.Micros // its begin
 	batches map[seriesOf]*[batchCount]*hdrhistogram.Histogram
 	sums    map[string]*hdrhistogram.Histogram // of all batches, by milestone
 	delay   *hdrhistogram.Histogram
-	bounds  []slo.SLO // whose exceeding is counted by window
+	bounds  []slo.SLO // each window counts requests beyond them
 }
 
-// seriesOf is what a distribution of a stream is of.
 type seriesOf struct{ milestone, component string }
 
-// Window is what is kept of one window.
+// Window holds the counts of one window.
 type Window struct {
 	From, To                              record.Micros
 	WarmUp                                bool
@@ -59,12 +54,12 @@ type Window struct {
 	AnsweredBytes                         int64
 	InFlight, Backlog                     int
 	ByPlace, FailedByPlace                map[string]int
-	over                                  []int // of the bounds: how many that were done exceeded it
-	timeouts, refused                     int   // requests that were given up at their bound, and that failed otherwise
+	over                                  []int // done requests beyond each bound
+	timeouts, refused                     int   // failed requests, by their timeout or otherwise
 	histograms                            map[string]record.Histogram
 }
 
-// New begins a step's stream, of which a hold is judged. Bounds are objectives on latencies.
+// New begins a step's stream with a judged hold. Bounds are objectives on latencies.
 func New(hold record.Micros, bounds []slo.SLO) *Stream {
 	return &Stream{
 		hold: hold, Account: result.StreamRequests{Failed: make(map[string]int)},
@@ -93,18 +88,7 @@ func (s *Stream) Add(w *record.Window) {
 	for kind, n := range w.Failed {
 		a.Failed[kind] += n
 	}
-	for place, n := range w.ByPlace {
-		if a.ByPlace == nil {
-			a.ByPlace = make(map[string]int)
-		}
-		a.ByPlace[place] += n
-	}
-	for place, n := range w.FailedByPlace {
-		if a.FailedByPlace == nil {
-			a.FailedByPlace = make(map[string]int)
-		}
-		a.FailedByPlace[place] += n
-	}
+	a.ByPlace, a.FailedByPlace = sumOf(a.ByPlace, w.ByPlace), sumOf(a.FailedByPlace, w.FailedByPlace)
 	if !s.began {
 		s.began, s.first = true, w.From
 	}
@@ -143,7 +127,6 @@ func (s *Stream) Add(w *record.Window) {
 	}
 }
 
-// sampleOf is what a histogram holds.
 func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
 	if h == nil {
 		return stats.Counted(nil, censored, record.HistogramResolution)
@@ -157,21 +140,21 @@ func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
 	return stats.Counted(list, censored, record.HistogramResolution)
 }
 
-// Live sums up the stream so far: how many requests were done, and two quantiles of
-// their latency in seconds, nil where they fall on what is not done.
+// Live sums up the stream so far: the done requests, and two quantiles of their latency in seconds, nil
+// where they fall on requests that are not done.
 func (s *Stream) Live(there string) (done int, p50, p99 *float64) {
 	quantile := func(q float64) *float64 {
 		h := s.sums[there]
 		if h == nil || q*float64(s.Account.Intended) > float64(h.TotalCount()) {
-			return nil // nothing is there, or it falls on what is not
+			return nil
 		}
 		return result.Finite(float64(h.ValueAtPercentile(100*q*float64(s.Account.Intended)/float64(h.TotalCount()))) / 1e6)
 	}
 	return s.Account.Done, quantile(0.5), quantile(0.99)
 }
 
-// Samples are the distributions of the judged requests by milestone. What never
-// reached it counts in that of the milestone that counts as ready.
+// Samples returns the distributions of the judged requests by milestone. Requests that never reached it
+// count in the milestone there.
 func (s *Stream) Samples(there string) map[string]stats.Sample {
 	samples := make(map[string]stats.Sample)
 	for series := range s.batches {
@@ -185,12 +168,12 @@ func (s *Stream) Samples(there string) map[string]stats.Sample {
 	return samples
 }
 
-// sample is the distribution of those of a milestone's series that are chosen.
+// sample returns the distribution of the chosen series of a milestone.
 func (s *Stream) sample(milestone string, chosen func(seriesOf) bool, there string) stats.Sample {
 	return s.sampleWith(milestone, chosen, there, new([batchCount]unsentBatch))
 }
 
-// sampleWith is sample with requests that were not sent.
+// sampleWith adds requests that were not sent.
 func (s *Stream) sampleWith(milestone string, chosen func(seriesOf) bool, there string, added *[batchCount]unsentBatch) stats.Sample {
 	var batches []stats.Sample
 	var missing [batchCount]int
@@ -218,13 +201,13 @@ func (s *Stream) sampleWith(milestone string, chosen func(seriesOf) bool, there 
 	return stats.Batched(batches...)
 }
 
-// batch is the batch that requests belong to which were due at a time. Those of a
-// damaged record may be due before the first.
+// batch returns the batch of requests that were due at a time. Those of a damaged record may be due
+// before the first.
 func (s *Stream) batch(t record.Micros) int {
 	return int(min(max((t-s.first)*batchCount/max(s.hold, 1), 0), batchCount-1))
 }
 
-// components are the components of which there are distributions, where there are several.
+// components returns the components with distributions, where there are several.
 func (s *Stream) components() []string {
 	set := make(map[string]bool)
 	for series := range s.batches {
@@ -236,9 +219,8 @@ func (s *Stream) components() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// ByComponent are the distributions for a comparison: of each milestone over all
-// requests, and by component where there are several. What never got to the
-// milestone that counts as there is counted once, among all.
+// ByComponent returns the distributions for a comparison: of each milestone over all requests, and by
+// component where there are several. Requests that never got there count once, among all.
 func (s *Stream) ByComponent(there string, milestones []string) []compare.MilestoneSample {
 	var list []compare.MilestoneSample
 	all := s.Samples(there)
@@ -255,11 +237,10 @@ func (s *Stream) ByComponent(there string, milestones []string) []compare.Milest
 	return list
 }
 
-// recordedShown is how many of the slowest requests, and of those that failed, a
-// result has; the history has all that are on record.
+// recordedShown bounds the slowest and the failed requests in a result; the history has all.
 const recordedShown = 10
 
-// Shown are the single requests that a result has: of either kind those that took longest.
+// Shown returns the single requests for a result: the longest done and failed ones.
 func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
 	slices.SortStableFunc(s.Recorded, func(a, b *record.Request) int { return cmp.Compare(b.Ended-b.Intended, a.Ended-a.Intended) })
 	var lists [2][]result.RecordedRequest
@@ -278,8 +259,8 @@ func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
 	return slices.Concat(lists[0], lists[1])
 }
 
-// Answered returns how many requests were answered in the hold, whenever they were
-// due, and the bytes of these answers.
+// Answered counts the requests that were answered in the hold, whenever they were due, and the bytes of
+// these answers.
 func (s *Stream) Answered() (n int, bytes int64) {
 	for _, w := range s.Windows {
 		if !w.WarmUp {
@@ -289,11 +270,11 @@ func (s *Stream) Answered() (n int, bytes int64) {
 	return n, bytes
 }
 
-// Places says whether more places for requests under way would have raised the rate, by a
-// trial after the hold.
+// Places says whether more places for requests in flight would have raised the rate, by a trial after the
+// hold.
 type Places string
 
-// What a trial found. Where there was none it is unknown.
+// The findings of a trial.
 const (
 	PlacesUnknown Places = ""
 	PlacesEnough  Places = "enough" // the target answers at the rate of the schedule: they waited at times only
@@ -302,14 +283,11 @@ const (
 )
 
 const (
-	// fullRate is the part of the schedule's rate that is taken for all of it.
-	fullRate = 0.98
-	// usefulGain is the part by which a third more places must have raised the rate for
-	// more of them to be of use; each place would by itself raise it by a third.
-	usefulGain = 0.1
+	fullRate   = 0.98 // of the schedule's rate, which counts as all of it
+	usefulGain = 0.1  // least gain of a third more places, which could raise the rate by a third
 )
 
-// Tried is what the trial after the hold found, and says by which rates; "" where there was none.
+// Tried returns the finding of the trial after the hold, with its rates; "" without one.
 func (s *Stream) Tried() (found Places, says string) {
 	if len(s.Trials) != 2 || s.hold <= 0 {
 		return PlacesUnknown, ""
@@ -326,11 +304,11 @@ func (s *Stream) Tried() (found Places, says string) {
 	return PlacesUseless, says + ": more places would not raise the rate"
 }
 
-// OwnBound says that requests waited for a place among those that the load has under way at most, where
-// more places would have kept each objective: those under way took no longer than it allows, on average
-// (Little's law), and a trial, if there was one, found that more raise the rate. It is "" where fewer
-// than half waited and there was none, for then the bound was reached at times only, when the target was
-// slow; where that was too slow for as many as were under way already; and where how many these were is
+// OwnBound says that requests waited for a place among those that the load allows in flight, where more
+// places would have kept each objective: those in flight took no longer than it allows, on average
+// (Little's law), and a trial, if there was one, found that more raise the rate. It returns "" where
+// fewer than half waited and there was no trial, because then the bound was reached only when the target
+// was slow; where the target was too slow for the requests in flight already; and where their number is
 // unknown.
 func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 	tried, says := s.Tried()
@@ -362,7 +340,7 @@ func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 	return what
 }
 
-// Reasons are why requests were not done, the most frequent first.
+// Reasons returns why requests were not done, the most frequent first.
 func (s *Stream) Reasons() []result.Reason {
 	list := []result.Reason{}
 	for kind, n := range s.Account.Failed {
@@ -380,11 +358,11 @@ func (s *Stream) Reasons() []result.Reason {
 	return list
 }
 
-// OwnDelays returns by how much the generator itself was late, in seconds.
+// OwnDelays returns how late the generator itself was, in seconds.
 func (s *Stream) OwnDelays() stats.Sample { return sampleOf(s.delay, 0) }
 
-// Since is the end of the window in which a count over the judged windows first came
-// to n, not reached where it never did, and the whole count.
+// Since returns the end of the window in which a count over the judged windows first reached n, whether
+// it did, and the whole count.
 func (s *Stream) Since(n int, count func(w *Window) int) (at record.Micros, reached bool, all int) {
 	for i := range s.Windows {
 		w := &s.Windows[i]
@@ -399,7 +377,7 @@ func (s *Stream) Since(n int, count func(w *Window) int) (at record.Micros, reac
 	return at, reached, all
 }
 
-// Over counts what a window has of requests that exceeded a bound, those that were never done among them.
+// Over counts a window's requests beyond a bound, with those that were never done.
 func (s *Stream) Over(bound slo.SLO) func(w *Window) int {
 	i := slices.Index(s.bounds, bound)
 	return func(w *Window) int {
@@ -411,7 +389,7 @@ func (s *Stream) Over(bound slo.SLO) func(w *Window) int {
 	}
 }
 
-// WindowAt is the window that a moment lies in, nil for none.
+// WindowAt returns the window of a moment, or nil.
 func (s *Stream) WindowAt(t record.Micros) *Window {
 	for i := range s.Windows {
 		if w := &s.Windows[i]; t >= w.From && t <= w.To {

@@ -11,19 +11,17 @@ import (
 
 type durationsKey struct{ source, name string }
 
-// Histograms collects what programs publish of how long their work took.
+// Histograms collects the durations of work that programs publish.
 type Histograms struct {
-	// latest are those that came since the last step began or ended, and before
-	// those as published before the step's load.
-	latest, before map[durationsKey]*record.ComponentHistogram
+	latest, before map[durationsKey]*record.ComponentHistogram // since the last begin or end of a step; before its load
 }
 
-// NewHistograms has none.
+// NewHistograms returns an empty collection.
 func NewHistograms() Histograms {
 	return Histograms{latest: make(map[durationsKey]*record.ComponentHistogram)}
 }
 
-// Add takes in what a program publishes.
+// Add takes in a published histogram.
 func (c *Histograms) Add(r *record.ComponentHistogram) { c.latest[durationsKey{r.Source, r.Name}] = r }
 
 // Begin begins a step's load.
@@ -31,15 +29,13 @@ func (c *Histograms) Begin() {
 	*c = Histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
 }
 
-// End is the differences between what was published before a step's load and at its end.
+// End returns the differences between the histograms before a step's load and at its end.
 func (c *Histograms) End() []result.HistogramSummary {
 	var list []result.HistogramSummary
 	for key, after := range c.latest {
 		before := c.before[key]
 		if before == nil {
-			// Work that was never done before is published from its first time
-			// on: it was none, if others were published then.
-			if !c.published(key.source) {
+			if !c.published(key.source) { // else this work began in the step: it was published from its first time on
 				continue
 			}
 			before = &record.ComponentHistogram{Counts: make([]uint64, len(after.Counts))}
@@ -65,8 +61,8 @@ func (c *Histograms) published(source string) bool {
 	return false
 }
 
-// durationsIn is what fell between two readings of a histogram; false where
-// that is nothing, or the program was started again between them.
+// durationsIn returns the difference of two readings of a histogram; false where it is empty, or the
+// program was restarted between them.
 func durationsIn(before, after *record.ComponentHistogram) (result.HistogramSummary, bool) {
 	d := result.HistogramSummary{Source: after.Source, Name: after.Name}
 	if len(after.Counts) != len(after.Bounds) || len(before.Counts) != len(after.Counts) || after.Count <= before.Count {

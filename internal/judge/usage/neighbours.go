@@ -9,26 +9,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// What programs beside the run may take of this machine.
+// The tolerated use of this machine by other programs.
 const (
-	// mostTaken is their share of the processors, the memory or the IO that may be
-	// theirs though something waits.
-	mostTaken = 1.0 / 3
-	// inUse is the share of processors from which on something waits for them: used
-	// by anybody, or waited for by the run.
-	inUse = 0.9
-	// mostWaiting is the share of time in which something may wait for memory or IO.
-	mostWaiting = 0.1
-	// perByte is how often each byte of the run's own IO counts: a file system
-	// writes its journal and its own blocks besides.
-	perByte = 4
-	// leastStretch is the shortest time between two readings that says much.
-	leastStretch = record.Micros(5e5)
+	mostTaken    = 1.0 / 3            // of the processors, the memory or the IO while something waits
+	inUse        = 0.9                // of the processors, used by anybody or wanted by the run: beyond it something waits
+	mostWaiting  = 0.1                // of the time, with a wait for memory or IO
+	perByte      = 4                  // weight of the run's own IO: a file system also writes its journal and blocks
+	leastStretch = record.Micros(5e5) // between two readings that say much
 )
 
-// NeighboursIn are the resources of which programs beside the run left the target, or what loads it,
-// short between two moments: they took more than a third of it, and something waited. It is of what the
-// readings lie closest about the moments, and nothing where the target's own use is not among them.
+// NeighboursIn returns the resources of which programs beside the run left the target, or the load, too
+// little between two moments: they took more than a third, and something waited. It uses the closest
+// readings about the moments, and returns nothing where the target's own use is unknown.
 func (c *Readings) NeighboursIn(from, to record.Micros) (list []result.Neighbour) {
 	for source := range c.gauges {
 		part, kept := strings.CutPrefix(source, SourceProcessors)
@@ -59,13 +51,13 @@ func (c *Readings) NeighboursIn(from, to record.Micros) (list []result.Neighbour
 	return list
 }
 
-// difference is by how much the values of one source grew between two readings of it.
+// difference is the growth of the values of one source between two readings of it.
 type difference struct {
 	from, to record.Micros
 	of, last map[string]float64
 }
 
-// between are the readings of a source that lie closest about two moments.
+// between returns the readings of a source that lie closest about two moments.
 func (c *Readings) between(source string, from, to record.Micros) (d difference, ok bool) {
 	points := c.gauges[source]
 	i, j := 0, len(points)-1
@@ -81,13 +73,13 @@ func (c *Readings) between(source string, from, to record.Micros) (d difference,
 	d = difference{points[i].t, points[j].t, make(map[string]float64), points[j].values}
 	for ; i < j; i++ {
 		for name, v := range points[i+1].values {
-			d.of[name] += max(v-points[i].values[name], 0) // what fell was started again
+			d.of[name] += max(v-points[i].values[name], 0) // a value that fell was restarted
 		}
 	}
 	return d, true
 }
 
-// ownUse is what the run's own parts used.
+// ownUse is the use of the run's own parts.
 type ownUse struct {
 	cpu, memory, io float64
 	ioKnown         bool // of all of them
@@ -105,7 +97,7 @@ func (c *Readings) ownIn(from, to record.Micros) ownUse {
 			own.memory += last.RSS
 		}
 		if x, ok := c.Sums[source]["ioBytes"]; ok {
-			own.io += x.Risen // of the whole step: more than in a part of it
+			own.io += x.Risen // of the whole step, which is an upper bound
 		} else {
 			own.ioKnown = false
 		}
@@ -113,8 +105,8 @@ func (c *Readings) ownIn(from, to record.Micros) ownUse {
 	return own
 }
 
-// processors judges those of the machine, or of a part, by how long programs worked
-// on them, and the run's own worked and waited.
+// processors judges the processors of the machine, or of a part, by how long programs worked on them, and
+// by the run's own work and waits.
 func processors(part string, d difference, own, waited float64) []result.Neighbour {
 	cpus := d.last["cpus"]
 	all := cpus * (d.to - d.from).Seconds()
@@ -129,8 +121,7 @@ func processors(part string, d difference, own, waited float64) []result.Neighbo
 	return []result.Neighbour{{What: result.Processors, Of: part, CPUs: int(cpus), Others: result.Round(100*min(others, 1), 1), Wanted: result.Round(100*wanted, 1)}}
 }
 
-// waited judges memory or IO by the share that others have of it and by for how long
-// something waited for it.
+// waited judges memory or IO by the share of others and by how long something waited for it.
 func waited(what string, d difference, others float64) []result.Neighbour {
 	waiting := d.of[strings.ToLower(what)+"PressureSeconds"] / (d.to - d.from).Seconds()
 	if !(others > mostTaken && waiting > mostWaiting) {

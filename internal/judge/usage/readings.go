@@ -8,32 +8,29 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// used is what a process has used, by a sample.
+// used is the use of a process in a sample.
 type used struct {
 	cpu          float64 // seconds since it was started
 	rss, peak    float64 // bytes; rss is below 0 where it is unknown
 	okCPU, okRSS bool
-	// Of many processes of one program rss is their proportional share, and resident their sum.
-	shares   bool
-	resident float64
+	shares       bool    // many processes of one program: rss is their proportional share
+	resident     float64 // and this their sum
 }
 
 func usedBy(r *record.Reading) used {
 	var u used
 	u.cpu, u.okCPU = reading(r, record.ValueCPU)
 	u.rss, u.okRSS = reading(r, "rssBytes")
-	// Of many processes of one program, what they share counts once.
-	if shares, ok := reading(r, "pssBytes"); ok {
+	if shares, ok := reading(r, "pssBytes"); ok { // memory that several processes share counts once
 		u.rss, u.okRSS, u.shares = shares, true, true
 		u.resident, _ = reading(r, "residentBytes")
 	}
-	// Where the system has the peak between two readings, that counts.
-	u.peak, _ = reading(r, "peakBytes")
+	u.peak, _ = reading(r, "peakBytes") // between two readings, if the system knows it
 	u.peak = max(u.peak, u.rss)
 	return u
 }
 
-// reading is one value of a sample, if it is one that a process can have.
+// reading returns one value of a sample, if a process can have it.
 func reading(r *record.Reading, name string) (float64, bool) {
 	v, ok := r.Values[name]
 	if !ok || !(v >= 0 && v < 1e18) {
@@ -42,50 +39,49 @@ func reading(r *record.Reading, name string) (float64, bool) {
 	return v, true
 }
 
-// Readings collects what the processes used in a step.
+// Readings collects the use of resources by the processes in a step.
 type Readings struct {
 	Usage    map[string]*StepUsage // by source
 	CPU      map[string][]CPUPoint
-	gauges   map[string][]gaugePoint      // of sources that say no use of CPU or memory, and those that metrics need
-	needed   map[string]bool              // the latter
+	gauges   map[string][]gaugePoint      // of sources without CPU or memory, and of needed ones
+	needed   map[string]bool              // by metrics
 	Sums     map[string]map[string]*SumOf // by source and value
 	OwnDelay *result.OwnDelay
 }
 
-// SumOf is what the samples of one value came to in a step so far.
+// SumOf sums up the samples of one value in a step so far.
 type SumOf struct {
 	First, Last, Most float64
-	Risen             float64 // by how much a value that only grows did, over all starts of its process
+	Risen             float64 // growth of a value that only grows, over all starts of its process
 	From, To          record.Micros
 }
 
-// gaugePoint is what a source reported at a time.
 type gaugePoint struct {
 	t      record.Micros
 	values map[string]float64
 }
 
-// StepUsage is what one process has used in a step so far.
+// StepUsage is the use of one process in a step so far.
 type StepUsage struct {
 	cpu       float64 // the counter, as last read
 	Used      float64
 	rss, peak float64 // as first read, and the most
-	// shares says that these are proportional; resident and mostResident are not.
-	shares                 bool
+	shares    bool    // these are proportional shares, unlike resident and mostResident
+
 	resident, mostResident float64
 	CPUs                   int // of the machine
 	from                   record.Micros
 	Span                   float64 // seconds between the first reading and the last
 }
 
-// CPUPoint is what a process had used since the step's first reading.
+// CPUPoint is the use of a process since the step's first reading.
 type CPUPoint struct {
 	T    record.Micros
 	Used float64 // seconds
 	RSS  float64 // bytes at that time, below 0 where it is unknown
 }
 
-// NewReadings collects what these metrics need besides what every step has.
+// NewReadings collects the needs of these metrics besides those of every step.
 func NewReadings(metrics []record.Metric) Readings {
 	c := Readings{
 		Usage: make(map[string]*StepUsage), CPU: make(map[string][]CPUPoint), gauges: make(map[string][]gaugePoint),
@@ -143,14 +139,14 @@ func (c *Readings) Add(t record.Micros, r *record.Reading) {
 		return
 	}
 	if now.cpu < u.cpu {
-		u.cpu = 0 // the process was started again
+		u.cpu = 0 // the process was restarted
 	}
 	u.Used += now.cpu - u.cpu
 	u.cpu = now.cpu
 	c.CPU[r.Source] = append(Thinned(c.CPU[r.Source]), CPUPoint{t, u.Used, held})
 }
 
-// sum takes in a value of a sample, and the most that it was since the one before.
+// sum takes in a value of a sample, and the most since the one before.
 func (c *Readings) sum(t record.Micros, source, name string, value, most float64) {
 	if c.Sums[source] == nil {
 		c.Sums[source] = make(map[string]*SumOf)
@@ -161,7 +157,7 @@ func (c *Readings) sum(t record.Micros, source, name string, value, most float64
 		c.Sums[source][name] = x
 	}
 	if value < x.Last {
-		x.Last = 0 // the process was started again
+		x.Last = 0 // the process was restarted
 	}
 	x.Risen += value - x.Last
 	x.Last, x.Most, x.To = value, max(x.Most, most), t
@@ -178,12 +174,11 @@ func (c *Readings) addWakes(r *record.Reading) {
 	d.Wakes, d.Late, d.Max = d.Wakes+int(made), d.Late+int(late), max(d.Max, result.Round(most, 6))
 }
 
-// maxPoints bounds the readings that are kept of one process, and the canaries:
-// of a step that lasts longer every other one is let go.
+// maxPoints bounds the readings of one process, and the canaries: in a longer step every other one goes.
 const maxPoints = 8192
 
-// Percent is a use in percent of one processor as one of all of the machine's,
-// where it is known how many these are.
+// Percent converts a use in percent of one processor into percent of all of the machine's, if their
+// number is known.
 func (c *Readings) Percent(used float64) float64 {
 	if m := c.Usage[SourceMachine]; m != nil && m.CPUs > 0 {
 		used /= float64(m.CPUs)
@@ -191,7 +186,7 @@ func (c *Readings) Percent(used float64) float64 {
 	return result.Round(used, 1)
 }
 
-// Thinned lets every other of too many points go.
+// Thinned drops every other of too many points.
 func Thinned[P any](list []P) []P {
 	if len(list) < maxPoints {
 		return list
@@ -203,8 +198,8 @@ func Thinned[P any](list []P) []P {
 	return kept
 }
 
-// CPUIn is how much of one processor a process used between two moments, in
-// percent, by the readings that lie closest about them.
+// CPUIn returns the use of one processor by a process between two moments, in percent, by the closest
+// readings about them.
 func CPUIn(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 {
 		return 0, false
@@ -227,8 +222,8 @@ func CPUIn(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	return result.Round(100*(points[j].Used-points[i].Used)/span, 1), true
 }
 
-// UsedBetween is by how much a value that only grows did between two moments, in
-// proportion between readings.
+// UsedBetween returns the growth of a value that only grows between two moments, interpolated between
+// readings.
 func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 || points[0].T > from || points[len(points)-1].T < to {
 		return 0, false
@@ -236,8 +231,8 @@ func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	return usedAt(points, to) - usedAt(points, from), true
 }
 
-// usedAt is how much was used by a moment, in proportion between readings: nothing
-// before the first, and no more after the last.
+// usedAt returns the use by a moment, interpolated between readings: none before the first, and no more
+// after the last.
 func usedAt(points []CPUPoint, t record.Micros) float64 {
 	j, exact := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
 	if j == len(points) {
@@ -250,8 +245,8 @@ func usedAt(points []CPUPoint, t record.Micros) float64 {
 	return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
 }
 
-// BoundsIn are how far what a target declares was used up between two moments. With whileWaited each
-// moment counts as often as it was waited through: a load of objects waits for one thing after the other.
+// BoundsIn says how far the declared limits were used up between two moments. With whileWaited each
+// moment counts by the number of waiting ones: a load of objects waits for one thing after the other.
 func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, whileWaited bool) []result.BoundShare {
 	var list []result.BoundShare
 	for _, b := range bounds {
@@ -287,11 +282,11 @@ func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, while
 	return list
 }
 
-// Window is how long before a moment its conditions are of, and the stretch that a peak is of.
+// Window is the time before a moment that shows its conditions, and the stretch of a peak.
 const Window = record.Micros(5e6)
 
-// PeakCPU is the most that a process used of one processor, in percent, over
-// any stretch of readings that is as long as those around a moment.
+// PeakCPU returns the highest use of one processor by a process, in percent, over any stretch of readings
+// as long as Window.
 func PeakCPU(points []CPUPoint) (float64, bool) {
 	peak, known := 0.0, false
 	i := 0
@@ -308,7 +303,7 @@ func PeakCPU(points []CPUPoint) (float64, bool) {
 	return result.Round(peak, 1), known
 }
 
-// OwnCost collects what this program itself uses over a whole run.
+// OwnCost collects the use of resources by this program itself over a whole run.
 type OwnCost struct {
 	result.Cost
 	Before float64 // CPU seconds of the parts of the run before this one
@@ -322,7 +317,7 @@ func (c *OwnCost) Add(r *record.Reading) {
 	}
 }
 
-// AddStep takes in what a step has used, and how many objects it asked for.
+// AddStep takes in the use in a step, and the number of objects that it asked for.
 func (c *OwnCost) AddStep(requested int, used map[string]result.Usage) {
 	c.Objects += requested
 	if self, ok := used[SourceSelf]; ok {
@@ -331,12 +326,12 @@ func (c *OwnCost) AddStep(requested int, used map[string]result.Usage) {
 	}
 }
 
-// Resources is what each process used in a step.
+// Resources returns the use of each process in a step.
 func (c *Readings) Resources() map[string]result.Usage {
 	list := make(map[string]result.Usage, len(c.Usage))
 	for source, u := range c.Usage {
 		if source == SourceMachine {
-			continue // it is no process
+			continue
 		}
 		use := result.Usage{CPUSeconds: result.Round(u.Used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
 		if u.shares {
@@ -351,7 +346,7 @@ func (c *Readings) Resources() map[string]result.Usage {
 	return list
 }
 
-// Series is what the samples of a fold's value were over the step.
+// Series returns the samples of a fold's value over the step.
 func (c *Readings) Series(x record.Fold) []CPUPoint {
 	if x.Value == record.ValueCPU {
 		return c.CPU[x.Source]
@@ -371,7 +366,7 @@ func (c *Readings) Series(x record.Fold) []CPUPoint {
 	return list
 }
 
-// MeanIn is the mean of the samples between two moments, nil where there are none.
+// MeanIn returns the mean of the samples between two moments, or nil.
 func MeanIn(points []CPUPoint, from, to record.Micros) *float64 {
 	sum, n := 0.0, 0
 	for _, p := range points {

@@ -10,13 +10,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// GuardBreach is the breach of a guard that stopped the load.
+// GuardBreach returns the breach of a guard that stopped the load.
 func GuardBreach(g fold.Stop) result.Breach {
 	return result.Breach{What: "guard:" + g.Name, Value: result.Finite(g.Value), Bound: result.Finite(g.Bound), Kind: result.BreachGuard, Count: 1, Message: g.Message, At: g.At}
 }
 
-// addBreach notes a bound that was exceeded in a goal: once for each step, whatever the
-// goals that share it. It decides the goal, or was only seen.
+// addBreach notes a bound that was exceeded in a goal: once for each step, whatever the goals that share
+// it. It decides the goal, or was only seen.
 func (c *Judged) addBreach(b result.Breach, goal string, decides bool) {
 	i := slices.IndexFunc(c.Breaches, func(x result.Breach) bool { return x.What == b.What })
 	if i < 0 {
@@ -28,8 +28,8 @@ func (c *Judged) addBreach(b result.Breach, goal string, decides bool) {
 	}
 }
 
-// orderBreaches completes a step's breaches: what was only seen is added, all are put
-// in order of time, and each gets the load at its moment.
+// orderBreaches completes a step's breaches: it adds the ones that were only seen, orders all by time,
+// and adds the load at each moment.
 func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) {
 	normal := first.asBaseline()
 	for kind, s := range f.Troubles.Seen {
@@ -53,7 +53,7 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 		c.Breaches = append(c.Breaches, result.Breach{Step: c.ID, What: s.String(), Value: &value, Kind: result.BreachActor, Count: s.Waiting, Message: s.Message, At: s.Since})
 	}
 	slices.SortFunc(c.Breaches, func(x, y result.Breach) int {
-		// What was seen comes before the objective that was lost by it.
+		// A sighting comes before the objective that was lost by it.
 		return cmp.Or(cmp.Compare(x.At, y.At), result.CompareBool(x.Decided, y.Decided), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.What, y.What))
 	})
 	moments := make([]record.Micros, len(c.Breaches))
@@ -65,7 +65,7 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 		x := &c.Breaches[i]
 		x.Time, x.Load = spec.Wall(x.At), loads[i]
 	}
-	// Whoever did nothing comes before what follows from it.
+	// An idle actor comes before its consequences.
 	slices.SortStableFunc(c.Breaches, func(x, y result.Breach) int {
 		return result.CompareBool(y.Kind == result.BreachActor, x.Kind == result.BreachActor)
 	})
@@ -77,16 +77,15 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 	}
 }
 
-// usualSlack is how much more often than in the first step a trouble may be
-// seen and still belong to what is normal.
+// usualSlack is the factor by which a trouble may be more frequent than in the first step and still be
+// normal.
 const usualSlack = 2
 
-// troublesPerObject is how often a trouble was seen for each object of a step.
 func (c *Judged) troublesPerObject(kind result.BreachKind) float64 {
 	return float64(c.sightings[kind]) / float64(max(c.Asked, 1))
 }
 
-// FirstStep is the first step that decides anything, nil before it has ended.
+// FirstStep returns the first step that decides anything, nil before it has ended.
 func FirstStep(steps []*Judged) *Judged {
 	if i := slices.IndexFunc(steps, func(s *Judged) bool { return !s.Again }); i >= 0 {
 		return steps[i]
@@ -94,8 +93,8 @@ func FirstStep(steps []*Judged) *Judged {
 	return nil
 }
 
-// asBaseline is a first step as the one that tells what is normal: nil where it did not hold. One whose
-// hold was too short to tell whether its backlog grows is as normal as another.
+// asBaseline returns a first step as the normal one, or nil where it did not hold. A hold that was too
+// short to judge the backlog is normal, too.
 func (c *Judged) asBaseline() *Judged {
 	if c == nil || c.Verdict != slo.Pass && (c.Verdict != slo.Inconclusive || c.Backlog == nil || !c.Backlog.Undecided) {
 		return nil
@@ -103,8 +102,8 @@ func (c *Judged) asBaseline() *Judged {
 	return c
 }
 
-// FirstOf is the index of what broke first: what is normal is passed over,
-// unless nothing else is there. It is -1 where nothing broke.
+// FirstOf returns the index of what broke first, or -1. It skips normal troubles unless there is nothing
+// else.
 func FirstOf(list []result.Breach) int {
 	if i := slices.IndexFunc(list, func(x result.Breach) bool { return !x.Usual }); i >= 0 {
 		return i

@@ -15,16 +15,16 @@ import (
 type evidence struct {
 	*verdicts
 	goal   slo.Goal
-	broken []breach // what did not hold: guards first, then in the order of the objectives
-	open   []string // what is unknown
+	broken []breach // guards first, then in the order of the objectives
+	open   []string // unknown facts
 }
 
-// breach is a bound that was exceeded, with what could have caused it besides the target.
+// breach is a bound that was exceeded, with other possible causes than the target.
 type breach struct {
 	result.Breach
 	missing bool // objects were not ready
 	delay   delay
-	late    string            // says that the generator was late by so much that this explains it, "" where it was not
+	late    string            // says that the late generator explains it, or ""
 	by      *result.Neighbour // a resource that others took, which explains it; nil for none
 }
 
@@ -42,18 +42,17 @@ const (
 type check struct {
 	name    string
 	verdict slo.Verdict
-	// why says why the verdict is given, "" where the check does not apply.
-	why func(*evidence) string
+	why     func(*evidence) string // the reason, "" where the check does not apply
 }
 
-// Names of checks whose verdict changes what else is noted of the step.
+// The names of checks whose verdict has further consequences.
 const (
 	seenOnly = "places taken"    // its breaches were seen, and decide nothing
 	compared = "late, of an arm" // its figures count where arms are compared
 )
 
-// checks lists the reasons for a verdict: the first that applies decides. What makes a
-// breach void comes before the breach, fail before inconclusive, and pass is last.
+// checks lists the reasons for a verdict: the first that applies decides. A check that voids a breach
+// comes before the breach, fail before inconclusive, and pass is last.
 func checks() []check {
 	return []check{
 		{"void", slo.Invalid, (*evidence).isVoid},
@@ -68,7 +67,7 @@ func checks() []check {
 		{"latencies unknown", slo.Inconclusive, (*evidence).latenciesUnknown},
 		{"places changed", slo.Inconclusive, func(e *evidence) string { return e.f.Places.String() }},
 		{"lost", slo.Inconclusive, (*evidence).lost},
-		{"blind", slo.Inconclusive, (*evidence).blind},
+		{"blind", slo.Inconclusive, func(e *evidence) string { return when(e.f.Blind, "the watch was cut at the end of the step") }},
 		{"cut", slo.Inconclusive, (*evidence).cut},
 		{"requests unknown", slo.Inconclusive, (*evidence).requestsUnknown},
 		{"nothing asked", slo.Inconclusive, (*evidence).nothingAsked},
@@ -95,9 +94,7 @@ func (e *evidence) decide() (d decision) {
 // some reports whether something broke to which a condition applies.
 func (e *evidence) some(is func(breach) bool) bool { return slices.ContainsFunc(e.broken, is) }
 
-func (e *evidence) hasDelay(d delay) bool {
-	return e.some(func(b breach) bool { return b.delay == d })
-}
+func (e *evidence) hasDelay(d delay) bool { return e.some(func(b breach) bool { return b.delay == d }) }
 
 func (e *evidence) missing() bool { return e.some(func(b breach) bool { return b.missing }) }
 
@@ -110,21 +107,24 @@ func texts(list []breach) string {
 	return strings.Join(said, "; ")
 }
 
-// stopped reports whether an actor is known to have done nothing, which explains the
-// missing objects however busy the machine was.
+// stopped reports whether an actor did nothing, which explains missing objects however busy the machine
+// was.
 func (e *evidence) stopped() bool { return len(e.broken) > 0 && e.f.Stopped() }
 
-// excusable reports whether something broke that a delay of this program's could have
-// caused: nothing that was refused, or never came.
+// excusable reports whether something broke that a delay of this program could have caused: no refusal,
+// and no object that never came.
 func (e *evidence) excusable() bool {
 	return len(e.broken) > 0 && !e.stopped() && !(e.f.Account.Streams() && e.hasDelay(delayNever))
 }
 
-func (e *evidence) isVoid() string {
-	if e.stopped() {
-		return ""
+func (e *evidence) isVoid() string { return when(!e.stopped(), e.void()) }
+
+// when returns a text if a condition holds, else "".
+func when(holds bool, text string) string {
+	if holds {
+		return text
 	}
-	return e.void()
+	return ""
 }
 
 func (e *evidence) generatorUsedUp() string {
@@ -135,7 +135,7 @@ func (e *evidence) generatorUsedUp() string {
 	return bound.String() + ": this says nothing of the target: " + texts(e.broken)
 }
 
-// ownDelay applies to what broke, and not to what is unknown: that is not invalid.
+// ownDelay excuses breaches only: an unknown fact is not invalid.
 func (e *evidence) ownDelay() string {
 	if !e.excusable() || e.f.Account.Streams() && e.hasDelay(delayShort) {
 		return ""
@@ -147,7 +147,7 @@ func (e *evidence) ownDelay() string {
 	return own
 }
 
-// lateGenerator says that the generator was so late that this explains all that broke.
+// lateGenerator says that the late generator explains everything that broke.
 func (e *evidence) lateGenerator() string {
 	i := slices.IndexFunc(e.broken, func(b breach) bool { return b.late != "" })
 	if i < 0 || !e.excusable() || e.hasDelay(delayShort) || e.hasDelay(delayApart) {
@@ -156,20 +156,13 @@ func (e *evidence) lateGenerator() string {
 	return e.broken[i].late
 }
 
-// lateArm is lateGenerator where arms are compared by figures that no delay touches.
+// lateArm says so where arms are compared by figures that no delay touches.
 func (e *evidence) lateArm() string {
-	why := e.lateGenerator()
-	if why == "" || e.spec.Arms == nil || !e.known() {
-		return ""
-	}
-	return why
+	return when(e.spec.Arms != nil && e.known(), e.lateGenerator())
 }
 
 func (e *evidence) placesTaken() string {
-	if !e.f.Places.Taken || len(e.f.Guards) > 0 {
-		return ""
-	}
-	return e.f.Places.String()
+	return when(e.f.Places.Taken && len(e.f.Guards) == 0, e.f.Places.String())
 }
 
 func (e *evidence) neighbours() string {
@@ -205,17 +198,8 @@ func (e *evidence) latenciesUnknown() string {
 }
 
 func (e *evidence) lost() string {
-	if e.step.Account().Lost == 0 {
-		return ""
-	}
-	return "the state of " + e.many(e.step.Account().Lost) + " is unknown"
-}
-
-func (e *evidence) blind() string {
-	if !e.f.Blind {
-		return ""
-	}
-	return "the watch was cut at the end of the step"
+	n := e.step.Account().Lost
+	return when(n != 0, "the state of "+e.many(n)+" is unknown")
 }
 
 func (e *evidence) cut() string {
@@ -229,10 +213,8 @@ func (e *evidence) cut() string {
 }
 
 func (e *evidence) requestsUnknown() string {
-	if e.f.ToAsk <= e.step.Requested {
-		return ""
-	}
-	return "the requests for " + result.ManyObjects(e.f.ToAsk-e.step.Requested) + " are not on record"
+	n := e.f.ToAsk - e.step.Requested
+	return when(n > 0, "the requests for "+result.ManyObjects(n)+" are not on record")
 }
 
 func (e *evidence) nothingAsked() string {

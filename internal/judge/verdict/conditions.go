@@ -11,8 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// describe records the conditions at what broke first in a step, and those of
-// the first step as what is normal.
+// describe records the conditions when the first thing broke in a step, and those of the first step as
+// normal.
 func (c *Judged) describe(f *fold.Facts, first *Judged) {
 	if first == nil {
 		to := f.End
@@ -32,7 +32,7 @@ func (c *Judged) describe(f *fold.Facts, first *Judged) {
 	}
 	figures := f.FiguresIn(from, to, x.Load)
 	c.Conditions = &result.Conditions{Time: x.Time, Figures: []result.Figure{}}
-	all := maps.Clone(figures) // for their names
+	all := maps.Clone(figures) // for the names
 	normal := first.asBaseline()
 	if normal != nil {
 		c.Conditions.NormalStep = normal.ID
@@ -56,7 +56,7 @@ func (c *Judged) describe(f *fold.Facts, first *Judged) {
 	}
 }
 
-// compareFigures puts what is known of the objects first, then the API, then the processes.
+// compareFigures puts the figures of objects first, then the API, then the processes.
 func compareFigures(x, y string) int {
 	return cmp.Or(cmp.Compare(orderOf(x), orderOf(y)), cmp.Compare(x, y))
 }

@@ -16,15 +16,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// verdicts judges a step by the goals. It reads the facts, and notes in the step what it broke on.
+// verdicts judges a step by the goals. It reads the facts, and notes the breaches in the step.
 type verdicts struct {
 	spec   *result.Spec
 	f      *fold.Facts
 	step   *Judged
-	normal *Judged // the first step, nil where it tells of nothing
+	normal *Judged // the first step, nil where it is not normal
 }
 
-// goal judges a step by one goal, and notes in the step what it broke on.
+// goal judges a step by one goal, and notes the breaches in the step.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	e := &evidence{verdicts: v, goal: g}
 	if v.void() == "" || v.f.Stopped() {
@@ -44,9 +44,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	return d.check.verdict, d.why
 }
 
-// void says why the step decides nothing, whatever it saw; "" where it decides. A
-// stream's own delay only adds to latencies, so that a pass stays one. Arms are
-// compared by what it adds to, unless it leaves their figures alone.
+// void says why the step decides nothing, whatever it saw, or "". A stream's own delay only adds to
+// latencies, so a pass stays one. Arms are compared by figures with that delay, unless it leaves them
+// alone.
 func (v *verdicts) void() string {
 	switch own := v.own(); {
 	case v.step.Ending == record.EndInterrupted:
@@ -58,7 +58,7 @@ func (v *verdicts) void() string {
 	}
 }
 
-// own says why the program itself could be the reason for what was seen, "" where it could not.
+// own says why the program itself could have caused the breaches, or "".
 func (v *verdicts) own() string {
 	if v.f.Account.Streams() {
 		return v.short()
@@ -66,7 +66,7 @@ func (v *verdicts) own() string {
 	return cmp.Or(v.tooLate(), v.short())
 }
 
-// gather judges the step by all objectives of the goal, and by what every goal asks for.
+// gather judges the step by all objectives of the goal, and by the rules of every goal.
 func (e *evidence) gather() {
 	c, f := e.step, e.f
 	for _, guard := range f.Guards {
@@ -93,8 +93,8 @@ func (e *evidence) gather() {
 	e.backlog()
 	slos := e.goal.SLOs
 	if c.Streams() && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
-		// A place that is dead weighs next to nothing among requests that come one
-		// after the other: none may be, unless the goal says otherwise.
+		// A dead place weighs next to nothing among requests that come one after the other. Without an
+		// objective on places none may fail.
 		if s, err := slo.Parse(cmp.Or(e.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
 			slos = append(slices.Clip(slos), s)
 		}
@@ -104,14 +104,13 @@ func (e *evidence) gather() {
 	}
 }
 
-// take takes in what an objective made of the step.
+// take takes in the judgement of an objective.
 func (e *evidence) take(s slo.SLO, o judgement) {
 	switch text, explained := e.late(s, o); {
 	case o.verdict == slo.Inconclusive:
 		e.open = append(e.open, o.What)
 	case o.verdict != slo.Breached:
-	case e.f.CutBefore(s):
-		// What the rest of the step would have added may change it.
+	case e.f.CutBefore(s): // the rest of the step might have changed it
 		e.open = append(e.open, "the step was cut short: "+o.What+" until then")
 	case explained:
 		e.open = append(e.open, text)
@@ -128,8 +127,8 @@ func (e *evidence) take(s slo.SLO, o judgement) {
 	}
 }
 
-// neighbour returns a resource that others took so much of, over the step or shortly
-// before a moment, that this explains what broke then; nil for none.
+// neighbour returns a resource of which others took so much, over the step or just before a moment, that
+// this explains a breach; nil for none.
 func (v *verdicts) neighbour(at record.Micros) *result.Neighbour {
 	taken := v.step.Neighbours
 	if len(taken) == 0 {
@@ -141,8 +140,7 @@ func (v *verdicts) neighbour(at record.Micros) *result.Neighbour {
 	return &taken[0]
 }
 
-// backlog judges whether the backlog of a schedule grew. What arrives while news is
-// late is in it until the news comes.
+// backlog judges whether the backlog of a schedule grew. It contains arrivals whose news is late.
 func (e *evidence) backlog() {
 	b := e.step.Backlog
 	x, grew := notSteady(b)
@@ -183,16 +181,14 @@ func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
 	return text, true
 }
 
-// bind notes what a goal broke on in the words of what bound it.
+// bind notes the cause that bound a goal.
 func (e *evidence) bind() {
 	c, f := e.step, e.f
 	switch {
 	case len(f.Silent) > 0:
-		// What it bound is not what is used up, nor what is slow.
-		c.Binding[e.goal.Name] = f.Silent[0].String()
+		c.Binding[e.goal.Name] = f.Silent[0].String() // nothing was used up or slow
 	case len(f.Guards) > 0:
-		// What a guard interrupted is not what bound.
-		c.Binding[e.goal.Name] = texts(e.broken[:len(f.Guards)])
+		c.Binding[e.goal.Name] = texts(e.broken[:len(f.Guards)]) // the rest was interrupted
 	case e.missing() && len(c.Reasons) > 0 && c.Bottleneck.Bound() == nil:
 		c.Binding[e.goal.Name] = result.Binding(&e.spec.Kind, c.Reasons)
 	default:
@@ -212,7 +208,7 @@ func (e *evidence) bind() {
 	}
 }
 
-// many is a number of what the step asked for.
+// many counts the requested things of the step in words.
 func (v *verdicts) many(n int) string {
 	if v.f.Account.Streams() {
 		return result.ManyOf("request", n)
@@ -220,7 +216,7 @@ func (v *verdicts) many(n int) string {
 	return result.ManyObjects(n)
 }
 
-// addGuards notes the guards that stopped the load, each at the time it came.
+// addGuards notes the guards that stopped the load, each at its time.
 func (v *verdicts) addGuards() {
 	for _, guard := range v.f.Guards {
 		for _, g := range v.spec.Goals {
@@ -229,10 +225,10 @@ func (v *verdicts) addGuards() {
 	}
 }
 
-// judgement is what one objective makes of a step.
+// judgement is the result of one objective in a step.
 type judgement struct {
 	verdict slo.Verdict
-	breach  // if it is slo.Breached; else What says what is unknown
+	breach  // if it is slo.Breached; else What names the unknown
 }
 
 func passed() judgement { return judgement{verdict: slo.Pass} }
@@ -260,8 +256,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 			return inconclusive("%s: no request was made", s)
 		}
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
-		// A delay explains what was given up unsent.
-		unsent := c.Account().Dropped
+		unsent := c.Account().Dropped // a delay explains these
 		if s.Form == slo.Retried || !s.Op.Holds(100*float64(failed-unsent)/float64(asked), s.Percent) {
 			o.delay = delayNever
 		}
@@ -297,8 +292,8 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	}
 }
 
-// refused reports whether what was refused alone breaks an objective, however quick
-// all else was: no lack of processors, memory or IO explains that.
+// refused reports whether refusals alone break an objective, however quick the rest was: no lack of
+// processors, memory or IO explains them.
 func (v *verdicts) refused(s slo.SLO) bool {
 	f := v.f
 	switch s.Form {
@@ -322,7 +317,7 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	return !s.Op.Holds(share, s.Percent)
 }
 
-// query judges by what metrics came to at the end of the hold.
+// query judges by the answer of the metrics at the end of the hold.
 func (v *verdicts) query(s slo.SLO) judgement {
 	i := slices.IndexFunc(v.f.Answers, func(a *record.Answer) bool { return a.Objective == s.String() })
 	if i < 0 {
@@ -355,11 +350,11 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %.4g%%", s, value), Value: result.Finite(value), Bound: &s.Percent}}}
 }
 
-// latencies judges those of the step's own objects by a quantile or their mean.
+// latencies judges a quantile or the mean of the step's own objects.
 func (v *verdicts) latencies(s slo.SLO) judgement {
 	sample, ok := v.f.Samples[s.Milestone]
 	if v.step.Account().Intended == 0 && v.step.APIRequests.N > 0 {
-		return passed() // what was made has no milestones
+		return passed() // its objects have no milestones
 	}
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
@@ -371,8 +366,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 	value, bound := s.Figure(sample), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)
 	if sample.Lost > 0 {
-		// What is lost may have been ready at once, or never.
-		best := s.Figure(sample.AtOnce(sample.Lost))
+		best := s.Figure(sample.AtOnce(sample.Lost)) // they may have been ready at once, or never
 		if s.Op.Holds(best, bound) != holds {
 			return inconclusive("%s: it depends on %s whose state is unknown", s, v.many(sample.Lost))
 		}
@@ -385,8 +379,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 		b.At, b.Count = v.f.Account.QuantileAt(s, sample)
 	}
 	if with, stalled := v.f.Account.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
-		// Those that a stall kept from being sent would have broken it.
-		holds, value = false, s.Figure(with)
+		holds, value = false, s.Figure(with) // with the requests that a stall held back
 		b.missing, b.Count, b.At = false, with.N()-with.AtMost(bound), v.f.Account.StalledAt()
 		b.What += fmt.Sprintf(" of those that were sent, and %s with those that a stall kept from being sent", result.DurationText(value, s.Within))
 	}
@@ -399,13 +392,12 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 	return judgement{slo.Breached, b}
 }
 
-// delayWeight is how many times the longest delay of the generator's own a latency
-// must exceed its bound by, that the delay does not explain it: it moves arrivals
-// together, which then wait for each other as well.
+// delayWeight is the least excess of a latency over its bound, in longest delays of the generator, that
+// the delay does not explain: delayed arrivals come together, and wait for each other as well.
 const delayWeight = 10
 
-// mostDelay is by how much the generator itself was late at most, in seconds;
-// infinite where that is unknown, or it gave up requests unsent.
+// mostDelay returns the longest delay of the generator, in seconds; infinite where that is unknown, or it
+// gave up requests unsent.
 func (v *verdicts) mostDelay() float64 {
 	a := v.step.Arrivals
 	if a == nil || a.OwnDelayMax == nil || a.Dropped > 0 {
@@ -418,8 +410,7 @@ func (v *verdicts) mostDelay() float64 {
 	return most
 }
 
-// all judges all objects in place: whether they are there, and, of the
-// step's own, whether they were in time.
+// all judges all objects in place: whether they are there, and whether the step's own were in time.
 func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
 	short, lost, first := f.Account.Short(s)
@@ -440,7 +431,7 @@ func (v *verdicts) all(s slo.SLO) judgement {
 	return passed()
 }
 
-// notSteady is what a goal breaks on where the backlog grew throughout the hold.
+// notSteady returns the breach of a backlog that grew throughout the hold.
 func notSteady(b *result.Backlog) (result.Breach, bool) {
 	if b == nil || !b.Growing {
 		return result.Breach{}, false

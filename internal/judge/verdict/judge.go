@@ -6,29 +6,22 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Judged is a step as it was judged, with what the findings over the whole run need of it besides.
+// Judged is a judged step, with what the findings over the whole run need besides.
 type Judged struct {
 	fold.Measured
-	Binding map[string]string // by goal: what it broke on
-	// Largest are the objectives that were judged by a maximum.
-	Largest []string
-	// Stood is how long all writes stood still at most, in seconds.
-	Stood float64
-	// Silent says of each actor that did nothing that it did.
-	Silent []string
-	// Exact says that whatever was not ready was refused at every place
-	// as all were full, which no chance decides.
-	Exact bool
-	// Where it is the first step, it tells what is normal: how often each
-	// trouble was seen, and its figures.
-	sightings map[result.BreachKind]int
-	normal    map[string]float64
-	// Again says that the step was cut and is made again by a run that was resumed: it decides nothing.
-	Again bool
+	Binding map[string]string // by goal: what broke it
+	Largest []string          // objectives that were judged by a maximum
+	Stood   float64           // the longest standstill of all writes, in seconds
+	Silent  []string          // a sentence for each idle actor
+	Exact   bool              // every place was full and refused the rest, which is not chance
+	Again   bool              // the step was cut and a resumed run repeats it: it decides nothing
+
+	sightings map[result.BreachKind]int // of the first step, as the normal ones
+	normal    map[string]float64        // figures of the first step
 }
 
-// Judge judges a step by its facts. The first is the first step of the run that
-// decides anything, nil for that step itself.
+// Judge judges a step by its facts. The first is the first step of the run that decides anything, nil for
+// that step itself.
 func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *Judged {
 	s := &Judged{Measured: *m, Binding: make(map[string]string)}
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
@@ -52,7 +45,7 @@ func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *J
 	return s
 }
 
-// Undecide takes back what a step was judged to be, of which not all is known.
+// Undecide withdraws the verdict of a step that is not wholly known.
 func (c *Judged) Undecide(why string) {
 	c.Binding, c.Verdict, c.VerdictWhy = nil, slo.Inconclusive, why
 	for goal := range c.Goals {
@@ -73,7 +66,7 @@ func (c *Judged) Failed() bool {
 	return false
 }
 
-// ClearVerdicts takes back what a step that is made again was judged to be.
+// ClearVerdicts withdraws the verdicts of a step that is repeated.
 func (s *Judged) ClearVerdicts() {
 	if s.Again {
 		return

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// delayPart is the part of a latency that the generator's own delay may be.
+	// delayPart is the largest part of a latency that the generator's own delay may be.
 	delayPart = 0.1
-	// asAsked is the percentage of the requests of a hold that are answered in it,
-	// from which on the load was the one that the level names.
+	// asAsked is the percentage of a hold's requests that must be answered in it for the load to count as
+	// that of the level.
 	asAsked = 99.0
-	// shiftedBelow is the quantile below which a few late requests say little and
-	// many of them shift it all the same: there, how far is estimated.
+	// shiftedBelow is the quantile below which many late requests shift a quantile although their own
+	// quantile shows little: the shift is estimated there.
 	shiftedBelow = 0.95
 )
 
-// short says that the program waited too long for processors, "" where it did not.
-// Of a stream by a schedule the generator's own delay tells, and not the timers.
+// short says that the program waited too long for processors, or "". A scheduled stream is judged by the
+// generator's own delay, and not by the timers.
 func (v *verdicts) short() string {
 	d := v.step.OwnDelay
 	if v.f.Account.Streams() && v.step.Open || !d.Short(v.step.Open) {
@@ -35,8 +35,7 @@ func (v *verdicts) short() string {
 	return fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, result.OwnDelayBound)
 }
 
-// tooLate says that requests were sent late by the program's own doing, at p99 by more
-// than OwnDelayBound; "" where they were not.
+// tooLate says that the program sent requests late, at p99 by more than OwnDelayBound, or "".
 func (v *verdicts) tooLate() string {
 	a := v.step.Arrivals
 	if a == nil || a.OwnDelayP99 == nil {
@@ -45,8 +44,7 @@ func (v *verdicts) tooLate() string {
 	return v.lateBy("p99", *a.OwnDelayP99, math.Inf(1), "")
 }
 
-// explains says that the generator of a stream was so late that an objective on what
-// it adds to may have broken by that, "" where it was not.
+// explains says that the generator of a stream was so late that this may have broken an objective, or "".
 func (v *verdicts) explains(s slo.SLO) string {
 	switch {
 	case !v.f.Account.Streams():
@@ -59,9 +57,9 @@ func (v *verdicts) explains(s slo.SLO) string {
 	return v.tooLate()
 }
 
-// lateFor says that the generator of a stream was too late for a quantile to be the target's: at the same
-// quantile its delay is more than a tenth of it or OwnDelayBound, or so many requests were late that the
-// quantile is shifted by more than a tenth. "" says that it was not.
+// lateFor says that a quantile shows the generator's delay and not the target, or "": at the same
+// quantile the delay is more than a tenth of it or OwnDelayBound, or so many requests were late that the
+// quantile is shifted by more than a tenth.
 func (v *verdicts) lateFor(f slo.Figure) string {
 	x, ok := v.f.Samples[f.Milestone]
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
@@ -78,7 +76,7 @@ func (v *verdicts) lateFor(f slo.Figure) string {
 	return ""
 }
 
-// lateForMean is lateFor for the mean of a milestone.
+// lateForMean does the same for the mean of a milestone.
 func (v *verdicts) lateForMean(milestone string) string {
 	x, ok := v.f.Samples[milestone]
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
@@ -87,8 +85,8 @@ func (v *verdicts) lateForMean(milestone string) string {
 	return v.lateBy("mean", v.f.Account.OwnDelays().Mean(), x.Mean(), milestone+" mean")
 }
 
-// lateBy says that a figure of the own delay is more than a tenth of the figure seen,
-// or than OwnDelayBound.
+// lateBy says that a figure of the own delay is more than a tenth of the figure seen, or than
+// OwnDelayBound.
 func (v *verdicts) lateBy(name string, delay, seen float64, of string) string {
 	bound := result.OwnDelayBound.Seconds()
 	if part := delayPart * seen; part < bound {
@@ -103,11 +101,11 @@ func (v *verdicts) lateBy(name string, delay, seen float64, of string) string {
 	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s", v.generator(), name, v.step.Arrivals.Judged, result.DurationText(delay, most), most, of)
 }
 
-// generator is what the verdict calls the generator.
+// generator returns the generator's name in a verdict.
 func (v *verdicts) generator() string { return cmp.Or(v.spec.Kind.Generator, "plimsoll") }
 
-// shift estimates by how much a delay that does not depend on a latency has shifted a
-// quantile of it: by as much as the same delay would once more.
+// shift estimates how far an independent delay has shifted a quantile of a latency: as far as the same
+// delay would once more.
 func shift(latency, delay stats.Sample, q float64) float64 {
 	const parts = 100
 	delays := make([]float64, parts)
@@ -115,8 +113,7 @@ func shift(latency, delay stats.Sample, q float64) float64 {
 		delays[i] = delay.Quantile((float64(i) + 0.5) / parts)
 	}
 	was := latency.Quantile(q)
-	// holds reports whether a part q of the latencies with the delay are at most x.
-	holds := func(x float64) bool {
+	holds := func(x float64) bool { // a part q of the latencies with the delay are at most x
 		sum := 0.0
 		for _, d := range delays {
 			sum += float64(latency.AtMost(x - d))
@@ -138,9 +135,9 @@ func shift(latency, delay stats.Sample, q float64) float64 {
 	return hi - was
 }
 
-// leaveOut notes the figures of a stream's step that do not count where arms are compared, as the
-// generator was late: latencies that its delay shifts. What no delay changes, such as the CPU time of a
-// request, counts if the load was the one that the level names.
+// leaveOut notes the figures of a stream's step that do not count where arms are compared, because the
+// generator was late: latencies that its delay shifts. Other figures, such as the CPU time of a request,
+// count if the load was that of the level.
 func (v *verdicts) leaveOut() {
 	if v.spec.Arms == nil || !v.f.Account.Streams() {
 		return
@@ -175,7 +172,7 @@ func (v *verdicts) leaveOut() {
 	}
 }
 
-// allLeftOut says why nothing that arms are compared by counts in the step, "" where something does.
+// allLeftOut says why none of the metrics of the arms counts in the step, or "".
 func (v *verdicts) allLeftOut() string {
 	if v.spec.Arms == nil {
 		return ""
@@ -190,7 +187,7 @@ func (v *verdicts) allLeftOut() string {
 	return strings.Join(slices.Compact(why), "; ")
 }
 
-// known reports whether a stream's step was made whole, and what became of its requests is known.
+// known reports whether a stream's step is whole, with known outcomes of its requests.
 func (v *verdicts) known() bool {
 	f, c := v.f, v.step
 	return !f.Places.Taken && f.Places.String() == "" && f.Account.Damage() == nil && c.Account().Lost == 0 && !f.Blind && !f.Cut()

@@ -10,12 +10,14 @@ import (
 // Of a wait that counts as grown: by how much of what is normal, and by how many
 // times the lag with which all news comes.
 const (
+	// leastGrowth is the least growth of a wait, as a part of the normal one, and lagsOfWait the least in
+	// lags of the news.
 	leastGrowth = 0.2
 	lagsOfWait  = 2
 )
 
-// longestOf says in a phrase what a closed step's objects waited for longest, and
-// from where on they waited longer; "" if that is unknown.
+// longestOf names the longest wait of a closed step's objects, and from where on they waited longer, or
+// "".
 func longestOf(n *result.Bottleneck) string {
 	if n == nil || len(n.Waits) == 0 {
 		return ""
@@ -28,9 +30,9 @@ func longestOf(n *result.Bottleneck) string {
 	return text
 }
 
-// growthOf says in a phrase which wait grew the most beside what is normal, and what the CPUs did; "" if
-// that is unknown. A wait that is as long as ever binds nothing, however much of all waiting it is, and
-// one as short as the lag of news is not told from it.
+// growthOf names the wait that grew the most beside the normal step, and the use of the CPUs, or "". A
+// wait as long as ever binds nothing, however long, and one as short as the lag of news cannot be
+// measured.
 func growthOf(n *result.Bottleneck, normal *Judged, lag *result.WatchLag) string {
 	if n == nil {
 		return ""
@@ -42,7 +44,7 @@ func growthOf(n *result.Bottleneck, normal *Judged, lag *result.WatchLag) string
 	if normal != nil && normal.Bottleneck != nil && len(n.Bounds) == 0 {
 		most, by, was := result.Wait{}, 0.0, 0.0
 		for _, w := range n.Waits {
-			before := 0.0 // of a way that no object of the normal step went
+			before := 0.0 // for a way without an object of the normal step
 			for _, x := range normal.Bottleneck.Waits {
 				if x.From == w.From && x.To == w.To {
 					before = x.Mean

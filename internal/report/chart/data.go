@@ -1,4 +1,5 @@
-// Package chart prepares the data of a page's charts: distributions and courses thinned to what can be seen, and the table of all objects packed. It is pure.
+// Package chart prepares the data of a page's charts: distributions and courses thinned to what can be
+// seen, and the table of all objects packed. It is pure.
 package chart
 
 import (

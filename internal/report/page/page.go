@@ -1,4 +1,5 @@
-// Package page writes the sections of package view as one page that needs nothing else, and that a browser lets reach nothing else.
+// Package page writes the sections of package view as one page that needs nothing else, and that a
+// browser lets reach nothing else.
 package page
 
 import (

@@ -24,17 +24,19 @@ type Options struct {
 	Timeout     time.Duration // objects are followed for so long after the last request
 	Hold        time.Duration
 	ShortHold   time.Duration // of steps that only propose
-	// Stall is the time without any move, while the rest has no place, after which a step ends before its timeout;
-	// 0 is ten seconds.
+	// Stall is the time without any move, while the rest has no place, after which a step ends before its
+	// timeout; 0 is ten seconds.
 	Stall  time.Duration
 	Guards []Guard
-	// Open makes levels arrivals per second, by a schedule. Each step then begins from empty and arrives for Warmup
-	// and the hold; Pace does not count. The requests of a stream warm up for Warmup in either loop.
+	// Open makes levels arrivals per second, by a schedule. Each step then begins from empty and arrives
+	// for Warmup and the hold; Pace does not count. The requests of a stream warm up for Warmup in either
+	// loop.
 	Open   bool
 	Warmup time.Duration
 	Whole  bool   // each step begins from empty, whatever the design says
 	Sample func() // reads the used resources at the start and end of a step's load
-	// Held is called after the hold of a step, or its load without a hold; the step does not end before it returns.
+	// Held is called after the hold of a step, or its load without a hold; the step does not end before
+	// it returns.
 	Held  func(context.Context)
 	Trips func(context.Context) (record.Guard, bool) // a guard of its own, asked as often as guards are
 	Watch func(Status)                               // is called as a step proceeds
