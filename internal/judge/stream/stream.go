@@ -220,7 +220,7 @@ func (s *Stream) components() []string {
 }
 
 // ByComponent returns the distributions for a comparison: of each milestone over all requests, and by
-// component where there are several. Requests that never got there count once, among all.
+// component where there are several. Requests that never reached it count once, among all.
 func (s *Stream) ByComponent(there string, milestones []string) []compare.MilestoneSample {
 	var list []compare.MilestoneSample
 	all := s.Samples(there)
