@@ -122,7 +122,6 @@ func Amend(r *result.Result, body record.Body) {
 	}
 }
 
-// closeStep judges the step in progress, if there is one.
 func (b *Builder) closeStep(t record.Micros) {
 	if m, f := b.collector.End(t); m != nil {
 		s := verdict.Judge(&b.spec, m, f, verdict.FirstStep(b.steps))
@@ -133,8 +132,7 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 }
 
-// close closes the step in progress, if there is one, as of the last event: no more news of any object
-// can come.
+// close closes the step in progress as of the last event, and counts all objects as gone.
 func (b *Builder) close() {
 	b.closeStep(b.lastT)
 	b.collector.Empty()

@@ -41,7 +41,6 @@ func (d *damage) numbered(e record.Event) {
 	d.ends = false
 }
 
-// step takes in what a step does next. From empty everything is known again.
 func (d *damage) step(c *fold.Collector, e record.Event, s *record.StepEvent) {
 	if !d.tainted || s.Phase != record.PhaseReset && (s.Phase != record.PhaseStart || !s.FromEmpty) {
 		d.lost = d.lost || d.tainted && s.Phase == record.PhaseStart

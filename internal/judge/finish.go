@@ -74,13 +74,11 @@ func endOf(stop string) stats.End {
 	return stats.Interrupted
 }
 
-// tooShort reports whether a step is repeated with a longer hold: only the growth of its backlog is
-// undecided.
+// tooShort reports whether a step is repeated with a longer hold, only to judge its backlog.
 func (b *Builder) tooShort(s *verdict.Judged) bool {
 	return !s.Again && s.Backlog != nil && s.Backlog.Undecided && s.Hold < b.spec.HoldMax && s.Verdict == slo.Inconclusive && s.Ending == record.EndHeld
 }
 
-// longer returns such a step again, with twice the hold at most.
 func (b *Builder) longer(s *verdict.Judged) design.Next {
 	hold := min(2*s.Hold, b.spec.HoldMax)
 	next := design.Next{StepPlan: s.StepPlan, Hold: hold.Duration()}
@@ -217,7 +215,6 @@ func exitCodeOf(v slo.Verdict) int {
 	return 3
 }
 
-// putComparison puts a comparison in the place of the goals' verdict.
 func putComparison(r *result.Result, c *compare.Comparison, stop string) {
 	r.Comparison = c
 	verdict, why := c.Verdict()

@@ -173,8 +173,7 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	return g
 }
 
-// worstCell returns the exit code and the verdict of cells together: the worst, also of one that could
-// not run.
+// worstCell returns the worst exit code with its verdict.
 func worstCell(cells []Cell) (code int, v slo.Verdict) {
 	v = slo.Pass
 	for _, c := range cells {
@@ -185,8 +184,7 @@ func worstCell(cells []Cell) (code int, v slo.Verdict) {
 	return code, cmp.Or(v, slo.Inconclusive)
 }
 
-// alongKey returns the groups of cells that differ in the i-th key alone, each in the order of its
-// values.
+// alongKey groups the cells that differ in the i-th key alone.
 func (g *Grid) alongKey(i int) [][]*Cell {
 	var groups [][]*Cell
 	at := make(map[string]int)
@@ -207,7 +205,6 @@ func (g *Grid) alongKey(i int) [][]*Cell {
 	return groups
 }
 
-// compare compares two cells, one of so many pairs.
 func (g *Grid) compare(key string, a, b *Cell, alpha float64, pairs int) []Pair {
 	pair := Pair{Key: key, Baseline: a.Name, Arm: b.Name, Verdict: stats.Undecided}
 	switch {
@@ -242,7 +239,6 @@ func (c *Cell) Runs() []compare.Run {
 	return runs
 }
 
-// levelsOf sums up the runs of each of a cell's levels, in order.
 func levelsOf(c *Cell, metric string) []CellLevel {
 	type figures struct{ rate, bits, p50, p99, metric []float64 }
 	of := make(map[float64]*figures)
@@ -347,8 +343,7 @@ func (p CapacityPoint) confirmed() bool {
 	return p.line.Verdict == string(slo.Pass) && p.Level != nil && *p.Level > 0
 }
 
-// gainOf returns the elasticity of the line from one value to the next, by their intervals; nil where one
-// of the lines was not confirmed, or nothing failed.
+// gainOf returns the elasticity of confirmed lines from one value to the next, or nil.
 func gainOf(a, b CapacityPoint) *result.Interval {
 	if !a.confirmed() || !b.confirmed() || a.LowestFailing == nil && b.LowestFailing == nil {
 		return nil

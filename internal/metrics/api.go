@@ -130,7 +130,6 @@ func isLocal(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// respond writes an answer in Prometheus' format.
 func respond(w http.ResponseWriter, data any, warnings []string, err error) {
 	answer := struct {
 		Status    string   `json:"status"`

@@ -71,7 +71,6 @@ type madeOf struct {
 	Bytes int64 // of all blocks
 }
 
-// bytesIn counts the bytes of all files of blocks.
 func bytesIn(place string) (n int64, err error) {
 	err = filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || d.Name() == stampFile {
@@ -86,7 +85,6 @@ func bytesIn(place string) (n int64, err error) {
 	return n, err
 }
 
-// stampOf returns the stamp of a record as it is now.
 func stampOf(dir record.Dir) stamp {
 	s := stamp{Version: stampVersion}
 	if info, err := os.Stat(dir.Path(record.HistoryFile)); err == nil {
@@ -143,7 +141,6 @@ func buildIn(dir record.Dir, place string) (Built, error) {
 	return s.Built, nil
 }
 
-// fill writes blocks of everything that a run has recorded.
 func fill(dir record.Dir, to string) (Built, error) {
 	environment, err := dir.Environment()
 	if err != nil {
@@ -198,7 +195,6 @@ type head struct {
 
 const perChunk = 120 // samples, as in Prometheus
 
-// series returns the series with these labels.
 func (b *builder) series(l labels.Labels) *head {
 	b.key = l.Bytes(b.key)
 	if h := b.heads[string(b.key)]; h != nil {
@@ -242,14 +238,12 @@ func (h *head) take(t int64, v float64) {
 	h.add(t, v)
 }
 
-// stale marks the end of a series at a time.
 func (b *builder) stale(h *head, t int64) {
 	if !h.ignored() && h.last != math.MinInt64 && !value.IsStaleNaN(h.lastly) {
 		h.add(max(t, h.last+1), math.Float64frombits(value.StaleNaN))
 	}
 }
 
-// cut writes a block where enough samples wait.
 func (b *builder) cut() error {
 	if b.pending < mostPending || b.dir == "" {
 		return nil
@@ -257,7 +251,6 @@ func (b *builder) cut() error {
 	return b.write()
 }
 
-// write writes the waiting samples as a block.
 func (b *builder) write() error {
 	var list []*head
 	for _, h := range b.heads {
@@ -355,8 +348,7 @@ type compaction struct {
 	Sources []string `json:"sources"`
 }
 
-// blockName returns the name of a block: a ULID, 48 bits of time and 80 others in the digits of
-// Crockford's base 32. Blocks of the same record have the same names.
+// blockName returns a ULID, which is the same for blocks of the same record.
 func blockName(t int64, n, samples int) string {
 	hash := fnv.New128a()
 	fmt.Fprint(hash, t, n, samples)

@@ -45,7 +45,6 @@ const (
 const accepted = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9," +
 	"text/plain;version=0.0.4;q=0.5,application/openmetrics-text;version=1.0.0;q=0.3"
 
-// read reads the endpoint's metrics into buf.
 func (e *Endpoint) read(ctx context.Context, buf *bytes.Buffer, most int64) (contentType string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {

@@ -54,14 +54,12 @@ type gap struct {
 	why      string
 }
 
-// open notes that the endpoint cannot be read from a time on.
 func (e *told) open(at int64, why string) {
 	if n := len(e.gaps); n == 0 || e.gaps[n-1].to != math.MaxInt64 {
 		e.gaps = append(e.gaps, gap{at, math.MaxInt64, why})
 	}
 }
 
-// close notes that it was read at a time.
 func (e *told) close(at int64) {
 	if n := len(e.gaps); n > 0 && e.gaps[n-1].to == math.MaxInt64 {
 		e.gaps[n-1].to = at
@@ -123,7 +121,6 @@ func NewLive(start time.Time, each time.Duration, queries []string) (*Live, erro
 // mostBack bounds the time that a query reaches back: nothing is known of the time before the run.
 const mostBack = 24 * time.Hour
 
-// keeps reports whether a query needs a series.
 func (l *Live) keeps(set labels.Labels) bool {
 	for _, a := range l.asked {
 		if a.selects(set) {
@@ -176,7 +173,6 @@ func (l *Live) Event(e record.Event) {
 	l.o.event(e)
 }
 
-// forget drops the samples before a time.
 func (l *Live) forget(before int64) {
 	for _, h := range l.b.heads {
 		n := 0
@@ -288,8 +284,7 @@ func seriesName(l labels.Labels) string {
 
 const mostMoments = 60 // that are tried to find when a series broke
 
-// first finds which of the broken series broke first, and when: the moment from which on it was outside.
-// The moments are as far apart as scrapes.
+// first finds which series broke first, and when, in steps of the scrape interval.
 func (l *Live) first(ctx context.Context, s *snapshot, q Question, f *Found, broken map[string]float64) {
 	from := s.began
 	if s.hold {
@@ -323,7 +318,6 @@ func (l *Live) first(ctx context.Context, s *snapshot, q Question, f *Found, bro
 	}
 }
 
-// snapshot holds the series of a query at a time.
 type snapshot struct {
 	*understood
 	series      []storedSeries
@@ -440,8 +434,7 @@ func (l *Live) addDowns(s *snapshot, list matchers, back time.Duration, at time.
 	}
 }
 
-// addGaps notes the gaps of the endpoints that a selector depends on: those that have reported a series
-// that it selects, and silent ones that it names.
+// addGaps notes the gaps of endpoints with a selected series, and of silent ones that the selector names.
 func (s *snapshot) addGaps(all []*told, list matchers, back time.Duration) {
 	for _, e := range all {
 		if len(e.gaps) == 0 {
@@ -470,8 +463,7 @@ func ownSeries(list matchers) bool {
 	})
 }
 
-// gap says which endpoint's gap prevents an answer at a time, or "": of several the first one, by time
-// and name.
+// gap names the endpoint whose gap prevents an answer at a time, the first by time and name, or "".
 func (s *snapshot) gap(at time.Time) string {
 	var first *sourceGap
 	for i, g := range s.gaps {

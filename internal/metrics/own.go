@@ -26,7 +26,6 @@ const (
 
 const second = record.Micros(1e6)
 
-// own makes series of a history.
 type own struct {
 	b        *builder
 	start    time.Time
@@ -181,7 +180,6 @@ func (o *own) phase(e record.Event, x *record.StepEvent) {
 	}
 }
 
-// endStep writes the series of the step in progress, until a time.
 func (o *own) endStep(until record.Micros) {
 	s := o.step
 	if s == nil {

@@ -46,7 +46,6 @@ const (
 	mostQuery   = 16 << 10 // bytes: the time to check a query grows faster than its length
 )
 
-// lengthOf refuses a query that is too long.
 func lengthOf(query string) error {
 	if len(query) <= mostQuery {
 		return nil

@@ -89,7 +89,6 @@ func (r *Remote) host() string {
 	return "it"
 }
 
-// bounded is a transport with a bound on the size of answers.
 type bounded struct {
 	http.RoundTripper
 	most int64
@@ -166,7 +165,6 @@ type fetched struct {
 	ended  bool
 }
 
-// ask fetches all series.
 func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched, error) {
 	client, err := api.NewClient(api.Config{Address: s.Remote.URL, RoundTripper: bounded{s.Remote.Transport, s.most}})
 	if err != nil {
@@ -224,7 +222,6 @@ func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched
 	return found, nil
 }
 
-// keep appends the series of a Remote.
 func (s *Scraper) keep(e *source, found map[string]*fetched, until time.Time, took time.Duration) {
 	var apart []int64
 	for _, key := range slices.Sorted(maps.Keys(found)) {

@@ -67,7 +67,6 @@ type Scraper struct {
 	out     []walrecord.RefSample
 }
 
-// source is the state of an endpoint.
 type source struct {
 	Endpoint
 	up, took, returned chunks.HeadSeriesRef // 0 before the first scrape
@@ -80,7 +79,6 @@ type source struct {
 	there              bool // in the latest round
 }
 
-// state is the state of a series after its last sample.
 type state struct {
 	ref   chunks.HeadSeriesRef
 	time  int64 // of the last sample of a Remote
@@ -219,7 +217,6 @@ func (s *Scraper) Round(ctx context.Context) (last time.Time) {
 	return last
 }
 
-// words joins the first few of a list.
 func words(list []string) string {
 	const most = 4
 	text := strings.Join(list[:min(len(list), most)], ", ")
@@ -271,7 +268,6 @@ func (s *Scraper) scrape(ctx context.Context, e *source) {
 	s.write(e, at.UnixMilli(), took, returned, "")
 }
 
-// ended records that an endpoint has ended.
 func (s *Scraper) ended(e *source) {
 	at := s.Now().UnixMilli()
 	if s.gone(e, at, func(*state) bool { return true }) {
@@ -280,8 +276,7 @@ func (s *Scraper) ended(e *source) {
 	}
 }
 
-// gone marks the end of live series, except for those whose samples have their own times. It reports
-// whether any was live.
+// gone marks the end of live series without times of their own, and reports whether any was live.
 func (s *Scraper) gone(e *source, at int64, which func(*state) bool) (any bool) {
 	for i := range e.series {
 		x := &e.series[i]
@@ -333,8 +328,7 @@ func (s *Scraper) append(e *source, at int64, why string) {
 	}
 }
 
-// parse reads an answer of a time into s.out, with the new series. It keeps nothing of an answer with an
-// error.
+// parse reads an answer into s.out, with the new series. It keeps nothing of an answer with an error.
 func (s *Scraper) parse(e *source, body []byte, contentType string, now int64) (err error) {
 	s.fresh = s.fresh[:0]
 	defer func() {
@@ -394,7 +388,6 @@ func labelsText(text []byte) string {
 	return string(bytes.ReplaceAll(text[:min(len(text), mostOfAnswer)], []byte{0xff}, []byte{' '}))
 }
 
-// parsed defines a new series of an answer.
 func (s *Scraper) parsed(e *source, p textparse.Parser, key string, timed bool) int {
 	p.Labels(&s.set)
 	given := append([]string{"job", e.Job, "instance", e.Instance}, e.Labels...)
@@ -408,8 +401,7 @@ func (s *Scraper) parsed(e *source, p textparse.Parser, key string, timed bool) 
 	return s.number(e, append(list, given...), key, timed)
 }
 
-// number gives a series with these labels, by turns names and values, its place among those of the
-// source.
+// number gives a series its place among those of the source. The list has names and values by turns.
 func (s *Scraper) number(e *source, list []string, key string, timed bool) int {
 	place := len(e.series)
 	e.series = append(e.series, state{ref: s.define(list, timed), timed: timed})

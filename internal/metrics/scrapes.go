@@ -44,7 +44,6 @@ const (
 // segmentName returns the name of a log's segment, and of a part's directory.
 func segmentName(i int) string { return filepath.Base(wlog.SegmentName("", i)) }
 
-// appender appends scrapes to the log of a part of a run.
 type appender struct {
 	walrecord.Encoder
 	log *wlog.WL
@@ -54,7 +53,6 @@ type appender struct {
 	zip *zstd.Encoder
 }
 
-// openScrapes begins the log of a further part.
 func openScrapes(dir string) (a *appender, err error) {
 	parts, err := partsOf(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +111,6 @@ func (a *appender) close() error {
 	return errors.Join(err, a.zip.Close())
 }
 
-// partsOf lists the directories of parts, in order.
 func partsOf(dir string) (list []record.Dir, err error) {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -131,8 +128,7 @@ func partsOf(dir string) (list []record.Dir, err error) {
 	return list, err
 }
 
-// readScrapes hands the scrapes to b, of each part as far as it is whole. It reports whether one is cut,
-// as by a kill, or damaged.
+// readScrapes reads each part as far as it is whole, and reports whether one is cut or damaged.
 func readScrapes(dir string, b *builder) (cut bool, err error) {
 	parts, err := partsOf(dir)
 	if err != nil {
@@ -153,7 +149,6 @@ func readScrapes(dir string, b *builder) (cut bool, err error) {
 	return cut, nil
 }
 
-// decoder knows the series of a part by their references.
 type decoder struct {
 	walrecord.Decoder
 	zip     *zstd.Decoder
@@ -162,8 +157,7 @@ type decoder struct {
 	samples []walrecord.RefSample
 }
 
-// part reads the log of a part, and reports whether it is whole. The rest need not follow the part before
-// it.
+// part reads the log of a part, which ends earlier series, and reports whether it is whole.
 func (d *decoder) part(dir record.Dir) (whole bool, err error) {
 	for ref, h := range d.heads {
 		if ref&timedRef == 0 {
@@ -211,8 +205,7 @@ func (d *decoder) segment(dir record.Dir, name string) (data []byte, whole bool,
 	return data, damaged == nil, err
 }
 
-// plain reports whether pages have only whole, uncompressed fragments of records: a compressed one could
-// hold any amount.
+// plain reports whether pages have only uncompressed fragments: a compressed one could hold any amount.
 func plain(data []byte) bool {
 	const kind = 1<<3 - 1 // the bits of a fragment's first byte that say which it is
 	for page := range slices.Chunk(data, pageSize) {
@@ -268,8 +261,7 @@ func (d *decoder) series(rec []byte) bool {
 	return list.Err() == nil
 }
 
-// labelsOf returns the labels of texts, by turns names and values. Of a label that is given twice the
-// first one counts.
+// labelsOf returns labels of names and values by turns. The first one of a name counts.
 func labelsOf(texts []string) labels.Labels {
 	set := make(map[string]string, len(texts)/2)
 	for i := 0; i+1 < len(texts); i += 2 {

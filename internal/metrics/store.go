@@ -113,7 +113,6 @@ func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
 	return storage.NewMergeQuerier(list, nil, storage.ChainedSeriesMerge), nil
 }
 
-// block is an open block.
 type block struct {
 	meta   meta
 	index  *index.Reader
@@ -138,7 +137,6 @@ func openBlock(dir string) (*block, error) {
 	return b, nil
 }
 
-// querier queries one block for a span of time.
 type querier struct {
 	*block
 	mint, maxt int64
@@ -167,7 +165,6 @@ func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matcher
 	return q.texts(ctx, matchers, func(l labels.Label, found map[string]bool) { found[l.Name] = true })
 }
 
-// texts returns the texts that each takes from the labels of series, in order.
 func (q *querier) texts(ctx context.Context, matchers []*labels.Matcher, each func(labels.Label, map[string]bool)) ([]string, annotations.Annotations, error) {
 	found := make(map[string]bool)
 	set := q.Select(ctx, false, nil, matchers...)
@@ -190,8 +187,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	return s
 }
 
-// postings returns the matching series: those of all matchers that want something, without those that
-// other matchers do not want.
+// postings returns the series of all matchers that want something, without those that others exclude.
 func (q *querier) postings(ctx context.Context, matchers []*labels.Matcher) (index.Postings, error) {
 	var wanted, unwanted []index.Postings
 	for _, m := range matchers {
@@ -255,7 +251,6 @@ func (s *seriesSet) Next() bool {
 	return false
 }
 
-// overlapping returns the chunks with samples of a span.
 func overlapping(list []chunks.Meta, mint, maxt int64) []chunks.Meta {
 	var within []chunks.Meta
 	for _, c := range list {
@@ -266,7 +261,6 @@ func overlapping(list []chunks.Meta, mint, maxt int64) []chunks.Meta {
 	return within
 }
 
-// samples returns the samples of chunks, one chunk after another.
 func samples(list []chunks.Meta, reuse chunkenc.Iterator, read func(chunks.Meta) (chunkenc.Chunk, error)) chunkenc.Iterator {
 	var each []chunkenc.Iterator
 	for _, m := range list {
@@ -282,7 +276,6 @@ func samples(list []chunks.Meta, reuse chunkenc.Iterator, read func(chunks.Meta)
 	return storage.ChainSampleIteratorFromIterators(reuse, each)
 }
 
-// failing is an iterator over unreadable samples.
 type failing struct {
 	chunkenc.Iterator
 	err error

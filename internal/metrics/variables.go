@@ -71,8 +71,7 @@ func expand(query string, v variables) (text string, uses struct{ hold, step boo
 	return b.String(), uses
 }
 
-// rangeText writes a range for PromQL. One that does not matter is as long as the names are, so that
-// columns stay right.
+// rangeText writes a range; one that does not matter has the length of the names, to keep columns.
 func rangeText(d time.Duration) string {
 	if d == 0 {
 		return "100s"
@@ -136,8 +135,7 @@ func SelectorsOf(queries []string) (list []string) {
 	return list
 }
 
-// reaches yields the selectors of an expression, each with the longest time before the question from
-// which it needs samples.
+// reaches yields the selectors of an expression, with how far before the question they need samples.
 func reaches(expr parser.Expr) iter.Seq2[*parser.VectorSelector, time.Duration] {
 	return func(yield func(*parser.VectorSelector, time.Duration) bool) {
 		parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {

@@ -29,16 +29,13 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("it has more than %d %s, which is the most that is read", e.Most, e.What)
 }
 
-// bounds counts a history as it is read.
 type bounds struct {
 	seed                         maphash.Seed
 	seen                         map[uint64]struct{} // objects with news, by the hash of their names
 	asked, beside, steps, judged int
 }
 
-func newBounds() *bounds {
-	return &bounds{seed: maphash.MakeSeed(), seen: make(map[uint64]struct{})}
-}
+func newBounds() *bounds { return &bounds{seed: maphash.MakeSeed(), seen: make(map[uint64]struct{})} }
 
 // add takes in the next event, with the length of its line. The error is a *BoundError.
 func (b *bounds) add(e Event, length int) error {

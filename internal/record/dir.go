@@ -154,8 +154,7 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// create makes one of the directory's files again. It removes an old one first: a link would lead
-// elsewhere.
+// create makes a file again. It removes an old one, because a link would lead elsewhere.
 func (d Dir) create(name string) (*os.File, error) {
 	if err := os.Remove(d.Path(name)); err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -299,8 +298,7 @@ func (d Dir) FormatError(name, missing string) error {
 	return &FormatError{File: d.Path(name), Missing: missing, Version: d.version()}
 }
 
-// version returns the version of the program that wrote the record, by its plan; "" where the plan cannot
-// be read.
+// version returns the version of the program that wrote the record, or "".
 func (d Dir) version() string {
 	var plan struct {
 		AsRun struct {

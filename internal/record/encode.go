@@ -113,8 +113,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// warn puts the finding into the Warnings of the copy, and of v where they can be set, in place of an
-// earlier one.
+// warn puts the finding into the Warnings of the copy, and of v where they can be set.
 func (f *finder) warn(v, whole reflect.Value) {
 	if whole.Kind() != reflect.Struct {
 		return
@@ -135,7 +134,6 @@ func (f *finder) warn(v, whole reflect.Value) {
 	}
 }
 
-// withNulls replaces each notFinite by null.
 func withNulls(data []byte) ([]byte, error) {
 	mark, err := json.Marshal(notFinite)
 	if err != nil {

@@ -34,9 +34,7 @@ type Clock struct {
 }
 
 // StartClock starts a run's clock at the present of now, which is time.Now outside of tests.
-func StartClock(now func() time.Time) *Clock {
-	return &Clock{start: now(), now: now}
-}
+func StartClock(now func() time.Time) *Clock { return &Clock{start: now(), now: now} }
 
 // Now returns the time since the start of the run. It goes on where now is set back, so that nothing
 // waits for that much longer.
@@ -534,7 +532,6 @@ func newBody(k EventKind) Body {
 	return nil
 }
 
-// header is the begin of every line.
 type header struct {
 	T    Micros    `json:"t"`
 	Kind EventKind `json:"kind"`
@@ -553,8 +550,7 @@ func appendLine(line []byte, e Event) ([]byte, error) {
 	return append(append(line, body[1:]...), '\n'), nil
 }
 
-// parseLine reads one line of the history. It returns a nil Body for a kind that this version does not
-// know.
+// parseLine reads one line of the history. The body of an unknown kind is nil.
 func parseLine(line []byte) (Event, error) {
 	var h header
 	if err := json.Unmarshal(line, &h); err != nil {

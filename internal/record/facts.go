@@ -292,8 +292,7 @@ func (e *Environment) target() []Fact {
 	return list
 }
 
-// found returns the problems known before any load, without their extent and without those that only
-// restrict rights, and the ceiling that binds first.
+// found returns the problems known before any load, and the ceiling that binds first.
 func (e *Environment) found() []Fact {
 	var problems []string
 	for _, f := range e.Findings {

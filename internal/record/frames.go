@@ -64,8 +64,7 @@ func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
 	return list, nil
 }
 
-// frameEnd returns the end of the frame that begins at a place, by the sizes of its blocks. The error is
-// io.ErrUnexpectedEOF where that is beyond the end of the file.
+// frameEnd returns the end of a frame by its blocks, or io.ErrUnexpectedEOF beyond the end of the file.
 func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 	var head [zstd.HeaderMaxSize]byte
 	n, err := file.ReadAt(head[:min(int64(len(head)), size-at)], at)
@@ -112,8 +111,7 @@ func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 	return at, nil
 }
 
-// verified decodes a frame and returns the length of its text. It fails where the checksum does not
-// match, or the text is longer than what is left to decode.
+// verified decodes a frame and returns the length of its text. It checks the sum and the bound on text.
 func verified(file io.ReaderAt, from, to int64, left *int64) (int64, error) {
 	zip, err := newDecoder(io.NewSectionReader(file, from, to-from))
 	if err != nil {
@@ -201,8 +199,7 @@ func (v *verifier) line(e Event, length int) error {
 	return nil
 }
 
-// readFrames reads a history of which a part is damaged: each handles the whole frames, and a Damaged for
-// every other.
+// readFrames reads a damaged history: each gets the events of whole frames, and a Damaged for others.
 func readFrames(file *os.File, frames []frame, each func(Event) error) (History, error) {
 	var all History
 	within := newBounds()

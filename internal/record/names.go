@@ -12,7 +12,6 @@ type names struct {
 	seen map[string]bool
 }
 
-// kept returns the name that something is kept by.
 func (n *names) kept(name string) string {
 	switch {
 	case n.seen[name] || name == "":

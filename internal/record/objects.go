@@ -105,7 +105,6 @@ func (w *ObjectWriter) Add(row ObjectRow) {
 
 func (w *ObjectWriter) Close() error { return w.finish(cmp.Or(w.err, w.rows.Close())) }
 
-// table is a table of a run that is being written.
 type table struct {
 	name string // in messages, and at last
 	file *os.File

@@ -152,7 +152,6 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 	return h, hand(v.text)
 }
 
-// counted counts the bytes that are read, and notes the end.
 type counted struct {
 	io.Reader
 	n     int64
@@ -170,8 +169,7 @@ func newDecoder(compressed io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
 }
 
-// readLines hands every whole line of a compressed history to each, with its end, and reports whether the
-// history was cut. Each must not keep the line.
+// readLines hands whole lines to each, which must not keep them, and reports whether the end is cut.
 func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, err error) {
 	zip, err := newDecoder(compressed)
 	if err != nil {

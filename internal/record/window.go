@@ -116,8 +116,7 @@ func (h Histogram) Counts() (*hdrhistogram.Histogram, error) {
 	return counts, nil
 }
 
-// shape refuses a histogram of other times than those of NewCounts: a hundred bytes can ask for one that
-// takes 48 MB.
+// shape refuses other histograms than NewCounts makes: a hundred bytes can ask for 48 MB.
 func (h Histogram) shape() error {
 	// By the encoding, version 2: its own header, and that of what it holds.
 	const digitsAt, mostAt = 12, 24

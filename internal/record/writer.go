@@ -49,8 +49,7 @@ func NewWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, err
 	return newWriter(file, zip, secrets, follow), nil
 }
 
-// newEncoder uses one thread and a small window: the history is written beside the measured load, and
-// must not compete with it.
+// newEncoder uses one thread and a small window, because it runs beside the measured load.
 func newEncoder(file *os.File) (*zstd.Encoder, error) {
 	return zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))

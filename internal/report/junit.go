@@ -83,7 +83,6 @@ func GridJUnit(w io.Writer, g judge.Grid) error {
 	return s.write(w)
 }
 
-// time fills in the begin of the suite, and the time of its steps.
 func (s *junitSuite) time(steps []result.Step) {
 	seconds := 0.0
 	for _, step := range steps {
@@ -97,7 +96,6 @@ func (s *junitSuite) time(steps []result.Step) {
 	}
 }
 
-// add adds a test with an exit code.
 func (s *junitSuite) add(class, name string, code int, said, out string, required bool) {
 	c := junitCase{Class: class, Name: name, Out: junitText(out)}
 	note := &junitNote{junitText(said)}

@@ -130,7 +130,6 @@ func readPlan(dir record.Dir, in *view.Input) error {
 	return err
 }
 
-// samplesOf returns the samples of charts by the step's ID.
 func samplesOf(dir record.Dir, charts []record.Chart) (map[int][]record.Event, error) {
 	if len(charts) == 0 {
 		return nil, nil

@@ -79,8 +79,7 @@ const (
 	shortHold = 5
 )
 
-// load fills in how the plan is loaded along an axis, within the bounds of its target. Declared is the
-// target's description of the axis.
+// load fills in the options of the load, within the bounds of the target.
 func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b system.Bounds) {
 	stream := declared.Streams()
 	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
@@ -118,8 +117,7 @@ func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short 
 	return warmUp, whole, short
 }
 
-// followFor returns how long the objects of an open loop are followed: twice as long as any objective, so
-// that late ones have a figure.
+// followFor returns twice the longest objective, so that late objects have a figure.
 func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
 	const least = 10 * time.Second
 	longest := least
@@ -148,7 +146,6 @@ func publishedOf(p *plan.Plan) ([]result.PublishedSpec, error) {
 	return list, nil
 }
 
-// armsOf returns the judge's view of a comparison, nil for any other plan.
 func armsOf(p *plan.Plan) *result.ArmsSpec {
 	if p.Kind != plan.AB || p.Primary == nil {
 		return nil

@@ -53,7 +53,6 @@ type Asked struct {
 	Level float64
 }
 
-// surveyed holds the findings about the system before any load.
 type surveyed struct {
 	findings []record.HealthFinding
 	table    *record.CeilingTable
@@ -98,7 +97,6 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Re
 	return dir, result, err
 }
 
-// part begins the record of the run, or goes on with it.
 func (j *Job) part(dir record.Dir, x Experiment) (*part, error) {
 	if j.Past != nil {
 		return resume(j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer)
@@ -106,8 +104,7 @@ func (j *Job) part(dir record.Dir, x Experiment) (*part, error) {
 	return begin(dir, j.Request.Run, x, j.Now, j.Observer)
 }
 
-// make loads the target, judges the record, empties the target and adds that to the result. Where nothing
-// is to be removed, it judges the record at the end.
+// make loads the target, judges the record, and adds the removal. Without a removal it judges at the end.
 func (j *Job) make(soft, hard context.Context, p *part, x Experiment) (found *result.Result, err error) {
 	runErr := p.load(soft, j.open)
 	if p.left() {
@@ -124,8 +121,7 @@ func (j *Job) make(soft, hard context.Context, p *part, x Experiment) (found *re
 	return found, errors.Join(runErr, err)
 }
 
-// judge judges the record. It returns no result if the run failed before its first step, because the
-// error says everything.
+// judge returns no result if the run failed before its first step: the error says everything.
 func (j *Job) judge(dir record.Dir, x Experiment, runErr error) (*result.Result, error) {
 	defer j.waitFor("judging the record")()
 	r, err := Replay(dir, x)
@@ -135,15 +131,13 @@ func (j *Job) judge(dir record.Dir, x Experiment, runErr error) (*result.Result,
 	return &r, nil
 }
 
-// waitFor shows the current work until the returned function is called.
 func (j *Job) waitFor(what string) (end func()) {
 	show, end := j.Progress()
 	show(what)
 	return end
 }
 
-// prepare makes sure that the system may be loaded, is clean and fit, and has everything that the
-// workload needs.
+// prepare gets consent, prepares the workload, removes leftovers and surveys the system.
 func (j *Job) prepare(ctx context.Context) error {
 	consent, err := j.session.Consent(ctx)
 	if err != nil {
@@ -168,8 +162,7 @@ func (j *Job) prepare(ctx context.Context) error {
 	return j.survey(ctx)
 }
 
-// survey examines the system before any load. It warns of problems and of levels above a ceiling; an
-// error says that the system is not fit to be loaded at all.
+// survey warns of problems and of levels above a ceiling; an error says that the system is not fit.
 func (j *Job) survey(ctx context.Context) error {
 	survey, err := j.session.Survey(ctx, false)
 	if err != nil {
@@ -198,7 +191,6 @@ func (j *Job) survey(ctx context.Context) error {
 	return nil
 }
 
-// warnAbove warns of the user's levels above the ceiling that binds first.
 func (j *Job) warnAbove(t *record.CeilingTable) {
 	b := t.Binding()
 	if b == nil {
@@ -223,7 +215,6 @@ func (j *Job) warnAbove(t *record.CeilingTable) {
 	j.Log("warning: %s %s above %.10g %s, the ceiling%s by the %s: %s", strings.Join(above, ", "), verb, *b.Level, t.Unit, arm, b.What, b.Reason)
 }
 
-// experiment completes the plan with the findings about the system, and returns it for the loop.
 func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	p, bounds := j.Plan, j.session.Bounds()
 	if p.Pace.IsZero() {
@@ -272,7 +263,6 @@ func (j *Job) experiment(ctx context.Context) (Experiment, error) {
 	return x, nil
 }
 
-// remote returns the plan's Prometheus, nil for none.
 func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error) {
 	p := j.Plan.Prometheus
 	if p == nil {
@@ -318,8 +308,7 @@ func (j *Job) remote(ctx context.Context, x *Experiment) (*metrics.Remote, error
 	return &metrics.Remote{URL: address, Transport: transport, Selectors: slices.Concat([]string{"up"}, match, metrics.SelectorsOf(queries))}, nil
 }
 
-// beginAtPrediction lets a search without a first level begin at a quarter of the predicted line: the
-// first level should hold, and be far from empty.
+// beginAtPrediction lets a search without a first level begin at a quarter of the predicted line.
 func (j *Job) beginAtPrediction(unit string) {
 	s, t := j.Plan.Axis.Search, j.surveyed.table
 	if !j.FromOpen || j.Past != nil || s == nil || t == nil || t.Binding() == nil {
@@ -341,8 +330,7 @@ func (j *Job) beginAtPrediction(unit string) {
 	j.Log("the search starts at %.10g %s, %s; --from starts elsewhere", s.From, unit, of)
 }
 
-// directory makes the run directory with the plan as it is run, and locks it. A resumed run has its own,
-// locked already.
+// directory makes the run directory with the plan, and locks it. A resumed run has its own.
 func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	if j.Past != nil {
 		// A report of the run so far would look like one of the whole.

@@ -14,8 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// questions asks the queries of objectives and guards about the record during the run, and puts the
-// answers on record. All of its methods do nothing where it is nil.
+// questions asks the queries of objectives and guards during the run. Nil asks nothing.
 type questions struct {
 	live    *metrics.Live
 	start   time.Time
@@ -71,7 +70,6 @@ func (q *questions) scrapes(s *metrics.Scraper) {
 	}
 }
 
-// ask lets the engine ask.
 func (q *questions) ask(o *engine.Options, recorder system.Recorder) {
 	if q == nil {
 		return
@@ -86,7 +84,6 @@ func (q *questions) ask(o *engine.Options, recorder system.Recorder) {
 
 func (q *questions) now() time.Time { return q.start.Add(q.clock.Now().Duration()) }
 
-// answer answers all objectives at the end of a hold.
 func (q *questions) answer(ctx context.Context, recorder system.Recorder) {
 	at := q.now()
 	if scraper := q.scraper.Load(); scraper != nil {

@@ -120,7 +120,6 @@ func (p *part) write(history func(record.Dir, *redact.Secrets, func(record.Event
 	return nil
 }
 
-// load makes the part's steps, and puts on record how they ended.
 func (p *part) load(soft context.Context, open opener) error {
 	ctx, fail := context.WithCancelCause(soft)
 	p.stop = fail
@@ -180,8 +179,7 @@ func (p *part) close(soft, hard context.Context, err error) error {
 	return err
 }
 
-// signalOf returns the exit code of the signal that ended ctx, 0 for none: the result of a run that it
-// cut has that code.
+// signalOf returns the exit code of the signal that ended ctx, 0 for none.
 func signalOf(ctx context.Context) int {
 	if signal := system.SignalOf(ctx); signal != nil {
 		return signal.ExitCode()
@@ -189,7 +187,6 @@ func signalOf(ctx context.Context) int {
 	return 0
 }
 
-// amend adds the removal to a result that was judged before it.
 func (p *part) amend(r *result.Result) error {
 	for _, body := range p.live.removal {
 		judge.Amend(r, body)
@@ -197,7 +194,6 @@ func (p *part) amend(r *result.Result) error {
 	return p.dir.WriteResult(r, p.x.Secrets)
 }
 
-// clean empties the target, as far as it answers.
 func (p *part) clean(hard context.Context, runErr error) error {
 	if _, is := errors.AsType[*engine.OutOfReachError](runErr); is {
 		var cancel context.CancelFunc
@@ -272,7 +268,6 @@ func (j *liveJudge) sum() fold.Live {
 	return j.builder.Live()
 }
 
-// step returns the judgement of a step that has ended.
 func (j *liveJudge) step(id int) (result.Step, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -28,7 +28,6 @@ func targetName(t record.TargetNaming) string {
 	return fmt.Sprintf("%s %q", t.Kind, t.Name)
 }
 
-// changes lists the facts that have changed, of those on record both times.
 func changes(was, is record.Environment) []string {
 	known := func(e record.Environment) []record.Known {
 		return (&record.Environment{Facts: e.Facts, Places: e.Places}).Known()

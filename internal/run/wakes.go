@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// wakes measures how long this program waits for a processor, which delays all its requests and all news:
-// it asks to be woken at known times and sees when it was.
+// wakes measures how late this program gets a processor: it asks to be woken at known times.
 type wakes struct {
 	mu         sync.Mutex
 	made, late int

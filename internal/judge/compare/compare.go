@@ -95,7 +95,6 @@ type sides struct {
 	a, b []*Run
 }
 
-// selectRuns finds the counting runs of a level, and says which others do not count.
 func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
 	s.spec = spec
 	excluded = []string{}
@@ -143,8 +142,8 @@ func (s sides) change(a, b []float64, alpha float64) (stats.Change, error) {
 	return stats.CompareApart(a, b, 1-alpha)
 }
 
-// counting returns the runs in which a metric counts. A paired run without it takes the other one of its
-// block with it. Out names these runs, and why.
+// counting returns the runs in which a metric counts, in pairs where they are paired, and why others do
+// not.
 func (s sides) counting(metric string) (with sides, out []string) {
 	with.spec = s.spec
 	leaves := func(r *Run) bool {
@@ -222,7 +221,6 @@ func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
 	return nil
 }
 
-// take puts the decisions of the declared metrics in, the primary's first.
 func (c *LevelComparison) take(list []Decision) {
 	first := list[0]
 	c.Verdict, c.Why, c.MoreRuns, c.Primary = first.Verdict, first.Why, first.MoreRuns, first.Figure
@@ -244,7 +242,6 @@ func (c *LevelComparison) take(list []Decision) {
 	c.Why = strings.Join(why, "; ")
 }
 
-// figures compares every figure of any run, and decides by the declared ones.
 func (c *LevelComparison) figures(s sides) []Decision {
 	declared := s.spec.metrics()
 	list := make([]Decision, len(declared))
@@ -308,7 +305,6 @@ func sameValues(x, y []*float64) bool {
 	return slices.EqualFunc(x, y, func(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b })
 }
 
-// metrics returns the figures of any run, in the order of the first run with them.
 func (s sides) metrics() []Figure {
 	var list []Figure
 	known := make(map[string]bool)
@@ -330,7 +326,6 @@ func (r *Run) figure(metric string) Figure {
 	return Figure{}
 }
 
-// compared compares one metric in the runs of both sides.
 func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	c := Compared{Metric: f.Metric, Title: f.Title, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
 	of := func(runs []*Run, shown *[]*float64) (values, starts []float64) {
@@ -375,8 +370,7 @@ func ratio(a, b []float64) float64 {
 // sameStart is the largest relative difference of starting points at which memory can be compared.
 const sameStart = 0.05
 
-// memoryMismatch says why memory cannot be compared: the runs did not start from the same point. Earlier
-// memory of a process is in its maximum and keeps it from growing.
+// memoryMismatch says why memory cannot be compared: earlier memory of a process keeps it from growing.
 func memoryMismatch(a, b []float64) string {
 	all := slices.Concat(a, b)
 	lo, hi := slices.Min(all), slices.Max(all)
@@ -393,7 +387,6 @@ func memoryMismatch(a, b []float64) string {
 
 func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
 
-// decide judges a declared metric.
 func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
 	spec := s.spec
 	missing := func(runs []*Run) (missing, asked int) {
@@ -537,12 +530,10 @@ func valuesOf(list []*float64) []float64 {
 	return values
 }
 
-// misleads warns of a series that one percentile does not describe.
 func (c *LevelComparison) misleads(series, format string, args ...any) {
 	c.Warnings.Add(record.Warning{Kind: record.WarningShape, Text: fmt.Sprintf(format, args...), Places: []string{series}})
 }
 
-// warn adds warnings about the figures.
 func (c *LevelComparison) warn(spec Spec) {
 	for _, x := range c.Series {
 		name := x.Milestone

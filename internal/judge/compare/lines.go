@@ -67,9 +67,7 @@ func rounded(x float64) float64 {
 }
 
 // Withdraw withdraws the verdict of lines that do not belong to one goal.
-func (c *LineComparison) Withdraw(why string) {
-	c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why
-}
+func (c *LineComparison) Withdraw(why string) { c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why }
 
 // bounds returns the interval of the line: from lo to below hi, which is +Inf where nothing failed. Where
 // the first level failed lo is 0.
@@ -102,8 +100,7 @@ func (b Bracket) String(unit string) string {
 	return fmt.Sprintf("%g %s (95 %% interval %.4g to %.4g)", *b.Level, unit, *b.Low, *b.High)
 }
 
-// narrower says which searches would decide, if the lines stay where they are: wide brackets need a finer
-// resolution.
+// narrower says which searches would decide, if the lines stay where they are.
 func narrower(baseline, arm string, a, b Bracket, margin float64) string {
 	if a.LowestFailing == nil { // without an upper bound of the arm a verdict is possible, without the baseline's not
 		return fmt.Sprintf("nothing failed in %s: search it with a higher --max", baseline)
@@ -134,7 +131,6 @@ func narrower(baseline, arm string, a, b Bracket, margin float64) string {
 
 const resolvable = 0.001 // of the line: the least resolution that is worth proposing
 
-// roundDown rounds x down to two digits.
 func roundDown(x float64) string {
 	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
 	return fmt.Sprintf("%.4g", math.Floor(x/scale+1e-9)*scale)

@@ -63,8 +63,7 @@ func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
 	return one
 }
 
-// collect gathers the samples of runs by milestone and component, in the order of the first run with
-// them.
+// collect gathers the samples of runs by milestone and component.
 func collect(runs []*Run) (samples map[key][]stats.Sample, order []key) {
 	samples = make(map[key][]stats.Sample)
 	for _, r := range runs {

@@ -63,7 +63,6 @@ type TrendChange struct {
 	P      float64 `json:"p"`      // the share of all orders of the points around it with a division as good
 }
 
-// setMean states the mean of the figures since the last change.
 func (t *Trend) setMean(values []float64, changed bool) {
 	logs := make([]float64, len(values))
 	for i, v := range values {

@@ -43,7 +43,6 @@ func LineOf(spec *result.Spec, steps []*verdict.Judged, d design.Design, goal st
 	return line
 }
 
-// setSustained states the rate at a line's level, by the whole steps that held it.
 func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var rates []float64
 	for _, s := range steps {

@@ -52,7 +52,6 @@ func costOfMemory(g *fold.Growth) result.Slope {
 	return result.Slope{Interval: result.IntervalOf(each), From: result.FromSteps, Points: len(g.MemX)}
 }
 
-// lawOfMemory returns a source's memory by the steps along the axis.
 func lawOfMemory(laws *result.Laws, source string) result.Slope {
 	if laws != nil {
 		for _, l := range laws.List {

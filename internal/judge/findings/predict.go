@@ -30,8 +30,7 @@ func AddPredictions(r *result.Result, e record.Environment) {
 	r.Prediction = ceiling.Predicted(e.Ceilings, outcomeOf(r))
 }
 
-// outcomeOf returns the finding of the headline goal: the line of a search, else the highest level that
-// held below the lowest that did not.
+// outcomeOf returns the headline's line, or the highest level that held below the lowest that did not.
 func outcomeOf(r *result.Result) ceiling.Outcome {
 	var o ceiling.Outcome
 	failing := func(s result.Step) bool { return o.LowestFailing != nil && s.LevelReached == *o.LowestFailing }

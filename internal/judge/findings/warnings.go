@@ -71,8 +71,7 @@ func sendingOf(s *verdict.Judged, there string) string {
 	return fmt.Sprintf("sending took %s, more than a tenth of the median to %s (%s): what was meant for one moment came over that time, which all times include", result.DurationText(s.APIRequests.Sending, 0), there, result.DurationText(*p50, 0))
 }
 
-// addNeighbours warns of resources that other programs took in steps that held, and in those that did
-// not: each time of the one they took most of.
+// addNeighbours warns of the resource that others took most of, by steps that held and others.
 func addNeighbours(warnings *record.Warnings, steps []*verdict.Judged) {
 	type group struct {
 		what, of string

@@ -14,7 +14,6 @@ func (s *Silence) Seconds() float64 { return (s.At - s.Since).Seconds() }
 
 func (s *Silence) String() string { return s.Sentence(s.At) }
 
-// addActor takes in that an actor does nothing, or acts again.
 func (f *Facts) addActor(t record.Micros, r *record.Actor) {
 	for i := range f.Silent {
 		if s := &f.Silent[i]; s.Actor.Actor == r.Actor && !s.Over {

@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// concurrentIn counts a step's objects, and says how far the limits were used up while others waited, the
-// most used one first. It returns nil where the kind does not ask for it.
+// concurrentIn counts objects at once, and says how far each limit was used up while others waited.
 func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []result.BoundShare) {
 	if spec.Kind.Concurrent == nil {
 		return nil, nil
@@ -73,8 +72,7 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 	return a, bounds
 }
 
-// usedUp holds how many objects were under way, on average, while others waited: each moment counts as
-// often as it was waited through.
+// usedUp averages the objects under way while others waited, weighted by the number of waiting ones.
 type usedUp struct {
 	weighted, waited float64 // by the second
 	from, to         record.Micros

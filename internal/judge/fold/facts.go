@@ -53,7 +53,6 @@ type Facts struct {
 	Stood    []Standstill
 }
 
-// unit is one requested object.
 type unit struct {
 	slot   *slot
 	object *object // nil: no news of it came
@@ -127,14 +126,12 @@ func (f *Facts) Cut() bool {
 	return f.head.Ending == record.EndInterrupted || f.head.Ending == record.EndGuard
 }
 
-// judges reports whether a request of the step counts for its verdict: all do but those of the warm-up of
-// an open loop.
+// judges reports whether a request counts for the verdict: not in the warm-up of an open loop.
 func (f *Facts) judges(s *slot) bool {
 	return !f.head.Open || f.Reached != Never && s.intended >= f.Reached && s.intended < f.Reached+f.hold
 }
 
-// latency returns the time from an object's time zero to a milestone, or unreached. An object without
-// news reached nothing.
+// latency returns the time from time zero to a milestone, or unreached.
 func (u *unit) latency(milestone int) record.Micros {
 	if t := u.reached(milestone); t != Never {
 		return max(t-u.zero, 0)
@@ -178,7 +175,6 @@ func (f objectAccount) live(own []*slot, _ string, there int) Live {
 	return Live{There: len(values), P50: result.Finite(sample.Quantile(0.5)), P99: result.Finite(sample.Quantile(0.99))}
 }
 
-// startsInPlace returns when the objects in place reached a milestone, in order.
 func (f *Facts) startsInPlace(started int) []record.Micros {
 	var starts []record.Micros
 	for _, s := range f.place {

@@ -16,8 +16,7 @@ const (
 	mostBins   = 24
 )
 
-// groupsOf returns the latencies of a step's own objects by the values of labels. It leaves out a label
-// that no object has.
+// groupsOf returns the latencies of own objects by the values of labels that any object has.
 func groupsOf(spec *result.Spec, f *Facts) (list []result.Group) {
 	by := spec.Kind.GroupBy
 	if by == nil {
@@ -63,7 +62,6 @@ func groupsOf(spec *result.Spec, f *Facts) (list []result.Group) {
 	return list
 }
 
-// label returns an object's value of a label by its index, or the value of its place.
 func (u *unit) label(by *record.GroupBy, f *Facts, at int) (value string) {
 	if o := u.object; o != nil {
 		if at < len(o.labels) {
@@ -87,7 +85,6 @@ func (u *unit) between(from, to int) record.Micros {
 	return max(u.latency(to)-u.latency(from), 0)
 }
 
-// countIn counts the times of each value in bins of one width.
 func countIn(b *result.Group, took [][]float64) {
 	all := slices.Concat(took...)
 	bins := 0

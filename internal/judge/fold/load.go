@@ -38,7 +38,6 @@ func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 	return loads[:len(moments)]
 }
 
-// addLoad adds the changes of a slot's objects to the loads at each moment.
 func (f *Facts) addLoad(loads []result.StepProgress, s *slot, from func(record.Micros) int) {
 	placedAt, last := f.of(f.kind.Placed), len(loads)-1
 	n := s.count()

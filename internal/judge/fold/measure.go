@@ -35,8 +35,7 @@ func latenciesOf(spec *result.Spec, f *Facts) (result.Latencies, map[string]Samp
 	return list, samples
 }
 
-// requestsOf sums up the requests of a step, and counts those that should have counted for its verdict
-// and were never sent.
+// requestsOf sums up the requests of a step, and counts the judged ones that were never sent.
 func requestsOf(f *Facts) (r result.APIRequests, dropped int) {
 	var service []float64
 	for _, s := range f.own {
@@ -93,7 +92,6 @@ func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achi
 	return offered, rateOf, achieved
 }
 
-// rate returns n per second, in a time.
 func rate(n int, t record.Micros) *float64 { return new(result.Round(float64(n)/t.Seconds(), 3)) }
 
 func inFlight(slots []*slot) int {
@@ -112,8 +110,7 @@ type edge struct {
 	delta int
 }
 
-// mostAtOnce returns how many things went on at once at most. One that ends as another begins does not
-// overlap it.
+// mostAtOnce returns the largest number at once. One that ends as another begins does not overlap it.
 func mostAtOnce(edges []edge) int {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.delta, b.delta))

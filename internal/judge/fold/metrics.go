@@ -6,8 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// metricsOf returns the figures of a step that its target declares, by name, except for those that every
-// step has.
+// metricsOf returns the figures that the target declares, without those that every step has.
 func metricsOf(spec *result.Spec, f *Facts, s *Measured) map[string]float64 {
 	own := map[string]*float64{
 		record.ValueAsked: new(float64(s.Account().Intended)), record.ValueDone: new(float64(f.Account.done(s))),

@@ -34,8 +34,7 @@ func (f objectAccount) lateAt(i, m int, bound record.Micros) record.Micros {
 	return max(at, f.Start)
 }
 
-// shortAt returns when an object in place first missed what is asked of all: when its time was over, or
-// when it fell or went.
+// shortAt returns when an object in place was too late, fell or went.
 func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 	u := &f.units[i]
 	at := f.End

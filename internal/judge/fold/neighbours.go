@@ -10,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// neighbours returns the resources of which others left the target short, over the hold of a stream or
-// over the step.
+// neighbours returns the resources that others took, over the hold of a stream or over the step.
 func (f *Facts) neighbours() []result.Neighbour {
 	from, to := f.Start, f.End
 	if f.Account.Streams() && f.Reached != Never {
@@ -62,7 +61,6 @@ func (s *slot) refused() bool {
 	return s.failed() && !timeoutCode(strconv.Itoa(s.code)) && !(s.code == 0 && timedOut(s.err))
 }
 
-// timeoutCode reports whether a status code says that time was over.
 func timeoutCode(code string) bool {
 	return code == strconv.Itoa(http.StatusRequestTimeout) || code == strconv.Itoa(http.StatusGatewayTimeout)
 }

@@ -54,7 +54,6 @@ func (m *milestones) of(name string) int {
 	return -1
 }
 
-// object is one object with news.
 type object struct {
 	name     string
 	first    record.Micros   // its first news
@@ -125,8 +124,7 @@ func (s *slot) zeroOf(o *object) record.Micros {
 	return s.intended
 }
 
-// count returns how many objects the slot stands for. Without its request on record it is as many as
-// there are.
+// count returns how many objects the slot stands for; without its request, as many as there are.
 func (s *slot) count() int {
 	if s.onRecord {
 		return s.units
@@ -140,8 +138,7 @@ func (s *slot) count() int {
 	return max(living, 1)
 }
 
-// filling returns the objects that fill the slot, at most count: one that is gone counts only where no
-// other took its place.
+// filling returns at most count objects, first those that are not gone.
 func (s *slot) filling() []*object {
 	n := s.count()
 	if len(s.objects) <= n {
@@ -164,8 +161,7 @@ type kindIn struct{ kind, namespace string }
 
 func newFill() *fill { return &fill{byName: make(map[string]*slot), made: make(map[kindIn]int)} }
 
-// objects collects the requests and their objects: which are in place, and when each reached its
-// milestones.
+// objects collects the requests and their objects, with the times of their milestones.
 type objects struct {
 	*milestones
 	text           map[string]string

@@ -79,8 +79,7 @@ func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 	}
 }
 
-// spreadEvenly reports whether waits are spread evenly from 0 to twice their mean (Kolmogorov's
-// distance).
+// spreadEvenly compares waits with an even spread from 0 to twice their mean (Kolmogorov's distance).
 func spreadEvenly(waits []float64) bool {
 	slices.Sort(waits)
 	n := float64(len(waits))
@@ -121,8 +120,7 @@ const (
 	collectionLeast = 1.0 // seconds of CPU time
 )
 
-// collections names the programs whose garbage collection stopped them for long or took much of their CPU
-// time, each in a sentence.
+// collections names programs with long or expensive garbage collection, each in a sentence.
 func (c *Measured) collections() (list []string) {
 	for _, d := range c.Durations {
 		switch {

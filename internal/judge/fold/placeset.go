@@ -19,14 +19,12 @@ type places struct {
 	arm   string                     // of the last step
 }
 
-// placeNow is the last change of a place, and its step.
 type placeNow struct {
 	record.Place
 	step int
 }
 
-// there reports whether a place belongs to those that the level is an average over. The run's own changes
-// take a place from no level.
+// there reports whether a place counts for the level. The run's own changes take none from it.
 func (p placeNow) there() bool { return p.State == record.PlaceThere || p.Meant && p.State != "" }
 
 // PlaceChanges says how the places of a step differ from those of the first.
@@ -56,7 +54,6 @@ func (c *PlaceChanges) String() string {
 	return fmt.Sprintf("%s %d, then %d: %s", cmp.Or(c.noun.Many, "places"), c.first, c.now, strings.Join(list, ", "))
 }
 
-// add takes in an event, and notes what changes in the step under way, which may be nil.
 func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	if len(b.Set) > 0 {
 		s.declare(e.Step, b.Set)
@@ -85,7 +82,6 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	}
 }
 
-// declare takes in the names of all places.
 func (s *places) declare(step int, names []string) {
 	before := s.now
 	s.now = make(map[string]placeNow, len(names))
@@ -138,7 +134,6 @@ func (s *places) changed() PlaceChanges {
 	return c
 }
 
-// end puts into the facts of a step which places of its objects are gone.
 func (s *places) end(f *Facts) {
 	f.away = make([]placeNow, len(f.placeNames))
 	for i, name := range f.placeNames {
@@ -148,8 +143,7 @@ func (s *places) end(f *Facts) {
 	}
 }
 
-// awayOf returns what happened to the place of an object that left. Its state is "" where the place is
-// there, or the object has none.
+// awayOf returns what happened to an object's place that is gone; the state is "" for any other place.
 func (f *Facts) awayOf(u *unit) (p placeNow) {
 	if o := u.object; o != nil && o.where >= 0 && int(o.where) < len(f.away) {
 		return f.away[o.where]
@@ -157,8 +151,7 @@ func (f *Facts) awayOf(u *unit) (p placeNow) {
 	return p
 }
 
-// levelLeft returns the level of a step's objects over the places at its end, where those differ from the
-// start.
+// levelLeft returns the level over the places at the end, where those differ from the start.
 func (f *Facts) levelLeft() (float64, bool) {
 	if len(f.Places.changes) == 0 || f.places == 0 || f.head.Open {
 		return 0, false

@@ -29,7 +29,6 @@ type reasonGroup struct {
 	unplaced  bool           // there was no place for them
 }
 
-// reasonsOf returns the reasons for which objects were not ready, the most frequent first.
 func reasonsOf(spec *result.Spec, f *Facts) []result.Reason {
 	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
 	count := func(g *reasonGroup, units, certain int) {
@@ -53,7 +52,6 @@ func reasonsOf(spec *result.Spec, f *Facts) []result.Reason {
 	return r.grouped()
 }
 
-// add returns the group of an object that was not ready.
 func (r *reasons) add(u *unit) *reasonGroup {
 	name, where := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
@@ -107,7 +105,6 @@ func (r *reasons) add(u *unit) *reasonGroup {
 	return g
 }
 
-// addRequest returns the group of a failed request.
 func (r *reasons) addRequest(s *slot) *reasonGroup {
 	reason := result.RequestFailed
 	if s.code != 0 {
@@ -125,7 +122,6 @@ func (r *reasons) group(key eventKey) *reasonGroup {
 	return g
 }
 
-// eventOf returns the most frequent warning that names an object.
 func (r *reasons) eventOf(name string) (eventKey, bool) {
 	if r.byObject == nil {
 		r.byObject = make(map[string]eventKey)
@@ -142,7 +138,6 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 	return key, ok
 }
 
-// grouped returns the groups, the most frequent first.
 func (r *reasons) grouped() []result.Reason {
 	list := make([]result.Reason, 0, len(r.groups))
 	for key, g := range r.groups {
@@ -167,8 +162,7 @@ func (r *reasons) grouped() []result.Reason {
 // maxReasons bounds the reasons that a step lists one by one.
 const maxReasons = 200
 
-// fewest returns the most frequent reasons, and the others together: the objects apart from the other
-// requests.
+// fewest returns the most frequent reasons, and the rest as one for objects and one for requests.
 func fewest(list []result.Reason) []result.Reason {
 	if len(list) <= maxReasons {
 		return list
@@ -196,8 +190,7 @@ var (
 	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
 )
 
-// normalise replaces what differs from object to object in a message, so that equal causes fall into one
-// group.
+// normalise replaces what differs between objects, so that equal causes fall into one group.
 func normalise(message, object string) string {
 	message = variable.ReplaceAllString(signature.Unnamed(message, object), "*")
 	return strings.TrimSpace(backOff.ReplaceAllString(message, "$1 *"))

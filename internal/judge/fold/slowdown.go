@@ -6,8 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// slowdownOf finds the first milestone of a closed step that was reached less often from some object on,
-// or nil.
+// slowdownOf finds the first milestone that was reached less often from some object on, or nil.
 func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 	if f.head.Open {
 		return nil

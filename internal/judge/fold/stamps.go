@@ -80,8 +80,7 @@ func (o *object) isLate(milestone int) bool { return o.late&(1<<min(milestone, 6
 
 func (o *object) setLate(milestone int) { o.late |= 1 << min(milestone, 63) }
 
-// earliest returns the earliest possible time of a milestone with late news: the object's time zero where
-// nothing is known.
+// earliest returns the earliest possible time of a milestone with late news, at least time zero.
 func (u *unit) earliest(milestone int) record.Micros {
 	if early := u.object.early; milestone < len(early) && early[milestone] != Never {
 		return max(early[milestone], u.zero)

@@ -174,8 +174,7 @@ func (f objectAccount) parts(samples map[string]Sample) map[string][]Part {
 	return parts
 }
 
-// effective returns the level of the ready objects. An iteration counts only whole, because half of one
-// does no work.
+// effective returns the level of the ready objects in whole iterations: half of one does no work.
 func (f *Facts) effective(s *Measured) *float64 {
 	account := s.Account()
 	intended := max(account.Intended, f.setOut)

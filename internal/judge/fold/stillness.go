@@ -25,8 +25,7 @@ const (
 	stillsTried   = 20 // the longest gaps of one actor
 )
 
-// interval is a time in which an object waited for an actor. Open says that it did not end within the
-// step.
+// interval is a wait for an actor. Open says that it did not end within the step.
 type interval struct {
 	from, to record.Micros
 	open     bool

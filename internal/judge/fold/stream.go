@@ -64,7 +64,6 @@ func (f requestAccount) measure(spec *result.Spec, step *Measured) {
 	}
 }
 
-// fillStalls fills in what stood still, and corrects the latencies for the requests that this held back.
 func (f requestAccount) fillStalls(spec *result.Spec) {
 	s, loop := f.stream, stream.Loop{Open: f.head.Open}
 	if f.timeout < unreached-1 {
@@ -155,8 +154,7 @@ func (f requestAccount) add(body record.Body) {
 	}
 }
 
-// since returns when a count over the windows first reached n, or the end of the step, and the whole
-// count.
+// since returns when a count over the windows reached n, or the end of the step, and the whole count.
 func (f requestAccount) since(n int, count func(w *stream.Window) int) (at record.Micros, all int) {
 	at, reached, all := f.stream.Since(n, count)
 	if !reached {

@@ -52,7 +52,6 @@ func newTroubles(known *record.KnownTroubles, open bool) Troubles {
 	return Troubles{known: known, open: open, Seen: make(map[result.BreachKind]*Sighting), warnings: make(map[eventKey]*eventGroup)}
 }
 
-// observe notes that a trouble was seen.
 func (c *Troubles) observe(kind result.BreachKind, t record.Micros, what, object, message string) *Sighting {
 	s, ok := c.Seen[kind]
 	if !ok {

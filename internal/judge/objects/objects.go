@@ -84,7 +84,6 @@ func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 	return o, nil
 }
 
-// columnReader reads a column chunk by chunk.
 type columnReader struct {
 	*Column
 	rows   int
@@ -113,8 +112,7 @@ func (c *columnReader) read(chunk parquet.ColumnChunk) error {
 	}
 }
 
-// page takes in a page: whole numbers and the indices of a dictionary at once, anything else value by
-// value.
+// page takes in numbers and the indices of a dictionary at once, anything else value by value.
 func (c *columnReader) page(page parquet.Page) error {
 	levels := page.DefinitionLevels()
 	switch dictionary := page.Dictionary(); {
@@ -190,7 +188,6 @@ func (c *columnReader) add(v parquet.Value) {
 	}
 }
 
-// word returns a text's place among the words.
 func (c *columnReader) word(text []byte) int32 {
 	i, ok := c.index[string(text)]
 	if !ok {
@@ -314,8 +311,7 @@ func Samples(dir record.Dir, steps []result.Step, milestones []string, there str
 	return samples, nil
 }
 
-// samplesOf returns the distributions of one step by its rows. Component is nil where there are not
-// several.
+// samplesOf returns the distributions of one step by its rows. Component is nil for a single one.
 func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
 	var samples []compare.MilestoneSample
 	parts := [][]int32{rows} // by the component's word

@@ -14,7 +14,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// pair holds two operands to compare.
 type pair struct {
 	a, b *Operand
 
@@ -22,7 +21,6 @@ type pair struct {
 	defaults map[string]string // of parameters; nil is unknown
 }
 
-// aspect is one possible difference of two experiments.
 type aspect struct {
 	name    string
 	help    string                   // a line of --help
@@ -175,15 +173,13 @@ func CheckArm(names, params []string, facts []record.Fact) error {
 	return nil
 }
 
-// nameMatches reports whether a given name stands for a difference: itself, or all that begin with it and
-// a colon, or the machine's.
+// nameMatches reports whether a name, a part before its colon, or "machine" stands for a difference.
 func nameMatches(given, what string) bool {
 	return given == machineName && record.MachineFact(what) || given == what || strings.HasPrefix(what, given+":")
 }
 
 const unknown = "not on record"
 
-// differences returns the differences of the two, the parameters first.
 func (p pair) differences() []compare.Difference {
 	list := p.paramDifferences()
 	if p.a.Environment == nil && p.b.Environment == nil {
@@ -203,7 +199,6 @@ func (p pair) differences() []compare.Difference {
 	return list
 }
 
-// factDifferences returns the differences of the places of the two.
 func (p pair) factDifferences() []compare.Difference {
 	var list []compare.Difference
 	a, b := p.a.Environment.Known(), p.b.Environment.Known()
@@ -254,7 +249,6 @@ func (p pair) paramDifferences() []compare.Difference {
 	return list
 }
 
-// atLevel returns the differences of the load on the runs of one level.
 func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	var list []compare.Difference
 	add := func(name, what, bearing string, x, y float64, show func(float64) string) {
@@ -384,7 +378,6 @@ func yes(b bool) string {
 	return "no"
 }
 
-// text returns a part of a plan as in its file.
 func text(v interface{ MarshalText() ([]byte, error) }) string {
 	b, err := v.MarshalText()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 )
 
-// linesOf compares the load lines of every goal that both have.
 func linesOf(a, b *Operand, margin float64) []compare.LineComparison {
 	var list []compare.LineComparison
 	for _, g := range a.Result.Goals {

@@ -78,8 +78,7 @@ func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	return o, nil
 }
 
-// filesOf returns the fingerprint of the workload's files by the first event of a history, or "": it
-// follows the plan's own.
+// filesOf returns the fingerprint of the workload's files, after the plan's in the first event, or "".
 func filesOf(dir record.Dir) (string, error) {
 	enough := errors.New("the first event is enough")
 	files := ""
@@ -95,7 +94,6 @@ func filesOf(dir record.Dir) (string, error) {
 	return files, nil
 }
 
-// kind returns the kind of the objects, zero where it is not on record.
 func (o *Operand) kind() record.ObjectKind {
 	if o.Environment == nil {
 		return record.ObjectKind{}
@@ -114,9 +112,7 @@ func (o *Operand) SameAxis(p *Operand) bool {
 // SameOperandError says that two operands are one and the same.
 type SameOperandError struct{ A, B string }
 
-func (e *SameOperandError) Error() string {
-	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
-}
+func (e *SameOperandError) Error() string { return fmt.Sprintf("%s and %s are the same run", e.A, e.B) }
 
 // NameOperands gives operands different names, as short as possible: arms of one run by the arm,
 // experiments by their directories. The error is a *SameOperandError.
@@ -245,7 +241,6 @@ func invalid(list []replicate) int {
 	return n
 }
 
-// numbers writes levels as people do.
 func numbers(list []float64) string {
 	words := make([]string, len(list))
 	for i, x := range list {

@@ -67,7 +67,6 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	return out, nil
 }
 
-// addTrends makes the trends of one workload's experiments, and names the figures of their runs.
 func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
 	w, _ := o.workload(list[0])
 	differs := slices.Repeat([][]string{{}}, len(list)) // from the one before

@@ -180,7 +180,6 @@ func (o *Operand) facts() []record.Fact {
 	return list
 }
 
-// paramNames returns the parameters of the operands and of the workload.
 func (p pair) paramNames() []string {
 	all := p.a.params()
 	maps.Copy(all, p.b.params())
@@ -217,8 +216,7 @@ func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	}
 }
 
-// metrics returns the deciding metrics, and the number of declared ones from which one was chosen: that
-// divides its error rate.
+// metrics returns the deciding metrics, and from how many declared ones one was chosen.
 func (out *Outcome) metrics(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (list []string, among int, err error) {
 	if o.Metric == "" {
 		return out.defaultMetrics(w, a, b), 1, nil
@@ -235,7 +233,6 @@ func (out *Outcome) metrics(o Options, w *workload.Workload, a, b *Operand, runs
 	return []string{o.Metric}, 1, nil
 }
 
-// figuresOf names the figures of any run.
 func figuresOf(runs ...[]replicate) []string {
 	var names []string
 	for _, r := range slices.Concat(runs...) {
@@ -248,8 +245,7 @@ func figuresOf(runs ...[]replicate) []string {
 	return names
 }
 
-// defaultMetrics returns the metrics that were declared before the runs, with a warning where that is
-// doubtful.
+// defaultMetrics returns the declared metrics, with a warning where that is doubtful.
 func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) []string {
 	metrics, how := declaredMetrics(w, operands...)
 	if how == "" {
@@ -263,7 +259,6 @@ func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) [
 	return metrics
 }
 
-// saidBy returns the metrics that an operand's plan declared.
 func saidBy(x *Operand) string { return strings.Join(primaryOf(x).Metrics(), ", ") }
 
 // declaredMetrics returns the metrics that all plans declared, else the workload's, else the time at
@@ -294,7 +289,6 @@ func primaryOf(x *Operand) plan.Primary {
 	return *x.plan.Primary
 }
 
-// bounds returns the margin and the error rate.
 func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	one := func(what string, given, usual float64, declared func(*Operand) float64) float64 {
 		x, y := declared(a), declared(b)
@@ -381,8 +375,7 @@ func matchRuns(a, b []replicate) matched {
 	return m
 }
 
-// commonBasis returns the levels that the compared runs of a level stand on: none, where all sides have
-// such runs, else the same.
+// commonBasis returns the levels that runs of all sides stand on, preferably none.
 func commonBasis(level float64, sides ...[]replicate) string {
 	all := func(on string) bool {
 		return !slices.ContainsFunc(sides, func(list []replicate) bool {
@@ -446,7 +439,6 @@ func (p pair) notOnRecord(name string) bool {
 	return !has(p.a) && !has(p.b) && !strings.HasPrefix(name+":", paramPrefix) && !slices.Contains([]string{noEnvironment, loadName, offeredName, othersName}, name)
 }
 
-// short cuts a value for a sentence.
 func short(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
@@ -455,7 +447,6 @@ func short(text string) string {
 	return text
 }
 
-// advise says what to do where too few runs count.
 func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 	if c.Verdict != stats.Undecided || min(c.Runs[0], c.Runs[1]) > 1 || max(c.Runs[0], c.Runs[1]) == 0 {
 		return

@@ -91,7 +91,6 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	return c, nil
 }
 
-// logs returns the logarithms of figures that have one.
 func logs(x []float64) ([]float64, error) {
 	l := make([]float64, len(x))
 	for i, v := range x {

@@ -88,7 +88,6 @@ func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	return e, true
 }
 
-// widthOf returns the j-th width, as a share of the level.
 func widthOf(j int) float64 {
 	return crossingSoft * math.Pow(crossingSharp/crossingSoft, float64(j)/(crossingWidths-1))
 }

@@ -39,7 +39,6 @@ func mergeLists(lists [][]float64) []float64 {
 	}
 }
 
-// mergeCounted merges samples of which some are counted.
 func mergeCounted(samples []Sample) Sample {
 	var list []Count
 	censored, resolution := 0, 0.0
@@ -189,7 +188,6 @@ type counts struct {
 	sum   []float64 // room for distance
 }
 
-// counts counts the runs' observations at points that share all of them evenly.
 func (s Arms) counts() *counts {
 	grid := gridOf(s.x, s.y)
 	runs := slices.Concat(s.a, s.b)
@@ -217,8 +215,7 @@ func gridOf(x, y Sample) []float64 {
 	return slices.Compact(grid)
 }
 
-// distance returns the Kolmogorov-Smirnov distance on the grid between the runs that are in and the
-// others.
+// distance returns the Kolmogorov-Smirnov distance on the grid between the chosen runs and the others.
 func (c *counts) distance(in []bool) float64 {
 	nIn := 0.0
 	clear(c.sum)

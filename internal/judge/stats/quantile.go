@@ -63,7 +63,6 @@ func Batched(batches ...Sample) Sample {
 // N returns the number of observations, censored ones included.
 func (s Sample) N() int { return s.came() + s.censored }
 
-// came returns the number of observations that came.
 func (s Sample) came() int { return s.first(len(s.sorted)) }
 
 // first returns the number of observations that have one of the first i values.
@@ -128,9 +127,7 @@ func (s Sample) Rank(q float64) int {
 
 // rank returns ceil(q n) within 1..n. The subtraction takes back what q as a binary fraction adds: 0.07
 // of 100 is the 7th, though 0.07*100 > 7.
-func rank(q float64, n int) int {
-	return min(max(int(math.Ceil(q*float64(n)-1e-9*float64(n))), 1), n)
-}
+func rank(q float64, n int) int { return min(max(int(math.Ceil(q*float64(n)-1e-9*float64(n))), 1), n) }
 
 // Resolves reports whether n observations carry the quantile q: with fewer than 1/(1-q) the quantile is
 // just the maximum.

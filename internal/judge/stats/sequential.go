@@ -300,7 +300,6 @@ func sequentialBounds(looks []int, spent []float64) []float64 {
 	return bounds
 }
 
-// tOf returns the absolute value of Student's t.
 func tOf(sum, squares float64, n int) float64 {
 	count := float64(n)
 	return math.Abs(sum) / math.Sqrt(count*max(squares-sum*sum/count, 0)/(count-1))
@@ -353,8 +352,7 @@ func SignFlip(d []float64) float64 {
 
 const drawnFutures = 2000 // of a prediction
 
-// predict returns the probability that the last look decides: in futures whose mean and spread are drawn
-// from the posterior after the blocks.
+// predict returns the probability that the last look decides, by futures drawn from the posterior.
 func (s *Sequential) predict(d []float64, bound float64, less bool) float64 {
 	rng := rand.New(rand.NewPCG(uint64(len(d)), 9))
 	n := float64(len(d))

@@ -49,8 +49,7 @@ func (s *Stream) stalls() []Stall {
 	return list
 }
 
-// busiest returns the places with the most done requests, in order of their names: at most mostPlaces,
-// because each is searched in all windows.
+// busiest returns the places with the most done requests, at most mostPlaces, in order of their names.
 func busiest(spans []Window) []string {
 	done := make(map[string]int)
 	for _, w := range spans {
@@ -112,8 +111,7 @@ func (s *Stream) PlacesFailed() []string {
 	return slices.Sorted(maps.Keys(failed))
 }
 
-// stallsOf returns the longest runs of windows in which a count is 0 where the others let expect
-// leastMissed at least.
+// stallsOf returns the runs of empty windows in which the others let expect leastMissed requests.
 func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	n, length := 0, record.Micros(0)
 	for i := range spans {
@@ -203,8 +201,7 @@ func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 	}
 }
 
-// lengthen gives a stall of a closed loop the length of the longest request that it held up, which also
-// covers parts of windows.
+// lengthen gives a stall of a closed loop the length of the longest request that it held up.
 func (s *Stream) lengthen(x *Stall, there string) error {
 	for _, w := range s.Windows {
 		if w.WarmUp || !x.near(&w) {

@@ -168,7 +168,6 @@ func (s *Stream) Samples(there string) map[string]stats.Sample {
 	return samples
 }
 
-// sample returns the distribution of the chosen series of a milestone.
 func (s *Stream) sample(milestone string, chosen func(seriesOf) bool, there string) stats.Sample {
 	return s.sampleWith(milestone, chosen, there, new([batchCount]unsentBatch))
 }
@@ -201,8 +200,7 @@ func (s *Stream) sampleWith(milestone string, chosen func(seriesOf) bool, there 
 	return stats.Batched(batches...)
 }
 
-// batch returns the batch of requests that were due at a time. Those of a damaged record may be due
-// before the first.
+// batch returns the batch of requests that were due at a time; a damaged record may have earlier ones.
 func (s *Stream) batch(t record.Micros) int {
 	return int(min(max((t-s.first)*batchCount/max(s.hold, 1), 0), batchCount-1))
 }

@@ -51,7 +51,6 @@ func (c *Histograms) End() []result.HistogramSummary {
 	return list
 }
 
-// published reports whether a program had published anything before the load.
 func (c *Histograms) published(source string) bool {
 	for key := range c.before {
 		if key.source == source {
@@ -61,8 +60,7 @@ func (c *Histograms) published(source string) bool {
 	return false
 }
 
-// durationsIn returns the difference of two readings of a histogram; false where it is empty, or the
-// program was restarted between them.
+// durationsIn returns the difference of two readings, false if it is empty or the program restarted.
 func durationsIn(before, after *record.ComponentHistogram) (result.HistogramSummary, bool) {
 	d := result.HistogramSummary{Source: after.Source, Name: after.Name}
 	if len(after.Counts) != len(after.Bounds) || len(before.Counts) != len(after.Counts) || after.Count <= before.Count {

@@ -79,7 +79,6 @@ func (c *Readings) between(source string, from, to record.Micros) (d difference,
 	return d, true
 }
 
-// ownUse is the use of the run's own parts.
 type ownUse struct {
 	cpu, memory, io float64
 	ioKnown         bool // of all of them
@@ -105,8 +104,7 @@ func (c *Readings) ownIn(from, to record.Micros) ownUse {
 	return own
 }
 
-// processors judges the processors of the machine, or of a part, by how long programs worked on them, and
-// by the run's own work and waits.
+// processors judges the use of processors by others, with the run's own work and waits.
 func processors(part string, d difference, own, waited float64) []result.Neighbour {
 	cpus := d.last["cpus"]
 	all := cpus * (d.to - d.from).Seconds()

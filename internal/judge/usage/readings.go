@@ -8,7 +8,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// used is the use of a process in a sample.
 type used struct {
 	cpu          float64 // seconds since it was started
 	rss, peak    float64 // bytes; rss is below 0 where it is unknown
@@ -231,8 +230,7 @@ func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	return usedAt(points, to) - usedAt(points, from), true
 }
 
-// usedAt returns the use by a moment, interpolated between readings: none before the first, and no more
-// after the last.
+// usedAt returns the use by a moment, interpolated between readings.
 func usedAt(points []CPUPoint, t record.Micros) float64 {
 	j, exact := slices.BinarySearchFunc(points, t, func(p CPUPoint, t record.Micros) int { return cmp.Compare(p.T, t) })
 	if j == len(points) {

@@ -15,8 +15,7 @@ func GuardBreach(g fold.Stop) result.Breach {
 	return result.Breach{What: "guard:" + g.Name, Value: result.Finite(g.Value), Bound: result.Finite(g.Bound), Kind: result.BreachGuard, Count: 1, Message: g.Message, At: g.At}
 }
 
-// addBreach notes a bound that was exceeded in a goal: once for each step, whatever the goals that share
-// it. It decides the goal, or was only seen.
+// addBreach notes an exceeded bound once per step. It decides the goal, or was only seen.
 func (c *Judged) addBreach(b result.Breach, goal string, decides bool) {
 	i := slices.IndexFunc(c.Breaches, func(x result.Breach) bool { return x.What == b.What })
 	if i < 0 {
@@ -28,8 +27,7 @@ func (c *Judged) addBreach(b result.Breach, goal string, decides bool) {
 	}
 }
 
-// orderBreaches completes a step's breaches: it adds the ones that were only seen, orders all by time,
-// and adds the load at each moment.
+// orderBreaches adds the breaches that were only seen, orders all by time, and adds their loads.
 func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) {
 	normal := first.asBaseline()
 	for kind, s := range f.Troubles.Seen {

@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// evidence holds what a step shows about a goal.
 type evidence struct {
 	*verdicts
 	goal   slo.Goal
@@ -38,7 +37,6 @@ const (
 	delayNever              // no delay explains a refused request, or an object that never came
 )
 
-// check is a reason for a verdict on a goal.
 type check struct {
 	name    string
 	verdict slo.Verdict
@@ -75,13 +73,11 @@ func checks() []check {
 	}
 }
 
-// decision is the check that decided a goal, and its reason.
 type decision struct {
 	check check
 	why   string
 }
 
-// decide returns the first check that applies.
 func (e *evidence) decide() (d decision) {
 	for _, d.check = range checks() {
 		if d.why = d.check.why(e); d.why != "" {
@@ -91,14 +87,12 @@ func (e *evidence) decide() (d decision) {
 	return d
 }
 
-// some reports whether something broke to which a condition applies.
 func (e *evidence) some(is func(breach) bool) bool { return slices.ContainsFunc(e.broken, is) }
 
 func (e *evidence) hasDelay(d delay) bool { return e.some(func(b breach) bool { return b.delay == d }) }
 
 func (e *evidence) missing() bool { return e.some(func(b breach) bool { return b.missing }) }
 
-// texts joins what the breaches say.
 func texts(list []breach) string {
 	said := make([]string, len(list))
 	for i, b := range list {
@@ -107,19 +101,16 @@ func texts(list []breach) string {
 	return strings.Join(said, "; ")
 }
 
-// stopped reports whether an actor did nothing, which explains missing objects however busy the machine
-// was.
+// stopped reports whether an idle actor explains missing objects, however busy the machine was.
 func (e *evidence) stopped() bool { return len(e.broken) > 0 && e.f.Stopped() }
 
-// excusable reports whether something broke that a delay of this program could have caused: no refusal,
-// and no object that never came.
+// excusable reports whether a delay of this program could have caused something that broke.
 func (e *evidence) excusable() bool {
 	return len(e.broken) > 0 && !e.stopped() && !(e.f.Account.Streams() && e.hasDelay(delayNever))
 }
 
 func (e *evidence) isVoid() string { return when(!e.stopped(), e.void()) }
 
-// when returns a text if a condition holds, else "".
 func when(holds bool, text string) string {
 	if holds {
 		return text
@@ -157,9 +148,7 @@ func (e *evidence) lateGenerator() string {
 }
 
 // lateArm says so where arms are compared by figures that no delay touches.
-func (e *evidence) lateArm() string {
-	return when(e.spec.Arms != nil && e.known(), e.lateGenerator())
-}
+func (e *evidence) lateArm() string { return when(e.spec.Arms != nil && e.known(), e.lateGenerator()) }
 
 func (e *evidence) placesTaken() string {
 	return when(e.f.Places.Taken && len(e.f.Guards) == 0, e.f.Places.String())

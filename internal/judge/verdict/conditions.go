@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// describe records the conditions when the first thing broke in a step, and those of the first step as
-// normal.
+// describe records the conditions at the first breach, and those of the first step as normal.
 func (c *Judged) describe(f *fold.Facts, first *Judged) {
 	if first == nil {
 		to := f.End

@@ -24,7 +24,6 @@ type verdicts struct {
 	normal *Judged // the first step, nil where it is not normal
 }
 
-// goal judges a step by one goal, and notes the breaches in the step.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	e := &evidence{verdicts: v, goal: g}
 	if v.void() == "" || v.f.Stopped() {
@@ -66,7 +65,6 @@ func (v *verdicts) own() string {
 	return cmp.Or(v.tooLate(), v.short())
 }
 
-// gather judges the step by all objectives of the goal, and by the rules of every goal.
 func (e *evidence) gather() {
 	c, f := e.step, e.f
 	for _, guard := range f.Guards {
@@ -104,7 +102,6 @@ func (e *evidence) gather() {
 	}
 }
 
-// take takes in the judgement of an objective.
 func (e *evidence) take(s slo.SLO, o judgement) {
 	switch text, explained := e.late(s, o); {
 	case o.verdict == slo.Inconclusive:
@@ -127,8 +124,7 @@ func (e *evidence) take(s slo.SLO, o judgement) {
 	}
 }
 
-// neighbour returns a resource of which others took so much, over the step or just before a moment, that
-// this explains a breach; nil for none.
+// neighbour returns a resource that others took, which explains a breach at a moment; nil for none.
 func (v *verdicts) neighbour(at record.Micros) *result.Neighbour {
 	taken := v.step.Neighbours
 	if len(taken) == 0 {
@@ -156,7 +152,6 @@ func (e *evidence) backlog() {
 	}
 }
 
-// lateNews says how late the news of objects came.
 func (v *verdicts) lateNews() string {
 	text := "; the news of objects was late"
 	if lag := v.f.MostLag(); lag > 0 {
@@ -181,7 +176,6 @@ func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
 	return text, true
 }
 
-// bind notes the cause that bound a goal.
 func (e *evidence) bind() {
 	c, f := e.step, e.f
 	switch {
@@ -208,7 +202,6 @@ func (e *evidence) bind() {
 	}
 }
 
-// many counts the requested things of the step in words.
 func (v *verdicts) many(n int) string {
 	if v.f.Account.Streams() {
 		return result.ManyOf("request", n)
@@ -216,7 +209,6 @@ func (v *verdicts) many(n int) string {
 	return result.ManyObjects(n)
 }
 
-// addGuards notes the guards that stopped the load, each at its time.
 func (v *verdicts) addGuards() {
 	for _, guard := range v.f.Guards {
 		for _, g := range v.spec.Goals {
@@ -225,7 +217,6 @@ func (v *verdicts) addGuards() {
 	}
 }
 
-// judgement is the result of one objective in a step.
 type judgement struct {
 	verdict slo.Verdict
 	breach  // if it is slo.Breached; else What names the unknown
@@ -237,7 +228,6 @@ func inconclusive(format string, args ...any) judgement {
 	return judgement{slo.Inconclusive, breach{Breach: result.Breach{What: fmt.Sprintf(format, args...)}}}
 }
 
-// objective judges a step by one objective.
 func (v *verdicts) objective(s slo.SLO) judgement {
 	c, f := v.step, v.f
 	switch s.Form {
@@ -317,7 +307,6 @@ func (v *verdicts) refused(s slo.SLO) bool {
 	return !s.Op.Holds(share, s.Percent)
 }
 
-// query judges by the answer of the metrics at the end of the hold.
 func (v *verdicts) query(s slo.SLO) judgement {
 	i := slices.IndexFunc(v.f.Answers, func(a *record.Answer) bool { return a.Objective == s.String() })
 	if i < 0 {
@@ -350,7 +339,6 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %.4g%%", s, value), Value: result.Finite(value), Bound: &s.Percent}}}
 }
 
-// latencies judges a quantile or the mean of the step's own objects.
 func (v *verdicts) latencies(s slo.SLO) judgement {
 	sample, ok := v.f.Samples[s.Milestone]
 	if v.step.Account().Intended == 0 && v.step.APIRequests.N > 0 {
@@ -396,8 +384,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 // the delay does not explain: delayed arrivals come together, and wait for each other as well.
 const delayWeight = 10
 
-// mostDelay returns the longest delay of the generator, in seconds; infinite where that is unknown, or it
-// gave up requests unsent.
+// mostDelay returns the generator's longest delay in seconds; infinite if unknown, or with drops.
 func (v *verdicts) mostDelay() float64 {
 	a := v.step.Arrivals
 	if a == nil || a.OwnDelayMax == nil || a.Dropped > 0 {
@@ -410,7 +397,6 @@ func (v *verdicts) mostDelay() float64 {
 	return most
 }
 
-// all judges all objects in place: whether they are there, and whether the step's own were in time.
 func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
 	short, lost, first := f.Account.Short(s)
@@ -431,7 +417,6 @@ func (v *verdicts) all(s slo.SLO) judgement {
 	return passed()
 }
 
-// notSteady returns the breach of a backlog that grew throughout the hold.
 func notSteady(b *result.Backlog) (result.Breach, bool) {
 	if b == nil || !b.Growing {
 		return result.Breach{}, false

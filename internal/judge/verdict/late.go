@@ -85,8 +85,7 @@ func (v *verdicts) lateForMean(milestone string) string {
 	return v.lateBy("mean", v.f.Account.OwnDelays().Mean(), x.Mean(), milestone+" mean")
 }
 
-// lateBy says that a figure of the own delay is more than a tenth of the figure seen, or than
-// OwnDelayBound.
+// lateBy says that the own delay is more than a tenth of a figure, or than OwnDelayBound.
 func (v *verdicts) lateBy(name string, delay, seen float64, of string) string {
 	bound := result.OwnDelayBound.Seconds()
 	if part := delayPart * seen; part < bound {
@@ -101,11 +100,9 @@ func (v *verdicts) lateBy(name string, delay, seen float64, of string) string {
 	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s", v.generator(), name, v.step.Arrivals.Judged, result.DurationText(delay, most), most, of)
 }
 
-// generator returns the generator's name in a verdict.
 func (v *verdicts) generator() string { return cmp.Or(v.spec.Kind.Generator, "plimsoll") }
 
-// shift estimates how far an independent delay has shifted a quantile of a latency: as far as the same
-// delay would once more.
+// shift estimates how far a delay has shifted a quantile: as far as it would once more.
 func shift(latency, delay stats.Sample, q float64) float64 {
 	const parts = 100
 	delays := make([]float64, parts)

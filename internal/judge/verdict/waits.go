@@ -16,8 +16,7 @@ const (
 	lagsOfWait  = 2
 )
 
-// longestOf names the longest wait of a closed step's objects, and from where on they waited longer, or
-// "".
+// longestOf names the longest wait of a closed step's objects, and its slowdown, or "".
 func longestOf(n *result.Bottleneck) string {
 	if n == nil || len(n.Waits) == 0 {
 		return ""

@@ -59,8 +59,7 @@ type Bound struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// curve is a curve of straight lines: x in microseconds, y in objects, each as the difference from the
-// one before.
+// curve holds points as differences from the one before: x in microseconds, y in objects.
 type curve struct {
 	N    int     `json:"n"` // requested objects
 	X    []int64 `json:"x"`
@@ -68,8 +67,7 @@ type curve struct {
 	Took float64 `json:"took"` // the largest vertical error by thinning, as a share of N
 }
 
-// stretch is the time from the start of a step to the start of the next: the requested objects in place,
-// and those of them that were there.
+// stretch counts the objects in place and there, from the start of a step to that of the next.
 type stretch struct {
 	Step  int   `json:"step"`
 	Asked curve `json:"asked"`
@@ -115,7 +113,6 @@ func Of(in Recorded) (Data, error) {
 	return d, err
 }
 
-// since returns a moment of a result in seconds after the origin.
 func since(origin time.Time, moment string) float64 {
 	t, err := time.Parse(time.RFC3339, moment)
 	if err != nil {
@@ -137,8 +134,7 @@ func axisOf(in Recorded) (axis, unit string) {
 	return axis, unit
 }
 
-// milestonesOf returns the milestones with latencies in any step, in the order in which objects reach
-// them.
+// milestonesOf returns the milestones with latencies, in the order in which objects reach them.
 func milestonesOf(in Recorded) []string {
 	var order []string
 	if in.Plan != nil && in.Plan.AsRun != nil {
@@ -302,7 +298,6 @@ func (d *Data) progress(in Recorded) {
 	}
 }
 
-// height returns the highest count of changes.
 func height(changes []change) int64 {
 	var now, most int64
 	for _, c := range changes {
@@ -312,8 +307,7 @@ func height(changes []change) int64 {
 	return most
 }
 
-// count draws a count from one time to another, thinned, and returns the changes after it and the last
-// count.
+// count draws a count from one time to another, and returns the changes after it and the last count.
 func count(changes []change, now, from, until, highest int64, most int) (curve, []change, int64) {
 	var line []vertex
 	for len(changes) > 0 && changes[0].t < from {

@@ -71,8 +71,7 @@ func pack(o *objects.Table, kind record.ObjectKind) (*Packed, error) {
 	return nil, nil
 }
 
-// mayLeaveOut reports whether a page leaves a column out when it must: one of requests, or of a milestone
-// that plays no part while objects are on their way.
+// mayLeaveOut reports whether a column is only about requests, or about a milestone without a part.
 func mayLeaveOut(name string, kind record.ObjectKind) bool {
 	switch name {
 	case "intended_us", "replied_us", "planted_delay_us", "iteration", "code", "retries", "throttled":
@@ -158,8 +157,7 @@ func timeRank(c objects.Column, milestones []string) int {
 	return len(order)
 }
 
-// packTimes writes 0 for an unknown time, else 1 more than the zigzag of its distance from the row's
-// latest known time.
+// packTimes writes 0 for an unknown time, else 1 + the zigzag of its distance from the row's last time.
 func packTimes(data []byte, times, before []int64, unit int64) []byte {
 	for row, t := range times {
 		if t < 0 {
@@ -174,8 +172,7 @@ func packTimes(data []byte, times, before []int64, unit int64) []byte {
 	return data
 }
 
-// packNames writes each text as the number of bytes it shares with the one before it, the number of
-// further bytes, and these.
+// packNames writes the length of the prefix shared with the text before, that of the rest, and the rest.
 func packNames(data []byte, c objects.Column) []byte {
 	last := ""
 	for _, t := range c.Texts {

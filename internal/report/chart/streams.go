@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// streamCourse is a step's stream over time: the due requests of each window with their quantiles, and
-// the requests that were done in it.
+// streamCourse has for each window its due requests with quantiles, and the requests done in it.
 type streamCourse struct {
 	Step     int              `json:"step"`
 	At       []float64        `json:"at"`     // the begin of each window, in seconds since the start of the run
@@ -33,8 +32,7 @@ type streamCourse struct {
 	Sampled []sampled  `json:"sampled,omitempty"` // figures that parts of the target reported
 }
 
-// sampled is a chart of the kind of objects in one step: lines over the times of the samples, in seconds
-// since the start of the run.
+// sampled is a chart of one step: lines over the times of samples, in seconds since the run's start.
 type sampled struct {
 	Title string       `json:"title"`
 	At    []float64    `json:"at"`
@@ -46,8 +44,7 @@ type sampleLine struct {
 	Values []*float64 `json:"values"` // null for a sample without the value
 }
 
-// sampledOf draws the charts of a kind from a step's samples between two moments in seconds. A figure
-// that was always 0 has no line.
+// sampledOf draws the charts of a step's samples between two moments, without lines of zeros.
 func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64) []sampled {
 	var list []sampled
 	for _, c := range kind.Charts {
@@ -87,7 +84,6 @@ func digits(x float64) float64 {
 	return y
 }
 
-// streams fills in the course and the distributions of the steps with a stream.
 func (d *Data) streams(in Recorded) error {
 	for i, s := range in.Result.Steps {
 		windows := in.Windows[s.ID]
@@ -113,7 +109,6 @@ func (d *Data) streams(in Recorded) error {
 	return nil
 }
 
-// courseOf returns the course of one step's windows, with all components together.
 func courseOf(step int, windows []*record.Window, there string) (streamCourse, error) {
 	c := streamCourse{Step: step, Failed: make(map[string][]int)}
 	byStart := make(map[record.Micros][]*record.Window)
@@ -160,8 +155,7 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 	return c, nil
 }
 
-// tailedCurve draws a distribution through its quantiles, close together towards the end: a logarithmic
-// axis shows its tail.
+// tailedCurve draws a distribution through its quantiles, close together in the tail.
 func tailedCurve(s stats.Sample) curve {
 	c := curve{N: s.N()}
 	x, y := []int64{}, []int64{}

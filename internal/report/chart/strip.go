@@ -26,7 +26,6 @@ type Strip struct {
 	Height    float64
 }
 
-// stripMark is one breach in a strip: its lane keeps numbers from lying on each other.
 type stripMark struct {
 	N       int
 	X, Y    float64

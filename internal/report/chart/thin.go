@@ -106,11 +106,9 @@ func thinWithin(curve []vertex, keep []bool, distance float64, logX bool) []int 
 	return chosen
 }
 
-// logarithm returns the place of x on a logarithmic axis that begins at 1.
 func logarithm(x float64) float64 { return math.Log(max(x, 1)) }
 
-// distributionOf thins the cumulative distribution of sorted times out of n, of which n - len(sorted)
-// never came, to about most vertices.
+// distributionOf thins the distribution of sorted times out of n, of which the rest never came.
 func distributionOf(sorted []int64, n, most int) curve {
 	if len(sorted) == 0 || n == 0 {
 		return curve{N: n, X: []int64{}, Y: []int64{}}
@@ -137,8 +135,7 @@ func distributionOf(sorted []int64, n, most int) curve {
 	return thinned(line, keep, n, most, true)
 }
 
-// thinned returns a curve of n objects through about most of a line's vertices, and those marked in keep;
-// see thin.
+// thinned returns a curve of n objects through about most vertices, and those in keep; see thin.
 func thinned(line []vertex, keep []bool, n, most int, logX bool) curve {
 	chosen, took := thin(line, keep, tolerance*float64(n), most, logX)
 	if len(chosen) == len(line) {

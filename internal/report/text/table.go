@@ -120,8 +120,7 @@ func sum(list []int) (n int) {
 	return n
 }
 
-// wrap divides a text into lines of at most so many characters: between words, and within longer words.
-// It cuts after mostLines, with a sign.
+// wrap divides a text into lines between words, or within longer words, and cuts after mostLines.
 func wrap(text string, width int) []string {
 	width = max(width, 1)
 	if utf8.RuneCountInString(text) <= width {

@@ -15,7 +15,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// armsPart holds what the page shows of a comparison of arms: of one run, or of recorded experiments.
 type armsPart struct {
 	*compare.Comparison
 	Unit       string   // of levels
@@ -36,8 +35,7 @@ type metricRow struct {
 	Bar *chart.Bar // nil where nothing is known of a change
 }
 
-// seriesPart compares the distributions of a milestone, and of others that were reached at the same
-// moments.
+// seriesPart compares the distributions of milestones that were reached at the same moments.
 type seriesPart struct {
 	compare.SeriesComparison
 	Milestones string
@@ -78,12 +76,9 @@ func (p *armsPart) LevelName(l compare.LevelComparison) string {
 	return strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, p.Baseline, words.Number(l.Level), p.Unit))
 }
 
-func lineInterval(l compare.LineComparison) string {
-	return words.Within(l.Lo, l.Hi, words.Change)
-}
+func lineInterval(l compare.LineComparison) string { return words.Within(l.Lo, l.Hi, words.Change) }
 
-// metricKinds returns the groups of metrics in order of display, each with its title. The last one holds
-// all other kinds.
+// metricKinds returns the groups of metrics with titles; the last one holds all other kinds.
 func metricKinds() [][3]string {
 	return [][3]string{
 		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
@@ -116,7 +111,6 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }
 
-// medianOf writes the median of a metric's runs.
 func medianOf(m compare.Compared, runs []*float64) string {
 	if len(runs) == 0 {
 		return "-"
@@ -135,8 +129,7 @@ func medianOf(m compare.Compared, runs []*float64) string {
 	return figureIn(m, &mean)
 }
 
-// eachOf lists a metric's figure of each run for memory and maxima, which are compared by run only; else
-// "".
+// eachOf lists the figures of memory and maxima, which are compared by run only; else "".
 func eachOf(m compare.Compared, runs []*float64) string {
 	if !strings.HasSuffix(m.Metric, " max") && m.Kind != compare.KindMemory {
 		return ""
@@ -148,10 +141,8 @@ func eachOf(m compare.Compared, runs []*float64) string {
 	return strings.Join(list, ", ")
 }
 
-// percentOf writes a configured share, such as a margin, in percent.
 func percentOf(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
-// seriesOf returns the distributions of a level, equal ones together.
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	var list []seriesPart
 	for _, s := range l.Series {
@@ -167,8 +158,7 @@ func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	return list
 }
 
-// sameSeries reports whether two milestones of one component were reached at the same moments, by their
-// curves.
+// sameSeries compares two milestones of one component by their curves.
 func sameSeries(a, b compare.SeriesComparison) bool {
 	same := func(x, y compare.Form) bool {
 		return x.N == y.N && x.Censored == y.Censored && slices.Equal(x.Curve, y.Curve)
@@ -176,7 +166,6 @@ func sameSeries(a, b compare.SeriesComparison) bool {
 	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
 }
 
-// neverOf says how many objects of which arms never reached a milestone.
 func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison, count func(int) string) []string {
 	var list []string
 	for i, f := range []compare.Form{s.Baseline, s.Arm} {
@@ -187,8 +176,7 @@ func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesC
 	return list
 }
 
-// leastP returns the smallest p-value of a permutation test of so few blocks; 0 blocks where they are
-// many, or none.
+// leastP returns the smallest p-value of so few blocks; 0 blocks where they are many, or none.
 func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least float64) {
 	if blocks = min(l.Runs[0], l.Runs[1]); !c.Paired || blocks >= 12 {
 		return 0, 0
@@ -196,7 +184,6 @@ func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least
 	return blocks, 2 / math.Exp2(float64(blocks))
 }
 
-// effectsOf returns the sizes of the effect with what each means.
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
 	if s.Superiority != nil {
@@ -227,7 +214,6 @@ func toneOf(verdict any) slo.Verdict {
 	}
 }
 
-// factsOfArms returns the figures beside the headline of a comparison.
 func factsOfArms(r result.Result) []fact {
 	c, l := r.Comparison, decidingLevel(r)
 	var list []fact
@@ -264,7 +250,6 @@ func factsOfArms(r result.Result) []fact {
 	return list
 }
 
-// markOfArms returns the mark of a comparison: the change behind its verdict.
 func markOfArms(r result.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {

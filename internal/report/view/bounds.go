@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// boundLines says what bound the steps.
 func boundLines(r result.Result) []string {
 	type group struct {
 		what     string
@@ -70,8 +69,7 @@ func boundLines(r result.Result) []string {
 	return list
 }
 
-// recordedLines says how many requests were sent again, and lists a few of the slowest and of the failed
-// single requests on record over all steps.
+// recordedLines lists retries, and the slowest and the failed single requests on record.
 func recordedLines(r result.Result) []string {
 	const few = 5
 	type one struct {

@@ -14,7 +14,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// brokePart holds what broke first, for the page.
 type brokePart struct {
 	Lead    string // in a sentence; "" where nothing decided
 	Says    string
@@ -59,7 +58,6 @@ func stepOf(r result.Result, id int) *result.Step {
 	return nil
 }
 
-// markOf returns the part of a breach in its step.
 func markOf(first *result.BrokeFirst, b result.Breach) string {
 	switch {
 	case first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What:
@@ -90,7 +88,6 @@ func loadText(l result.StepProgress, unit string) string {
 	return fmt.Sprintf("%d of %d ready, %s %s", l.There, l.Asked, words.Number(l.Level), unit)
 }
 
-// normalOf names the baseline of the conditions.
 func normalOf(r result.Result) string {
 	switch {
 	case r.BrokeFirst.Conditions.NormalStep > 0:
@@ -121,7 +118,6 @@ func grewMost(list []result.Figure) []result.Figure {
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Figure) bool { return !slices.Contains(most, f) })
 }
 
-// figureText writes the figure of a condition.
 func figureText(v *float64, unit string) string {
 	return words.Known(v, func(x float64) string {
 		return words.InUnit(x, unit, func(x float64) string {
@@ -133,7 +129,6 @@ func figureText(v *float64, unit string) string {
 	})
 }
 
-// broke says what broke first, and under which conditions.
 func broke(r result.Result) (out Section) {
 	first := r.BrokeFirst
 	if first == nil {
@@ -195,7 +190,6 @@ func unsaid(r result.Result, text string) string {
 	return text
 }
 
-// diagnosis names the failures that were recognised.
 func diagnosis(r result.Result) (s Section) {
 	const most = 5 // are shown with what to do
 	var held []string

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// labelTable holds the times of a step's objects by the values of a label, scaled to real time where
-// simulated parts pass faster.
+// labelTable holds times by the values of a label, scaled to real time.
 type labelTable struct {
 	Table
 	Step    result.Step
@@ -46,7 +45,6 @@ func labelTables(r result.Result) (list []labelTable) {
 	return list
 }
 
-// spanOf names the time that is grouped by labels.
 func spanOf(by record.GroupBy) string {
 	if by.From == "" {
 		return "Time to " + by.To
@@ -54,7 +52,6 @@ func spanOf(by record.GroupBy) string {
 	return "Time from " + by.From + " to " + by.To
 }
 
-// labelSection shows the times by label of the last step with any.
 func labelSection(r result.Result) (s Section) {
 	tables := labelTables(r)
 	for _, t := range tables {
@@ -78,8 +75,7 @@ func scaled(r result.Result) string {
 	return fmt.Sprintf(", as it would be: %g times as long as it was measured", timeScale(r))
 }
 
-// timeScale returns the factor from measured times of simulated parts to real time, 1 where they are
-// equal.
+// timeScale returns the factor from measured times to real time.
 func timeScale(r result.Result) float64 {
 	if r.Fidelity.TimeScale > 0 {
 		return r.Fidelity.TimeScale

@@ -15,7 +15,6 @@ func kindOf(c record.CeilingClass) string {
 	return cmp.Or(map[record.CeilingClass]string{record.CeilingNotEnforced: "not enforced", record.CeilingUnbound: "does not bind"}[c], string(c))
 }
 
-// limitText writes a figure of a ceiling, "-" for an unknown one.
 func limitText(x *float64, unit string) string {
 	return words.Known(x, func(x float64) string {
 		switch {
@@ -71,7 +70,6 @@ type ceilings struct {
 	kind record.ObjectKind // of the counted objects
 }
 
-// ceilingSections shows a table of ceilings, those without a level, and the one that binds first.
 func ceilingSections(t ceilings) []Section {
 	things, places := t.kind.Object.Many, t.kind.Place.Many
 	what := cmp.Or(t.Workload, things+" that ask for nothing")

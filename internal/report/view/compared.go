@@ -65,7 +65,6 @@ func (in ComparisonInput) result() result.Result {
 	}
 }
 
-// operandFacts returns the figures of one of the experiments.
 func operandFacts(o *recorded.Operand) (facts []fact) {
 	add := func(name, value, note string) {
 		if value != "" {

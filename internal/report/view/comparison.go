@@ -101,8 +101,7 @@ func differsClearly(m compare.Compared) bool {
 	return m.FalseDiscovery != nil && *m.FalseDiscovery <= maxFalseDiscovery && m.Change != nil && m.Lo != nil && m.Hi != nil && (*m.Lo > 0 || *m.Hi < 0)
 }
 
-// equalMetrics is a metric with those of other milestones that are equal in every run, because objects
-// reached them at the same moments.
+// equalMetrics is a metric with others that are equal in every run, as milestones reached at once.
 type equalMetrics struct {
 	compare.Compared
 	Decides bool
@@ -205,8 +204,7 @@ func bearingWord(bearing string) string {
 	}[bearing], bearing)
 }
 
-// comparison says how arms compare: load lines, and at each level the deciding metric run by run, the
-// shift of its quantiles, and the other metrics that differ clearly.
+// comparison shows load lines, and at each level the deciding metrics, their shifts and other differences.
 func comparison(c *compare.Comparison) (list []Section) {
 	for _, l := range c.Lines {
 		s := Section{Title: fmt.Sprintf("load line of goal %s: %s", l.Goal, l.Verdict)}
@@ -250,8 +248,7 @@ func severalMetrics(c *compare.Comparison) string {
 	return fmt.Sprintf("%d metrics decide, each at an error rate of %.4g: the verdict is the first one's, unless another is worse or inconclusive", 1+len(c.Further), c.Alpha)
 }
 
-// runTable lists a metric run by run: a block's two runs, or one run of each arm where they were made
-// apart.
+// runTable lists a metric by block, or by run where they were made apart.
 func runTable(c *compare.Comparison, l compare.LevelComparison, m compare.Compared) Table {
 	run := "run"
 	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
@@ -273,7 +270,6 @@ func runTable(c *compare.Comparison, l compare.LevelComparison, m compare.Compar
 	return t
 }
 
-// shifts says how the quantiles of the deciding metric's milestone differ, and the sizes of the effect.
 func (s *Section) shifts(c *compare.Comparison, l compare.LevelComparison) {
 	of := l.SeriesOf(c.Metric)
 	if of == nil {
@@ -299,7 +295,6 @@ func (s *Section) shifts(c *compare.Comparison, l compare.LevelComparison) {
 	s.linef("%s", text)
 }
 
-// parts says how the components differ, where there are several.
 func (s *Section) parts(c *compare.Comparison, l compare.LevelComparison) {
 	milestone, _, _ := strings.Cut(c.Metric, " ")
 	t := Table{"rrrrr", [][]string{{milestone + " by component", "distance", "later", "p50", "largest shift"}}}
@@ -380,7 +375,6 @@ func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	return words.Ratio(x.Baseline, x.Arm), interval
 }
 
-// bracketText writes a load line as its search left it.
 func bracketText(b compare.Bracket, unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing == nil:
@@ -393,7 +387,6 @@ func bracketText(b compare.Bracket, unit string) string {
 	return fmt.Sprintf("%s, fails at %s", strings.TrimSpace(words.Number(*b.Level)+" "+unit), words.Number(*b.LowestFailing))
 }
 
-// bracketNote adds to that the confirmations and the reason.
 func bracketNote(b compare.Bracket) string {
 	var list []string
 	if b.Confirmations != "" {
@@ -405,8 +398,7 @@ func bracketNote(b compare.Bracket) string {
 	return strings.Join(list, "; ")
 }
 
-// figureIn writes a metric's figure of a run. A missing latency was never reached; any other missing
-// figure is unknown.
+// figureIn writes a figure of a run. A missing latency was never reached; other figures are unknown.
 func figureIn(m compare.Compared, x *float64) string {
 	if x == nil && m.Kind != compare.KindLatency {
 		return "-"

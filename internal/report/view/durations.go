@@ -12,8 +12,7 @@ import (
 
 const mostRequests = 10 // kinds that are listed
 
-// requests lists the requests that the API server answered in the last step with such counts, the most
-// frequent first.
+// requests lists the API server's requests in the last step with counts, the most frequent first.
 func requests(r result.Result) (out Section) {
 	s := lastDurations(r)
 	list := slices.DeleteFunc(slices.Clone(s.Durations), func(d result.HistogramSummary) bool { return d.Source != record.SourceRequests })
@@ -59,7 +58,6 @@ func lastDurations(r result.Result) (last result.Step) {
 	return last
 }
 
-// durations says how long the other work took in that step.
 func durations(r result.Result) (out Section) {
 	last := lastDurations(r)
 	t := Table{"llllll", [][]string{{"", "", "n", "mean", "p50", "p99"}}}

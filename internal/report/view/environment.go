@@ -9,7 +9,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// environment adds the facts of the target and of this machine.
 func (p *Page) environment(e *record.Environment) {
 	if e == nil {
 		return
@@ -42,7 +41,6 @@ func (p *Page) environment(e *record.Environment) {
 	}
 }
 
-// cellsOf returns the facts of the places of a row.
 func cellsOf(p *record.Places, row record.PlaceRow) (cells []string) {
 	for i, f := range p.Facts {
 		f.Value = row.Values[i]
@@ -51,7 +49,6 @@ func cellsOf(p *record.Places, row record.PlaceRow) (cells []string) {
 	return cells
 }
 
-// kindsOf describes the places of each row in a phrase.
 func kindsOf(p *record.Places) string {
 	var kinds []string
 	for _, r := range p.Rows {

@@ -31,7 +31,6 @@ func Grid(g judge.Grid, dir string) []Section {
 	return said(append(list, warned(gridWarnings(g)), end)...)
 }
 
-// params returns the values of a cell, in the order of the keys.
 func params(g judge.Grid, c judge.Cell) (row []string) {
 	for _, v := range g.Vary {
 		row = append(row, c.Params[v.Key])
@@ -69,14 +68,12 @@ func ownMetric(g judge.Grid) bool {
 	return g.Metric != ""
 }
 
-// streamed reports whether some level has a rate of answered bits.
 func streamed(g judge.Grid) bool {
 	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool {
 		return slices.ContainsFunc(c.Levels, func(l judge.CellLevel) bool { return l.BitsPerSecond != nil })
 	})
 }
 
-// gigabits writes the answers of a level in Gbit/s.
 func gigabits(l judge.CellLevel) string {
 	if l.BitsPerSecond == nil || l.BitsPerSecond.Value == nil {
 		return "-"
@@ -84,7 +81,6 @@ func gigabits(l judge.CellLevel) string {
 	return fmt.Sprintf("%.3g", *l.BitsPerSecond.Value/1e9)
 }
 
-// levelHead returns the titles of levelRow.
 func levelHead(g judge.Grid, arrived string) []string {
 	head := []string{"level", "held", "per second", strings.TrimSpace(arrived + " p50"), strings.TrimSpace(arrived + " p99")}
 	if streamed(g) {
@@ -107,8 +103,7 @@ func levelRow(g judge.Grid, l judge.CellLevel) []string {
 	return row
 }
 
-// cellLevels shows the levels of each cell: in one table where each has one, else in a table of each
-// cell.
+// cellLevels shows the levels of each cell, in one table if each has one.
 func cellLevels(g judge.Grid) (s Section) {
 	head := levelHead(g, "")
 	if severalLevels(g) {
@@ -156,7 +151,6 @@ func verdictOfCell(c judge.Cell) string {
 	return string(c.Verdict)
 }
 
-// comparedBy names the basis for comparing pairs of cells.
 func comparedBy(g judge.Grid) string {
 	if g.Kind == "limit" {
 		return "load line, by the brackets"
@@ -164,8 +158,7 @@ func comparedBy(g judge.Grid) string {
 	return g.MetricCalled()
 }
 
-// pairs shows the findings of the pairs of cells: for each two values of a key, at all values of the
-// others.
+// pairs shows the changes between each two values of a key, at all values of the others.
 func pairs(g judge.Grid) (s Section) {
 	if len(g.Pairs) == 0 {
 		return s
@@ -228,7 +221,6 @@ func changeOfPair(pair judge.Pair) (change, lo, hi *float64) {
 	return nil, nil, nil
 }
 
-// capacityTable holds the load line by a number that was varied.
 func capacityTable(c judge.CapacityCurve) Table {
 	t := Table{"rrrl", [][]string{{c.Key, c.Unit, "lowest failing", "grows for each % more"}}}
 	for _, x := range c.Curve {

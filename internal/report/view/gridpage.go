@@ -58,8 +58,7 @@ func variedText(g judge.Grid) string {
 	return words.And(parts)
 }
 
-// gridHeadline returns the result of a grid in few words: the confirmed load lines, or the number of
-// cells that held.
+// gridHeadline names the confirmed load lines, or the number of cells that held.
 func gridHeadline(g judge.Grid) string {
 	cells := words.Counted(len(g.Cells), "cell")
 	if g.Kind != "limit" {
@@ -151,8 +150,7 @@ func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 	return common(all)
 }
 
-// gridWarnings returns the warnings of the cells, each text once whatever its figures, with the number of
-// its cells, and those of the grid.
+// gridWarnings returns the warnings of cells, one for each text whatever its figures, and of the grid.
 func gridWarnings(g judge.Grid) record.Warnings {
 	figures := regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
 	var list record.Warnings
@@ -196,13 +194,11 @@ func cellLink(g judge.Grid, c judge.Cell) fact {
 	return link
 }
 
-// pairPart is a comparison of two cells, for the page.
 type pairPart struct {
 	judge.Pair
 	Name, At, Change string
 }
 
-// pairsOf returns the comparisons of cells that differ in one key.
 func pairsOf(g judge.Grid, key string) (list []pairPart) {
 	params := paramsOf(g)
 	for _, pair := range g.Pairs {
@@ -214,7 +210,6 @@ func pairsOf(g judge.Grid, key string) (list []pairPart) {
 	return list
 }
 
-// capacitySays describes a curve, for the page.
 func capacitySays(c judge.CapacityCurve) []string {
 	says, known := capacityWords(c), 0
 	for _, x := range c.Curve {
@@ -236,7 +231,6 @@ func curveTitle(g judge.Grid, c judge.CapacityCurve) string {
 	return text
 }
 
-// capacityWords says how a load line grows with the varied value.
 func capacityWords(c judge.CapacityCurve) []string {
 	var list []string
 	if e := c.Exponent; e != nil && e.Value != nil {
@@ -254,7 +248,6 @@ func severalLevels(g judge.Grid) bool {
 	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool { return len(c.Levels) > 1 })
 }
 
-// paramsOf returns the values of each cell by its name.
 func paramsOf(g judge.Grid) map[string]map[string]string {
 	params := make(map[string]map[string]string)
 	for _, c := range g.Cells {
@@ -263,8 +256,7 @@ func paramsOf(g judge.Grid) map[string]map[string]string {
 	return params
 }
 
-// pairName returns the two values of a key that a pair compares, and the place: the values of the other
-// keys, and the level where there are several.
+// pairName returns the two values that a pair compares, and the values of other keys with the level.
 func pairName(g judge.Grid, params map[string]map[string]string, pair judge.Pair) (name, at string) {
 	name = fmt.Sprintf("%s against %s", params[pair.Arm][pair.Key], params[pair.Baseline][pair.Key])
 	others := maps.Clone(params[pair.Arm])

@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// lawSection says what an object costs: a line for each law, and one for all figures without any. Only
-// explain shows this program's own laws.
+// lawSection shows the costs of an object. Only explain includes this program itself.
 func lawSection(l *result.Laws, explain bool) (s Section) {
 	if l == nil {
 		return s
@@ -99,7 +98,6 @@ func lawsBasis(l *result.Laws) string {
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
-// lawSentence says what an object costs, or why that is unknown.
 func lawSentence(x result.Law) string {
 	switch {
 	case x.Line != nil:
@@ -156,7 +154,6 @@ func costSentence(x result.Law) string {
 	return text
 }
 
-// lawDetails adds the basis and the doubts of a law.
 func lawDetails(x result.Law) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -196,7 +193,6 @@ func leftOut(list []result.LeftOut) []string {
 	return said
 }
 
-// lawsPart holds the costs of objects for the page, with charts along the axis.
 type lawsPart struct {
 	Basis   string
 	Groups  []lawGroup
@@ -204,7 +200,6 @@ type lawsPart struct {
 	LeftOut []string
 }
 
-// lawGroup holds laws that stand beside one another.
 type lawGroup struct {
 	Title, Hint string
 	Open        bool // it is not folded away

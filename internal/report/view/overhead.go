@@ -9,7 +9,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// overheadTable holds what one object more costs.
 type overheadTable struct {
 	Table
 	Head  string

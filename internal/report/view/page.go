@@ -92,7 +92,6 @@ func Words() map[string]any {
 	}
 }
 
-// fact is a figure with its name and meaning.
 type fact struct{ Name, Value, Note string }
 
 type fidelityPart = record.FidelityPart
@@ -155,7 +154,6 @@ func ratioOf(v, normal *float64) string {
 	return fmt.Sprintf("%.3g", *v / *normal)
 }
 
-// usedCPUs writes the average number of busy CPUs.
 func usedCPUs(used, seconds float64) string {
 	if seconds <= 0 {
 		return "-"
@@ -163,7 +161,6 @@ func usedCPUs(used, seconds float64) string {
 	return words.TwoDigits(used / seconds)
 }
 
-// factsOf returns the figures beside the headline.
 func factsOf(r result.Result, data chart.Data) []fact {
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
@@ -231,8 +228,7 @@ func lineStep(r result.Result) *result.Step {
 	return best
 }
 
-// decidingStep returns the step behind the verdict of a sweep: the lowest that failed, or the highest
-// that held. It returns nil where the verdict says neither.
+// decidingStep returns the lowest step that failed, or the highest that held, by the verdict, or nil.
 func decidingStep(r result.Result) *result.Step {
 	var best *result.Step
 	for i := range r.Steps {
@@ -318,7 +314,6 @@ func Headline(r result.Result, unit string) string {
 	return fmt.Sprintf("Inconclusive: whether %s holds is unknown", name)
 }
 
-// summary adds to the headline, a sentence each.
 func summary(r result.Result) []string {
 	var list []string
 	add := func(text string) {
@@ -337,7 +332,6 @@ func summary(r result.Result) []string {
 	return list
 }
 
-// thingsOf returns the names of one and of several requested objects.
 func thingsOf(r result.Result) (one, many string) {
 	if slices.ContainsFunc(r.Steps, result.Step.Streams) {
 		return "request", "requests"

@@ -40,7 +40,6 @@ func published(r result.Result) (s Section) {
 	return s
 }
 
-// foundFigure writes the run's figure with its interval and its level.
 func foundFigure(f result.Published) string {
 	if f.Found == nil {
 		return "not measured"

@@ -84,8 +84,7 @@ func ofLimit(n, limit int) string {
 	return fmt.Sprintf("%d of %d", n, limit)
 }
 
-// failedRequests says in a sentence how many requests failed, and at which level most; "" for none.
-// Streams have an account of their own.
+// failedRequests says how many requests failed, and where most did, or "". Streams do not count.
 func failedRequests(r result.Result) string {
 	failed, asked, steps := 0, 0, 0
 	var most *result.Step
@@ -127,8 +126,7 @@ func quantile(l result.Latency, v *float64) string {
 	return "never"
 }
 
-// backlogs shows the backlog over the hold of each step with one, for explain or where one was not
-// steady.
+// backlogs shows the backlog of each step with one, to explain or if one was not steady.
 func backlogs(r result.Result, explain bool) Section {
 	s := Section{Title: "Backlog: arrivals that were due and not done yet (in balance it is the mean latency times the rate):"}
 	whole := func(x float64) string { return fmt.Sprintf("%.0f", x) }
@@ -204,8 +202,7 @@ func why(r result.Result) Section {
 	return out
 }
 
-// goals names the headline goal, the further goals' lines, and those that the exit code follows. The
-// headline's line is the sentence.
+// goals names the headline, the lines of the other goals, and those that the exit code follows.
 func goals(r result.Result) (s Section) {
 	if len(r.Goals) < 2 {
 		return s
@@ -221,7 +218,6 @@ func goals(r result.Result) (s Section) {
 	return s.apart()
 }
 
-// requiredSentence says which goals the exit code follows.
 func requiredSentence(r result.Result) string {
 	switch {
 	case r.ExitCode > 128:
@@ -312,7 +308,6 @@ func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	return b.String()
 }
 
-// sustainedText writes the work per second at the level, "" where it is unknown.
 func sustainedText(l *result.LoadLine) string {
 	if l.Sustained == nil {
 		return ""
@@ -320,7 +315,6 @@ func sustainedText(l *result.LoadLine) string {
 	return fmt.Sprintf(" (%s/s sustained)", words.Short(*l.Sustained))
 }
 
-// askedText says that another level was requested, "" for nil.
 func askedText(asked *float64) string {
 	if asked == nil {
 		return ""
@@ -340,8 +334,7 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	return text + ")"
 }
 
-// estimateOf returns the level at which half of the runs hold, and its interval; "" where it is unknown,
-// or exact.
+// estimateOf returns the level at which half of the runs hold with its interval, unless it is exact.
 func estimateOf(l *result.LoadLine) (at, within string) {
 	x := l.Interval
 	if l.Estimate == nil || x == nil || x.Lo == nil || x.Hi == nil || l.Exact {
@@ -350,13 +343,11 @@ func estimateOf(l *result.LoadLine) (at, within string) {
 	return fmt.Sprintf("%.4g %s", *l.Estimate, l.Unit), fmt.Sprintf("%.4g to %.4g", *x.Lo, *x.Hi)
 }
 
-// confirmationsOf counts the confirmations that decided, or those that the plan asks for before any was
-// made.
+// confirmationsOf counts the deciding confirmations, or the planned ones before any.
 func confirmationsOf(l *result.LoadLine) int {
 	return cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)
 }
 
-// fidelityNote says what was simulated, or "".
 func fidelityNote(f record.Fidelity) string {
 	var simulated []string
 	for _, part := range fidelityOf(f) {

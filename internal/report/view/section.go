@@ -72,7 +72,6 @@ func warned(list record.Warnings) (s Section) {
 	return s
 }
 
-// said returns the sections that are not empty.
 func said(list ...Section) []Section {
 	return slices.DeleteFunc(list, func(s Section) bool { return s.Title == "" && len(s.Parts) == 0 })
 }

@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// trends shows each trend as a chart with a logarithmic axis, a row for each experiment, and the points
-// where the figure changes its level.
+// trends shows each trend as a logarithmic chart with a row for each experiment.
 func trends(in ComparisonInput) []Section {
 	var list []Section
 	for _, t := range in.Trends {
@@ -27,7 +26,6 @@ func trends(in ComparisonInput) []Section {
 
 const trendWhole = 150 // columns with versions, the range of the runs, and the changes
 
-// trendSection returns a trend, and a narrower one for terminals without room for all.
 func trendSection(t compare.Trend, axis chart.Axis) Section {
 	title := trendTitle(t) + " (logarithmic)"
 	ticks := axis.Header(func(v float64) string { return tickText(v, t.Unit) })
@@ -72,7 +70,6 @@ func trendUnit(t compare.Trend) string {
 	return "mean of the runs"
 }
 
-// changeAt says how a trend changes its level at a point, or "".
 func changeAt(t compare.Trend, point int) string {
 	i := slices.IndexFunc(t.Changes, func(c compare.TrendChange) bool { return c.At == point })
 	if i < 0 {
@@ -99,7 +96,6 @@ func pointText(t compare.Trend, x compare.TrendPoint) string {
 	return text
 }
 
-// tickText writes a round figure as short as possible.
 func tickText(v float64, unit string) string {
 	switch {
 	case unit == "s" && v < 0.001:

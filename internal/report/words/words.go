@@ -110,9 +110,7 @@ func Count(n int) string {
 }
 
 // Moment writes a moment of a result for people, with its zone.
-func Moment(t string) string {
-	return strings.Replace(strings.Replace(t, "T", " ", 1), "Z", " UTC", 1)
-}
+func Moment(t string) string { return strings.Replace(strings.Replace(t, "T", " ", 1), "Z", " UTC", 1) }
 
 // InUnit writes a figure with its unit. Number writes one that is not a time or a size.
 func InUnit(x float64, unit string, number func(float64) string) string {

@@ -30,8 +30,8 @@ const (
 	remeasure           = 100 // rounds until base is measured again
 )
 
-// newInFlightBound begins with one request, or in an open loop with as many as allowed: requests for one
-// moment are not held back to find out how fast the server is.
+// newInFlightBound begins with one request, or with open at the maximum: a load for one moment is not held
+// back.
 func newInFlightBound(max int, open bool) *inFlightBound {
 	if open {
 		return &inFlightBound{max: max, limit: float64(max), resume: float64(max)}

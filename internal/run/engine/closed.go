@@ -14,7 +14,6 @@ const (
 	duePoll   = 5 * time.Millisecond  // between two looks whether a waiting request is due
 )
 
-// sender makes the requests of a step, and takes their replies.
 type sender struct {
 	*run
 	replies  chan *record.Slot
@@ -31,7 +30,6 @@ func (r *run) sending() sender {
 	return s
 }
 
-// send makes request i, and completes its slot with what is known at its end.
 func (s *sender) send(ctx context.Context, i int, complete func(*record.Slot)) {
 	s.inFlight++
 	s.status.Sent++
@@ -43,7 +41,6 @@ func (s *sender) send(ctx context.Context, i int, complete func(*record.Slot)) {
 	}()
 }
 
-// wait takes a reply, or waits for another event before one.
 func (s *sender) wait(alarm <-chan time.Time, done <-chan struct{}) {
 	select {
 	case slot := <-s.replies:
@@ -65,8 +62,7 @@ func (s *sender) drain() {
 	s.alarm.Stop()
 }
 
-// dispatcher makes the requests of a closed loop: as many in flight as the bound allows, no faster than
-// the pace.
+// dispatcher makes the requests of a closed loop, within a bound in flight and a pace.
 type dispatcher struct {
 	sender
 	bound *inFlightBound
@@ -78,8 +74,7 @@ type dispatcher struct {
 	held bool
 }
 
-// raise makes the load's requests. It returns early, with an error, once ctx ends; every request that was
-// sent is then still on record.
+// raise makes the load's requests until ctx ends; every request that was sent is then on record.
 func (r *run) raise(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageRaising, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units}
 	now := r.clock.Now()
@@ -143,7 +138,6 @@ func (d *dispatcher) request(ctx context.Context, i int) {
 	})
 }
 
-// more asks the target for further requests, and reports whether there are some.
 func (d *dispatcher) more(ctx context.Context) bool {
 	if d.load.More == nil || ctx.Err() != nil {
 		return false

@@ -101,7 +101,6 @@ type OutOfReachError struct{ What string }
 
 func (e *OutOfReachError) Error() string { return e.What }
 
-// run is one step in progress.
 type run struct {
 	*Engine
 	design.Next
@@ -149,7 +148,6 @@ func (r *run) level() system.Level {
 	return l
 }
 
-// execute raises, waits and holds. It returns how the step ended and why.
 func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	guarded, trip := context.WithCancelCause(ctx)
 	defer trip(nil)
@@ -178,7 +176,6 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	return ending, ""
 }
 
-// runStages makes the stages of a step, each of which the end of ctx interrupts.
 func (r *run) runStages(ctx context.Context) record.Ending {
 	if r.load.Streams() {
 		return r.stagesStream(ctx)
@@ -213,8 +210,7 @@ func (r *run) over(ctx context.Context) {
 	}()
 }
 
-// finish waits for the last news and closes the step's record. It does so even when the step was cut,
-// within a bound.
+// finish waits for the last news within a bound, even of a cut step, and closes its record.
 func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
 	r.sample()
 	rest, end := system.Outlive(ctx)
@@ -265,7 +261,6 @@ func (r *run) account(ctx context.Context) (system.Spread, error) {
 	return r.target.Account(ctx)
 }
 
-// settleBound returns how long a step waits for its last news, and for the account of it.
 func (r *run) settleBound() time.Duration {
 	if r.unanswered {
 		return unansweredBound
@@ -278,7 +273,6 @@ const (
 	unansweredBound = time.Second
 )
 
-// countOutcome notes the outcome of a request, and of earlier ones for the same.
 func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
 	for s := slot; s != nil; s = s.Before {
@@ -368,8 +362,7 @@ func (r *run) report(inFlight, bound int, left time.Duration) {
 	r.reportStatus(r.status)
 }
 
-// guard watches the target's health until the returned function is called, and ends the step when a guard
-// trips, or when the actor that its objects wait for does nothing.
+// guard ends the step when a guard trips, or an actor does nothing, until the returned func is called.
 func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -406,8 +399,7 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 	return func() { cancel(); <-done }
 }
 
-// lookAtErrors returns the outcomes of the requests since the last look, and of the latest ones, for any
-// load.
+// lookAtErrors returns the outcomes of the requests since the last look, and of the latest ones.
 func (r *run) lookAtErrors() (latest, recent outcomes) {
 	if !r.load.Streams() {
 		return r.errors.look(nil)
@@ -416,7 +408,6 @@ func (r *run) lookAtErrors() (latest, recent outcomes) {
 	return r.errors.look(&outcomes{ended: p.Arrived + p.Failed, failed: p.Failed})
 }
 
-// tripped returns the first guard that has reached its bound.
 func (r *run) tripped(ctx context.Context) (record.Guard, bool) {
 	if r.options.Trips != nil {
 		if g, ok := r.options.Trips(ctx); ok {
@@ -450,8 +441,7 @@ func (r *run) tripped(ctx context.Context) (record.Guard, bool) {
 	return record.Guard{}, false
 }
 
-// at returns the record of a guard that tripped at a value. A measure counts from its value before any
-// load, so that a node that was down all along trips nothing.
+// at returns the record of a tripped guard. A measure counts from its value before any load.
 func (g Guard) at(value, was float64, because string) record.Guard {
 	unit := ""
 	if g.Percent {
@@ -491,8 +481,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	return nil
 }
 
-// empty removes all objects and waits until every measure is back to normal, for healthyBound at most. It
-// returns the others.
+// empty removes all objects and waits for healthyBound at most. It returns the measures above normal.
 func (e *Engine) empty(ctx context.Context) ([]deviation, error) {
 	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
@@ -539,8 +528,7 @@ func (e *Engine) health(ctx context.Context) (map[string]float64, error) {
 	}
 }
 
-// deviation is a measure that is not back to normal, in words; measure is "" where the measures are
-// unknown.
+// deviation is a measure that is not back to normal, or "" where they are unknown, in words.
 type deviation struct{ measure, text string }
 
 func deviations(list []deviation) []string {

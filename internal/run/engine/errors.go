@@ -15,7 +15,6 @@ func (o outcomes) plus(x outcomes) outcomes { return outcomes{o.ended + x.ended,
 
 func (o outcomes) minus(x outcomes) outcomes { return outcomes{o.ended - x.ended, o.failed - x.failed} }
 
-// percent returns the share of failed requests, 0 without any.
 func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(max(o.ended, 1)) }
 
 // exceed reports whether the share of failed requests is above a bound in percent with a confidence of

@@ -12,8 +12,7 @@ import (
 // up.
 const DropAfter = 5 * time.Second
 
-// stagesOpen makes the stages of a step with a schedule: the warm-up, after which as many objects go as
-// come, the hold, and the follow-up of the hold's requests.
+// stagesOpen makes the warm-up, the hold, and the follow-up of a step with a schedule.
 func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	if r.arrive(ctx) != nil {
 		return record.EndInterrupted
@@ -42,7 +41,6 @@ func (r *run) arrive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// arrivals makes the requests of a step of an open loop.
 type arrivals struct {
 	sender
 	// freed is the time of the last free place after there had been none: only from then on an arrival
@@ -54,7 +52,6 @@ type arrivals struct {
 
 func (a *arrivals) full() bool { return a.inFlight >= a.options.MaxInFlight }
 
-// request makes a request when it is due, or once there is a place for it.
 func (a *arrivals) request(ctx context.Context, i int) {
 	// Counted from the start, so that rounding does not add up.
 	intended := a.begin + record.Micros(float64(a.end-a.begin)*float64(i)/float64(max(a.load.Requests, 1)))
@@ -87,8 +84,7 @@ func (a *arrivals) replied(slot *record.Slot) {
 	}
 }
 
-// until waits for a time, taking replies meanwhile; with place it returns as soon as there is one for a
-// further request.
+// until waits for a time, or with place until there is room for a request, and takes replies meanwhile.
 func (a *arrivals) until(ctx context.Context, t record.Micros, place bool) {
 	for ctx.Err() == nil && !(place && !a.full()) {
 		left := (t - a.clock.Now()).Duration()
@@ -100,7 +96,6 @@ func (a *arrivals) until(ctx context.Context, t record.Micros, place bool) {
 	}
 }
 
-// told reports the status, with the time until the stage is over.
 func (a *arrivals) told() {
 	next := a.end
 	if a.status.Stage == StageWarming {

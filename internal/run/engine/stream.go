@@ -19,8 +19,7 @@ const (
 
 func (r *run) window() time.Duration { return min(longestWindow, r.hold()/leastWindows) }
 
-// stagesStream makes the stages of a step with a stream: the warm-up, the hold, and the follow-up of its
-// requests.
+// stagesStream makes the warm-up, the hold, and the follow-up of a step with a stream.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
 	s := system.Schedule{
 		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
