@@ -30,7 +30,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 
-.PHONY: build ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
+.PHONY: build release ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -45,6 +45,13 @@ build:
 	@# The agent goes into the program, which puts it into images.
 	$(call compile,-s -w,./agent,internal/lab/image/built/agent)
 	$(call compile,$(LDFLAGS),.,bin/plimsoll)
+
+# dist/ has an archive of the program for each platform, with a bill of its materials,
+# checksums and an installer. Two releases of a commit have the same bytes.
+PLATFORMS = linux/amd64,linux/arm64
+
+release:
+	CGO_ENABLED=0 go run ./release -platforms $(PLATFORMS) -ldflags '$(LDFLAGS)'
 
 # The load line of 20 simulated nodes that take 110 pods each.
 demo: build

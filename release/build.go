@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/buildinfo"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed install.sh
+var installer string
+
+// build is the program for one platform.
+type build struct {
+	source, os, arch, ldflags string
+	program                   string // where it goes
+}
+
+// run compiles the program, and before it the agent that it holds.
+func (b build) run() error {
+	for _, of := range []struct{ ldflags, out, what string }{
+		{"-s -w", "internal/lab/image/built/agent", "./agent"},
+		{b.ldflags, b.program, "."},
+	} {
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags", of.ldflags, "-o", of.out, of.what)
+		cmd.Dir = b.source
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+b.os, "GOARCH="+b.arch)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
+	}
+	return nil
+}
+
+// write writes the archive and the bill of materials to files that begin with path. All
+// times in them are made.
+func (b build) write(path string, completions []file, made time.Time) error {
+	program, err := os.ReadFile(b.program)
+	if err != nil {
+		return err
+	}
+	if err := namesNoBuilder(program); err != nil {
+		return err
+	}
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	if err != nil {
+		return err
+	}
+	licences, err := licencesOf(info.Deps)
+	if err != nil {
+		return err
+	}
+	files := []file{{"plimsoll", program, 0o755}, {"THIRD-PARTY-LICENCES.txt", licences, 0o644}}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		text, err := os.ReadFile(filepath.Join(b.source, name))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name, text, 0o644})
+	}
+	archive, err := archived(filepath.Base(path), append(files, completions...), made)
+	if err != nil {
+		return err
+	}
+	materials, err := billOf(info, program, made)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(path+".tar.gz", archive, 0o644), os.WriteFile(path+".cdx.json", materials, 0o644))
+}
+
+// completions returns what shells complete, which a program of any platform prints.
+func (b build) completions() (files []file, err error) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		out, err := text(b.program, "completion", shell)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{"completions/plimsoll." + shell, []byte(out + "\n"), 0o644})
+	}
+	return files, nil
+}
+
+// namesNoBuilder refuses a program that names the machine or the user that built it.
+func namesNoBuilder(program []byte) error {
+	host, _ := os.Hostname()
+	home, _ := os.UserHomeDir()
+	here, _ := os.Getwd()
+	for what, text := range map[string]string{"host": host, "home directory": home + "/go/", "working directory": here + "/"} {
+		if len(text) > 5 && bytes.Contains(program, []byte(text)) {
+			return fmt.Errorf("the program names the builder's %s, %q", what, text)
+		}
+	}
+	return nil
+}
+
+// licenceFile matches the files of a module that its licence asks to hand on.
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
+
+// capital matches letters that the module cache escapes.
+var capital = regexp.MustCompile(`[A-Z]`)
+
+// licencesOf returns the licences of all modules, each under the module's name.
+func licencesOf(modules []*debug.Module) ([]byte, error) {
+	cache, err := text("go", "env", "GOMODCACHE")
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	for _, m := range modules {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		dir := filepath.Join(cache, capital.ReplaceAllStringFunc(m.Path, func(c string) string { return "!" + strings.ToLower(c) })+"@"+m.Version)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("licence of %s: %w", m.Path, err)
+		}
+		n := 0
+		for _, e := range entries {
+			if !licenceFile.MatchString(e.Name()) || e.IsDir() {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(&all, "==== %s %s: %s\n\n%s\n\n", m.Path, m.Version, e.Name(), bytes.TrimSpace(text))
+			n++
+		}
+		if n == 0 {
+			fmt.Fprintf(&all, "==== %s %s: the module has no licence file of its own; see its repository\n\n", m.Path, m.Version)
+		}
+	}
+	return all.Bytes(), nil
+}
+
+// ours matches the files of a release.
+var ours = regexp.MustCompile(`^(plimsoll_.*\.(tar\.gz|cdx\.json)|checksums\.txt|install\.sh)$`)
+
+// emptied makes a directory without files of an earlier release. It refuses one with other
+// files.
+func emptied(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !ours.MatchString(e.Name()) {
+			return fmt.Errorf("%s has %s, which is not of a release: remove it, or give another -out", dir, e.Name())
+		}
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(dir, 0o755)
+}
+
+// writeChecksums writes checksums.txt as sha256sum does, of all other files.
+func writeChecksums(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		lines = append(lines, hex.EncodeToString(sum[:])+"  "+e.Name()+"\n")
+	}
+	slices.Sort(lines)
+	return os.WriteFile(filepath.Join(dir, "checksums.txt"), []byte(strings.Join(lines, "")), 0o644)
+}

@@ -1,0 +1,107 @@
+// Release writes dist/: an archive of the program for each platform, with a bill of its
+// materials, checksums and an installer. It builds the commit that is checked out, in a
+// clone of its own, so that two builds of a commit have the same bytes.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+)
+
+func main() {
+	out := flag.String("out", "dist", "directory of the release; files of an earlier one are replaced")
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64", "what it is for, as OS/ARCH separated by commas")
+	ldflags := flag.String("ldflags", "-s -w", "flags of the linker")
+	flag.Parse()
+	if err := release(*out, strings.Split(*platforms, ","), *ldflags); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// release builds each platform in a clone of the commit and writes the files.
+func release(out string, platforms []string, ldflags string) error {
+	changes, err := text("git", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changes != "" {
+		return fmt.Errorf("a release is of a commit: commit or remove these changes first:\n%s", changes)
+	}
+	date, err := text("git", "show", "-s", "--format=%cI", "HEAD")
+	if err != nil {
+		return err
+	}
+	made, err := time.Parse(time.RFC3339, date)
+	if err != nil {
+		return fmt.Errorf("date of the commit: %w", err)
+	}
+	if err := emptied(out); err != nil {
+		return err
+	}
+	clone, err := os.MkdirTemp("", "plimsoll-release-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(clone)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	go func() {
+		<-interrupted
+		_ = os.RemoveAll(clone)
+		os.Exit(130)
+	}()
+	source := filepath.Join(clone, "plimsoll")
+	if _, err := text("git", "clone", "-q", "--shared", ".", source); err != nil {
+		return err
+	}
+	own := build{source: source, os: runtime.GOOS, arch: runtime.GOARCH, ldflags: ldflags, program: filepath.Join(clone, "own")}
+	fmt.Fprintln(os.Stderr, "building for this machine ...")
+	if err := own.run(); err != nil {
+		return fmt.Errorf("build: %w", err)
+	}
+	completions, err := own.completions()
+	if err != nil {
+		return err
+	}
+	for _, platform := range platforms {
+		goos, goarch, ok := strings.Cut(platform, "/")
+		if !ok {
+			return fmt.Errorf("%q is not a platform: write OS/ARCH, such as linux/arm64", platform)
+		}
+		name := fmt.Sprintf("plimsoll_%s_%s_%s", process.Version, goos, goarch)
+		fmt.Fprintln(os.Stderr, "building", name, "...")
+		b := build{source: source, os: goos, arch: goarch, ldflags: ldflags, program: filepath.Join(clone, name)}
+		if err := b.run(); err != nil {
+			return fmt.Errorf("build %s: %w", name, err)
+		}
+		if err := b.write(filepath.Join(out, name), completions, made.UTC()); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(out, "install.sh"), []byte(installer), 0o755); err != nil {
+		return err
+	}
+	return writeChecksums(out)
+}
+
+// text returns the output of a command, and its messages as an error.
+func text(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, said.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
