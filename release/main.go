@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -13,8 +14,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
-	"plimsoll.dev/plimsoll/internal/cli/process"
 )
 
 func main() {
@@ -73,12 +72,20 @@ func release(out string, platforms []string, ldflags string) error {
 	if err != nil {
 		return err
 	}
+	said, err := text(own.program, "version", "-o", "json")
+	if err != nil {
+		return err
+	}
+	var of struct{ Version string }
+	if err := json.Unmarshal([]byte(said), &of); err != nil {
+		return fmt.Errorf("version of the program: %w", err)
+	}
 	for _, platform := range platforms {
 		goos, goarch, ok := strings.Cut(platform, "/")
 		if !ok {
 			return fmt.Errorf("%q is not a platform: write OS/ARCH, such as linux/arm64", platform)
 		}
-		name := fmt.Sprintf("plimsoll_%s_%s_%s", process.Version, goos, goarch)
+		name := fmt.Sprintf("plimsoll_%s_%s_%s", of.Version, goos, goarch)
 		fmt.Fprintln(os.Stderr, "building", name, "...")
 		b := build{source: source, os: goos, arch: goarch, ldflags: ldflags, program: filepath.Join(clone, name)}
 		if err := b.run(); err != nil {
