@@ -12,6 +12,5 @@ import (
 //go:embed */*
 var files embed.FS
 
-// FS is the tree of built-in workloads, a directory for each. It cannot be
-// changed.
+// FS returns the built-in workloads, a directory for each. It cannot be changed.
 func FS() fs.FS { return files }

@@ -208,7 +208,7 @@ func children(pid int) (list []int) {
 	return list
 }
 
-// Done is closed once the process has ended and what it wrote was read.
+// Done closes once the process has ended and its output was read.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Ended reports whether it has.

@@ -126,7 +126,7 @@ func Look(what, rootless string, needs []Program) (paths map[string]string, miss
 	return paths, missing
 }
 
-// Err is nil where nothing is missing.
+// Err returns nil if nothing is missing.
 func (e *MissingError) Err() error {
 	if len(e.What) == 0 {
 		return nil

@@ -23,8 +23,7 @@ type User struct {
 // for one.
 const nobodyID = 65534
 
-// Least is whom programs of others run as: a user without rights where this program
-// is root, else its own.
+// Least returns the user for other programs: one without rights if this program is root, else its own.
 func Least() User {
 	if os.Geteuid() != 0 || !mapped(nobodyID) {
 		return Self()
@@ -50,7 +49,7 @@ func mapped(id int) bool {
 	return id >= first && id-first < n
 }
 
-// Self is whom this program runs as.
+// Self returns the user that this program runs as.
 func Self() User {
 	u := User{ID: os.Geteuid(), Group: os.Getegid()}
 	if found, err := user.LookupId(strconv.Itoa(u.ID)); err == nil {

@@ -111,7 +111,7 @@ func (w *Writer) fail(err error) {
 	close(w.failed)
 }
 
-// Failed is closed when the history cannot be written any more, for example because the disk is full. A
+// Failed closes when the history cannot be written any more, for example because the disk is full. A
 // run must not go on without a record.
 func (w *Writer) Failed() <-chan struct{} { return w.failed }
 

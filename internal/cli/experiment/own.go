@@ -69,7 +69,7 @@ func (f *experimentFlags) addPlan(flags *pflag.FlagSet, names ...string) {
 	f.given = append(f.given, settings.AddFlags(flags, f.plan, func(field settings.Field) bool { return slices.Contains(names, field.Flag) })...)
 }
 
-// targetsNamed are targets as a sentence has them.
+// targetsNamed returns targets as a sentence has them.
 func targetsNamed(names []string) string {
 	if len(names) == 1 {
 		return "the target " + names[0]

@@ -163,8 +163,7 @@ func terminalSize() (width, height int) {
 // noTerminalWidth is the width of tables without a terminal.
 const noTerminalWidth = 80
 
-// Text is standard output for results: tables on it are as wide as the
-// terminal at most.
+// Text returns standard output for results. Tables on it are at most as wide as the terminal.
 func (p *Process) Text() text.Terminal {
 	columns := noTerminalWidth
 	if p.StdoutTerminal && p.Width != nil {

@@ -122,7 +122,7 @@ func (p *picture) ladder() []*rung {
 	return list
 }
 
-// near are so many rungs, those next to the one under way.
+// near returns the rungs next to the current one, so many at most.
 func (p *picture) near(rows []*rung, most int) []*rung {
 	if len(rows) <= most {
 		return rows

@@ -34,7 +34,7 @@ const sourceLoad = "generator" // names what is read of the generator, among the
 
 const name = "http" // of the target
 
-// requests are the kind of what a server is loaded with.
+// requests returns the kind of object of an HTTP load.
 func requests() record.ObjectKind {
 	return record.ObjectKind{
 		Object: record.Noun{One: "request", Many: "requests"},

@@ -44,7 +44,7 @@ const (
 	sizeStreams = 64 // connections of the axis size, unless others are asked for
 )
 
-// features are the names that the kernel has for an offload.
+// features returns the kernel's names of each offload.
 func features() map[string][]string {
 	return map[string][]string{
 		"tso":      {"tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp-mangleid-segmentation", "tx-tcp6-segmentation"},
@@ -118,7 +118,7 @@ func cpusOf(name, text string, all, own []int) (list []int, err error) {
 	return list, nil
 }
 
-// inner is the MTU that is left for what the path carries.
+// inner returns the MTU that is left inside the path.
 func (s settings) inner() int { return s.mtu - s.kind.takes }
 
 // load plans what the client sends to an address.

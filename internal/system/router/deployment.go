@@ -48,7 +48,7 @@ type server struct {
 	meant   atomic.Bool   // it is killed by an event of the step
 }
 
-// places are the servers, as what the load goes to.
+// places returns the servers that take the load.
 func (s *deployment) places() (list []local.Place) {
 	for _, x := range s.servers {
 		list = append(list, local.Place{Name: strings.TrimSuffix(x.file, ".json"), Look: func() record.Place {

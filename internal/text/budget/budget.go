@@ -72,9 +72,8 @@ const (
 	show  = "budgetWritten"
 )
 
-// Functions are functions that spend the budget, with those of text/template that make
-// text. Costs are of those that take more than a pass over their arguments; what is said
-// of a function that is not there is left out.
+// Functions returns functions that spend the budget, with those of text/template that make
+// text. costs has the costs of functions that do more than a pass over their arguments.
 func (b *Budget) Functions(of template.FuncMap, costs map[string]Cost) template.FuncMap {
 	f := template.FuncMap{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
@@ -279,13 +278,13 @@ func (b *Budget) after(args []reflect.Value, made reflect.Value) error {
 // size holds the size of values with all their parts, which count as often as they occur.
 type size struct{ bytes, items, depth int }
 
-// Text is at most how many bytes values have once they are written.
+// Text returns a bound on the bytes that values have when written.
 func Text(values ...reflect.Value) float64 {
 	s, _ := sizeOf(values...) // what is too large was refused
 	return float64(s.bytes) + 24*float64(s.items)
 }
 
-// JSON is at most how many bytes values have as indented JSON.
+// JSON returns a bound on the bytes that values have as indented JSON.
 func JSON(values ...reflect.Value) float64 {
 	s, _ := sizeOf(values...)
 	return 6*float64(s.bytes) + float64(24+2*s.depth)*float64(s.items)

@@ -173,8 +173,8 @@ func replaceValues(of *regexp.Regexp, line string) string {
 	})
 }
 
-// maskedAs is Masked with the quotes about the value that it stands for, or with the
-// quote that ends the text in which that stands, and what follows it.
+// maskedAs returns Masked within the quotes of the value, or with the quote that ends the text around
+// it and the rest after that.
 func maskedAs(value string) string {
 	start := value[:len(value)-len(strings.TrimLeft(value, `\"'`))]
 	rest := value[len(start):]

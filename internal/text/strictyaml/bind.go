@@ -216,8 +216,7 @@ func (b *binder) markKey(path string, e Entry) {
 	}
 }
 
-// fieldByIndex is reflect's, except that it makes the embedded structs that
-// pointers on the way lack.
+// fieldByIndex does what reflect's does, and makes missing embedded structs of pointers on the way.
 func fieldByIndex(v reflect.Value, index []int) reflect.Value {
 	for _, i := range index {
 		if v.Kind() == reflect.Pointer {

@@ -82,7 +82,7 @@ type Validation struct {
 // Fail adds a problem with the value at path.
 func (v *Validation) Fail(path, format string, args ...any) { v.Add(path, "", format, args...) }
 
-// Add is Fail with a hint of what to do about it, "" for none.
+// Add does what Fail does, with a hint; "" for none.
 func (v *Validation) Add(path, hint, format string, args ...any) {
 	p := v.At.Problem(path, format, args...)
 	p.Hint = hint

@@ -225,7 +225,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	return c.Send(request, buf)
 }
 
-// Try is Do with a single attempt.
+// Try does a single attempt; see Do.
 func (c *Client) Try(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()

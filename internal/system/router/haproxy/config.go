@@ -156,7 +156,7 @@ func (c Config) Lookup(file string) string {
 	return "base,map_reg(" + file + ")"
 }
 
-// LookupNumber is Lookup for a number.
+// LookupNumber returns what Lookup does, for a number.
 func (c Config) LookupNumber(file string) string {
 	return strings.Replace(c.Lookup(file), "("+file, "_int("+file, 1)
 }
