@@ -39,7 +39,7 @@ func leaseDuration(nodes int) time.Duration {
 	return max(40*time.Second, time.Duration(4*nodes/leaseRenewals)*time.Second)
 }
 
-// nodeMonitorGrace returns when a node without renewals is not ready, in Kubernetes' proportion.
+// nodeMonitorGrace returns how long a node may go without renewals, in Kubernetes' proportion.
 func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5 / 4 }
 
 // arguments returns a component's command line. Files of the lab's directory in it identify the process.

@@ -93,8 +93,8 @@ func (m *Machine) Command(name string, args ...string) *exec.Cmd {
 
 const firstExtra = 3 // the file descriptor of a command's first extra file
 
-// Start starts a command in a directory of the machine. Killing the process ends what it became, not the
-// command itself, which ends with the machine.
+// Start starts a command in a directory of the machine. Killing the process kills only the program that
+// enters the machine; the command ends with the machine at the latest.
 func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
 	how.On = m.tied.Do
 	more := []string{cmd.Args[0]}

@@ -242,7 +242,7 @@ func EnterControlPlane(dir string, pid int) error {
 	return nil
 }
 
-// ProcessorsOf returns the processors of a node that gets so many: the last ones of this process.
+// ProcessorsOf returns the processors of a node that gets so many: the last that this process may use.
 func ProcessorsOf(cpus float64) ([]int, error) {
 	all, err := usableProcessors()
 	if err != nil {

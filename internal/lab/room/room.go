@@ -132,8 +132,8 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 
 const removeBound = time.Minute
 
-// RemoveBounded removes a directory by another process for a minute: a file system that hangs would keep a
-// thread.
+// RemoveBounded removes a directory whose file system may hang, by another process that it leaves after a
+// minute: a thread that waits in the kernel would keep this one from ending.
 func RemoveBounded(dir string) error { return removeWithin(dir, removeBound) }
 
 func removeWithin(dir string, bound time.Duration) error {

@@ -141,7 +141,8 @@ func Host() record.Host {
 	return h
 }
 
-// AvailableMemory returns the bytes that the machine and our cgroup leave, with files not used lately.
+// AvailableMemory returns the lesser of what the machine and our cgroup leave, in bytes. Files not used
+// lately count as left.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo

@@ -163,7 +163,7 @@ func (p *pool) read(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// nodesOf returns a pool's simulated nodes in order. The newest of several pools has a node.
+// nodesOf returns a pool's simulated nodes in order. A node of several pools belongs to the newest.
 func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
 	if err != nil {

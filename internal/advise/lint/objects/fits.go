@@ -165,15 +165,11 @@ func quantityHint(text string) string {
 	return "write a number with a unit of Kubernetes: m, k, M, G, T, Ki, Mi, Gi, Ti"
 }
 
-func holds(t reflect.Type, v any) (ok bool) {
+func holds(t reflect.Type, v any) bool {
 	zero := reflect.Zero(t)
 	switch t.Kind() {
-	case reflect.String:
-		_, ok = v.(string)
-		return ok
-	case reflect.Bool:
-		_, ok = v.(bool)
-		return ok
+	case reflect.String, reflect.Bool:
+		return v != nil && reflect.TypeOf(v).Kind() == t.Kind()
 	case reflect.Float32, reflect.Float64:
 		switch v.(type) {
 		case int64, uint64, float64:
@@ -474,12 +470,7 @@ func plausible(s *schema.Schemas, n *reading.Node, t reflect.Type) bool {
 		}
 		// At least one of its keys must be known there.
 		set := s.Of(t)
-		for _, e := range n.Entries {
-			if _, ok := set.Get(e.Key); ok {
-				return true
-			}
-		}
-		return len(n.Entries) == 0
+		return len(n.Entries) == 0 || slices.ContainsFunc(n.Entries, func(e strictyaml.Entry) bool { _, ok := set.Get(e.Key); return ok })
 	case reflect.Map:
 		return n.Kind == strictyaml.Mapping
 	case reflect.Slice, reflect.Array:
