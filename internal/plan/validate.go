@@ -301,20 +301,12 @@ func (v *validator) params(w *workload.Workload, path string, params map[string]
 	}
 }
 
-func (v *validator) unknown(path string, err error) {
-	var unknown *workload.UnknownError
-	if !errors.As(err, &unknown) {
-		v.Add(path, "", "%v", err)
-		return
-	}
-	v.Add(path, nearest.OneOf(unknown.Name, unknown.Known), "there is no %s %q", unknown.What, unknown.Name)
-}
-
 func (v *validator) axis(w *workload.Workload) {
 	a := v.plan.Axis
 	axis, err := w.Axis(a.Name)
-	if err != nil {
-		v.unknown("axis.name", err)
+	var unknown *workload.UnknownError
+	if errors.As(err, &unknown) {
+		v.Add("axis.name", nearest.OneOf(unknown.Name, unknown.Known), "there is no %s %q", unknown.What, unknown.Name)
 		return
 	}
 	if a.Life != 0 && (axis.Loop != workload.Open || w.TargetAxis(a.Name).Streams()) {

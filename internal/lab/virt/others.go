@@ -261,7 +261,12 @@ func (w *world) setOperators(ctx context.Context, version string, done int) erro
 		if !progressing {
 			versions = []any{map[string]any{"name": "operator", "version": version}}
 		}
-		if same(u, versions, state[progressing]) {
+		told, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		if fmt.Sprint(told) == fmt.Sprint(versions) && slices.ContainsFunc(conditions, func(c any) bool {
+			m, ok := c.(map[string]any)
+			return ok && m["type"] == "Progressing" && m["status"] == state[progressing]
+		}) {
 			continue
 		}
 		condition := func(kind, status string) any {
@@ -273,15 +278,6 @@ func (w *world) setOperators(ctx context.Context, version string, done int) erro
 		}
 	}
 	return nil
-}
-
-func same(u *unstructured.Unstructured, versions []any, progressing string) bool {
-	told, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	return fmt.Sprint(told) == fmt.Sprint(versions) && slices.ContainsFunc(conditions, func(c any) bool {
-		m, ok := c.(map[string]any)
-		return ok && m["type"] == "Progressing" && m["status"] == progressing
-	})
 }
 
 // upgradeNodes gives every pool a configuration of its version, and reports whether all nodes have it.

@@ -288,15 +288,11 @@ func (m *Matcher) hit(n int32, t record.Micros, object, text string) {
 	}
 	s.count++
 	if len(s.samples) < maxSamples {
-		s.samples = append(s.samples, Match{t, object, bounded(text)})
+		if len(text) > maxText {
+			text = strings.ToValidUTF8(text[:maxText], "") + " ..."
+		}
+		s.samples = append(s.samples, Match{t, object, text})
 	}
-}
-
-func bounded(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + " ..."
 }
 
 // ReasonText joins a reason and a message that adds to it.

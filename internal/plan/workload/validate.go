@@ -31,7 +31,10 @@ func validate(w *Workload) error {
 	v.config()
 	v.axes()
 	v.params()
-	v.components()
+	taken := map[string]bool{}
+	for i, c := range w.Components {
+		CheckName(&v.Validation, strictyaml.Index("components", i)+".name", c.Name, taken)
+	}
 	// Axes may all have goals of their own.
 	if len(w.Goals) == 0 && slices.ContainsFunc(w.Axes, func(a Axis) bool { return len(a.Goals) == 0 }) {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
@@ -191,14 +194,6 @@ func (v *validator) params() {
 func (v *validator) milestone(path, name string, kind record.ObjectKind) {
 	if names := kind.Names(); !slices.Contains(names, name) {
 		v.Add(path, nearest.OneOf(name, names), "%q is not one of the milestones", name)
-	}
-}
-
-func (v *validator) components() {
-	taken := map[string]bool{}
-	for i, c := range v.w.Components {
-		path := strictyaml.Index("components", i)
-		CheckName(&v.Validation, path+".name", c.Name, taken)
 	}
 }
 

@@ -78,7 +78,14 @@ func TuneHost(p Host) (*answer.Answer, error) {
 		}
 		return nil, param.Bad("live", "for example --live, --bundle DIR, or --rtt 0.208ms --link 50Gbit", "nothing was said of the host")
 	}
-	b, err := answer.Begin("host", &p, func() error { return checkFormats(p.Formats) })
+	b, err := answer.Begin("host", &p, func() error {
+		for _, f := range p.Formats {
+			if !slices.Contains(HostFormats(), f) {
+				return param.Bad("format", "", "%q: want %s", f, strings.Join(HostFormats(), ", "))
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +113,6 @@ type hostTuner struct {
 // openShiftNode reports whether the settings are for a node of OpenShift, whose own profile bounds them below.
 func (p *Host) openShiftNode() bool {
 	return p.Platform.Value == param.OpenShift || slices.Contains(p.Formats, "tuned") || slices.Contains(p.Formats, "machineconfig")
-}
-
-func checkFormats(formats []string) error {
-	for _, f := range formats {
-		if !slices.Contains(HostFormats(), f) {
-			return param.Bad("format", "", "%q: want %s", f, strings.Join(HostFormats(), ", "))
-		}
-	}
-	return nil
 }
 
 // fastest returns the speed of the host's fastest interface, by its driver.

@@ -64,7 +64,12 @@ func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 
 // TuneRouter computes HAProxy routers (R1 to R11).
 func TuneRouter(p Router) (*answer.Answer, error) {
-	b, err := answer.Begin("router", &p, func() error { return checkCPUs(p.CPUs.Value) })
+	b, err := answer.Begin("router", &p, func() error {
+		if _, err := cpuList(p.CPUs.Value); err != nil {
+			return param.Bad("cpus", "", "%v", err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -291,13 +296,6 @@ func (t *routerTuner) placeByNUMA() (in param.In[string]) {
 	}
 	t.Warn("irqbalance moves interrupts back: stop it, or name them in its --banirq")
 	return param.Given(compactCPUs(cpus[1:1+t.threads]), fmt.Sprintf("NUMA node %d, which %s is at", nic.NUMANode, nic.Name))
-}
-
-func checkCPUs(text string) error {
-	if _, err := cpuList(text); err != nil {
-		return param.Bad("cpus", "", "%v", err)
-	}
-	return nil
 }
 
 func (t *routerTuner) files() {
