@@ -193,9 +193,7 @@ func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, refer
 }
 
 // ImageFile returns the path at which a built image is kept for later labs.
-func (s Store) ImageFile(name string) string {
-	return filepath.Join(s.Root, ImagesDir, name+".tar")
-}
+func (s Store) ImageFile(name string) string { return filepath.Join(s.Root, ImagesDir, name+".tar") }
 
 // BuildImage makes an image and keeps it in a file.
 func (s Store) BuildImage(ctx context.Context, name string) (made v1.Image, reference, file string, err error) {

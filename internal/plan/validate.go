@@ -255,9 +255,7 @@ type validator struct {
 	plan *Plan
 }
 
-func (p *Plan) validator() *validator {
-	return &validator{settings.NewCheck(p, p.positions), p}
-}
+func (p *Plan) validator() *validator { return &validator{settings.NewCheck(p, p.positions), p} }
 
 func several(given ...bool) bool {
 	first := slices.Index(given, true)

@@ -69,9 +69,7 @@ func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
 	return m, nil
 }
 
-func environment() []string {
-	return append(proc.Environment(), "HOME=/root", "GOMAXPROCS=1")
-}
+func environment() []string { return append(proc.Environment(), "HOME=/root", "GOMAXPROCS=1") }
 
 // PID returns the pid of the first process.
 func (m *Machine) PID() int { return m.first.PID() }

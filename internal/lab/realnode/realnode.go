@@ -67,9 +67,7 @@ const (
 )
 
 // ImageFile returns the path of an image that the node imports before its kubelet starts.
-func ImageFile(dir, name string) string {
-	return filepath.Join(NodeDir(dir), imagesDir, name+".tar")
-}
+func ImageFile(dir, name string) string { return filepath.Join(NodeDir(dir), imagesDir, name+".tar") }
 
 // tag, from the directory alone, is part of all the node's names outside: leftovers need no record.
 func tag(dir string) string {

@@ -174,9 +174,7 @@ const (
 
 // restart starts a program again that has ended, unless it ends too quickly too often.
 func (k *keeper) restart(c *child) error {
-	if time.Since(c.started) < quickEnd {
-		c.quick++
-	} else {
+	if c.quick++; time.Since(c.started) >= quickEnd {
 		c.quick = 0
 	}
 	state := fmt.Sprintf("exit code %d", c.status.ExitStatus())

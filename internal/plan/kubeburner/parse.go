@@ -148,9 +148,7 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 }
 
 // deepCopy copies a generic tree, so that template functions that change it (sprig's set) change a copy.
-func deepCopy(v any) any {
-	return copyWith(v, func(text string) string { return text })
-}
+func deepCopy(v any) any { return copyWith(v, func(text string) string { return text }) }
 
 // Variables returns the sorted names of the data that a configuration's template uses, without UUID: fields,
 // looked-up keys and environment variables with literal names. It returns a *strictyaml.Error.

@@ -133,15 +133,7 @@ type slotWalk struct {
 func isSlotName(name string) bool { return name == "Iteration" || name == "Replica" }
 
 func (w *slotWalk) list(n *parse.ListNode, dot, root bool) bool {
-	if n == nil {
-		return true
-	}
-	for _, n := range n.Nodes {
-		if !w.node(n, dot, root) {
-			return false
-		}
-	}
-	return true
+	return n == nil || !slices.ContainsFunc(n.Nodes, func(n parse.Node) bool { return !w.node(n, dot, root) })
 }
 
 func (w *slotWalk) node(n parse.Node, dot, root bool) bool {
@@ -189,17 +181,10 @@ func (w *slotWalk) writesOut(p *parse.PipeNode, dot, root bool) bool {
 }
 
 func (w *slotWalk) pipe(p *parse.PipeNode, dot, root bool) bool {
-	if p == nil {
-		return true
-	}
-	for _, c := range p.Cmds {
-		for _, arg := range w.withoutLookup(c.Args, dot, root) {
-			if !w.argument(arg, dot, root) {
-				return false
-			}
-		}
-	}
-	return true
+	bound := func(arg parse.Node) bool { return !w.argument(arg, dot, root) }
+	return p == nil || !slices.ContainsFunc(p.Cmds, func(c *parse.CommandNode) bool {
+		return slices.ContainsFunc(w.withoutLookup(c.Args, dot, root), bound)
+	})
 }
 
 // withoutLookup removes data in which get, hasKey or index look up a name other than the slot's.
@@ -212,10 +197,7 @@ func (w *slotWalk) withoutLookup(args []parse.Node, dot, root bool) []parse.Node
 		return args
 	}
 	name, ok := args[2].(*parse.StringNode)
-	if !ok || isSlotName(name.Text) {
-		return args
-	}
-	if w.argument(args[1], dot, root) {
+	if !ok || isSlotName(name.Text) || w.argument(args[1], dot, root) {
 		return args
 	}
 	switch whole := args[1].(type) {
@@ -241,10 +223,7 @@ func (w *slotWalk) argument(n parse.Node, dot, root bool) bool {
 		return !dot || !isSlotName(n.Ident[0])
 	case *parse.VariableNode:
 		// Other variables hold the results of pipes, which are checked.
-		if n.Ident[0] != "$" || !root {
-			return true
-		}
-		return len(n.Ident) > 1 && !isSlotName(n.Ident[1])
+		return n.Ident[0] != "$" || !root || len(n.Ident) > 1 && !isSlotName(n.Ident[1])
 	case *parse.ChainNode:
 		return w.argument(n.Node, dot, root)
 	case *parse.PipeNode:

@@ -315,9 +315,7 @@ func (t *Template) Name() string { return t.name }
 
 // Render returns an object's manifests, one for each YAML document of the template, as Kubernetes reads YAML.
 // It returns a *strictyaml.Error with the template's lines. Specialise is faster.
-func (t *Template) Render(v Vars) ([]map[string]any, error) {
-	return t.render(v.data())
-}
+func (t *Template) Render(v Vars) ([]map[string]any, error) { return t.render(v.data()) }
 
 // RenderOne returns the only document that the template writes, in any form, such as a patch.
 func (t *Template) RenderOne(v Vars) (any, error) {

@@ -208,12 +208,10 @@ const tooManyRequests = 429
 
 func httpText(code int, text string) string {
 	switch {
-	case code == 0:
+	case code == 0, strings.HasPrefix(text, "HTTP "):
 		return text
 	case text == "":
 		return "HTTP " + strconv.Itoa(code)
-	case strings.HasPrefix(text, "HTTP "):
-		return text
 	}
 	return "HTTP " + strconv.Itoa(code) + ": " + text
 }

@@ -151,10 +151,9 @@ func labelled(args []word, flags map[string]word) (names []string, labels []word
 			names = append(names, w.value)
 		}
 	}
-	for _, f := range []string{"--all", "-l", "--selector"} {
-		if _, ok := flags[f]; ok && len(names) == 0 {
-			names = []string{""}
-		}
+	selects := slices.ContainsFunc([]string{"--all", "-l", "--selector"}, func(f string) bool { _, ok := flags[f]; return ok })
+	if selects && len(names) == 0 {
+		names = []string{""}
 	}
 	return names, labels
 }

@@ -37,9 +37,7 @@ func (c call) name() string {
 	return path.Base(c.args[0].value)
 }
 
-func (c call) at(w word) reading.Place {
-	return c.text.PlaceAt(w.start)
-}
+func (c call) at(w word) reading.Place { return c.text.PlaceAt(w.start) }
 
 // replace writes another value for a part of a word's value.
 func (c call) replace(w word, from, to int, fresh string) []reading.Edit {

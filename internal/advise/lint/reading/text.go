@@ -106,9 +106,7 @@ func (t *Text) At(offset int) (line, column int) {
 }
 
 // Place returns a place of this text.
-func (t *Text) Place(line, column int) Place {
-	return Place{Text: t, Line: line, Column: column}
-}
+func (t *Text) Place(line, column int) Place { return Place{Text: t, Line: line, Column: column} }
 
 // PlaceAt returns the place of a byte offset.
 func (t *Text) PlaceAt(offset int) Place { return t.Place(t.At(offset)) }

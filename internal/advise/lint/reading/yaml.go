@@ -162,9 +162,7 @@ func (e Entry) KeyAt() Place {
 }
 
 // IsNull reports whether a key has no value.
-func IsNull(n *Node) bool {
-	return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil
-}
+func IsNull(n *Node) bool { return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil }
 
 // Hole replaces each character of a template's action. No file has this character of the private use area.
 const Hole = "\ue0ff"

@@ -238,9 +238,7 @@ func (b *Builder) File(path, content, reader string) {
 }
 
 // Command adds a command to run.
-func (b *Builder) Command(line, why string) {
-	b.Commands = append(b.Commands, Command{line, why})
-}
+func (b *Builder) Command(line, why string) { b.Commands = append(b.Commands, Command{line, why}) }
 
 // Cite records sources once each, in the order of their first use.
 func (b *Builder) Cite(ids ...string) {

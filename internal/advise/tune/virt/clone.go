@@ -212,9 +212,7 @@ func (t *virtTuner) cloneBulks() {
 	t.Find(answer.Finding{Grade: answer.Advice, What: "cloneStrategy", Wanted: "copy, above 100 clones", Cost: "CSI clones may not be purged, even by hand (V25)", Remedy: "plimsoll tune ceph --clones " + fmt.Sprint(t.Clones.Value)})
 }
 
-func seconds(s float64) string {
-	return (time.Duration(math.Round(s)) * time.Second).String()
-}
+func seconds(s float64) string { return (time.Duration(math.Round(s)) * time.Second).String() }
 
 func checkReadings(list []CloneReading) error {
 	for _, r := range list {
