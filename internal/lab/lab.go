@@ -253,8 +253,7 @@ func (s Store) names() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Sweep removes dead private labs and half-made ones, and returns their parts and those left; with dry it
-// only looks.
+// Sweep removes dead private and half-made labs, and returns their parts and those left, or only looks.
 func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	entries, err := os.ReadDir(s.labs())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -344,8 +343,7 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Down ends the lab's processes and removes its files. For another process's private lab it returns a
-// *BusyError.
+// Down ends the lab's processes and removes its files. It returns a *BusyError for another's private lab.
 func (l *Lab) Down(ctx context.Context) error {
 	held, err := l.lock, error(nil)
 	if held == nil {
@@ -422,8 +420,7 @@ type Shape struct {
 	Virt map[string]string `yaml:"virt" json:"virt,omitempty" flag:"virt" takes:"KEY=VALUE,..." example:"bootTime=20s,qps=5" help:"add simulated virtual machines with KEY=VALUE,... planted, \"\" for the defaults (docs/virt-lab.md lists the keys)"`
 	// TimeScale is the factor by which their time passes faster; 0 is a lab without virtual machines.
 	TimeScale float64 `yaml:"timeScale" json:"timeScale,omitempty" flag:"time-scale" example:"60" range:"0..1000" unit:"scale of time" help:"add simulated virtual machines whose time passes so many times faster (default 1)"`
-	// RealGuests counts the first machines, whose guests QEMU runs: each keeps a processor busy while it
-	// boots.
+	// RealGuests counts the first machines, whose guests QEMU runs. Booting keeps a processor busy for each.
 	RealGuests int `yaml:"realGuests" json:"realGuests,omitempty" flag:"real-guests" takes:"N" example:"2" range:"0..64" unit:"number of real guests" help:"let the first N virtual machines that start have a guest that QEMU runs"`
 	// RealNode adds a node of this machine that runs containers. The fields below are its own.
 	RealNode bool `yaml:"realNode" json:"-" flag:"real-node" help:"add a real node; without simulated ones asked for it is the only one (needs root; see 'plimsoll lab doctor')"`

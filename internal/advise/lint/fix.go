@@ -34,8 +34,7 @@ type Change struct {
 // maxRounds bounds the rounds in which fixes uncover further findings.
 const maxRounds = 20
 
-// Fix makes all safe fixes repeatedly, until a further Fix would change nothing. It writes nothing: see
-// Write.
+// Fix makes all safe fixes, until a further Fix would change nothing. It writes nothing: see Write.
 func Fix(inputs []reading.Input, o Options) *Fixed {
 	files := slices.Clone(inputs)
 	fixed := &Fixed{Left: Lint(files, o)}

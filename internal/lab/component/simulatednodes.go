@@ -135,8 +135,7 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 // leaseHolder stays the same after a restart: a new name would wait until the old one's leases expire.
 const leaseHolder = "plimsoll-" + protocol.SimulatedNodes
 
-// startNodes starts KWOK's controllers for leases and conditions of simulated nodes; the player gets all
-// nodes.
+// startNodes starts KWOK's controllers for leases and conditions of simulated nodes; the player gets all.
 func startNodes(ctx context.Context, client kubernetes.Interface, player *simnode.Player, o simulatedNodesOptions) error {
 	nodeEvents := make(chan informer.Event[*corev1.Node], 1)
 	nodeInformer := informer.NewInformer[*corev1.Node, *corev1.NodeList](client.CoreV1().Nodes())

@@ -1,5 +1,4 @@
-// Package image makes container images without a registry or daemon, and writes them to a file, a registry
-// or a lab.
+// Package image makes container images without a daemon and writes them to a file, a registry or a lab.
 package image
 
 import (

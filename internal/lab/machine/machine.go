@@ -160,8 +160,7 @@ func (m *Machine) Kill(pids ...int) error {
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {
 	m.first.Kill()
-	// The kernel waits until the parents of the processes notice. A parent with a stopped command has
-	// stopped.
+	// The kernel waits until the parents of the processes notice; those with a stopped command have stopped.
 	m.mu.Lock()
 	for _, p := range m.entering {
 		p.Kill()

@@ -114,8 +114,7 @@ func Read(file string) (Spec, error) {
 	return s, nil
 }
 
-// PodRange returns the pods' addresses, by a prefix length or 0 for twice the pods: addresses become free
-// late.
+// PodRange returns the pods' addresses, by a prefix length or 0 for twice the pods, as they are freed late.
 func PodRange(bits, maxPods int) (netip.Prefix, error) {
 	if bits == 0 {
 		const reserved = 3 // network, broadcast, the bridge's own

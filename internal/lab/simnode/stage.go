@@ -63,8 +63,7 @@ func nextStage(pod *corev1.Pod, latency time.Duration) stage {
 // shortestStaged is the start latency below which the steps in between are left out.
 const shortestStaged = 20 * time.Millisecond
 
-// share returns the part of the start latency before a stage: the network takes half, init containers half of
-// the rest.
+// share returns the part of the latency before a stage: half for the network, half of the rest for init.
 func (s stage) share(latency time.Duration) time.Duration {
 	switch s {
 	case sandbox:

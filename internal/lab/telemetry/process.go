@@ -141,8 +141,7 @@ func Host() record.Host {
 	return h
 }
 
-// AvailableMemory returns the lesser of what the machine and our cgroup leave, in bytes. Files not used
-// lately count as left.
+// AvailableMemory returns the bytes left by machine or cgroup, the lesser; files count unless lately used.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo

@@ -135,8 +135,7 @@ func imageOf(version string) string { return "simulated/" + version }
 // unverified is the reason of a refused update.
 const unverified = "RetrievePayload"
 
-// refusal says why the operator refuses an update, "" if it does not: another image, or another major
-// version.
+// refusal says why the operator refuses an update, "" if it does not: another image or major version.
 func refusal(version, image string) string {
 	failure := ""
 	switch {

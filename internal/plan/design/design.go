@@ -144,8 +144,7 @@ func Ahead(d Design, made [][]Made) [][]Next {
 	return [][]Next{predict(d, made, told, true), predict(d, made, held, false), predict(d, made, below, false)}
 }
 
-// predict continues a design with guessed lines. With partly, a failing level has only the line's objects
-// ready.
+// predict continues a design with guessed lines. With partly, a failing level has only its line's objects.
 func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 	goals := make([][]Made, len(made))
 	for i := range made {

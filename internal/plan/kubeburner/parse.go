@@ -34,8 +34,7 @@ func (in Input) data() map[string]any {
 	return data
 }
 
-// Load reads a configuration file by Parse, Default and Validate. It returns fs.ErrNotExist or a
-// *strictyaml.Error.
+// Load reads a configuration file with defaults, and checks it: fs.ErrNotExist or a *strictyaml.Error.
 func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	text, err := fs.ReadFile(fsys, file)
 	if err != nil {
@@ -53,8 +52,7 @@ func Load(fsys fs.FS, file string, in Input) (*Config, error) {
 	return c, nil
 }
 
-// Parse renders a configuration file and reads it strictly, without defaults. A *strictyaml.Error has lines
-// of the file.
+// Parse renders and reads a configuration file, without defaults. A *strictyaml.Error has the file's lines.
 func Parse(file string, text []byte, in Input) (*Config, error) {
 	funcs := configFunctions(in.FS, in.Env)
 	t, err := newTemplate(file, string(text), funcs, in.AllowMissing)

@@ -154,8 +154,7 @@ func (w *slotWalk) node(n parse.Node, dot, root bool) bool {
 	return false
 }
 
-// call walks a {{define}} block, whose "." and "$" are not the template's data: its caller checked the
-// argument.
+// call walks a {{define}} block; its caller checked the argument, so "." and "$" are not the template's data.
 func (w *slotWalk) call(name string) bool {
 	if w.called[name] {
 		return true

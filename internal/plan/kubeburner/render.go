@@ -19,8 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// newTemplate compiles a template file and its {{define}} blocks. With missingAsZero, missing data is no
-// error.
+// newTemplate compiles a template file and its {{define}} blocks. missingAsZero allows missing data.
 func newTemplate(name, text string, funcs calls, missingAsZero bool, called ...Source) (*template.Template, error) {
 	t := template.New(name).Option("missingkey=error").Funcs(funcs.FuncMap)
 	if missingAsZero {

@@ -82,8 +82,7 @@ func (o *Object) in(iteration int) bool {
 	return iteration%max(1, o.RepeatEveryNIterations) == 0
 }
 
-// PodsOf returns how many pods a manifest makes, by its kind. perNode marks a DaemonSet, which makes one on
-// each selected node.
+// PodsOf returns how many pods a manifest makes, for a DaemonSet on each selected node (perNode).
 func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	kind, _ := doc["kind"].(string)
 	spec, _ := doc["spec"].(map[string]any)
@@ -149,8 +148,7 @@ func NamespaceLabels(uuid, runID, job string) map[string]string {
 	return map[string]string{LabelUUID: uuid, LabelRunID: runID, LabelJob: job}
 }
 
-// InjectLabels puts labels on a manifest and the template of its pods. The error names a part of the wrong
-// type.
+// InjectLabels puts labels on a manifest and its pods' template. The error names a part of the wrong type.
 func InjectLabels(doc map[string]any, labels map[string]string) error {
 	if err := labelMetadata(doc, "metadata", labels); err != nil {
 		return err

@@ -32,8 +32,7 @@ type Virt struct {
 	// PurgeLimit counts a parent's clones by csi-clone that can be purged.
 	PurgeLimit int `yaml:"purgeLimit" default:"100" range:"0.." help:"clones (csi-clone) of a parent that can be purged; the volumes of others stay"`
 
-	// Starting machines take turns of BootShare, plus BootGrowth for each before; they answer BootTime after
-	// Running.
+	// Starting machines take turns of BootShare, plus BootGrowth for each before, and answer after BootTime.
 	BootShare      time.Duration `yaml:"bootShare" default:"905ms" range:"0.." help:"what machines that start take turns at"`
 	BootGrowth     time.Duration `yaml:"bootGrowth" default:"300µs" range:"0.." help:"what is added to it for each machine that began to start since none did"`
 	BootTime       time.Duration `yaml:"bootTime" default:"10s" range:"0.." help:"from Running until a machine answers by SSH"`

@@ -81,8 +81,7 @@ func asText(text string) string {
 	return string(quoted)
 }
 
-// Texts quotes parameters from a command line or the environment: a configuration's variables are texts
-// there.
+// Texts quotes parameters of the command line or environment: there a configuration's variables are texts.
 func (w *Workload) Texts(given map[string]string) map[string]string {
 	if !w.AsItIs {
 		return given
@@ -97,8 +96,7 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 // kindOf finds the kinds in an object template, as authors mostly write them.
 var kindOf = regexp.MustCompile(`(?m)^kind:\s*["']?([A-Za-z]+)`)
 
-// Measure makes the run follow the objects of the configuration's one measurement, if they are not the
-// target's.
+// Measure makes the run follow the objects of the configuration's one measurement, unless the target does.
 func (w *Workload) Measure(c *kubeburner.Config) {
 	name := c.Asks()
 	if !w.AsItIs || name == "" || w.Target.Measured == nil {

@@ -279,8 +279,8 @@ type Setting struct {
 type SettingPlace struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
-	// NameParam names the parameter with the object's name, if empty the default storage class; "" for an
-	// only object.
+	// NameParam names the parameter with the object's name, if empty the default storage class; "" for just
+	// one.
 	NameParam string `yaml:"nameParam"`
 	Path      string `yaml:"path"` // such as spec.replicas
 	As        string `yaml:"as"`   // As, if not "", is the only key of an object that replaces the whole, with the value

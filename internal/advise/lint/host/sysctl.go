@@ -1,5 +1,4 @@
-// Package host finds wrong settings of a machine in sysctl files, profiles of tuned and HAProxy's
-// configuration.
+// Package host finds wrong settings in sysctl files, profiles of tuned and HAProxy's configuration.
 package host
 
 import (

@@ -22,8 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
-// Row holds a text that a rule finds, and one close to it that the rule must spare, or several files as
-// txtar.
+// Row holds a text that a rule finds, and one close to it that it must spare, or several files as txtar.
 type Row struct {
 	Why   string // what the fault costs
 	Fires string
@@ -92,8 +91,7 @@ func (l Looks) found(tab Table, known *report.Tables, text string, places map[st
 	return lines
 }
 
-// traced returns a file that adds the rule's source line to places when asked for a place: the stack holds
-// it.
+// traced returns a file that adds the rule's source line, from the stack, to places when asked for a place.
 func traced(name, data string, places map[string]bool) *reading.Text {
 	t := reading.NewText(reading.Input{Name: name, Data: []byte(data), Asked: true}).Part(0, len(data), name)
 	t.Role = path.Dir(name) // settings of one directory meet on one machine

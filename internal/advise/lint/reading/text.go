@@ -197,8 +197,7 @@ func (t *Text) Indented(start, end int, indent, name string) *Text {
 	return p
 }
 
-// Ignores reports whether a comment on the line or the one before turns a rule off: "plimsoll-ignore: RULE,
-// RULE".
+// Ignores reports whether "plimsoll-ignore: RULE, RULE" on the line or the one before turns a rule off.
 func (t *Text) Ignores(line int, rule string) bool {
 	for n := line - 1; n <= line; n++ {
 		const mark = "plimsoll-ignore:"

@@ -63,8 +63,7 @@ func Script(what string, list []Command) string {
 	return b.String()
 }
 
-// PoolOf returns a MachineConfigPool with more labels. Pools other than worker also get worker's
-// MachineConfigs.
+// PoolOf returns a MachineConfigPool with more labels; except worker, it also gets worker's MachineConfigs.
 func PoolOf(name string, labels map[string]string, maxUnavailable int64) Mapping {
 	const role = "machineconfiguration.openshift.io/role"
 	selector := Mapping{{"matchExpressions", []Mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}

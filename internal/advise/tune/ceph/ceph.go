@@ -1,5 +1,4 @@
-// Package ceph computes the placement groups of a Ceph cluster's pools, and the clones of an image that it
-// carries.
+// Package ceph computes placement groups of a Ceph cluster's pools, and how many clones an image carries.
 package ceph
 
 import (

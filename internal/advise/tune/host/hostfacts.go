@@ -352,8 +352,7 @@ type SoftnetCPU struct {
 	Squeezed  uint32 // column 3: polls that ended with work left, without budget or time
 }
 
-// ParseSoftnet reads /proc/net/softnet_stat. Column 13 is the CPU since Linux 5.10; before, rows are in
-// order.
+// ParseSoftnet reads /proc/net/softnet_stat: column 13 is the CPU since Linux 5.10, rows are in order before.
 func ParseSoftnet(data []byte) ([]SoftnetCPU, error) {
 	var list []SoftnetCPU
 	numbered := true

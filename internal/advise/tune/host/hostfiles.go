@@ -44,8 +44,7 @@ func (t *hostTuner) files(list []setting) {
 	}
 }
 
-// sysctlFile returns the settings of one file, or of all for "". Comments behind values would be part of
-// them.
+// sysctlFile returns the settings of one file, or of all for "", with comments on lines of their own.
 func sysctlFile(list []setting, name string, equals func(setting) string) string {
 	var b strings.Builder
 	for _, s := range list {

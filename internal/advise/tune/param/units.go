@@ -28,8 +28,7 @@ func (r Rate) String() string {
 // Bytes is an amount of memory or data.
 type Bytes int64
 
-// String writes the amount with the largest binary unit that leaves a number of at least 1, with up to two
-// decimals.
+// String writes the amount with the largest binary unit that leaves at least 1, with up to two decimals.
 func (b Bytes) String() string {
 	size, prefix := largest(math.Abs(float64(b)), 1024, "KMGTP")
 	if prefix == "" {
