@@ -108,6 +108,7 @@ func TestPredictedAndFound(t *testing.T) {
 	}{
 		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110, bound by the same", "the demo"},
 		{table, Outcome{Level: x(110), LowestFailing: x(120), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110", "a coarse resolution"},
+		{table, Outcome{Level: x(10), LowestFailing: x(150), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "found that 10 holds and 150 fails, bound by the same; no level between them was tried", "two levels far apart"},
 		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "NotReady: the probe failed"}, OtherReason, "bound by NotReady", "the same level for another reason"},
 		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "Insufficient cpu on 12 of 20 nodes", Message: "0/20 nodes are available: 12 Insufficient cpu, 8 Too many pods."}, OtherReason, "bound by Insufficient cpu", "the scheduler names others too, and the first is what binds"},
 		{narrow, Outcome{Level: x(253), LowestFailing: x(254), Binding: "FailedCreatePodSandBox on 20 of 20 nodes", Message: "plugin failed: no IP addresses available in range set: *-*"}, AsPredicted, "bound by the same", "the cluster's own words tell what the event's reason does not"},

@@ -73,6 +73,10 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 		}
 		return text + ", bound by " + o.Binding
 	}
+	between := o.Level != nil && o.LowestFailing != nil && *o.Level < predicted-slack
+	if between {
+		found = fmt.Sprintf("found that %s holds and %s fails", number(*o.Level), number(*o.LowestFailing))
+	}
 	switch {
 	case o.LowestFailing != nil && predicted >= *o.LowestFailing-slack:
 		p.Agreement, found = Earlier, bound(found)+": something else came first"
@@ -88,6 +92,9 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 		p.Agreement, found = AsPredicted, found+", bound by the same"
 	default:
 		p.Agreement, found = OtherReason, bound(found)
+	}
+	if between && (p.Agreement == AsPredicted || p.Agreement == OtherReason) {
+		found += "; no level between them was tried"
 	}
 	p.Text = said + "; " + found + "."
 	return p

@@ -330,15 +330,28 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
-	if r.lo >= 0 {
-		asked, made := r.level(r.lo), r.madeAt(r.lo)
-		o.Line, o.LineAsked = &made, &asked
-	}
-	if r.hi >= 0 {
-		asked, made := r.level(r.hi), r.madeAt(r.hi)
+	levels := slices.Sorted(maps.Keys(r.seen))
+	if hi := r.tried(levels, slo.Breached, func(k int) bool { return r.hi >= 0 && k >= r.hi }); hi >= 0 {
+		asked, made := r.level(hi), r.madeAt(hi)
 		o.LowestFailing, o.FailingAsked = &made, &asked
 	}
+	slices.Reverse(levels)
+	if lo := r.tried(levels, slo.Pass, func(k int) bool { return k <= r.lo }); lo >= 0 {
+		asked, made := r.level(lo), r.madeAt(lo)
+		o.Line, o.LineAsked = &made, &asked
+	}
 	return Next{Done: true, Outcome: o}
+}
+
+// tried returns the first of the levels within bounds at which a step had a verdict, or -1: the bounds of an
+// estimate need not be levels that were made.
+func (r *search) tried(levels []int, verdict slo.Verdict, within func(k int) bool) int {
+	for _, k := range levels {
+		if within(k) && slices.ContainsFunc(r.seen[k], func(m Made) bool { return m.Verdict == verdict }) {
+			return k
+		}
+	}
+	return -1
 }
 
 // madeAt returns the level that the last step for level k reached.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,14 @@ func drive(t *testing.T, d Design, sys target) ([]Made, Outcome) {
 			}
 			if n.Outcome.Confirmations > confirmed {
 				t.Errorf("line %s is said to be confirmed %d times, and was %d times: %s", show(n.Outcome.Line), n.Outcome.Confirmations, confirmed, path(made))
+			}
+			for _, bound := range []struct {
+				level   *float64
+				verdict slo.Verdict
+			}{{n.Outcome.Line, slo.Pass}, {n.Outcome.LowestFailing, slo.Breached}} {
+				if bound.level != nil && !slices.ContainsFunc(made, func(m Made) bool { return m.Level == *bound.level && m.Verdict == bound.verdict }) {
+					t.Errorf("the outcome names the level %v, at which no step was %s: %s", *bound.level, bound.verdict, path(made))
+				}
 			}
 			return made, n.Outcome
 		}

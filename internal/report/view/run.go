@@ -253,7 +253,7 @@ func verdictSentence(r result.Result) string {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
 	if r.LoadLine != nil {
-		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why) + confidenceSentence(r.LoadLine, r.Verdict)
+		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why) + confidenceSentence(r.LoadLine, r.Verdict) + triedSentence(r)
 	}
 	switch r.Verdict {
 	case slo.Pass:
@@ -332,6 +332,34 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 		text += fmt.Sprintf(" Half of the runs hold at %s, 95 %% interval %s.", at, within)
 	}
 	return text + ")"
+}
+
+// triedSentence says of a line that was not confirmed where it probably lies and which levels were tried, with a
+// space before it; "" for any other.
+func triedSentence(r result.Result) (text string) {
+	if r.Verdict == slo.Pass || r.Verdict == slo.Breached {
+		return ""
+	}
+	if at, within := estimateOf(r.LoadLine); at != "" {
+		text = fmt.Sprintf(" Half of the steps hold at %s, 95 %% interval %s.", at, within)
+	}
+	var tried []float64
+	for _, s := range r.Steps {
+		tried = append(tried, s.LevelReached)
+	}
+	slices.Sort(tried)
+	tried = slices.Compact(tried)
+	var levels []string
+	for _, level := range tried {
+		levels = append(levels, words.Number(level))
+	}
+	switch n := len(levels); {
+	case n > 10:
+		text += fmt.Sprintf(" %d levels tried, from %s to %s.", n, levels[0], levels[n-1])
+	case n > 0:
+		text += " Levels tried: " + words.And(levels) + "."
+	}
+	return text
 }
 
 // estimateOf returns the level at which half of the runs hold with its interval, unless it is exact.
