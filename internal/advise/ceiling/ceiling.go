@@ -14,8 +14,7 @@ import (
 
 // Source says where facts were read, or why they are unknown. The zero Source is unknown.
 type Source struct {
-	From string
-	Why  string
+	From, Why string
 }
 
 // Known reports whether the facts are known.
@@ -39,11 +38,10 @@ const (
 
 // Axis describes what is raised.
 type Axis struct {
-	Name    string
-	Unit    string
-	Life    time.Duration // A pod of an arrival stays for Life, 0 for pods in place; the load makes pods for Span
-	Span    time.Duration
-	Foreign bool // means any other axis: no level follows from a number of pods
+	Name, Unit string
+	Life       time.Duration // A pod of an arrival stays for Life, 0 for pods in place; the load makes pods for Span
+	Span       time.Duration
+	Foreign    bool // means any other axis: no level follows from a number of pods
 }
 
 // Facts holds what was read of a cluster.

@@ -28,11 +28,10 @@ type Entry struct {
 
 // Pod says what a pod asks for.
 type Pod struct {
-	Requests     Amounts
-	Limits       Amounts
-	Containers   int64
-	HostNetwork  bool
-	ServiceLinks bool // its containers have environment variables for each service of their namespace
+	Requests, Limits Amounts
+	Containers       int64
+	HostNetwork      bool
+	ServiceLinks     bool // its containers have environment variables for each service of their namespace
 }
 
 // times returns how many of the entry's objects so many iterations make.

@@ -2,14 +2,21 @@ package agent
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	_ "github.com/lib/pq" // the driver "postgres"
 )
 
 type role struct {
@@ -132,6 +139,145 @@ func get(ctx context.Context, args []string, _ io.Writer) error {
 	}
 	if reply.StatusCode/100 != 2 {
 		return fmt.Errorf("get %s: %s", urls[0], reply.Status)
+	}
+	return nil
+}
+
+// application is a service that needs its database: it is ready while it can query it, and always alive.
+type application struct {
+	db      *sql.DB
+	query   string        // of a probe
+	timeout time.Duration // of the query
+	made    atomic.Bool   // the table and its record exist
+}
+
+func app(ctx context.Context, args []string, out io.Writer) error {
+	address, database, timeout, work := ":8080", "", 5*time.Second, 1
+	_, err := parse(args, 0, func(f *flag.FlagSet) {
+		f.StringVar(&address, "address", address, "where to listen")
+		f.StringVar(&database, "database", "", "host:port of the database")
+		f.DurationVar(&timeout, "timeout", timeout, "how long a query may take")
+		f.IntVar(&work, "work", work, "rows that a query goes through")
+	})
+	switch {
+	case err != nil:
+		return err
+	case database == "":
+		return &usageError{errors.New("-database is missing")}
+	case work < 1:
+		return &usageError{fmt.Errorf("-work %d: a query goes through one row at least", work)}
+	}
+	db, err := sql.Open("postgres", "postgres://postgres@"+database+"/postgres?sslmode=disable&connect_timeout="+
+		fmt.Sprint(max(1, int(timeout.Seconds()))))
+	if err != nil {
+		return &usageError{err}
+	}
+	defer db.Close()
+	// One connection, like a small service; a database takes a hundred.
+	db.SetMaxOpenConns(1)
+	a := &application{db: db, timeout: timeout,
+		query: fmt.Sprintf("SELECT count(*) FROM records, generate_series(1, %d)", work)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/live", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("/ready", a.ready)
+	return listen(ctx, address, out, mux)
+}
+
+func (a *application) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
+	defer cancel()
+	if err := a.ask(ctx); err != nil {
+		http.Error(w, "database: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// ask queries the table, and first makes it with its record unless they are known to exist.
+func (a *application) ask(ctx context.Context) error {
+	if !a.made.Load() {
+		for _, statement := range []string{
+			"CREATE TABLE IF NOT EXISTS records (id int PRIMARY KEY, made timestamptz NOT NULL)",
+			"INSERT INTO records VALUES (1, now()) ON CONFLICT DO NOTHING",
+		} {
+			if _, err := a.db.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+	}
+	var rows int64
+	err := a.db.QueryRowContext(ctx, a.query).Scan(&rows)
+	if err == nil && rows == 0 {
+		err = errors.New("the record is gone")
+	}
+	a.made.Store(err == nil) // a database that was started again has lost its table
+	return err
+}
+
+// Paths in the image of PostgreSQL.
+const (
+	PostgresBin    = "/postgresql/bin" // links to the directory of the version's programs
+	PostgresVolume = "/data"           // holds the database. The image's user and the group 0 of any chosen user own it.
+	// PostgresData is a directory below it, because the server wants a directory of its own user's.
+	PostgresData = PostgresVolume + "/db"
+)
+
+// named adds this process's user to the file of accounts: initdb refuses a user without a name.
+func named(accounts string, uid int) error {
+	text, err := os.ReadFile(accounts)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Split(line, ":"); len(fields) > 2 && fields[2] == fmt.Sprint(uid) {
+			return nil
+		}
+	}
+	f, err := os.OpenFile(accounts, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "user%d:x:%[1]d:0::/tmp:/bin/sh\n", uid)
+	return errors.Join(err, f.Close())
+}
+
+// postgres runs a PostgreSQL server, with a new database unless one exists.
+func postgres(ctx context.Context, args []string, out io.Writer) error {
+	port, data := 5432, PostgresData
+	_, err := parse(args, 0, func(f *flag.FlagSet) {
+		f.IntVar(&port, "port", port, "where to listen")
+		f.StringVar(&data, "data", data, "directory of the database")
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); errors.Is(err, os.ErrNotExist) {
+		if err := named("/etc/passwd", os.Getuid()); err != nil {
+			return fmt.Errorf("give the database's user a name: %w", err)
+		}
+		text, err := exec.CommandContext(ctx, PostgresBin+"/initdb", "--pgdata="+data, "--username=postgres", "--auth=trust",
+			"--encoding=UTF8", "--locale=C").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("make a database: %w: %s", err, strings.TrimSpace(string(text)))
+		}
+		// Any client may use the database: it holds nothing.
+		f, err := os.OpenFile(filepath.Join(data, "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString("host all all all trust\n")
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("make a database: %w", err)
+		}
+	}
+	server := exec.CommandContext(ctx, PostgresBin+"/postgres", "-D", data, "-p", fmt.Sprint(port), "-h", "*",
+		"-c", "unix_socket_directories=/tmp")
+	server.Stdout, server.Stderr = out, out
+	// A fast shutdown, which does not wait for clients.
+	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
+	server.WaitDelay = 10 * time.Second
+	if err := server.Run(); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the server ended: %w", err)
 	}
 	return nil
 }

@@ -30,14 +30,13 @@ import (
 )
 
 type simulatedNodesOptions struct {
-	kubeconfig    string
-	nodes         int
-	maxPods       int
-	startLatency  dist.Dist
-	leaseDuration time.Duration
-	sign          string
-	port          int // at which the API server reaches them; 0 is none
-	cert, key     string
+	kubeconfig     string
+	nodes, maxPods int
+	startLatency   dist.Dist
+	leaseDuration  time.Duration
+	sign           string
+	port           int // at which the API server reaches them; 0 is none
+	cert, key      string
 }
 
 func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {

@@ -128,12 +128,11 @@ func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) e
 
 // rootWriter writes the root of a file system that runs PostgreSQL and nothing else, as a tar archive.
 type rootWriter struct {
-	tar     *tar.Writer
-	seen    map[string]bool
-	version string // of PostgreSQL, as in the name of its directory
-	server  *regexp.Regexp
-	wanted  []*regexp.Regexp
-	left    []*regexp.Regexp
+	tar          *tar.Writer
+	seen         map[string]bool
+	version      string // of PostgreSQL, as in the name of its directory
+	server       *regexp.Regexp
+	wanted, left []*regexp.Regexp
 }
 
 func newRootWriter(to io.Writer) *rootWriter {

@@ -25,12 +25,10 @@ type eventSink struct {
 
 // podEvent is an event before it is written: small, because many may wait.
 type podEvent struct {
-	pod       *corev1.Pod
-	container string // "" if it is about the whole pod
-	kind      string
-	reason    string
-	message   string
-	at        time.Time
+	pod                   *corev1.Pod
+	container             string // "" if it is about the whole pod
+	kind, reason, message string
+	at                    time.Time
 }
 
 // reached publishes the events of a stage; pod is as before the stage.

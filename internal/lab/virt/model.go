@@ -174,9 +174,8 @@ type gate struct {
 }
 
 type candidate struct {
-	id   types.UID
-	key  string
-	node string
+	id        types.UID
+	key, node string
 }
 
 func newGate() *gate { return &gate{from: map[types.UID]string{}} }

@@ -77,28 +77,22 @@ type world struct {
 	control clients // virt-controller's, limited
 	free    clients // of virt-handler, the importer and the nodes' operator
 
-	machines   store[*kubevirt.VirtualMachine]
-	instances  store[*kubevirt.VirtualMachineInstance]
-	migrations store[*kubevirt.VirtualMachineInstanceMigration]
-	kubevirts  store[*kubevirt.KubeVirt]
-	volumes    store[*cdi.DataVolume]
-	profiles   store[*cdi.StorageProfile]
-	sources    store[*cdi.DataSource]
-	launchers  store[*corev1.Pod]
-	claims     store[*corev1.PersistentVolumeClaim]
-	persistent store[*corev1.PersistentVolume]
-	nodes      store[*corev1.Node]
-	pools      store[*unstructured.Unstructured]
-	configs    store[*unstructured.Unstructured]
-	snapshots  store[*unstructured.Unstructured]
-	restores   store[*unstructured.Unstructured]
-	versions   store[*unstructured.Unstructured]
-	operators  store[*unstructured.Unstructured]
-	hyper      store[*unstructured.Unstructured] // only with Figures.HyperConverged
+	machines                                                 store[*kubevirt.VirtualMachine]
+	instances                                                store[*kubevirt.VirtualMachineInstance]
+	migrations                                               store[*kubevirt.VirtualMachineInstanceMigration]
+	kubevirts                                                store[*kubevirt.KubeVirt]
+	volumes                                                  store[*cdi.DataVolume]
+	profiles                                                 store[*cdi.StorageProfile]
+	sources                                                  store[*cdi.DataSource]
+	launchers                                                store[*corev1.Pod]
+	claims                                                   store[*corev1.PersistentVolumeClaim]
+	persistent                                               store[*corev1.PersistentVolume]
+	nodes                                                    store[*corev1.Node]
+	pools, configs, snapshots, restores, versions, operators store[*unstructured.Unstructured]
+	hyper                                                    store[*unstructured.Unstructured] // only with Figures.HyperConverged
 
-	machineControl, instanceControl, migrationControl     *controller
-	volumeControl, nodeControl, profileControl, pvControl *controller
-	kubevirtControl                                       *controller
+	machineControl, instanceControl, migrationControl                      *controller
+	volumeControl, nodeControl, profileControl, pvControl, kubevirtControl *controller
 
 	guests *guests
 	real   *realGuests

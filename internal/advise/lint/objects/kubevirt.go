@@ -284,10 +284,9 @@ func AcrossClones(out *report.Report) {
 }
 
 type source struct {
-	At              reading.Place
-	Namespace, Name string
-	By              string
-	Spec            reading.Value // of the clone
+	At                  reading.Place
+	Namespace, Name, By string
+	Spec                reading.Value // of the clone
 }
 
 type cloned struct {

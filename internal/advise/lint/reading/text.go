@@ -256,8 +256,7 @@ type Input struct {
 
 // Fault is a mistake in a file of this program's own formats.
 type Fault struct {
-	File         string
-	Line, Column int
-	Path, Found  string
-	Fix          string
+	File             string
+	Line, Column     int
+	Path, Found, Fix string
 }

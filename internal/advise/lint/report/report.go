@@ -136,8 +136,7 @@ type facts struct {
 // Object is an object of Kubernetes in a document.
 type Object struct {
 	reading.Value
-	APIVersion, Kind, Group string
-	Namespace, Name         string
+	APIVersion, Kind, Group, Namespace, Name string
 }
 
 // Closest returns the place of a value below the object, or of the nearest existing mapping.

@@ -33,15 +33,13 @@ type Subnet struct {
 
 // family holds the customs of IPv4 or IPv6.
 type family struct {
-	name           string
-	suffix         string // of names of results
-	bits           int
-	hostPrefix     int64 // by default
-	cluster        string
-	service        string
-	serviceFrom    string
-	largestService int // prefix length
-	pools          []string
+	name                          string
+	suffix                        string // of names of results
+	bits                          int
+	hostPrefix                    int64 // by default
+	cluster, service, serviceFrom string
+	largestService                int // prefix length
+	pools                         []string
 }
 
 func families(platform string) (four, six family) {
