@@ -1,9 +1,6 @@
 // Package system is the seam between the loop and what is loaded: what a target must do to be raised,
-// observed and emptied.
-//
-// An object has records of its own. Thousands of requests a second are a stream: the target gets a
-// [Schedule], gathers what becomes of the requests in [Windows], and puts windows on record. A window is
-// a second, or a tenth of a hold that is shorter.
+// observed and emptied. An object has records of its own. Thousands of requests a second are a stream:
+// the target gets a [Schedule], and puts what becomes of the requests on record in [Windows].
 package system
 
 import (
@@ -38,8 +35,7 @@ type Provider interface {
 
 // Sweeper is a Provider whose killed runs leave something on this machine.
 type Sweeper interface {
-	// SweepHost removes what dead runs left, where removes agrees ("" is an unknown run), and lists all
-	// that is left.
+	// SweepHost removes what dead runs left, where removes agrees ("" is an unknown run), and lists all.
 	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
 }
 
@@ -86,8 +82,7 @@ type Session interface {
 	Prepare(ctx context.Context) error
 	// Sweep removes what dead runs have left in the system.
 	Sweep(ctx context.Context) error
-	// Survey looks at the system, and how far it can be loaded: thoroughly, or just for what a load must
-	// know.
+	// Survey looks at the system, and how far it can be loaded, thoroughly or as a load must.
 	Survey(ctx context.Context, thorough bool) (Survey, error)
 	// Bounds bounds a load where the plan does not.
 	Bounds() Bounds
@@ -161,8 +156,7 @@ type Host struct {
 	Now        func() time.Time
 	Random     io.Reader
 	Used       func() (record.Reading, error) // reads what this process has used so far
-	// Prefer makes this process go first on the processors until undo, and says how far it may; see
-	// cpu.Prefer.
+	// Prefer makes this process go first until undo, and says how far it may; see cpu.Prefer.
 	Prefer   func(exact bool) (how string, undo func())
 	Secrets  *redact.Secrets                             // which never reach a record or the screen
 	Log      func(format string, args ...any)            // shows the user a line

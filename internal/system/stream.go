@@ -205,8 +205,7 @@ func addOne(counts *map[string]int, kind string) {
 	(*counts)[kind]++
 }
 
-// Tell tells of each window that is over and whose requests have all ended; what happened before now is
-// noted.
+// Tell tells of each window that is over, as noted, and whose requests have all ended.
 func (w *Windows) Tell(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -221,8 +220,7 @@ func (w *Windows) Tell(now record.Micros) error {
 	})
 }
 
-// Lose tells of the windows that are left: what became of their requests is unknown; unsent ones do not
-// count.
+// Lose tells of the windows that are left, whose requests are lost; unsent ones do not count.
 func (w *Windows) Lose(now record.Micros) error {
 	w.telling.Lock()
 	defer w.telling.Unlock()

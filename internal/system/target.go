@@ -82,8 +82,7 @@ type Progress struct {
 	Unschedulable int // there is no place for them now
 	// Left counts the run's things that Close removes one by one; 0 where they go with the system.
 	Left int
-	// Silent names who is awaited no more, having done nothing; OutOfReach says that the system answers
-	// nothing.
+	// Silent names who is awaited no more; OutOfReach says that the system answers nothing.
 	Silent     string
 	OutOfReach bool
 	Moved      record.Micros // when any object last did

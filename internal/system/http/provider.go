@@ -249,8 +249,7 @@ func remedy(failed string) string {
 	return "is this an HTTP server? Look at the answer with: curl -i"
 }
 
-// probe tries the first requests that change nothing, and calls failure for failed ones until it returns
-// false.
+// probe tries the first requests that change nothing, and calls failure for failed ones until false.
 func (s *session) probe(p load.Plan, failure func(request, failed string) (more bool)) {
 	left := probed
 	clock := record.StartClock(s.Now)

@@ -52,8 +52,7 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	return a, mistakes(err)
 }
 
-// scrapeRights returns the rights to scrape metrics. Only plans for nodes get nodes/proxy, which also
-// lets run commands.
+// scrapeRights returns the rights to scrape. Only plans for nodes get nodes/proxy, which also runs commands.
 func scrapeRights(p *plan.Plan) []ceiling.Right {
 	if p.Scrape.Every == 0 {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +41,7 @@ type Cluster struct {
 	host    system.Host
 }
 
-// Connect makes a client for a context of a kubeconfig, "" for the current one, or says what is the
-// user's mistake.
+// Connect makes a client for a context of a kubeconfig, "" for the current one.
 func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 	chosen, err := readKubeconfig(kubeconfig, context)
 	if err != nil {
@@ -144,8 +142,7 @@ type chosen struct {
 	user    *clientcmdapi.AuthInfo
 }
 
-// readKubeconfig chooses a context of a kubeconfig, "" for the current one. Its error is a
-// *system.MistakeError.
+// readKubeconfig chooses a context, "" for the current one. Its error is a *system.MistakeError.
 func readKubeconfig(path, context string) (*chosen, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -213,21 +210,6 @@ func (c *chosen) rest(path string) (*rest.Config, error) {
 		return nil, system.Mistakef(config.ExecProvider.InstallHint, "kubeconfig %s: the login program of context %q cannot be run: %w", path, c.context, err)
 	}
 	return config, nil
-}
-
-// brings lists the login program and the files that are sent or trusted, each with the directory where it
-// may lie.
-func (c *chosen) brings(path string) (programs []string, files map[string]string) {
-	if c.user.Exec != nil {
-		programs = append(programs, c.user.Exec.Command)
-	}
-	files = make(map[string]string)
-	for _, file := range []string{c.user.TokenFile, c.user.ClientCertificate, c.user.ClientKey, c.cluster.CertificateAuthority} {
-		if file != "" {
-			files[file] = filepath.Dir(path)
-		}
-	}
-	return programs, files
 }
 
 func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {

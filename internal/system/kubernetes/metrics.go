@@ -63,8 +63,7 @@ func (s *session) clusterEndpoints(ctx context.Context) ([]metrics.Endpoint, err
 	return list, err
 }
 
-// Prometheus implements system.Monitored: OpenShift's querier, which accepts users with
-// cluster-monitoring-view.
+// Prometheus implements system.Monitored: OpenShift's querier, for users with cluster-monitoring-view.
 func (s *session) Prometheus(ctx context.Context, access metrics.Access) (string, metrics.Access, error) {
 	get := func(path string, into any) error {
 		text, err := s.cluster.client.Typed.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)

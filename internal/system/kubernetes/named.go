@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -107,17 +108,26 @@ func (t *Settings) fact(w *workload.Workload) []record.Fact {
 	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
-// Brings lists the login program and files of the kubeconfig, as chosen.brings does; none if it cannot be
-// read.
+// Brings lists the login program and the files that are sent or trusted, each with its directory; none if
+// the kubeconfig cannot be read.
 func (t *Settings) Brings() (programs []string, files map[string]string) {
 	if t.Kubeconfig == "" {
 		return nil, nil
 	}
-	chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
+	c, err := readKubeconfig(t.Kubeconfig, t.Context)
 	if err != nil {
 		return nil, nil // the run reports the error
 	}
-	return chosen.brings(t.Kubeconfig)
+	if c.user.Exec != nil {
+		programs = append(programs, c.user.Exec.Command)
+	}
+	files = make(map[string]string)
+	for _, file := range []string{c.user.TokenFile, c.user.ClientCertificate, c.user.ClientKey, c.cluster.CertificateAuthority} {
+		if file != "" {
+			files[file] = filepath.Dir(t.Kubeconfig)
+		}
+	}
+	return programs, files
 }
 
 // Unsaid returns the hint for a command that must name its cluster and does not.

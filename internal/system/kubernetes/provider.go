@@ -161,8 +161,7 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	return nil
 }
 
-// whole reports whether a run makes all iterations of a job: all of a workload as it stands, or an
-// earlier one.
+// whole reports whether a run makes all iterations of a job: of a workload as it stands, or not the last.
 func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	if w.AsItIs || job == len(jobs)-1 {
 		return w.AsItIs
@@ -375,8 +374,7 @@ type armVariant struct {
 	prepared.Variant
 }
 
-// renderingsOf renders the workload and each arm. filled overrides the plan's parameters and is not
-// written to it.
+// renderingsOf renders the workload and each arm. filled overrides the plan, which stays as it is.
 func renderingsOf(r system.Request, filled map[string]string) (all renderings, err error) {
 	if all.variant, err = variantOf(r, r.Plan.Params, filled); err != nil {
 		return all, err

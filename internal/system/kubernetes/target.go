@@ -48,8 +48,7 @@ type Target struct {
 	declared *create.Rendering // the rendering whose places were declared last
 }
 
-// openTarget begins to observe the cluster and makes the run's namespace and canary, or says whose
-// mistake it is.
+// openTarget begins to observe the cluster and makes the run's namespace and canary.
 func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec system.Recorder) (*Target, error) {
 	c := s.cluster
 	if err := knownAxis(load.Axis, load.Objects); err != nil {

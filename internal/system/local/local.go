@@ -366,9 +366,7 @@ func (*Rig[S]) Settle(context.Context) error { return nil }
 func (*Rig[S]) Account(context.Context) (system.Spread, error) { return system.Spread{}, nil }
 
 // Health implements system.Target.
-func (*Rig[S]) Health(context.Context) (map[string]float64, error) {
-	return map[string]float64{}, nil
-}
+func (*Rig[S]) Health(context.Context) (map[string]float64, error) { return map[string]float64{}, nil }
 
 // Reset implements system.Target: it ends the load of the last step.
 func (r *Rig[S]) Reset(context.Context) error {

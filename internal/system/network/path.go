@@ -494,9 +494,7 @@ func (n *network) carry(m *machine.Machine, cmd *exec.Cmd, name string, as *proc
 }
 
 // lossProgram drops packets: the kernel's scheduler for it (netem) is rarely there.
-func lossProgram() proc.Program {
-	return proc.Program{Name: "nft", Package: "nftables", For: "loss"}
-}
+func lossProgram() proc.Program { return proc.Program{Name: "nft", Package: "nftables", For: "loss"} }
 
 // lose lets client and server drop TCP segments at random. Packets of tunnels are not dropped twice.
 func (n *network) lose() error {

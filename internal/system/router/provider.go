@@ -68,8 +68,7 @@ func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change,
 	}, nil
 }
 
-// outlined checks a plan as a run does, in a temporary directory, but runs no foreign HAProxy and misses
-// none.
+// outlined checks a plan as a run does, in a temporary directory, and runs no foreign HAProxy.
 func outlined(ctx context.Context, r system.Request) (err error) {
 	if r.Workload == nil {
 		return nil

@@ -218,8 +218,7 @@ func (s *step) figures(figures map[string]float64, next *gauges) {
 	}
 }
 
-// share tells how much of some processors, or all, was used since other gauges, by their owner where that
-// is known.
+// share tells how much of some processors, or all, was used since other gauges, by own if known.
 func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64) float64 {
 	if len(cpus) == 0 {
 		cpus = all

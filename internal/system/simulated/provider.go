@@ -180,9 +180,7 @@ func (s *session) Target(_ context.Context, rec system.Recorder) (system.Instanc
 	return s.instance, nil
 }
 
-func (s *session) streams() bool {
-	return s.Workload.TargetAxis(s.Plan.Axis.Name).Streams()
-}
+func (s *session) streams() bool { return s.Workload.TargetAxis(s.Plan.Axis.Name).Streams() }
 
 // Readings implements system.Session.
 func (s *session) Readings() []record.Reading {
@@ -191,7 +189,12 @@ func (s *session) Readings() []record.Reading {
 	if s.instance == nil {
 		return nil
 	}
-	return s.instance.readings()
+	t := s.instance
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return []record.Reading{{Source: source, Values: map[string]float64{
+		"cpuSeconds": t.cpu, "rssBytes": t.plan.Memory * float64(len(t.living)),
+	}}}
 }
 
 // Renew implements system.Session.

@@ -109,9 +109,7 @@ func New(plan Plan, rng *rand.Rand, sink record.Sink, clock *record.Clock, step 
 	}
 }
 
-func naming() record.TargetNaming {
-	return record.TargetNaming{Kind: "simulated", Name: "simulated"}
-}
+func naming() record.TargetNaming { return record.TargetNaming{Kind: "simulated", Name: "simulated"} }
 
 // Describe implements system.Target.
 func (t *Target) Describe(context.Context) (record.Environment, error) {
@@ -381,12 +379,4 @@ func (t *Target) Close(ctx context.Context) error {
 		return fmt.Errorf("%d objects are still there: %w", t.Progress().Left, context.Cause(ctx))
 	}
 	return t.Reset(ctx)
-}
-
-func (t *Target) readings() []record.Reading {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return []record.Reading{{Source: source, Values: map[string]float64{
-		"cpuSeconds": t.cpu, "rssBytes": t.plan.Memory * float64(len(t.living)),
-	}}}
 }

@@ -1,13 +1,11 @@
-// Package api talks to one Kubernetes API server: requests of a load, lists and watches.
+// Package api talks to one Kubernetes API server: requests of a load, lists and watches. Requests bypass
+// client-go's request type, which retries 429 silently and decodes answers that nobody reads. A pod costs
+// half a millisecond of this program's CPU time, from request to record.
 //
-// Requests bypass client-go's request type, which retries 429 silently and decodes answers that
-// nobody reads; its configuration, authentication and transports are used. A pod costs half a
-// millisecond of this program's CPU time, from request to record.
-//
-// Pods are decoded in part, by hand: the observer needs a twentieth of the message. Other objects
-// are watched as JSON, of which only the workload's paths are read, until a milestone is reached:
-// decoding a whole virtual machine instance (14 kB) takes ten times as long. Each watch has its own
-// HTTP/1.1 connection: with HTTP/2, half of the cost was passing frames between goroutines.
+// Pods are decoded in part, by hand: the observer needs a twentieth of the message. Of other objects only the
+// workload's paths are read, as JSON: decoding a whole virtual machine instance (14 kB) takes ten times as
+// long. Each watch has its own HTTP/1.1 connection: with HTTP/2, half of the cost was passing frames between
+// goroutines.
 package api
 
 import (

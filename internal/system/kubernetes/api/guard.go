@@ -16,8 +16,7 @@ import (
 
 // Care says how a watch is checked; see Watcher.Guard.
 type Care struct {
-	// Touch changes a watched object, and returns its version. Without it the next change of anything is
-	// awaited.
+	// Touch changes a watched object, and returns its version. Without it any next change is awaited.
 	Touch func(ctx context.Context) (version string, err error)
 	Every time.Duration // Every is the shortest time between lists, 0 for lists only in doubt
 	Doubt func() bool   // Doubt reports whether expected news does not come; nil is never
@@ -371,8 +370,7 @@ func (w *Watcher) Guard(ctx context.Context) {
 		}
 		doubt := w.Doubt != nil && w.Doubt()
 		regular := w.Every > 0 && since > max(pause, record.MicrosOf(w.Every))
-		// A list is costly, and the load alone can make a watch late: with Touch, lists are made only in
-		// doubt.
+		// A list is costly, and the load can make a watch late: with Touch, lists are made only in doubt.
 		if since > pause && (doubt || !moving && w.Touch == nil) || regular {
 			// A failure shows elsewhere as the server's trouble, and the next check follows.
 			_ = w.Reconcile(ctx)

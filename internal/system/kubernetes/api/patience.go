@@ -91,25 +91,19 @@ const longestPause = 30 * time.Second // bounds the server's Retry-After
 // hopeless reports whether the next attempt would fail as well: by a wrong certificate, a too large
 // answer, or no answer ever, unless by an accident of the network.
 func (c *Client) hopeless(err error) bool {
-	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return true
-	}
-	if _, is := errors.AsType[*LargeError](err); is {
-		return true
-	}
-	return c.Answers.Load() == 0 && !accident(err)
+	return isA[*tls.CertificateVerificationError](err) || isA[*LargeError](err) || c.Answers.Load() == 0 && !accident(err)
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // accident reports whether networks fail so now and then: connections break, or answers are late. Refused
 // connections, unknown names, proxies, failed logins and foreign protocols are no accidents.
 func accident(err error) bool {
-	if _, is := errors.AsType[*LoginError](err); is {
-		return false
-	}
-	if op, is := errors.AsType[*net.OpError](err); is && (op.Op == "dial" || op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) {
-		return false
-	}
-	if _, is := errors.AsType[*net.DNSError](err); is {
+	op, is := errors.AsType[*net.OpError](err)
+	if is && (op.Op == "dial" || op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) || isA[*LoginError](err) || isA[*net.DNSError](err) {
 		return false
 	}
 	var network net.Error

@@ -1,9 +1,7 @@
-// Package change changes settings of a cluster for the time of a run, and puts them back.
-//
-// The changed object notes the change: the same patch, bound to the object's version, annotates it
-// with the former value. So a killed run leaves no change that cannot be put back. The run's namespace
-// lists these objects before the first change, so that the next run finds them with a request that
-// it makes anyway; 'plimsoll clean' finds them by their label.
+// Package change changes settings of a cluster for the time of a run, and puts them back. The patch that
+// changes an object, bound to its version, also notes the former value in an annotation, so that a killed run
+// leaves no change for good. The run's namespace lists these objects before the first change for the next
+// run; 'plimsoll clean' finds them by their label.
 package change
 
 import (

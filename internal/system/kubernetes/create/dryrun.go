@@ -359,8 +359,7 @@ func hasNamespace(ctx context.Context, c *api.Client, name string) bool {
 	return err == nil && r.Code == http.StatusOK
 }
 
-// mistaken reports whether the server refused an object's content. Webhooks without dry runs have the
-// same code.
+// mistaken reports whether the server refused an object's content, and not just dry runs.
 func mistaken(r api.Reply, err error) bool {
 	switch r.Code {
 	case http.StatusForbidden:

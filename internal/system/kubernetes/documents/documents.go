@@ -116,9 +116,7 @@ type Document struct {
 }
 
 // Name returns the file's name.
-func (d Document) Name() string {
-	return strings.TrimSuffix(d.Metric+"-"+d.Job, "-") + ".json"
-}
+func (d Document) Name() string { return strings.TrimSuffix(d.Metric+"-"+d.Job, "-") + ".json" }
 
 // Read reads the Configuration of a run. Without one the error is fs.ErrNotExist.
 func Read(dir record.Dir) (Configuration, error) {

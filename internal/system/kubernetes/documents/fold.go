@@ -56,9 +56,7 @@ func newFold(there string) *fold {
 	return f
 }
 
-func (f *fold) clear() {
-	f.slots, f.pods, f.order = make(map[string]*slot), make(map[string]*pod), nil
-}
+func (f *fold) clear() { f.slots, f.pods, f.order = make(map[string]*slot), make(map[string]*pod), nil }
 
 func (f *fold) add(e record.Event) error {
 	switch b := e.Body.(type) {

@@ -1,10 +1,8 @@
-// Package drain drains nodes for a run, or has their pools rolled out, and releases them.
-//
-// A drain labels its nodes before it makes machines, which prefer them by that label. It cordons
-// them with a label of the run, in one patch that holds only for the node that was read. So one list
-// finds the nodes of a dead run, and a node that somebody else cordoned is never uncordoned. A refused
-// eviction is an answer, not a throttled request. A roll-out is a drain by OpenShift: it has the same
-// labels, set-up and milestones, and begins with a MachineConfig. Its end shows in the pool's list of
+// Package drain drains nodes for a run, or has their pools rolled out, and releases them. A drain labels its
+// nodes before it makes machines, which prefer them by that label. It cordons them with a label of the run,
+// in one patch that holds only for the node that was read: one list finds the nodes of a dead run, and a node
+// that somebody else cordoned is never uncordoned. A refused eviction is an answer, not a throttled request.
+// A roll-out is a drain by OpenShift, which begins with a MachineConfig. Its end shows in the pool's list of
 // sources, since the configuration in force may have another name afterwards.
 package drain
 
@@ -218,7 +216,11 @@ func (d *Drain) Evict(ctx context.Context, object string, slot record.Slot) reco
 		return slot
 	}
 	if d.spec.Pools != "" {
-		return d.rollOut(pod.node, slot)
+		slot.Outcome = record.SlotCreated
+		if err := d.pools[d.iteration[slices.Index(d.nodes, pod.node)]].apply(); err != nil {
+			slot.Outcome, slot.Error = record.SlotFailed, err.Error()
+		}
+		return slot
 	}
 	rest, end := system.Outlive(ctx)
 	defer end()

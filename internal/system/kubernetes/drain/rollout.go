@@ -171,14 +171,6 @@ func makeConfig(ctx context.Context, c *api.Client, run, pool string) error {
 	return nil
 }
 
-func (d *Drain) rollOut(node string, slot record.Slot) record.Slot {
-	slot.Outcome = record.SlotCreated
-	if err := d.pools[d.iteration[slices.Index(d.nodes, node)]].apply(); err != nil {
-		slot.Outcome, slot.Error = record.SlotFailed, err.Error()
-	}
-	return slot
-}
-
 // rollBack removes the level's configurations, which reboots the nodes again, and reports the duration.
 func (d *Drain) rollBack(ctx context.Context) error {
 	show := func(string) {}

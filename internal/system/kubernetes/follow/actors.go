@@ -88,8 +88,7 @@ const (
 	lookInterval = time.Second
 	// restless is the idle time after which an actor's lease or the server's health is read.
 	restless = 2500 * time.Millisecond
-	// leastTold is the idle time before a report: several renewals are missing. Without a lease it is
-	// hiddenTold.
+	// leastTold is the idle time before a report: several renewals. Without a lease it is hiddenTold.
 	leastTold, hiddenTold = 6 * time.Second, 20 * time.Second
 	missed                = 3                // renewals
 	Patience              = 25 * time.Second // Patience bounds the wait for an idle actor

@@ -1,14 +1,12 @@
-// Package follow watches a cluster for a run: the objects of its load, its nodes
-// and namespaces, and how late the news of them comes.
+// Package follow watches a cluster for a run: the objects of its load, its nodes and namespaces, and how late
+// the news of them comes.
 //
 // The canary is the barrier: a pod that no scheduler places, changed at known times on the watch of the
 // load's pods. Once a change has been seen, so has all earlier news. The canary also measures the API's
 // latency and shows a dead connection. The lag counts from the request of the change, so it is an upper
 // bound. For other resources the barrier is a list: a watch that has seen its newest version has seen all.
-//
-// Every watch is guarded, see api.Watcher: changes of the run's own namespace and of an event in it,
-// and lists of the others, show whether it is alive, how late it is and what it has missed. Resources
-// that a user may not list are reported once, except pods and other followed ones, which a run needs.
+// Every watch is guarded, see api.Watcher. Resources that a user may not list are reported once, except
+// followed ones, which a run needs.
 package follow
 
 import (

@@ -212,9 +212,7 @@ func (d *Described) leave(now record.Micros, o *told) {
 }
 
 // opened reports whether a rule applies to the object yet.
-func (o *told) opened(r *rule) bool {
-	return r.after == bitCreated || o.news.Reached&(1<<r.after) != 0
-}
+func (o *told) opened(r *rule) bool { return r.after == bitCreated || o.news.Reached&(1<<r.after) != 0 }
 
 // Refused notes that a further request to an object was refused: it will never be ready.
 func (d *Described) Refused(now record.Micros, name, reason, message string) {

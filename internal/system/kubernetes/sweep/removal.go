@@ -1,9 +1,6 @@
-// Package sweep removes what runs have made: a run its own objects at its end, and any command
-// the leftovers of dead runs.
-//
-// The namespaces of a load that makes only pods stay between steps: removing them takes along
-// thousands of events, a load of its own. Other loads are emptied by their namespaces, which take
-// along what controllers made.
+// Package sweep removes what runs have made: a run its own objects, and any command those of dead runs. The
+// namespaces of a load that makes only pods stay between steps: removing them takes along thousands of
+// events, a load of its own. Other loads are emptied by their namespaces.
 package sweep
 
 import (

@@ -80,9 +80,7 @@ func newCalls(common *prepared.Run, made keys) *calls {
 }
 
 // Begin implements follow.Caller.
-func (c *calls) Begin(params workload.Params) {
-	c.forward.Store(throughForward(params))
-}
+func (c *calls) Begin(params workload.Params) { c.forward.Store(throughForward(params)) }
 
 func throughForward(params workload.Params) bool {
 	return params.Get(described.ParamSSHFrom) == described.SSHFromForward

@@ -33,8 +33,7 @@ type Spec struct {
 	PageSize    int    `json:"pageSize"`
 	// Header is the number of further bytes in the headers of answers.
 	Header int `json:"header,omitempty"`
-	// Service is the distribution of answer times, as in dist, or ""; Workers bounds parallel answers, 0
-	// for any.
+	// Service is the distribution of answer times, as in dist, or ""; Workers bounds parallel answers.
 	Service string `json:"service,omitempty"`
 	Workers int    `json:"workers,omitempty"`
 	HTTP2   bool   `json:"http2,omitempty"` // HTTP2 also serves HTTP/2

@@ -44,8 +44,7 @@ const (
 	bufferBytes = 64 << 10 // bufferBytes bounds a read
 	batch       = 64       // batch bounds the connections that are handled, or begin, at a time
 	never       = record.Micros(math.MaxInt64)
-	// wakeUp is the time that an idle virtual processor needs, wakeUpPart the part in which the thread
-	// may poll.
+	// wakeUp bounds the wake-up of an idle processor, wakeUpPart the share of time that the thread may poll.
 	wakeUp, wakeUpPart = record.Micros(60), 0.1
 )
 

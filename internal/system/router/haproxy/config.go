@@ -205,9 +205,7 @@ func (c Config) Balance(route int) string {
 func (Config) StatsSocket() string { return "unix@./" + statsSocket }
 
 // SNI names the frontends that end TLS with their lists of certificates: by host, and without.
-func (Config) SNI() map[string]string {
-	return map[string]string{"sni": certificates, "no_sni": ""}
-}
+func (Config) SNI() map[string]string { return map[string]string{"sni": certificates, "no_sni": ""} }
 
 // ServerOptions returns the options of a route's n-th server. One alone needs no checks.
 func (c Config) ServerOptions(route, n int) string {

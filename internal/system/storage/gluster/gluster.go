@@ -1,24 +1,8 @@
 // Package gluster runs its own GlusterFS on this machine: a storage server for each replica, and a client
 // that mounts volumes, each a machine within the machine (see package machine). So it does not touch the
-// system's glusterd, its directories, ports and mounts, and everything goes when the System is closed or
-// this program ends, even by SIGKILL.
-//
-// Open makes a System, which then creates, starts, mounts, stops and deletes volumes by GlusterFS's own
-// commands:
-//
-//	sys, err := gluster.Open(ctx, gluster.Settings{Dir: dir, Executable: exe, Tied: tied, Replica: 1, Multiplex: true})
-//	defer sys.Close()
-//	err = sys.Create(ctx, "v1", nil)   // and its options
-//	err = sys.Start(ctx, "v1")
-//	at, err := sys.Client().Mount(ctx, "v1") // a path for processes at the client
-//	sys.Client().Path(at)              // and for this program
-//	cmd := sys.Client().Command("fio", ...)  // a process at the client
-//	p, err := sys.Client().Start(cmd, ...)
-//	list, err := sys.Processes(...)    // with their usage
-//	bricks, err := sys.Bricks(ctx)     // with their processes
-//	err = sys.Server(0).Kill(pid)      // a process of the first storage server
-//
-// The client sees this machine's files, except /run, /var/lib and /var/log; Dir is there too.
+// system's glusterd, directories, ports and mounts, and everything goes when the System is closed or this
+// program ends. Open makes a System, which creates, starts, mounts, stops and deletes volumes by GlusterFS's
+// own commands. The client sees this machine's files, except /run, /var/lib and /var/log.
 //
 // Files of a mount are reached through /proc/PID/root: a mount that was passed on to this machine would
 // outlive its namespace. A mount that hangs is ended by its FUSE connection, since nothing else frees its
@@ -374,6 +358,4 @@ func SettingsOf(p workload.Params) (Settings, error) {
 }
 
 // Able returns the error of Check with an install command and an alternative.
-func Able(xfs bool, instead string) error {
-	return system.Lacking(Check(xfs), instead)
-}
+func Able(xfs bool, instead string) error { return system.Lacking(Check(xfs), instead) }

@@ -40,10 +40,7 @@ type instance struct {
 // Describe implements system.Target.
 func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
-	e := record.Environment{
-		Start: i.Rec.Clock.Start(), Target: naming(),
-		Fidelity: local.Fidelity(),
-	}
+	e := record.Environment{Start: i.Rec.Clock.Start(), Target: naming(), Fidelity: local.Fidelity()}
 	notes := []string{"the files are real; one process for each volume creates, reads and deletes them, and at a fixed rate latencies count from when an operation was due"}
 	if one.small == nil {
 		notes = []string{
@@ -208,8 +205,7 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	})
 }
 
-// goesFirst reports whether fio's threads have priority: at a fixed rate, or beside a processor for the
-// system.
+// goesFirst reports whether fio's threads have priority: at a fixed rate, or with processors to spare.
 func (s settings) goesFirst() bool {
 	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
 }

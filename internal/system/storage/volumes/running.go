@@ -258,9 +258,7 @@ func (r *running) fail(object, reason, message string) {
 const leastFree = 1 << 20 // free space of bricks below which they count as full
 
 // explain adds to an error what the servers are short of.
-func (r *running) explain(err error) string {
-	return err.Error() + short(r.Server(0))
-}
+func (r *running) explain(err error) string { return err.Error() + short(r.Server(0)) }
 
 // short says what a server is short of: of files, if a process has none for another brick.
 func short(first *gluster.Server) string {
