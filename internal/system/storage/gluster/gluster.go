@@ -31,16 +31,15 @@ import (
 
 // Settings describes a GlusterFS.
 type Settings struct {
-	Dir        string // Dir is an empty directory for all of its files
-	Executable string // Executable is this program, and Tied starts processes that end with it
+	Dir        string // an empty directory for all of its files
+	Executable string // this program, and Tied starts processes that end with it
 	Tied       *proc.Tie
-	// Replica is the number of storage servers, each with one brick of every volume, at least 1.
-	Replica   int
-	Multiplex bool // one process serves many bricks
-	MaxBricks int  // MaxBricks is the number of bricks for a process, 0 for GlusterFS's default (250).
-	XFS       bool // XFS puts the bricks of each server on a new XFS, in a sparse file of Size bytes.
-	Size      int64
-	Patience  time.Duration // Patience bounds each command; 0 is two minutes
+	Replica    int  // number of storage servers, each with one brick of every volume, at least 1
+	Multiplex  bool // one process serves many bricks
+	MaxBricks  int  // number of bricks for a process, 0 for GlusterFS's default (250)
+	XFS        bool // puts the bricks of each server on a new XFS, in a sparse file of Size bytes
+	Size       int64
+	Patience   time.Duration // bounds each command; 0 is two minutes
 }
 
 // Ports of bricks, GlusterFS's defaults, and of glusterd.
@@ -312,8 +311,8 @@ func (s *System) Link(long time.Duration) (float64, error) {
 type Brick struct {
 	Server int
 	Volume string
-	PID    int // PID is the process that serves it, by its number at the server; 0 for none.
-	Port   int // Port is its port, 0 where unknown
+	PID    int // process that serves it, by its number at the server; 0 for none
+	Port   int // its port, 0 where unknown
 }
 
 func (s *System) machines() (list []*machine.Machine) {

@@ -30,7 +30,7 @@ func Parts() []Part { return []Part{Management, Bricks, SelfHeal, Mounts} }
 
 // Process is a running process of a System.
 type Process struct {
-	Server int // Server is its server, -1 for the client; PID is its number there
+	Server int // its server, -1 for the client; PID is its number there
 	PID    int
 	Part   Part
 	proc.Usage

@@ -29,7 +29,7 @@ type Server struct {
 	*commands
 	number     int // from 0
 	dir        string
-	management atomic.Pointer[proc.Process] // management is glusterd, nil before its start
+	management atomic.Pointer[proc.Process] // glusterd, nil before its start
 }
 
 // prepare makes the file system for a server's bricks.

@@ -117,12 +117,7 @@ func (q *line) run(lists map[string][]float64, end float64) (ios []inLine, free 
 		all = append(all, x)
 	}
 	for i, x := range ios {
-		place := 0
-		for p := range free {
-			if free[p] < free[place] {
-				place = p
-			}
-		}
+		place := slices.Index(free, slices.Min(free))
 		take(x, place)
 		for ; next < len(syncs)*(i+1)/len(ios); next++ {
 			take(syncs[next], place)

@@ -125,20 +125,18 @@ func (i *instance) every() time.Duration {
 }
 
 const (
-	filledAtOnce = 4 // filledAtOnce bounds the files that are filled in parallel
-	// leastFill is the least rate of filling a file, in bytes per second, after fillBound.
-	leastFill  = 1 << 20
-	fillBound  = time.Minute
-	startBound = time.Minute     // startBound bounds the time until fio does IO
-	endBound   = 5 * time.Second // endBound bounds the end of a killed fio
-	// driveTime bounds the measurement of the drive alone, driveTick is its interval.
-	driveTime = 10 * time.Second
-	driveTick = time.Second
+	filledAtOnce = 4       // bounds the files that are filled in parallel
+	leastFill    = 1 << 20 // least rate of filling a file, in bytes per second, after fillBound
+	fillBound    = time.Minute
+	startBound   = time.Minute      // bounds the time until fio does IO
+	endBound     = 5 * time.Second  // bounds the end of a killed fio
+	driveTime    = 10 * time.Second // bounds the measurement of the drive alone, driveTick is its interval
+	driveTick    = time.Second
 	// driveSteady bounds the differences of the rates in the last driveTicks: caches speed up the first.
 	driveSteady = 0.1
 	driveTicks  = 3
-	driveDepth  = 64                     // driveDepth bounds the depth of that measurement
-	linkTime    = 500 * time.Millisecond // linkTime is the duration of the measurement of the link
+	driveDepth  = 64                     // bounds the depth of that measurement
+	linkTime    = 500 * time.Millisecond // duration of the measurement of the link
 )
 
 // prepare makes a step's volumes and files, measures drive and link, and starts an fio on each volume. A
@@ -158,7 +156,7 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	}
 	if l.drive {
 		if err := l.measureDrive(ctx); err != nil {
-			return err
+			return fmt.Errorf("measure the drive: %w", err)
 		}
 		var err error
 		if l.link, l.copies, err = l.ground.link(linkTime); err != nil {
@@ -304,13 +302,13 @@ func (l *load) put(v *volume, p *fio.Process) error {
 func (l *load) measureDrive(ctx context.Context) error {
 	base, err := os.MkdirTemp(l.ground.below(), "drive-")
 	if err != nil {
-		return fmt.Errorf("measure the drive: %w", err)
+		return err
 	}
 	defer room.RemoveBounded(base)
 	below := &directories{session: l.session}
 	user := proc.Least()
 	if err := user.Give(base); err != nil {
-		return fmt.Errorf("measure the drive: %w", err)
+		return err
 	}
 	job := l.job
 	job.Dir, job.Depth, job.Verify, job.Fsync = here, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
@@ -338,10 +336,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 			_ = wait(context.Background(), endBound, p.Ended)
 			p.KillAll()
 		}
-		if err != nil {
-			return fmt.Errorf("measure the drive: %w", err)
-		}
-		return nil
+		return err
 	}
 	if job.Reads() {
 		fill := job

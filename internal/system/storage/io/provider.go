@@ -97,11 +97,13 @@ func (s *session) Prepare(ctx context.Context) error {
 
 func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
 	one, params, err := s.read(given)
-	if err == nil {
-		err = one.probe()
-	}
 	if err != nil {
 		return err
+	}
+	for _, path := range one.paths {
+		if err := one.probe(path); err != nil {
+			return err
+		}
 	}
 	if one.small == nil {
 		path := params.Get("fio")

@@ -25,18 +25,17 @@ import (
 )
 
 type settings struct {
-	binary  fio.Binary
-	job     fio.Job          // without directory, depth and rate
-	raw     string           // the user's job file, "" for none
-	small   *smallfiles.Spec // instead of a job, without directory and rate; nil for a job
-	volumes int
-	depth   int
-	rate    int // IOs per second in all, 0 for as many as possible
-	paths   []string
-	gluster *gluster.Settings // nil where there are paths
-	// postgres is the directory of PostgreSQL's programs for pgbench on the first volume, "" for none.
-	postgres string
-	drive    bool // measure the drive before each step
+	binary   fio.Binary
+	job      fio.Job          // without directory, depth and rate
+	raw      string           // the user's job file, "" for none
+	small    *smallfiles.Spec // instead of a job, without directory and rate; nil for a job
+	volumes  int
+	depth    int
+	rate     int // IOs per second in all, 0 for as many as possible
+	paths    []string
+	gluster  *gluster.Settings // nil where there are paths
+	postgres string            // directory of PostgreSQL's programs for pgbench on the first volume, "" for none
+	drive    bool              // measure the drive before each step
 }
 
 const (
@@ -118,16 +117,7 @@ func (s *settings) checkPath(path string) (string, error) {
 }
 
 // probe makes a file in each directory as a run does, and removes it.
-func (s *settings) probe() error {
-	for _, path := range s.paths {
-		if err := s.probeOne(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *settings) probeOne(path string) error {
+func (s *settings) probe(path string) error {
 	dir, err := os.MkdirTemp(path, volumesPrefix)
 	if err != nil {
 		return system.ParamMistake("path", pathHint, "%w", err)

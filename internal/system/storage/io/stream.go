@@ -50,7 +50,7 @@ type volume struct {
 	line        *line         // for a fixed rate, else nil
 	held        uint64        // IOs of the hold
 	nanos       float64       // sum of their latencies
-	longest     float64       // longest latency
+	longest     float64       // of them
 	waits       waits
 }
 
@@ -78,13 +78,12 @@ const (
 	streamTick = 20 * time.Millisecond
 	// lateReport bounds the wait for reports after two more windows: fio with hanging IO reports nothing.
 	lateReport = 5 * time.Second
-	leastHang  = 100 * time.Millisecond // leastHang is the delay of a report that waited for an IO
-	lastReport = 500 * time.Millisecond // lastReport bounds the wait for reports after the last window
+	leastHang  = 100 * time.Millisecond // delay of a report that waited for an IO
+	lastReport = 500 * time.Millisecond // bounds the wait for reports after the last window
 	// Bounds of the time in which fio may complete IOs in flight.
 	leastEnding, mostEnding = 5 * time.Second, 30 * time.Second
-	mostPlaces              = 1000 // mostPlaces bounds the volumes for which windows have the counts of each.
-	// achievedTolerated is the share of due IOs that may be missing before they count as never sent.
-	achievedTolerated = 0.01
+	mostPlaces              = 1000 // bounds the volumes for which windows have the counts of each
+	achievedTolerated       = 0.01 // share of due IOs that may be missing before they count as never sent
 )
 
 // Stream implements local.Load.
@@ -293,18 +292,13 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 // failures counts a window's failures by kind and volume: as many as each failed volume should have done.
 // alive counts the others.
 func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, alive int) {
+	failed, at = make(map[string]int), make(map[string]int)
 	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
-		failed = map[string]int{"pgbench ended": 1}
+		failed["pgbench ended"] = 1
 	}
 	for _, v := range l.volumes {
 		switch {
 		case v.failed != "" && i >= v.since:
-			if failed == nil {
-				failed = make(map[string]int)
-			}
-			if at == nil {
-				at = make(map[string]int)
-			}
 			n := l.settings.depth
 			if l.rate > 0 {
 				n = int(math.Round(float64(l.rate) / float64(len(l.volumes)) * s.Window.Seconds()))

@@ -1,6 +1,7 @@
 package io
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -183,17 +184,11 @@ const processesOf = "fio processes" // source of the usage of all fio
 // deviceBusy returns how many seconds the device below a directory was busy; false if unknown.
 func deviceBusy(dir string) (float64, bool) {
 	device, err := deviceOf(dir)
-	if err != nil {
+	fs, fsErr := blockdevice.NewDefaultFS()
+	if cmp.Or(err, fsErr) != nil {
 		return 0, false
 	}
-	fs, err := blockdevice.NewDefaultFS()
-	if err != nil {
-		return 0, false
-	}
-	disks, err := fs.ProcDiskstats()
-	if err != nil {
-		return 0, false
-	}
+	disks, _ := fs.ProcDiskstats()
 	for _, d := range disks {
 		if d.MajorNumber == unix.Major(device) && d.MinorNumber == unix.Minor(device) {
 			return float64(d.IOsTotalTicks) / 1000, true

@@ -27,12 +27,11 @@ type Spec struct {
 	Dir     string `json:"dir"`
 	Workers int    `json:"workers"`
 	// Files counts the files of each worker, in its own directory, and Size their bytes.
-	Files int   `json:"files"`
-	Size  int64 `json:"size"`
-	// Rate is the number of operations per second in all; 0 is as many as possible.
-	Rate  float64       `json:"rate"`
-	Fsync bool          `json:"fsync"` // Fsync syncs each file before it counts as created
-	Every time.Duration `json:"every"` // Every is the interval of reports
+	Files int           `json:"files"`
+	Size  int64         `json:"size"`
+	Rate  float64       `json:"rate"`  // number of operations per second in all; 0 is as many as possible
+	Fsync bool          `json:"fsync"` // syncs each file before it counts as created
+	Every time.Duration `json:"every"` // interval of reports
 	Seed  uint64        `json:"seed"`
 }
 

@@ -151,13 +151,8 @@ func busiest(list []*hurt) int {
 	for _, b := range list {
 		count[b.pid]++
 	}
-	best := 0
-	for _, pid := range slices.Sorted(maps.Keys(count)) {
-		if best == 0 || count[pid] > count[best] {
-			best = pid
-		}
-	}
-	return best
+	pids := append(slices.Sorted(maps.Keys(count)), 0) // without bricks
+	return slices.MaxFunc(pids, func(a, b int) int { return count[a] - count[b] })
 }
 
 // fault is a fault that hits existing volumes.

@@ -110,17 +110,13 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 			}
 		}
 	}
-	m.shares, m.cpu, m.memory = shares, cpu, 0
+	m.shares, m.cpu = shares, cpu
 	for source, used := range m.ended {
 		s := sums[source]
 		s.CPUSeconds += used
 		sums[source] = s
 	}
-	for source, s := range sums {
-		if source == sourceServers || source == string(gluster.Mounts) {
-			m.memory += float64(s.ShareBytes)
-		}
-	}
+	m.memory = float64(sums[sourceServers].ShareBytes + sums[string(gluster.Mounts)].ShareBytes)
 	return sums, nil
 }
 

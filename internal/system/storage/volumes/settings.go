@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,14 +81,9 @@ func kindOn(k record.ObjectKind, all map[string]settings) record.ObjectKind {
 	for _, s := range all {
 		mounts, writes = mounts || s.mount, writes || s.write > 0
 	}
-	var list []record.Milestone
-	for _, m := range k.Milestones {
-		if !mounts && (m.Name == mounted || m.Name == unmounted) || !writes && (m.Name == written || m.Name == verified) {
-			continue
-		}
-		list = append(list, m)
-	}
-	k.Milestones = list
+	k.Milestones = slices.DeleteFunc(slices.Clone(k.Milestones), func(m record.Milestone) bool {
+		return !mounts && (m.Name == mounted || m.Name == unmounted) || !writes && (m.Name == written || m.Name == verified)
+	})
 	return k
 }
 
