@@ -118,9 +118,8 @@ type Request struct {
 	Wait      bool // until no other run loads the system
 	ToRead    bool // nothing will be loaded
 	// Trusted says that the user himself named the programs in the plan, so that an outline may run them.
-	Trusted bool
-	// Command is the command line that asked for it, and Clean the one that removes what runs left.
-	Command, Clean string
+	Trusted        bool
+	Command, Clean string // command line that asked for it, and Clean the one that removes what runs left
 }
 
 // EachArm calls make for the workload itself, whose arm is "", and for each arm, with their own parameters.

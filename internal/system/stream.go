@@ -13,8 +13,7 @@ import (
 
 // Schedule says when the requests of a stream are to be sent, and for how long.
 type Schedule struct {
-	// Open says that Value requests a second are sent; else Value clients send one after the other.
-	Open  bool
+	Open  bool // says that Value requests a second are sent; else Value clients send one after the other
 	Value float64
 	Begin record.Micros // of the first request
 	Warm  time.Duration // from then, for which requests are not judged

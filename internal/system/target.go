@@ -72,20 +72,18 @@ type Spread struct {
 
 // Progress sums up the objects asked for since the target was last empty.
 type Progress struct {
-	There         int // at the milestone that counts as there
-	Arrived       int // that ever were there, be they removed since
-	Failed        int // will never be ready
-	Final         int // of them, those in whose place nobody makes another
-	Sent          int // of a stream: requests sent
-	InFlight      int // of a stream: requests under way
-	Late, Dropped int // of a stream: that found no place among those, and given up of them
-	Unschedulable int // there is no place for them now
-	// Left counts the run's things that Close removes one by one; 0 where they go with the system.
-	Left int
-	// Silent names who is awaited no more; OutOfReach says that the system answers nothing.
-	Silent     string
-	OutOfReach bool
-	Moved      record.Micros // when any object last did
+	There         int    // at the milestone that counts as there
+	Arrived       int    // that ever were there, be they removed since
+	Failed        int    // will never be ready
+	Final         int    // of them, those in whose place nobody makes another
+	Sent          int    // of a stream: requests sent
+	InFlight      int    // of a stream: requests under way
+	Late, Dropped int    // of a stream: that found no place among those, and given up of them
+	Unschedulable int    // there is no place for them now
+	Left          int    // counts the run's things that Close removes one by one; 0 where they go with the system
+	Silent        string // names who is awaited no more; OutOfReach says that the system answers nothing
+	OutOfReach    bool
+	Moved         record.Micros // when any object last did
 }
 
 // MeasureLatency measures the target's own request latency in seconds.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -75,14 +76,11 @@ func (a Account) Manifest() string {
 	}
 	fmt.Fprintf(&b, "# What a run of %s asks for, which %s.\n# Rules marked optional may be left out: a run then goes on, and tells less.\n", a.Workload, runs)
 	fmt.Fprintf(&b, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s, namespace: %s}\n", a.Name, a.Namespace)
-	var spaces []string
+	spaces := make(map[string]bool)
 	for _, r := range a.Rights {
-		if !slices.Contains(spaces, r.Where) {
-			spaces = append(spaces, r.Where)
-		}
+		spaces[r.Where] = true
 	}
-	slices.Sort(spaces)
-	for _, where := range spaces {
+	for _, where := range slices.Sorted(maps.Keys(spaces)) {
 		kind, name, meta := "ClusterRole", a.Name, ""
 		if where != "" {
 			kind, meta = "Role", ", namespace: "+where

@@ -14,7 +14,7 @@ type axis struct {
 	reached func(r *raising) float64
 	// due says whether request i may be made now; nil allows all at once.
 	due    func(r *raising) func(i int) bool
-	atOnce bool // atOnce says that all objects of a level are requested at once
+	atOnce bool // says that all objects of a level are requested at once
 }
 
 type raising struct {

@@ -36,8 +36,8 @@ type Cluster struct {
 	client  *api.Client
 	Context string
 	Server  string
-	Config  *clientcmdapi.Config // Config is the kubeconfig that names the cluster
-	Naming  record.TargetNaming  // Naming is the target's name in records
+	Config  *clientcmdapi.Config // kubeconfig that names the cluster
+	Naming  record.TargetNaming  // target's name in records
 	host    system.Host
 }
 
@@ -160,9 +160,7 @@ func readKubeconfig(path, context string) (*chosen, error) {
 		what, _, _ := strings.Cut(where, ":")
 		return nil, system.Mistakef("'kubectl config view --kubeconfig FILE' shows whether a file is one", "%s is not a kubeconfig, which is a YAML document of kind Config%s", path, strings.TrimSuffix(": "+what, ": "))
 	}
-	if context == "" {
-		context = config.CurrentContext
-	}
+	context = cmp.Or(context, config.CurrentContext)
 	c := &chosen{config: config, context: context}
 	at, ok := config.Contexts[context]
 	if !ok {
@@ -178,9 +176,7 @@ func readKubeconfig(path, context string) (*chosen, error) {
 	if c.user, ok = config.AuthInfos[at.AuthInfo]; !ok && at.AuthInfo != "" {
 		return nil, system.Mistakef(thereIs(config.AuthInfos), "kubeconfig %s: context %q names the user %q, which the file does not have", path, context, at.AuthInfo)
 	}
-	if c.user == nil {
-		c.user = new(clientcmdapi.AuthInfo)
-	}
+	c.user = cmp.Or(c.user, new(clientcmdapi.AuthInfo))
 	if c.user.Exec != nil {
 		// PATH is searched once: the program that is shown is the one that runs.
 		if found, err := exec.LookPath(c.user.Exec.Command); err == nil {

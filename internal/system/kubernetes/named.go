@@ -84,16 +84,17 @@ func CheckNamespace(name string) error {
 	return nil
 }
 
-// fill returns the parameters for a workload, with the program's images from the plan's registry.
-func (t *Settings) fill(w *workload.Workload, given map[string]string) map[string]string {
-	filled := map[string]string{}
-	maps.Copy(filled, given)
+// fill returns the given and the filled parameters for a workload, with images from the plan's registry.
+func (t *Settings) fill(w *workload.Workload, given, filled map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, given)
+	maps.Copy(all, filled)
 	for _, p := range w.Params {
-		if _, set := given[p.Name]; !set && t.Images != "" && strings.HasPrefix(p.Default, image.Local) {
-			filled[p.Name], _ = image.At(t.Images, p.Default) // the plan is valid
+		if _, set := all[p.Name]; !set && t.Images != "" && strings.HasPrefix(p.Default, image.Local) {
+			all[p.Name], _ = image.At(t.Images, p.Default) // the plan is valid
 		}
 	}
-	return filled
+	return all
 }
 
 func imagesFrom(registry string) record.Fact {

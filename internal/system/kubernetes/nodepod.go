@@ -20,7 +20,7 @@ import (
 type NodeScript struct {
 	Node      string
 	Namespace string // of the pod
-	Image     string // Image may be any image that the node has or can pull: nothing in it is used.
+	Image     string // may be any image that the node has or can pull: nothing in it is used
 	Script    string
 	Args      []string
 	// Timeout bounds the wait for the pod to begin, Runs the time that it may run then.
@@ -30,7 +30,7 @@ type NodeScript struct {
 // NodeScriptError says why a node could not run a script.
 type NodeScriptError struct {
 	Node, Reason, Message string
-	Log                   string // Log is the end of the pod's output
+	Log                   string // end of the pod's output
 }
 
 func (e *NodeScriptError) Error() string {

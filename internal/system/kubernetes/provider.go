@@ -33,7 +33,7 @@ import (
 
 // Provider opens labs on this machine, private labs for one session, and clusters of a kubeconfig.
 type Provider struct {
-	Machines bool // Machines says that the load is virtual machines: the target is KubeVirt.
+	Machines bool // says that the load is virtual machines: the target is KubeVirt
 }
 
 // Declare implements system.Provider.
@@ -57,15 +57,15 @@ type session struct {
 	private  bool
 	machines *virt.Machines
 
-	namespace string // namespace is an existing one for all objects, "" for the run's own
+	namespace string // an existing one for all objects, "" for the run's own
 
 	real     bool // a node that takes the load has a kubelet
 	usage    usageReader
 	release  func()                 // frees the CPUs that this program is kept to, or nil
 	beside   []string               // notes on other runs that may load the cluster
-	held     func(clean bool)       // held ends the sign that this run is alive; nil before that
+	held     func(clean bool)       // ends the sign that this run is alive; nil before that
 	clean    bool                   // nothing is left of the run
-	instance atomic.Pointer[Target] // instance is nil before Target
+	instance atomic.Pointer[Target] // nil before Target
 }
 
 // Open implements system.Provider.
@@ -129,7 +129,10 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) (err
 }
 
 func privateLab(p *plan.Plan, t *Settings, machines *virt.Machines) lab.Spec {
-	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(p, t.Lab.Nodes)}
+	spec := lab.Spec{Private: true, Shape: *t.Lab}
+	if p.Axis.Name == observe.AxisPodsPerNode { // so many pods at once are certain
+		spec.Pods = int(math.Ceil(p.Certain() * float64(t.Lab.Nodes)))
+	}
 	machines.Lab(&spec)
 	return spec
 }
@@ -168,14 +171,6 @@ func whole(w *workload.Workload, jobs []kubeburner.Job, job int) bool {
 	}
 	of := described.Of(w)
 	return of == nil || slices.ContainsFunc(of.SetUp, func(s described.SetUp) bool { return s.Once && s.Job == jobs[job].Name })
-}
-
-// podsAsked returns how many pods the plan will certainly have at once in its lab, 0 if unknown.
-func podsAsked(p *plan.Plan, nodes int) int {
-	if p.Axis.Name != observe.AxisPodsPerNode {
-		return 0
-	}
-	return int(math.Ceil(p.Certain() * float64(nodes)))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
@@ -376,20 +371,16 @@ type armVariant struct {
 
 // renderingsOf renders the workload and each arm. filled overrides the plan, which stays as it is.
 func renderingsOf(r system.Request, filled map[string]string) (all renderings, err error) {
-	if all.variant, err = variantOf(r, r.Plan.Params, filled); err != nil {
-		return all, err
-	}
-	for _, arm := range r.Plan.Arms {
-		given := make(map[string]string)
-		maps.Copy(given, r.Plan.Params)
-		maps.Copy(given, arm.Params)
+	err = r.EachArm(func(arm string, given map[string]string) error {
 		v, err := variantOf(r, given, filled)
-		if err != nil {
-			return all, fmt.Errorf("arm %s: %w", arm.Name, err)
+		if arm == "" {
+			all.variant = v
+		} else {
+			all.arms = append(all.arms, armVariant{arm, v})
 		}
-		all.arms = append(all.arms, armVariant{arm.Name, v})
-	}
-	return all, nil
+		return err
+	})
+	return all, err
 }
 
 // toLoad returns the variants of the arms, or else that of the workload itself.
@@ -406,14 +397,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 		return v, nil
 	}
 	t := settingsOf(r.Plan)
-	if len(filled) > 0 {
-		given = maps.Clone(given)
-		if given == nil {
-			given = make(map[string]string)
-		}
-		maps.Copy(given, filled)
-	}
-	params, err := r.Workload.Resolve(t.fill(r.Workload, given))
+	params, err := r.Workload.Resolve(t.fill(r.Workload, given, filled))
 	if err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}

@@ -78,10 +78,7 @@ func (s *session) load() prepared.Workload {
 	}
 	labLatency := s.lab.Spec().StartLatency
 	l.Planted = func(uid, annotation string) time.Duration {
-		d, err := protocol.StartLatencyOf(uid, annotation, labLatency)
-		if err != nil {
-			return 0 // the node says so in an event
-		}
+		d, _ := protocol.StartLatencyOf(uid, annotation, labLatency) // the node tells an error in an event
 		return d
 	}
 	return l
@@ -92,13 +89,8 @@ func keepApart(l *lab.Lab) (release func()) {
 	if l == nil {
 		return nil
 	}
-	_, beside := l.RealNodeProcessors()
-	if len(beside) == 0 {
-		return nil
-	}
-	release, err := cpu.Keep(beside)
-	if err != nil {
-		return nil // the record says that it is not kept apart
+	if _, beside := l.RealNodeProcessors(); len(beside) > 0 {
+		release, _ = cpu.Keep(beside) // the record says where it is not kept apart
 	}
 	return release
 }
@@ -220,9 +212,13 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 		}
 	}
 	if thorough {
-		if err := s.examine(ctx, seen, looks[0].Assessment, &found); err != nil {
+		seen.Kubelets(ctx, looks[0].Assessment)
+		health := seen.Health()
+		health.Found, health.Clean, health.Stays = looks[0].Findings, s.Clean, s.namespace
+		if err := seen.Examine(ctx, &health, looks[0].Needs, s.namespace); err != nil {
 			return found, err
 		}
+		found.Findings = ceiling.Judge(health)
 	} else {
 		health := seen.Health()
 		health.Stays = s.namespace
@@ -245,18 +241,6 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 		found.Tables = append(found.Tables, table)
 	}
 	return found, nil
-}
-
-// examine adds the findings of a thorough check.
-func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *system.Survey) error {
-	from.Kubelets(ctx, look)
-	health := from.Health()
-	health.Found, health.Clean, health.Stays = look.Findings, s.Clean, s.namespace
-	if err := from.Examine(ctx, &health, look.Needs, s.namespace); err != nil {
-		return err
-	}
-	found.Findings = ceiling.Judge(health)
-	return nil
 }
 
 // armAssessment is the assessment of one arm, or of the workload itself for "".
@@ -397,7 +381,7 @@ type usageReader struct {
 	pids      map[string]int // of the lab's components
 	pidsAt    time.Time
 	meter     *realnode.Meter    // of the lab's real node, nil before it is first read
-	endpoints []metrics.Endpoint // endpoints is nil before the first call
+	endpoints []metrics.Endpoint // nil before the first call
 }
 
 // forget drops a lab that is about to be removed, and blocks reading until done is called.

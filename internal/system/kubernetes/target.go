@@ -283,8 +283,10 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
 	}
+	objects := t.Load.Objects
+	drains := objects != nil && objects.Begin != nil && objects.Begin.Drain != nil && objects.Begin.Drain.Nodes != "" // all at once
 	batch := system.Batch{
-		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(), AtOnce: axis.atOnce || t.drains(),
+		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(), AtOnce: axis.atOnce || drains,
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
 	if t.Load.AsItIs {
@@ -364,12 +366,6 @@ func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.Plann
 		return fmt.Errorf("set up %s: %w", what, err)
 	}
 	return nil
-}
-
-// drains reports whether the load drains nodes, which happens at once.
-func (t *Target) drains() bool {
-	o := t.Load.Objects
-	return o != nil && o.Begin != nil && o.Begin.Drain != nil && o.Begin.Drain.Nodes != ""
 }
 
 // settled counts the objects that are ready or failed, or all, if nothing has moved for too long.

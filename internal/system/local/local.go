@@ -66,8 +66,7 @@ func Fidelity(notes ...string) record.Fidelity {
 // Rooms names the directories of the runs on one kind of system.
 type Rooms struct {
 	Target, Kind string // Target is the target's name, Kind the kind of rooms below the state directory.
-	// Elsewhere begins the names of directories that runs make outside of their own; "" for none.
-	Elsewhere string
+	Elsewhere    string // begins the names of directories that runs make outside of their own; "" for none
 }
 
 const elsewhereFile = "made" // lists the directories elsewhere, in a run's own
@@ -115,8 +114,8 @@ type Running interface {
 type Session struct {
 	system.Request
 	Rooms Rooms
-	Tied  *proc.Tie  // Tied starts processes that die with this one; nil without a load
-	Room  *room.Room // Room is the run's directory, nil before MakeRoom
+	Tied  *proc.Tie  // starts processes that die with this one; nil without a load
+	Room  *room.Room // run's directory, nil before MakeRoom
 
 	workplace string // see MakeWorkplace
 
@@ -228,7 +227,7 @@ func (s *Session) Close() error {
 // Place is a place that a load goes to.
 type Place struct {
 	Name string
-	Look func() record.Place // Look returns its state: the zero value, or PlaceThere, while it takes load.
+	Look func() record.Place // returns its state: the zero value, or PlaceThere, while it takes load
 }
 
 const lookInterval = 500 * time.Millisecond // time between looks at a place
@@ -393,10 +392,9 @@ type Requests struct {
 	CPUs            []int       // for this program; none leaves it where it is
 	Noun            record.Noun // Places are the places of the load, none where they are not seen
 	Places          []Place
-	// Sees is called with each window before it is recorded, unless it is nil.
-	Sees func(*record.Window) error
-	Read func() []record.Reading // Read returns the present usage of the parts, which takes milliseconds
-	Stop func() error            // Stop ends the system of the step
+	Sees            func(*record.Window) error // called with each window before it is recorded, unless it is nil
+	Read            func() []record.Reading    // returns the present usage of the parts, which takes milliseconds
+	Stop            func() error               // ends the system of the step
 
 	undo, unfollow func()
 }

@@ -18,17 +18,16 @@ import (
 // Plan says what is planted.
 type Plan struct {
 	Places int // what a level is an average over, at least 1
-	Limit  int // Limit bounds the objects per place: further ones find none. 0 is no limit.
+	Limit  int // bounds the objects per place: further ones find none. 0 is no limit
 	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all fills fail, by a logistic
 	// curve of that width. A failed fill leaves one object per hundred not ready. Width 0 plants none.
 	SoftAt, SoftWidth float64
-	// Flaky is the probability that one object of a fill is never ready, whatever the level.
-	Flaky   float64
-	Latency dist.Dist // from an object's creation until it is there
+	Flaky             float64   // probability that one object of a fill is never ready, whatever the level
+	Latency           dist.Dist // from an object's creation until it is there
 	// Rate bounds the objects that find their place each second; more wait in line. 0 is any number.
 	Rate    float64
 	Life    time.Duration // of an object of an open axis once it is ready; 0 is half a minute
-	Servers int           // Servers requests are served at once, each for Service; more wait
+	Servers int           // requests are served at once, each for Service; more wait
 	Service time.Duration
 	// FailEvery makes every n-th request fail, ThrottleEvery every n-th answer a 429 first. 0 is never.
 	FailEvery, ThrottleEvery int

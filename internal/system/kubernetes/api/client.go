@@ -55,7 +55,7 @@ type Client struct {
 	agent  string
 	logins *logins // nil where no program logs in
 
-	Patience time.Duration // Patience bounds the retries of a request; 0 is Patience
+	Patience time.Duration // bounds the retries of a request; 0 is Patience
 
 	Answers  atomic.Int64 // counts answers to all requests but watches
 	Worked   atomic.Int64 // counts the answers below 500

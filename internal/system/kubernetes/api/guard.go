@@ -18,20 +18,19 @@ import (
 type Care struct {
 	// Touch changes a watched object, and returns its version. Without it any next change is awaited.
 	Touch func(ctx context.Context) (version string, err error)
-	Every time.Duration // Every is the shortest time between lists, 0 for lists only in doubt
-	Doubt func() bool   // Doubt reports whether expected news does not come; nil is never
+	Every time.Duration // shortest time between lists, 0 for lists only in doubt
+	Doubt func() bool   // reports whether expected news does not come; nil is never
 }
 
 const (
-	guardInterval = 5 * time.Second  // guardInterval is the time between checks for news
-	lateAfter     = 2 * time.Second  // lateAfter is the time after which news is late
-	deadAfter     = 20 * time.Second // deadAfter is the time after which a late watch is renewed
+	guardInterval = 5 * time.Second  // time between checks for news
+	lateAfter     = 2 * time.Second  // time after which news is late
+	deadAfter     = 20 * time.Second // time after which a late watch is renewed
 	// silentFor is the time without a message that renews a watch: bookmarks come about once a minute.
 	silentFor  = 150 * time.Second
-	doubtEvery = 3 * time.Second // doubtEvery is the shortest time between lists in doubt
-	// listShare is the shortest pause between lists, in multiples of a list's duration.
-	listShare = 50
-	recently  = 4096 // recently is the number of removed objects whose late news is recognised.
+	doubtEvery = 3 * time.Second // shortest time between lists in doubt
+	listShare  = 50              // shortest pause between lists, in multiples of a list's duration
+	recently   = 4096            // number of removed objects whose late news is recognised
 )
 
 const late = "late" // marks a fault of a watch that brings its news late

@@ -24,16 +24,15 @@ import (
 // Watcher follows one resource: it lists once, watches from there, resumes after breaks, and lists again
 // where the server has forgotten that point. Its handler gets each change of an object once and in order.
 type Watcher struct {
-	Client  *Client
-	Clock   *record.Clock
-	Name    string // the resource's, for the record
-	Path    string
-	Query   url.Values // selectors
-	Handler Handler
-	Emit    func(record.Body) // Emit records faults, delays and corrections
-	Beside  bool              // Beside says that no verdict needs its news
-	// FromNow leaves out existing objects and keeps no account: lists cannot be compared.
-	FromNow  bool
+	Client   *Client
+	Clock    *record.Clock
+	Name     string // the resource's, for the record
+	Path     string
+	Query    url.Values // selectors
+	Handler  Handler
+	Emit     func(record.Body) // records faults, delays and corrections
+	Beside   bool              // says that no verdict needs its news
+	FromNow  bool              // leaves out existing objects and keeps no account: lists cannot be compared
 	Encoding *Encoding
 	Care
 

@@ -101,7 +101,7 @@ type Webhook struct {
 	Name               string
 	Configuration      string // kind and name, as kubectl takes them
 	Namespace, Service string // Namespace and Service name the service behind it, "" for one with an address.
-	Refuses            bool   // Refuses says that requests are refused while nothing serves it
+	Refuses            bool   // says that requests are refused while nothing serves it
 }
 
 // Webhooks lists the webhooks for admission. The error is a lack of rights, or of the network.

@@ -119,8 +119,7 @@ const (
 	EventAdded    = "ADDED"
 	EventModified = "MODIFIED"
 	EventDeleted  = "DELETED"
-	// Listed marks an object that a list shows, and no watch has brought in this state.
-	Listed        = "LISTED"
+	Listed        = "LISTED" // marks an object that a list shows, and no watch has brought in this state
 	eventBookmark = "BOOKMARK"
 	eventError    = "ERROR"
 )
@@ -412,13 +411,12 @@ func DecodeMeta(raw []byte) (uid, resourceVersion string) {
 
 // Encoding decodes lists and watches: protobuf for built-in kinds, JSON for all others.
 type Encoding struct {
-	accept, watch string // media types
-	// read reads the next message of a watch into buf.
-	read func(r *bufio.Reader, buf []byte) ([]byte, error)
+	accept, watch string                                            // media types
+	read          func(r *bufio.Reader, buf []byte) ([]byte, error) // reads the next message of a watch into buf
 	// event splits a message into its type and the object; open takes that out of its envelope.
 	event func(msg []byte) (kind string, object []byte, err error)
 	open  func(object []byte) ([]byte, error)
-	meta  func(raw []byte) objectMeta // meta reads an object's name and version
+	meta  func(raw []byte) objectMeta // reads an object's name and version
 	// list hands each item to each, and returns the version and the continue token, "" on the last page.
 	list func(raw []byte, each func([]byte) error) (version, next string, err error)
 }

@@ -151,7 +151,7 @@ type Settings struct {
 	arms      map[string][]setting // by arm, the workload's own for ""
 	arm       string               // whose settings are in force
 	changed   bool                 // something may be changed
-	late      bool                 // late settings too
+	late      bool                 // whether late settings are made too
 }
 
 // New finds the settings of each arm, and sends dry runs of their changes.
@@ -309,7 +309,7 @@ type change struct {
 	Keys  []string `json:"keys"`
 	Was   any      `json:"was,omitempty"` // nil for none
 	Set   any      `json:"set"`
-	There int      `json:"there"` // There counts the keys that existed before
+	There int      `json:"there"` // counts the keys that existed before
 }
 
 // wanted is the wanted value of a setting.
@@ -317,7 +317,7 @@ type wanted struct {
 	param string
 	keys  []string
 	to    any
-	clear bool // clear removes it at the end, whatever was there before
+	clear bool // removes it at the end, whatever was there before
 }
 
 // rewrite puts back the run's changes of an object, then makes the wanted ones. others describes settings

@@ -42,7 +42,7 @@ type manifest struct {
 	slot        string
 	grouped     bool   // the pods have names of their own
 	latency     string // the annotation of a planted start latency, "" for none
-	begins      bool   // begins says that it is a request, by method, to an object that was set up.
+	begins      bool   // says that it is a request, by method, to an object that was set up
 	method      string
 }
 

@@ -20,7 +20,7 @@ import (
 type Rendering struct {
 	config  *kubeburner.Config
 	makers  [][]*Maker         // by job and object
-	objects *described.Objects // objects is nil for pods
+	objects *described.Objects // nil for pods
 	Params  workload.Params    // of the Variant
 }
 
@@ -140,8 +140,8 @@ func (p *Population) PerIteration() (units int) {
 type PlannedSlot struct {
 	kubeburner.Slot
 	maker  *Maker
-	begin  bool    // begin says that it begins objects that were set up, instead of making them.
-	asking *asking // asking is its request to a chosen object, or nil
+	begin  bool    // says that it begins objects that were set up, instead of making them
+	asking *asking // its request to a chosen object, or nil
 }
 
 // ofJob returns a job's manifests for the iteration and replica of a slot.

@@ -22,7 +22,7 @@ type Script struct {
 	within     func(namespace string) bool
 	present    *part // nil before the first and after the last
 	churn      *churning
-	population *Population // population counts the requested objects, inPlace the existing ones
+	population *Population // counts the requested objects, inPlace the existing ones
 	inPlace    func() int
 	unwatch    context.CancelFunc
 }

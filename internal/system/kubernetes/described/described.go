@@ -15,21 +15,19 @@ import (
 
 // Objects says which resources show an object, and when it reaches which milestone.
 type Objects struct {
-	// Noun names the objects, Place the kind of place that they are on, if any.
-	Noun  record.Noun `yaml:"noun"`
+	Noun  record.Noun `yaml:"noun"` // names the objects, Place the kind of place that they are on, if any
 	Place record.Noun `yaml:"place"`
 	// Resources show the objects. The first is the object itself, with its creation and its end.
 	Resources []Resource `yaml:"resources"`
 	// Milestones are ordered as objects reach them after their creation. Nothing waits for those after There.
 	Milestones []ObjectMilestone `yaml:"milestones"`
 	There      string            `yaml:"there"`
-	Troubles   []ObjectTrouble   `yaml:"troubles"` // Troubles say why an object is not there
-	// SetUp is made before the load and not measured, one stage after the other.
-	SetUp []SetUp `yaml:"setUp"`
+	Troubles   []ObjectTrouble   `yaml:"troubles"` // say why an object is not there
+	SetUp      []SetUp           `yaml:"setUp"`    // made first and not measured, stage by stage
 	// Begin, if not nil, begins the measured work of objects that were set up, instead of their creation.
 	Begin *Begin `yaml:"begin"`
-	Then  []Then `yaml:"then"` // Then has further requests to an object, each after a milestone
-	Held  []Held `yaml:"held"` // Held are conditions whose durations in a step are reported
+	Then  []Then `yaml:"then"` // has further requests to an object, each after a milestone
+	Held  []Held `yaml:"held"` // conditions whose durations in a step are reported
 	// Concurrent, if not nil, says between which milestones objects are counted.
 	Concurrent *Concurrent `yaml:"atOnce"`
 	// GroupBy, if not nil, says by which labels the objects' times are grouped.
@@ -74,14 +72,14 @@ type Resource struct {
 	Of string `yaml:"of"`
 	// Unlabelled says that it lacks the run's label: objects in the run's namespaces are followed.
 	Unlabelled bool   `yaml:"unlabelled"`
-	Says       string `yaml:"says"` // Says is the path of a text that is shown and recorded as it changes
+	Says       string `yaml:"says"` // path of a text that is shown and recorded as it changes
 }
 
 // Held describes a condition of a resource whose durations are reported.
 type Held struct {
 	When `yaml:",inline"`
 	Name string `yaml:"name"` // of the duration
-	Each bool   `yaml:"each"` // Each reports the durations of each object by its name
+	Each bool   `yaml:"each"` // reports the durations of each object by its name
 }
 
 // When describes a condition; without path and condition it holds when the resource exists.
@@ -101,10 +99,10 @@ type ObjectMilestone struct {
 	When `yaml:",inline"`
 	// After is the milestone from which this one counts, by default the last one with a further request.
 	After string `yaml:"after"`
-	Gone  bool   `yaml:"gone"` // Gone says that the end of the object reaches it
+	Gone  bool   `yaml:"gone"` // says that the end of the object reaches it
 	// Stamp is the path of its time by the server's clock, "" for none; a condition has its own.
 	Stamp string `yaml:"stamp"`
-	Place string `yaml:"place"` // Place is the path of the object's place from then on
+	Place string `yaml:"place"` // path of the object's place from then on
 	Probe *Probe `yaml:"probe"` // Probe, if not nil, must also answer, at an address in the resource
 }
 
@@ -114,11 +112,11 @@ type Probe struct {
 	Addresses []string `yaml:"addresses"`
 	Port      int      `yaml:"port"`   // if the address has none
 	Banner    string   `yaml:"banner"` // the required first bytes, "" for only a connection
-	Keep      bool     `yaml:"keep"`   // Keep calls it on, and reports the times without an answer
+	Keep      bool     `yaml:"keep"`   // calls it on, and reports the times without an answer
 	// FIO is a command that is run once, by SSH as root, and prints fio's json+: success reaches the
 	// milestone. The run sets the keys (ParamSSHKey and ParamSSHHostKey).
 	FIO   string `yaml:"fio"`
-	Phase string `yaml:"phase"` // Phase tells the figures of several commands apart, "" for a single one
+	Phase string `yaml:"phase"` // tells the figures of several commands apart, "" for a single one
 	// Where, if not "", is a path that must have a value, or there is nothing to call.
 	Where string `yaml:"where"`
 }
@@ -185,14 +183,14 @@ type ObjectTrouble struct {
 	// Final says that the object will never be there, Unplaced that it has no place now.
 	Final    bool   `yaml:"final"`
 	Unplaced bool   `yaml:"unplaced"`
-	Class    string `yaml:"class"` // Class and What name the kind of trouble, for what broke first
+	Class    string `yaml:"class"` // with What, the kind of trouble, for what broke first
 	What     string `yaml:"what"`
 }
 
 // SetUp describes a stage before the load: a job, with as many iterations as the level, and its condition.
 type SetUp struct {
 	Job   string `yaml:"job"`
-	Once  bool   `yaml:"once"` // Once makes all iterations of the job when the target is empty
+	Once  bool   `yaml:"once"` // makes all iterations of the job when the target is empty
 	Until When   `yaml:"until"`
 	Probe *Probe `yaml:"probe"` // Probe, if not nil, must answer then
 }
@@ -200,15 +198,15 @@ type SetUp struct {
 // Ask describes a request to an object: a merge patch, or a PUT to a subresource.
 type Ask struct {
 	Patch map[string]any `yaml:"patch"`
-	Put   string         `yaml:"put"` // Put is the path of the request, with {namespace} and {name}
+	Put   string         `yaml:"put"` // path of the request, with {namespace} and {name}
 }
 
 // Begin describes a request to objects that were set up: an Ask, or the eviction of a pod.
 type Begin struct {
 	Ask     `yaml:",inline"`
 	Drain   *Drain `yaml:"drain"`
-	GoesOn  bool   `yaml:"goesOn"`  // GoesOn says that no new life of the objects begins
-	Reboots bool   `yaml:"reboots"` // Reboots says that the cluster's operators are meant to reboot its nodes.
+	GoesOn  bool   `yaml:"goesOn"`  // says that no new life of the objects begins
+	Reboots bool   `yaml:"reboots"` // says that the cluster's operators are meant to reboot its nodes
 }
 
 // Then describes a further request after a milestone: an Ask, a deletion, or the objects of a job.

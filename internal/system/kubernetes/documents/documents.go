@@ -33,7 +33,7 @@ const File = "kube-burner.json"
 type Configuration struct {
 	UUID     string         `json:"uuid"`
 	Version  string         `json:"version"`            // of the program
-	Metadata map[string]any `json:"metadata,omitempty"` // Metadata is the user's, for each document
+	Metadata map[string]any `json:"metadata,omitempty"` // of the user's, for each document
 	Jobs     []Job          `json:"jobs"`
 	Places   []Place        `json:"places"`
 }
@@ -45,7 +45,7 @@ type Job struct {
 	// Measured is its measurement, "" for none; Skip leaves out its documents.
 	Measured string        `json:"measured"`
 	Skip     bool          `json:"skip"`
-	Pause    time.Duration `json:"pause"` // Pause counts for the job: its documents end after it
+	Pause    time.Duration `json:"pause"` // counts for the job: its documents end after it
 }
 
 // Place says where documents go: below the working directory, unless the user named the directory.

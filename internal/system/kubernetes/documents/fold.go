@@ -38,7 +38,7 @@ type slot struct {
 type pod struct {
 	name, of, node string
 	slot           *slot
-	first          record.Micros // first news
+	first          record.Micros // time of the first news
 	created, zero  record.Micros
 	at             map[string]record.Micros // by milestone
 }

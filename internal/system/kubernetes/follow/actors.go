@@ -91,15 +91,14 @@ const (
 	// leastTold is the idle time before a report: several renewals. Without a lease it is hiddenTold.
 	leastTold, hiddenTold = 6 * time.Second, 20 * time.Second
 	missed                = 3                // renewals
-	Patience              = 25 * time.Second // Patience bounds the wait for an idle actor
-	// hiddenPatience bounds it for waits besides the objects, where there is no lease.
-	hiddenPatience = 2 * time.Minute
-	toldInterval   = 5 * time.Second // between two reports
-	learning       = time.Minute     // time at the start in which leases are read, to learn their period
-	leasePatience  = 2 * time.Second
-	readyPatience  = 3 * time.Second
-	leastReady     = time.Second
-	nodesRead      = 20 // bound on the leases that are read
+	Patience              = 25 * time.Second // bounds the wait for an idle actor
+	hiddenPatience        = 2 * time.Minute  // bounds it for waits besides the objects, where there is no lease
+	toldInterval          = 5 * time.Second  // between two reports
+	learning              = time.Minute      // time at the start in which leases are read, to learn their period
+	leasePatience         = 2 * time.Second
+	readyPatience         = 3 * time.Second
+	leastReady            = time.Second
+	nodesRead             = 20 // bound on the leases that are read
 )
 
 func newActors(common *prepared.Run, follows Followed, nodes *NodeSet, canary *canary) *Actors {

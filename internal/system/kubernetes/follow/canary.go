@@ -37,7 +37,7 @@ type canary struct {
 	mu      sync.Mutex
 	last    int                   // the number of the last change
 	open    map[int]*canaryChange // unseen changes
-	service []time.Duration       // service times of the latest changes
+	service []time.Duration       // latest times of service
 	failed  error                 // of the latest change
 	seenAt  record.Micros         // the latest news, 0 for none
 }

@@ -82,7 +82,7 @@ type NodeSet struct {
 	// tell takes news of nodes and places, or is nil: the cluster's own events of nodes are not reliable.
 	tell    func(now record.Micros, body record.Body)
 	run     string // that has these places
-	reboots bool   // reboots says that the nodes' operator reboots them on purpose
+	reboots bool   // says that the nodes' operator reboots them on purpose
 	// pods are the pods that a place must take, places the last news of each place; nil before Declare.
 	pods   []corev1.PodSpec
 	places map[string]*record.Place

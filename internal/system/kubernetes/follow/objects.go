@@ -32,8 +32,7 @@ type ObjectSet struct {
 	// Ask makes a further request to an object, and returns its refusal. asking bounds the calls at once.
 	Ask    func(ctx context.Context, name string, then *described.Then) error
 	asking chan struct{}
-	// spells holds the durations of what held, by owner and name.
-	spells map[[2]string]*record.ComponentHistogram
+	spells map[[2]string]*record.ComponentHistogram // holds the durations of what held, by owner and name
 }
 
 // Caller calls the servers whose answers are milestones.

@@ -40,10 +40,9 @@ type Observer struct {
 	canary     *canary
 	watchers   []*api.Watcher
 	pods       *api.Watcher   // brings the news of the canary
-	of         []*api.Watcher // of the resources of Objects
+	of         []*api.Watcher // the resources of Objects
 
-	// Watching ends with the watches, or with the reason why one of them cannot go on.
-	Watching context.Context
+	Watching context.Context // ends with the watches, or with the reason why one of them cannot go on
 	stop     context.CancelCauseFunc
 	working  sync.WaitGroup
 }

@@ -29,15 +29,14 @@ type Described struct {
 	on        map[string][]string                       // objects by place
 	then      map[int]*described.Then                   // further requests by the milestone before them
 	gone      *rule                                     // the rule of the milestone of an object's end, or nil
-	Ask       func(object string, then *described.Then) // Ask takes a further request to an object
+	Ask       func(object string, then *described.Then) // takes a further request to an object
 	// Says takes a changed text; Held the time for which something held, once that ends, at first 0.
 	Says    func(kind, name, text string)
 	Held    func(what *described.Held, name string, since, until record.Micros)
-	message message // the present one
-	// silent says that a step has ended: objects that do not answer are in trouble.
-	silent bool
-	said   map[int]string                               // by resource
-	held   map[*described.Held]map[string]record.Micros // by name, since when it holds; -1 while it does not
+	message message                                      // the present one
+	silent  bool                                         // a step has ended: unanswered objects are in trouble
+	said    map[int]string                               // by resource
+	held    map[*described.Held]map[string]record.Micros // by name, since when it holds; -1 while it does not
 }
 
 // rule says what to look for in messages of a resource.
@@ -54,7 +53,7 @@ type rule struct {
 
 // setUp holds the objects that were set up before the load.
 type setUp struct {
-	ready []map[string]bool // ready holds the names of ready objects, by stage
+	ready []map[string]bool // holds the names of ready objects, by stage
 	asked map[string]bool   // objects whose server is called
 }
 
@@ -85,7 +84,7 @@ func (s *setUp) take(rules []rule, m *message) (called []Probe) {
 type told struct {
 	news     News
 	uids     []string // by resource
-	stale    []string // stale holds the UIDs of an earlier life, before the measured work began.
+	stale    []string // holds the UIDs of an earlier life, before the measured work began
 	troubles []trouble
 	address  string // of the present calls
 	refused  Reason // a further request was refused

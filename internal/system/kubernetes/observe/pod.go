@@ -78,12 +78,12 @@ type Pod struct {
 	Created   int64 // server's time of creation, in seconds since 1970
 
 	Conditions [numConditions]Condition
-	Containers int // Containers counts the containers, init containers included
+	Containers int // counts the containers, init containers included
 	// Started says that every container runs or has run; StartedStamp is the last start, by the node's clock.
 	Started      bool
 	StartedStamp int64
 	Restarts     int
-	Trouble      Reason // Trouble is the pod's own (Evicted), or the first container's
+	Trouble      Reason // the pod's own (Evicted), or that of its first container
 }
 
 // News converts the message to news of an object of any kind.

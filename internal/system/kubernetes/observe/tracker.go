@@ -61,11 +61,10 @@ const (
 type Counts struct {
 	Seen          int // created
 	Ready         int
-	Failed        int // will never be there
-	Unschedulable int // without a place now
-	Gone          int // deleted
-	// Moved is the last time that an object reached a milestone, went, or changed its count.
-	Moved record.Micros
+	Failed        int           // will never be there
+	Unschedulable int           // without a place now
+	Gone          int           // deleted
+	Moved         record.Micros // last time that an object reached a milestone, went, or changed its count
 }
 
 type object struct {
@@ -77,8 +76,8 @@ type object struct {
 	pulled   []string
 	restarts int
 	labelled bool // its labels are on record
-	departed bool // departed says that its end was its last milestone
-	asleep   bool // asleep says that it is being set up: nothing is reported before its measured work begins.
+	departed bool // says that its end was its last milestone
+	asleep   bool // says that it is being set up: nothing is reported before its measured work begins
 	standing
 }
 
@@ -102,8 +101,8 @@ type Tracker struct {
 	made    int // by others for us
 	// acted holds the last time that an object reached each milestone, or changed while it waited for it.
 	acted  [MaxMilestones]record.Micros
-	Asleep bool // Asleep says that objects are set up first, until Begin
-	Sole   bool // Sole says that nobody replaces a failed object
+	Asleep bool // says that objects are set up first, until Begin
+	Sole   bool // says that nobody replaces a failed object
 }
 
 // NewTracker makes a Tracker that passes its events to emit.

@@ -25,29 +25,29 @@ type Identity struct{ UUID, Run string }
 // Workload holds a workload that is ready for a cluster.
 type Workload struct {
 	Variant
-	Axis    string             // Axis is one of those that observe.Declare lists
-	Objects *described.Objects // Objects says which objects are followed; nil is pods
+	Axis    string             // one of those that observe.Declare lists
+	Objects *described.Objects // says which objects are followed; nil is pods
 	// Progress shows the wait before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
 	// Arms holds the variants of a comparison by name. Without any, every level uses Variant.
 	Arms   map[string]Variant
-	AsItIs bool // AsItIs keeps the configuration's own rates, pauses and waits
+	AsItIs bool // keeps the configuration's own rates, pauses and waits
 	// Component returns the component of an object of a job, "" for none.
 	Component      func(job, object int) string
-	Namespace      string        // Namespace is an existing one for all objects, "" for the run's own ones.
+	Namespace      string        // an existing one for all objects, "" for the run's own ones
 	RunID, UUID    string        // RunID is part of names and labels
-	NormalEvents   bool          // NormalEvents records the cluster's events of type Normal as well
-	Images         bool          // Images follows the images of pods by the events of real kubelets
-	CanaryInterval time.Duration // CanaryInterval is the time between measurements of watch lag
+	NormalEvents   bool          // records the cluster's events of type Normal as well
+	Images         bool          // follows the images of pods by the events of real kubelets
+	CanaryInterval time.Duration // time between measurements of watch lag
 	// Deletions bounds those per second; 0 is no bound: namespaces delete pods, by deletecollection.
 	Deletions float64
 	// On an open axis, pods are deleted PodLife after Ready, or Follow after creation if never ready.
 	PodLife, Follow time.Duration
-	Places          bool // Places keeps each pod's component for ComponentOfPod
+	Places          bool // keeps each pod's component for ComponentOfPod
 	// Planted returns a pod's planted start latency by its UID and annotation; nil where pods are real.
 	Planted  func(uid, annotation string) time.Duration
-	Patience time.Duration // Patience bounds the retries of a request; 0 is a minute
-	Abandon  bool          // Abandon skips the removal at the end: the cluster is about to go
+	Patience time.Duration // bounds the retries of a request; 0 is a minute
+	Abandon  bool          // skips the removal at the end: the cluster is about to go
 }
 
 // Variant holds a workload rendered with one set of parameters.

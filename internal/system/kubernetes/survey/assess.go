@@ -40,20 +40,20 @@ type Demand struct {
 	RunID   string
 	UUID    string
 	Axis    ceiling.Axis
-	Means   string // Means is the target's name of the axis; Open says that objects are removed as they age.
+	Means   string // target's name of the axis; Open says that objects are removed as they age
 	Open    bool
 	// Objects are the followed objects, nil for pods; Beyond are further rights that they need.
 	Objects   *described.Objects
 	Beyond    []ceiling.Right
-	Namespace string // Namespace is an existing one for all objects, "" for the run's own
-	ToLoad    bool   // ToLoad makes an unknown kind an error instead of a finding
+	Namespace string // an existing one for all objects, "" for the run's own
+	ToLoad    bool   // makes an unknown kind an error instead of a finding
 }
 
 // Assessment holds a survey's conclusions about one workload.
 type Assessment struct {
 	Facts    ceiling.Facts
-	Findings []record.HealthFinding // Findings lists the workload's problems on this cluster
-	Needs    []ceiling.Right        // Needs lists the rights that a run needs, none without a workload
+	Findings []record.HealthFinding // lists the workload's problems on this cluster
+	Needs    []ceiling.Right        // lists the rights that a run needs, none without a workload
 
 	survey *Survey
 	toLoad bool

@@ -32,16 +32,16 @@ import (
 type Leftover struct {
 	Run        string   `json:"run"`
 	Namespaces []string `json:"namespaces"`
-	Others     []string `json:"others"` // Others has the paths of objects outside of those namespaces
+	Others     []string `json:"others"` // has the paths of objects outside of those namespaces
 	// Nodes lists the nodes that it has chosen to drain, and may have cordoned.
 	Nodes []string `json:"nodes,omitempty"`
 	// Pools lists those with its configuration: removing that reboots their nodes.
 	Pools   []string `json:"pools,omitempty"`
-	Changed []string `json:"changed"` // Changed has the paths of objects of others that it has changed
-	Alive   bool     `json:"alive"`   // Alive says that the run may still go on, by a recent sign of life
+	Changed []string `json:"changed"` // has the paths of objects of others that it has changed
+	Alive   bool     `json:"alive"`   // says that the run may still go on, by a recent sign of life
 	// Here says that the run is this user's on this machine, so that Alive is certain.
 	Here     bool      `json:"here"`
-	LastSign time.Time `json:"lastSign"` // LastSign is the time of its last sign of life; zero if unknown
+	LastSign time.Time `json:"lastSign"` // time of its last sign of life; zero if unknown
 }
 
 // DeadFrom returns the time from which a run without further signs of life counts as dead.

@@ -40,7 +40,7 @@ type Remover struct {
 	own        string                   // the run's own namespace, "" for none
 	inOthers   []string                 // paths of its own objects in an existing namespace
 	grace      url.Values               // query of pod deletions, see Lies
-	path       func(name string) string // path returns an object's path by its name; nil is for pods
+	path       func(name string) string // returns an object's path by its name; nil is for pods
 	tell       func(format string, args ...any)
 }
 

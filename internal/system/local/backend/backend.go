@@ -27,16 +27,15 @@ const Component = "backend"
 type Spec struct {
 	Plain       string `json:"plain"`       // host and port
 	Secure      string `json:"secure"`      // likewise, by TLS; "" for none
-	Certificate string `json:"certificate"` // Certificate and Key are files
+	Certificate string `json:"certificate"` // and Key are files
 	Key         string `json:"key"`
-	Mark        string `json:"mark,omitempty"` // Mark begins each page, "" for Mark
+	Mark        string `json:"mark,omitempty"` // begins each page, "" for Mark
 	PageSize    int    `json:"pageSize"`
-	// Header is the number of further bytes in the headers of answers.
-	Header int `json:"header,omitempty"`
+	Header      int    `json:"header,omitempty"` // number of further bytes in the headers of answers
 	// Service is the distribution of answer times, as in dist, or ""; Workers bounds parallel answers.
 	Service string `json:"service,omitempty"`
 	Workers int    `json:"workers,omitempty"`
-	HTTP2   bool   `json:"http2,omitempty"` // HTTP2 also serves HTTP/2
+	HTTP2   bool   `json:"http2,omitempty"` // also serves HTTP/2
 }
 
 // Mark begins a page, as far as the page is that long.

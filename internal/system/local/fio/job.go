@@ -30,11 +30,11 @@ type Job struct {
 	Direct      bool
 	Engine      string
 	Depth       int
-	Rate        int  // Rate is the number of IOs per second, 0 for as many as possible
-	Fsync       int  // Fsync is the number of writes before each fsync, 0 for none
-	Verify      bool // Verify writes checksums, and reads the data again
+	Rate        int  // number of IOs per second, 0 for as many as possible
+	Fsync       int  // number of writes before each fsync, 0 for none
+	Verify      bool // writes checksums, and reads the data again
 	Seed        uint64
-	Fill        bool // Fill writes the file once, in order, and ends
+	Fill        bool // writes the file once, in order, and ends
 }
 
 // Reads reports whether data is read.
@@ -56,9 +56,9 @@ func (j Job) Rates() (reads, writes int) {
 }
 
 const (
-	endless       = "runtime=30d" // endless is longer than any step: a signal ends fio
-	fillBlock     = 1 << 20       // fillBlock is the size of the IOs that fill a file
-	verifyBacklog = 256           // verifyBacklog is the number of writes after which they are read again
+	endless       = "runtime=30d" // longer than any step: a signal ends fio
+	fillBlock     = 1 << 20       // size of the IOs that fill a file
+	verifyBacklog = 256           // number of writes after which they are read again
 )
 
 // always returns the lines that each job needs: threads end with the process, and so with this program.

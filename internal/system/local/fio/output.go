@@ -22,14 +22,14 @@ import (
 // Report holds the work of one fio since its start, over all of its jobs.
 type Report struct {
 	Ran   time.Duration   // since the start
-	Sides map[string]Side // Sides holds the work by the names below
-	Errno int             // Errno is the first error of a job, 0 for none
+	Sides map[string]Side // holds the work by the names below
+	Errno int             // first error of a job, 0 for none
 }
 
 // Side holds the work in one direction.
 type Side struct {
 	Bytes int64
-	Bins  Bins // Bins counts the times from submission to completion
+	Bins  Bins // counts the times from submission to completion
 }
 
 // Names of the sides of a report. The last three are not fio's.

@@ -42,7 +42,7 @@ type conn struct {
 	host      int
 	asked     *request
 	answered  int // requests answered on this connection
-	fruitless int // fruitless counts requests in a row that could not connect
+	fruitless int // counts requests in a row that could not connect
 
 	fd     int    // of the connection, -1 without one
 	opens  int32  // connections so far
@@ -52,7 +52,7 @@ type conn struct {
 	least  int    // bytes that make the connection readable
 	put    int64  // bytes written in all
 	wire   io.ReadWriter
-	framed *framed // framed is nil for HTTP/1.1
+	framed *framed // nil for HTTP/1.1
 }
 
 // begin begins a request that is due at intended.

@@ -50,9 +50,9 @@ type exchange struct {
 func (x *exchange) over() bool { return x.err != nil || x.answer.state == complete }
 
 const (
-	firstWindow = 65_535    // firstWindow is a connection's first window, RFC 9113 6.9.2
-	wide        = 1<<31 - 1 // wide is a window that an answer never fills
-	mostStream  = 1<<31 - 1 // mostStream is the last possible stream of a connection
+	firstWindow = 65_535    // a connection's first window, RFC 9113 6.9.2
+	wide        = 1<<31 - 1 // a window that an answer never fills
+	mostStream  = 1<<31 - 1 // last possible stream of a connection
 )
 
 func newFramed(wire io.ReadWriter) *framed {

@@ -54,13 +54,13 @@ const (
 	FailedBody    = "body"      // not as requested
 	FailedAnswer  = "answer"    // not HTTP
 	FailedStream  = "refused stream"
-	FailedStatus  = "status " // FailedStatus begins the kind of an answer with another status
+	FailedStatus  = "status " // begins the kind of an answer with another status
 )
 
 // Plan describes the requests. It must not change while in use.
 type Plan struct {
 	Address string      // IP address and port that connections go to
-	TLS     *tls.Config // TLS is nil for plain text. The server's name is the request's host.
+	TLS     *tls.Config // nil for plain text. The server's name is the request's host
 	HTTP2   bool        // sends by HTTP/2 with TLS: one request at a time, or Streams in a closed loop.
 	Streams int
 	Hosts   []Host
@@ -71,21 +71,17 @@ type Plan struct {
 	// Size counts an answer body's bytes, Want begins it; Method to Want are for hosts without requests.
 	Size  int64
 	Want  []byte
-	Close bool // Close uses a new connection for each request
+	Close bool // uses a new connection for each request
 	// Retry retries a request once, if its method allows it and its kept connection ended before an
 	// answer, as browsers do. Those that were certainly not taken in are always retried.
-	Retry bool
-	// Sources are the addresses of connections, in turn: each port is used once for a destination.
-	Sources []net.IP
-	Pace    float64 // Pace bounds the requests per second of a closed loop, 0 for no bound
-	Random  bool    // Random draws the arrivals of an open loop, as from many independent users.
-	// Threads counts the threads that make requests, 1 to that of processors: they wait without sleep.
-	Threads int
-	// Enter moves the calling thread to where connections come from, for good; nil leaves it.
-	Enter func() error
-	// Record bounds the slowest requests of a hold, and the failed ones, that Recorded returns.
-	Record int
-	Work   time.Duration // Work keeps the generator busy for so long per request, to test a slow one.
+	Retry   bool
+	Sources []net.IP      // addresses of connections, in turn: each port is used once for a destination
+	Pace    float64       // bounds the requests per second of a closed loop, 0 for no bound
+	Random  bool          // draws the arrivals of an open loop, as from many independent users
+	Threads int           // that make requests, one for each processor at most: they never sleep
+	Enter   func() error  // moves the calling thread to where connections come from, for good; nil leaves it
+	Record  int           // bounds the slowest requests of a hold, and the failed ones, that Recorded returns
+	Work    time.Duration // keeps the generator busy for so long per request, to test a slow one
 }
 
 // Counts holds the numbers of connections since New.
@@ -94,7 +90,7 @@ type Counts struct {
 	Resumed  int64 // resumed TLS sessions among them
 	Retried  int64 // retries of requests
 	NoPort   int64 // connections that lacked a free port of this machine
-	Received int64 // Received is the number of bytes received, with heads of answers and TLS.
+	Received int64 // number of bytes received, with heads of answers and TLS
 }
 
 // Values returns the counts of connections as values of a reading.
@@ -237,8 +233,8 @@ type stream struct {
 }
 
 const (
-	tick      = 20 * time.Millisecond // tick is the interval of reports
-	lastWords = time.Second           // lastWords bounds the requests in flight when the load is cut
+	tick      = 20 * time.Millisecond // interval of reports
+	lastWords = time.Second           // bounds the requests in flight when the load is cut
 )
 
 // Run makes a stream and returns when all outcomes are known, or after the last words when ctx ends.
@@ -407,7 +403,7 @@ func (o *One) Ask(bound time.Duration) (failed string) {
 type Host struct {
 	Name     string
 	Weight   float64   // above 0
-	Requests []Request // Requests are made to it; without any, the plan's
+	Requests []Request // made to it; without any, the plan's
 }
 
 // Request describes a request to a host, and its share of the host's requests.

@@ -24,9 +24,9 @@ type loop struct {
 	events    []unix.EpollEvent
 	buf       []byte // shared by its connections, which use the data at once
 	conns     []*conn
-	last      record.Micros // last is the last reading of the clock
+	last      record.Micros // last reading of the clock
 	nextBound record.Micros // the earliest time at which a request is given up, or earlier
-	early     record.Micros // early is the time before an arrival at which the thread wakes up
+	early     record.Micros // time before an arrival at which the thread wakes up
 	later     []*conn       // to resume after this round of reads
 	live      int           // clients of a closed loop that are active
 	busy      int           // requests in flight
@@ -41,8 +41,8 @@ type loop struct {
 }
 
 const (
-	bufferBytes = 64 << 10 // bufferBytes bounds a read
-	batch       = 64       // batch bounds the connections that are handled, or begin, at a time
+	bufferBytes = 64 << 10 // bounds a read
+	batch       = 64       // bounds the connections that are handled, or begin, at a time
 	never       = record.Micros(math.MaxInt64)
 	// wakeUp bounds the wake-up of an idle processor, wakeUpPart the share of time that the thread may poll.
 	wakeUp, wakeUpPart = record.Micros(60), 0.1

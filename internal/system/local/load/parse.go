@@ -8,9 +8,9 @@ import (
 
 // Answer reads an HTTP/1.1 answer in pieces of any size, without allocations, from zero or Reset on.
 type Answer struct {
-	Status int   // Status is the status code, 0 before it is read
-	Close  bool  // Close says that the connection cannot be used again
-	Body   int64 // Body counts the bytes of the body so far. Wrong says that it does not begin as it should.
+	Status int   // status code, 0 before it is read
+	Close  bool  // says that the connection cannot be used again
+	Body   int64 // counts the bytes of the body so far. Wrong says that it does not begin as it should
 	Wrong  bool
 
 	state   state
@@ -40,7 +40,7 @@ const (
 )
 
 const (
-	lineBytes = 128     // lineBytes is kept of a line that arrives in pieces: its first bytes are enough.
+	lineBytes = 128     // kept of a line that arrives in pieces: its first bytes are enough
 	headBytes = 1 << 20 // bound on an answer's head
 )
 

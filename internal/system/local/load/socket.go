@@ -16,8 +16,8 @@ import (
 const (
 	// broken has the events of a connection that the other side has ended.
 	broken      = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
-	turn        = 512 << 10 // turn bounds the bytes that a connection reads in its turn
-	mostAwaited = 256 << 10 // mostAwaited bounds the part of an answer that is awaited
+	turn        = 512 << 10 // bounds the bytes that a connection reads in its turn
+	mostAwaited = 256 << 10 // bounds the part of an answer that is awaited
 )
 
 // wait waits until the connection is readable or writable. The error says that the request was given up.

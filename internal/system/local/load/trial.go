@@ -14,13 +14,12 @@ import (
 const (
 	// MostConnections bounds a schedule's connections by default: HAProxy serves less with thousands.
 	MostConnections = 1000
-	// waitedTolerated is the share of arrivals that may wait for a place without a trial.
-	waitedTolerated = 0.01
+	waitedTolerated = 0.01 // share of arrivals that may wait for a place without a trial
 	// trialSpan is the shortest part of a trial, mostTook the longest request for which there is one.
 	trialSpan        = time.Second
 	mostTook         = 5 * time.Second
-	leastTrialWindow = 100 * time.Millisecond // leastTrialWindow is the shortest window of a trial
-	above            = 1.05                   // above is the rate of a trial relative to the schedule
+	leastTrialWindow = 100 * time.Millisecond // shortest window of a trial
+	above            = 1.05                   // rate of a trial relative to the schedule
 )
 
 const ownHandles = 200 // number of open files besides connections

@@ -32,7 +32,7 @@ func (t Termination) Secure() bool { return t != None }
 type Route struct {
 	Host        string
 	Termination Termination
-	Certificate string // Certificate names the file of its own certificate, "" for that of the router.
+	Certificate string // names the file of its own certificate, "" for that of the router
 }
 
 // Config says what an HAProxy is configured for.
@@ -41,9 +41,8 @@ type Config struct {
 	Termination   Termination
 	Plain, Secure string
 	Routes        []Route
-	Redirects     bool // Redirects sends clients that ask for a route with TLS without it to TLS.
-	// Spares counts the backends that stand ready for further routes, whose servers take nothing yet.
-	Spares int
+	Redirects     bool // sends clients that ask for a route with TLS without it to TLS
+	Spares        int  // counts the backends that stand ready for further routes, whose servers take nothing yet
 	// Servers are the addresses of each route's servers, Secured those by TLS; Services are weights.
 	Servers, Secured []string
 	Services         []int
