@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -32,10 +33,10 @@ type awaited struct {
 	perSlot    int  // own objects of one slot in the first iteration
 	conditions kubeburner.Conditions
 	within     func(namespace string) bool
+	asked      atomic.Int64 // own objects that are expected
 
 	mu    sync.Mutex
 	unmet map[string]string // by name, the condition that an existing object lacks, "" for none
-	asked int               // own objects that are expected
 	err   error             // a condition that cannot be evaluated
 }
 
@@ -141,20 +142,6 @@ func (a *awaited) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
-// none says that no own object was made so far.
-func (a *awaited) none() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked = 0
-}
-
-// ask adds to the number of expected own objects.
-func (a *awaited) ask(n int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.asked += n
-}
-
 // missing counts the awaited objects that are not ready, and says what the first ones lack.
 func (a *awaited) missing() (n int, lacks []string) {
 	a.mu.Lock()
@@ -167,7 +154,7 @@ func (a *awaited) missing() (n int, lacks []string) {
 			lacks = append(lacks, name+": "+unmet)
 		}
 	}
-	n = max(a.asked-met, 0)
+	n = max(int(a.asked.Load())-met, 0)
 	if !a.own {
 		n = max(len(a.unmet), 1) - met // others make at least one
 	}

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -200,18 +201,9 @@ func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, 
 	if body, err = json.Marshal(doc); err != nil {
 		return "", nil, fmt.Errorf("%s: %w", m.template.Name(), err)
 	}
-	switch kind := m.job.Objects[m.index].PatchType; kind {
-	case "json":
-		return string(types.JSONPatchType), body, nil
-	case "merge":
-		return string(types.MergePatchType), body, nil
-	case "strategic-merge":
-		return string(types.StrategicMergePatchType), body, nil
-	case "apply":
-		return string(types.ApplyYAMLPatchType), body, nil
-	default:
-		return kind, body, nil // a media type, as validated
-	}
+	kinds := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic-merge": types.StrategicMergePatchType, "apply": types.ApplyYAMLPatchType}
+	kind := m.job.Objects[m.index].PatchType // or a media type, as validated
+	return cmp.Or(string(kinds[kind]), kind), body, nil
 }
 
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {

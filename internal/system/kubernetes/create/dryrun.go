@@ -68,10 +68,7 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 			}
 			for i, doc := range docs {
 				u := unstructured.Unstructured{Object: doc}
-				namespace := u.GetNamespace()
-				if namespace == "" {
-					namespace = s.Namespace
-				}
+				namespace := cmp.Or(u.GetNamespace(), s.Namespace)
 				if u.GetName() == "" || told[m] {
 					continue
 				}

@@ -19,8 +19,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-const namespaceWorkers = 4
-
 // Holdings lists what a run made beside its pods: namespaces, and the paths of objects outside of them.
 type Holdings struct {
 	*prepared.Run

@@ -3,6 +3,7 @@ package create
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -211,9 +212,7 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 	}
 	made := manifest{kind: gvk.Kind, name: u.GetName()}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if made.namespace = u.GetNamespace(); made.namespace == "" {
-			made.namespace = s.Namespace
-		}
+		made.namespace = cmp.Or(u.GetNamespace(), s.Namespace)
 		if made.namespace == "" {
 			return manifest{}, fmt.Errorf("%s: %s %q has no namespace, and neither has its job", m.template.Name(), gvk.Kind, made.name)
 		}
@@ -244,10 +243,6 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 		}
 	}
 	made.slot = m.slotOf(&made, index, s)
-	return made, m.encode(&made, doc, typed)
-}
-
-func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object) (err error) {
 	if typed != nil {
 		made.contentType = api.ProtobufType
 		made.body, err = encode(typed)
@@ -255,7 +250,7 @@ func (m *Maker) encode(made *manifest, doc map[string]any, typed runtime.Object)
 		made.contentType = "application/json"
 		made.body, err = json.Marshal(doc)
 	}
-	return err
+	return made, err
 }
 
 // slotOf names a manifest's slot: the object's name, after its kind where it is not counted.
@@ -298,9 +293,7 @@ func (m *Maker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 		numbers := strings.NewReplacer(f.iteration, strconv.Itoa(s.Iteration), f.replica, strconv.Itoa(s.Replica))
 		out.name = numbers.Replace(out.name)
 		if out.namespace != "" {
-			if out.namespace = numbers.Replace(f.namespace); out.namespace == "" {
-				out.namespace = s.Namespace
-			}
+			out.namespace = cmp.Or(numbers.Replace(f.namespace), s.Namespace)
 		}
 		if f.stencil == nil {
 			out.body = []byte(numbers.Replace(string(f.sample.body)))
@@ -328,15 +321,9 @@ func PodSpecOf(object runtime.Object) *corev1.PodSpec {
 		return &o.Spec
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil
-	}
-	spec, ok, err := unstructured.NestedMap(content, "spec", "template", "spec")
-	if !ok || err != nil {
-		return nil
-	}
+	spec, ok, _ := unstructured.NestedMap(content, "spec", "template", "spec")
 	var pod corev1.PodSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod); err != nil {
+	if err != nil || !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod) != nil {
 		return nil
 	}
 	return &pod

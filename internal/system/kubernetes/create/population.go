@@ -128,9 +128,11 @@ func (p *Population) Whole() int {
 }
 
 // PerIteration returns the number of objects in an iteration of the last job.
-func (p *Population) PerIteration() (units int) {
+func (p *Population) PerIteration() int { return p.unitsOf(0) }
+
+func (p *Population) unitsOf(iteration int) (units int) {
 	last := len(p.config.Jobs) - 1
-	for s := range p.config.Jobs[last].Slots(0, 1) {
+	for s := range p.config.Jobs[last].Slots(iteration, iteration+1) {
 		units += p.makers[last][s.Object].units
 	}
 	return units
@@ -176,14 +178,10 @@ func (p *Population) follows(job int) bool {
 // Plan lists the slots that raise the objects to at most want, by whole iterations of the last job.
 // Earlier jobs are made once when the target is empty, or with it where they set it up.
 func (p *Population) Plan(want int) (Raising, error) {
-	last := len(p.config.Jobs) - 1
 	r := p.before()
 	empty := 0
 	for {
-		n := 0
-		for s := range p.config.Jobs[last].Slots(p.Iterations, p.Iterations+1) {
-			n += p.makers[last][s.Object].units
-		}
+		n := p.unitsOf(p.Iterations)
 		if n == 0 {
 			// Iterations without pods are made with the next one that has some.
 			if empty++; empty > 10_000 {

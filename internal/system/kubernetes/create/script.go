@@ -141,11 +141,11 @@ func (x *Script) watch(ctx context.Context) error {
 			if x.present.again {
 				for _, s := range x.present.slots {
 					if s.maker == m {
-						a.ask(-a.perSlot)
+						a.asked.Add(int64(-a.perSlot))
 					}
 				}
 			} else {
-				a.none()
+				a.asked.Store(0)
 			}
 			if err := a.follow(ctx, x.sender.Run, x.within, x.sender.fail); err != nil {
 				return err
@@ -273,7 +273,7 @@ func (p *Pacing) Due(i int) bool {
 	}
 	p.asked += slot.maker.units
 	for _, a := range slot.maker.waits {
-		a.ask(a.perSlot)
+		a.asked.Add(int64(a.perSlot))
 	}
 	return true
 }
@@ -281,10 +281,7 @@ func (p *Pacing) Due(i int) bool {
 // mayFollow reports whether a slot may follow the last: after podWait or a job that waits, all must be ready.
 func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
 	other := last.maker.jobIndex != slot.maker.jobIndex
-	if !other && (last.Iteration == slot.Iteration || !job.PodWait) {
-		return true
-	}
-	if other && !last.maker.job.WaitWhenFinished && !last.maker.job.PodWait {
+	if !other && (last.Iteration == slot.Iteration || !job.PodWait) || other && !last.maker.job.WaitWhenFinished && !last.maker.job.PodWait {
 		return true
 	}
 	return p.done() && !slices.ContainsFunc(p.makers[last.maker.jobIndex], func(m *Maker) bool {

@@ -59,7 +59,7 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 		made = make(map[string]int)
 		defer func() {
 			for _, a := range p.maker.waits {
-				a.ask(made[a.kind] - a.perSlot) // objects that were not made are not awaited
+				a.asked.Add(int64(made[a.kind] - a.perSlot)) // objects that were not made are not awaited
 			}
 		}()
 	}
@@ -184,10 +184,9 @@ func (s *Sender) troubled(slot *record.Slot, r api.Reply) {
 		return
 	}
 	slot.Trouble, slot.TroubleCode = slot.Error, slot.Code
-	if r.Level() == "" || !throttled {
-		return
+	if r.Level() != "" && throttled {
+		slot.Trouble += " (priority level " + cmp.Or(s.levels[r.Level()], r.Level()) + ")"
 	}
-	slot.Trouble += " (priority level " + cmp.Or(s.levels[r.Level()], r.Level()) + ")"
 }
 
 var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
