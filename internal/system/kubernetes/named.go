@@ -1,11 +1,9 @@
 package kubernetes
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -99,14 +97,6 @@ func (t *Settings) fill(w *workload.Workload, given, filled map[string]string) m
 
 func imagesFrom(registry string) record.Fact {
 	return record.Fact{Name: "images", What: "where the program's own images come from", Value: registry, Bearing: record.MayExplain}
-}
-
-// fact returns the images' registry for a workload that runs the program's own images, else nil.
-func (t *Settings) fact(w *workload.Workload) []record.Fact {
-	if !slices.ContainsFunc(w.Params, func(p workload.Param) bool { return strings.HasPrefix(p.Default, image.Local) }) {
-		return nil
-	}
-	return []record.Fact{imagesFrom(cmp.Or(t.Images, "the nodes have them"))}
 }
 
 // Brings lists the login program and the files that are sent or trusted, each with its directory; none if

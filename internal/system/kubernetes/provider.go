@@ -311,7 +311,9 @@ const (
 // Renew implements system.Session: a new lab's control plane has no memory of earlier objects.
 func (s *session) Renew(ctx context.Context) error {
 	// The usage of the removed components must not be read.
-	defer s.usage.forget()()
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	s.usage.pids, s.usage.meter, s.usage.endpoints = nil, nil, nil
 	if err := s.Close(); err != nil {
 		return err
 	}

@@ -384,13 +384,6 @@ type usageReader struct {
 	endpoints []metrics.Endpoint // nil before the first call
 }
 
-// forget drops a lab that is about to be removed, and blocks reading until done is called.
-func (r *usageReader) forget() (done func()) {
-	r.Lock()
-	r.pids, r.meter, r.endpoints = nil, nil, nil
-	return r.Unlock
-}
-
 // Listing processes takes longer than reading them, so it happens rarely; guests come and go with the load.
 const (
 	findInterval  = 15 * time.Second

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -156,8 +159,9 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,
 			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are not a ceiling")
 	}
-	if t.session.Workload != nil {
-		env.Facts = append(env.Facts, settingsOf(t.session.Plan).fact(t.session.Workload)...)
+	// A workload that runs the program's own images.
+	if w := t.session.Workload; w != nil && slices.ContainsFunc(w.Params, func(p workload.Param) bool { return strings.HasPrefix(p.Default, image.Local) }) {
+		env.Facts = append(env.Facts, imagesFrom(cmp.Or(settingsOf(t.session.Plan).Images, "the nodes have them")))
 	}
 	if t.session.lab != nil {
 		t.session.describeLab(&env)

@@ -104,10 +104,8 @@ func (r Rooms) SweepHost(_ context.Context, h system.Host, removes func(run stri
 
 // Running is a loaded system.
 type Running interface {
-	// Readings returns the present usage of its parts.
-	Readings() []record.Reading
-	// Close ends it, and may be called again.
-	Close(context.Context) error
+	Readings() []record.Reading  // returns the present usage of its parts
+	Close(context.Context) error // ends it, and may be called again
 }
 
 // Session implements the common parts of system.Session.
@@ -285,14 +283,11 @@ func Ended(p *proc.Process) record.Place {
 
 // Load is the load of one step, with its system.
 type Load interface {
-	// Stream makes the load; see system.Batch.
-	Stream(ctx context.Context, s system.Schedule) error
-	// Progress sums up the stream.
-	Progress() system.Progress
+	Stream(ctx context.Context, s system.Schedule) error // makes the load; see system.Batch
+	Progress() system.Progress                           // sums up the stream
 	// Readings returns the present usage of the parts. It is not called during or after End.
 	Readings() []record.Reading
-	// End removes the system.
-	End() error
+	End() error // removes the system
 }
 
 // Rig implements system.Instance for streams: each step has a new Load. S holds an arm's settings.

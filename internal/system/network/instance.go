@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -39,9 +40,13 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	notes = append(notes, i.accounting.note(),
 		"client and server are network namespaces of this machine, joined by the kernel's own links: packets cross its network stack and no network card",
 		"packets that are segmented or checked late (GSO, TSO, GRO, checksum) cross a virtual link in one piece, which hides what a header for each packet costs: set gso=off and gro=off where that is compared")
+	placement := fmt.Sprintf("the client has the processors %v, the server %v", one.clientCPUs, one.serverCPUs)
+	if n := runtime.NumCPU(); len(one.clientCPUs) == n && len(one.serverCPUs) == n {
+		placement = "client and server share all processors"
+	}
 	return record.Environment{
 		Start: i.Rec.Clock.Start(), Target: naming(), Fidelity: local.Fidelity(notes...),
-		Facts: []record.Fact{pathFact(one.kind.name), carriedFact(carried), record.Placement(one.placement()), record.RunsAs("the server", proc.Least().String())},
+		Facts: []record.Fact{pathFact(one.kind.name), carriedFact(carried), record.Placement(placement), record.RunsAs("the server", proc.Least().String())},
 	}, nil
 }
 

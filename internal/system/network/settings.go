@@ -2,8 +2,6 @@ package network
 
 import (
 	"cmp"
-	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,13 +125,6 @@ func (s settings) load(address string, enter func() error) load.Plan {
 		Address: address, Hosts: []load.Host{{Name: "server", Weight: 1}}, Method: "GET", Path: "/", Size: int64(s.size), Want: backend.Begin(s.size),
 		Close: s.pattern == patternConnect, Random: s.random, Threads: len(s.clientCPUs), Enter: enter,
 	}
-}
-
-func (s settings) placement() string {
-	if n := runtime.NumCPU(); len(s.clientCPUs) == n && len(s.serverCPUs) == n {
-		return "client and server share all processors"
-	}
-	return fmt.Sprintf("the client has the processors %v, the server %v", s.clientCPUs, s.serverCPUs)
 }
 
 const probeBound = 2 * time.Second // for a packet that tries the path

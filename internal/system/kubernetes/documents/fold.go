@@ -80,7 +80,17 @@ func (f *fold) add(e record.Event) error {
 	case *record.Slot:
 		f.addSlot(e.Step, b)
 	case *record.Object:
-		f.addObject(e.T, b)
+		p := f.pod(e.T, b.Object, cmp.Or(b.Slot, b.Object))
+		p.node = cmp.Or(b.Place, p.node)
+		switch b.Milestone {
+		case "Created":
+			p.created = e.T
+		case "Deleted":
+			delete(f.pods, b.Object) // later news of the name is of another pod
+		}
+		if _, reached := p.at[b.Milestone]; !reached {
+			p.at[b.Milestone] = e.T
+		}
 	}
 	return nil
 }
@@ -118,20 +128,6 @@ func (f *fold) pod(t record.Micros, name, of string) *pod {
 		f.order = append(f.order, p)
 	}
 	return p
-}
-
-func (f *fold) addObject(t record.Micros, b *record.Object) {
-	p := f.pod(t, b.Object, cmp.Or(b.Slot, b.Object))
-	p.node = cmp.Or(b.Place, p.node)
-	switch b.Milestone {
-	case "Created":
-		p.created = t
-	case "Deleted":
-		delete(f.pods, b.Object) // later news of the name is of another pod
-	}
-	if _, reached := p.at[b.Milestone]; !reached {
-		p.at[b.Milestone] = t
-	}
 }
 
 func (f *fold) empty() {

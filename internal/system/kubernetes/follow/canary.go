@@ -204,8 +204,7 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 		// The server answers and the watch is silent: its connection is dead, for the other watches too.
 		for number, change := range c.open {
 			if change.seen == 0 && change.replied != 0 {
-				c.report(change)
-				delete(c.open, number)
+				c.report(number, change)
 			}
 		}
 		c.dead()
@@ -228,8 +227,7 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	}
 	change.replied = replied
 	if change.seen != 0 {
-		c.report(change)
-		delete(c.open, number)
+		c.report(number, change)
 	}
 	return change, nil
 }
@@ -250,13 +248,13 @@ func (c *canary) seen(now record.Micros, number string) {
 		change.seen = now
 		close(change.done)
 		if change.replied != 0 {
-			c.report(change)
-			delete(c.open, number)
+			c.report(number, change)
 		}
 	}
 }
 
-func (c *canary) report(change *canaryChange) {
+func (c *canary) report(number int, change *canaryChange) {
+	delete(c.open, number)
 	c.Emit(&record.Canary{Sent: change.sent, Replied: change.replied, Seen: change.seen})
 }
 

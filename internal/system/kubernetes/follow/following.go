@@ -27,20 +27,13 @@ type Followed interface {
 	Progress() system.Progress
 	// Account records why objects are not ready, by place; with failing it picks some for their logs.
 	Account(failing bool) (perPlace map[string]int, picked []observe.Failing)
-	// Names lists the objects that may still exist.
-	Names() []string
-	// Expect sets the number of objects requested since the target was last empty.
-	Expect(n int)
-	// AwaitGone waits until the end of all objects was seen.
-	AwaitGone(ctx context.Context) error
-	// Noun names the objects.
-	Noun() record.Noun
-	// ExpectMade adds objects that others make for us.
-	ExpectMade(n int)
-	// Waits says whom objects await.
-	Waits() Waits
-	// Forget drops all knowledge of objects, once the target is empty.
-	Forget()
+	Names() []string                     // lists the objects that may still exist
+	Expect(n int)                        // sets the number of objects requested since the target was last empty
+	AwaitGone(ctx context.Context) error // waits until the end of all objects was seen
+	Noun() record.Noun                   // names the objects
+	ExpectMade(n int)                    // adds objects that others make for us
+	Waits() Waits                        // says whom objects await
+	Forget()                             // drops all knowledge of objects, once the target is empty
 }
 
 // following follows the objects of a run and records their news.

@@ -37,14 +37,11 @@ type ObjectSet struct {
 
 // Caller calls the servers whose answers are milestones.
 type Caller interface {
-	// Begin sets the parameters of the following calls.
-	Begin(params workload.Params)
+	Begin(params workload.Params) // sets the parameters of the following calls
 	// Call calls a probe's server until it answers, its object is gone, or ctx ends, and reports to the set.
 	Call(ctx context.Context, to *ObjectSet, p observe.Probe)
-	// Times names the durations that calls of a probe report.
-	Times(p *described.Probe) []string
-	// Await waits for readings under way at the end of a step.
-	Await(ctx context.Context)
+	Times(p *described.Probe) []string // names the durations that calls of a probe report
+	Await(ctx context.Context)         // waits for readings under way at the end of a step
 	// Figures returns the servers' figures of so many objects, Forget drops them, while nobody Looks.
 	Figures(objects int) []record.Body
 	Forget()

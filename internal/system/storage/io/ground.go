@@ -25,19 +25,14 @@ type ground interface {
 	// command prepares a process of the ground in a directory, and start starts it.
 	command(dir, name string, args ...string) *exec.Cmd
 	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
-	// below returns a directory of this machine on the file system below the volumes.
-	below() string
+	below() string // returns a directory of this machine on the file system below the volumes
 	// link measures the bytes per second of the network to the volumes, 0 if unknown, and how often a
 	// written byte crosses it.
 	link(long time.Duration) (bytes float64, copies int, err error)
-	// places returns the places of the load, with their noun.
-	places() (record.Noun, []local.Place)
-	// abort ends what hangs in a volume, if possible.
-	abort(n int) error
-	// readings returns its own usage.
-	readings() []record.Reading
-	// close removes the volumes.
-	close() error
+	places() (record.Noun, []local.Place) // returns the places of the load, with their noun
+	abort(n int) error                    // ends what hangs in a volume, if possible
+	readings() []record.Reading           // returns its own usage
+	close() error                         // removes the volumes
 }
 
 const volumesPrefix = "plimsoll-io-" // begins the names of the directories for volumes
