@@ -32,7 +32,7 @@ type Spec struct {
 	Mark        string `json:"mark,omitempty"` // begins each page, "" for Mark
 	PageSize    int    `json:"pageSize"`
 	Header      int    `json:"header,omitempty"` // number of further bytes in the headers of answers
-	// Service is the distribution of answer times, as in dist, or ""; Workers bounds parallel answers.
+	// Service is the distribution of answer times, as in dist, or ""; Workers bounds those at once, 0 is any.
 	Service string `json:"service,omitempty"`
 	Workers int    `json:"workers,omitempty"`
 	HTTP2   bool   `json:"http2,omitempty"` // also serves HTTP/2
