@@ -444,7 +444,7 @@ func TestADryRunDoesNothing(t *testing.T) {
 		want []string
 	}{
 		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: from a quarter of the predicted line, where one is known, or else 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
-		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5 % (requests that failed for good, with 99.9 % confidence)", "nothing was done"}},
+		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5% (requests that failed for good, with 99.9% confidence)", "nothing was done"}},
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
 		{[]string{"sweep", "node-density", "--levels", "10", "--lab-nodes", "1", "--lab-max-pods", "1", "--set", "namespacesPer=1"}, []string{"1 simulated node of 1 pod;", "namespace node-density-RUN-0 for each iteration"}},

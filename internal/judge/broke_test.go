@@ -145,7 +145,7 @@ func TestWhatBrokeFirst(t *testing.T) {
 			record.EndHeld, "7 replaced* 1",
 		},
 		{
-			"errors <= 25 % of 8: the third failure is one too many",
+			"errors <= 25% of 8: the third failure is one too many",
 			"errors <= 25%", func(s *script) {
 				for i := range 8 {
 					o := record.SlotCreated

@@ -30,7 +30,7 @@ type armRun struct {
 
 const armObjects = 200
 
-// compareRuns judges runs of the arms "a" and "b", with a margin of 5 %.
+// compareRuns judges runs of the arms "a" and "b", with a margin of 5%.
 func compareRuns(t *testing.T, runs []armRun, published ...result.PublishedSpec) (result.Result, compare.LevelComparison) {
 	t.Helper()
 	goal, err := slo.ParseGoal("startup=Ready p99 <= 1h")
@@ -126,7 +126,7 @@ func TestComparisonShowsWhatItIsMadeOf(t *testing.T) {
 		t.Errorf("%d and %d figures, left out %q", len(l.Primary.Baseline), len(l.Primary.Arm), l.Excluded)
 	}
 	if *l.Primary.Lo > 0.2 || *l.Primary.Hi < 0.2 {
-		t.Errorf("the planted change of 20 %% is not in the interval [%v, %v]", *l.Primary.Lo, *l.Primary.Hi)
+		t.Errorf("the planted change of 20%% is not in the interval [%v, %v]", *l.Primary.Lo, *l.Primary.Hi)
 	}
 	if *l.Distance < 0.1 || *l.Superiority < 0.6 || *l.PermutationP != 2.0/16 {
 		t.Errorf("distance %v, superiority %v, p %v", *l.Distance, *l.Superiority, *l.PermutationP)

@@ -89,7 +89,7 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 		// When a start takes what it takes is known to some seconds only, so that
 		// the figure can be some per cent off.
 		if s.Unknown != "" || s.From != from || math.Abs(*s.Value-want) > 0.1*want || *s.Hi-*s.Lo > by*want {
-			t.Errorf("%s: %s [%s, %s] from %s (%q), want %g from %s, to %g %%", what, show(s.Value), show(s.Lo), show(s.Hi), s.From, s.Unknown, want, from, 100*by)
+			t.Errorf("%s: %s [%s, %s] from %s (%q), want %g from %s, to %g%%", what, show(s.Value), show(s.Lo), show(s.Hi), s.From, s.Unknown, want, from, 100*by)
 		}
 	}
 	few := newScript(t)

@@ -34,7 +34,7 @@ func TestWhatServesOneAtATime(t *testing.T) {
 		{"the client's limit: requests waited for it", "max", once, at20, 0, 0, "", 1000, "client-limit: …kube-scheduler's client (200 requests waited 5s for it"},
 		{"another cause: requests hardly waited for the client's limit", "max", once, at20, 0, 0, "", 2, unknown},
 		{"the target's own limit, in use while others waited", "max", once, at20, 19, 60, "scheduler", 0, "client-limit: …a limit of requests (95% of it used, 60 waited on average)"},
-		{"another cause: that limit at 4 %, and none waited", "max", once, at20, 0.8, 0, "scheduler", 0, unknown},
+		{"another cause: that limit at 4%, and none waited", "max", once, at20, 0.8, 0, "scheduler", 0, unknown},
 		{"another cause: that limit was in use, and nobody waited for it", "max", once, at20, 19, 0, "scheduler", 0, unknown},
 		{"another cause: many waited for a limit that was not used up", "max", once, at20, 4, 60, "scheduler", 0, unknown},
 		{"another cause: a limit of others was in use", "max", once, at20, 19, 60, "guest", 0, unknown},

@@ -88,7 +88,7 @@ func TestStandstill(t *testing.T) {
 		}
 		for _, want := range []string{
 			"no write was answered from 5.90 s to 13.90 s after the step's start", "6 requests ended together",
-			"etcd used 0.3 % of the CPUs meanwhile, else 10.3 %", "at its 20 requests/s a schedule would have sent 160 into it",
+			"etcd used 0.3% of the CPUs meanwhile, else 10.3%", "at its 20 requests/s a schedule would have sent 160 into it",
 		} {
 			if !strings.Contains(x.Message, want) {
 				t.Errorf("%s: no %q in %q", kind, want, x.Message)

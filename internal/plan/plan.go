@@ -365,7 +365,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 // String returns the bound as sentences write it.
 func (b Bound) String() string {
 	if b.Percent {
-		return fmt.Sprintf("%g %%", b.Value)
+		return fmt.Sprintf("%g%%", b.Value)
 	}
 	return fmt.Sprintf("%g", b.Value)
 }

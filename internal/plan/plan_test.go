@@ -144,7 +144,7 @@ func TestParse(t *testing.T) {
 				p.Guards = Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}, "pending": {Value: 30}}
 			})},
 		{"a percentage without its sign", "guards: {apiErrors: 0.5}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 0.5}} })},
-		{"a percentage with a space", "guards: {apiErrors: 2 %}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 2, Percent: true}} })},
+		{"a percentage with a space", "guards: {apiErrors: 2%}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 2, Percent: true}} })},
 		{"no guards at all are the target's own", "guards: {}\n", base(func(*Plan) {})},
 		{"a metric that decides", "primary: {metric: Ready p50, margin: 5%, alpha: 0.01}\n",
 			base(func(p *Plan) { p.Primary = &Primary{Metric: "Ready p50", Margin: "5%", Alpha: 0.01} })},
@@ -253,7 +253,7 @@ func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
 	w := nodeDensity(t)
 	for _, c := range []struct{ name, text, want string }{
 		{"nodesNotReady", "5%", "this guard counts"},
-		{"pending", "10 %", "this guard counts"},
+		{"pending", "10%", "this guard counts"},
 		{"pending", "0", "want a number above 0"},
 		{"apiErrors", "none", "or a percentage"},
 		{"nodesNotReady", "2", ""},
@@ -464,7 +464,7 @@ func TestValidatePrimary(t *testing.T) {
 	w := nodeDensity(t)
 	for _, c := range []struct{ why, primary, want string }{
 		{"a metric", "{metric: Ready p50}", ""},
-		{"all of it", "{metric: ContainersStarted p99, margin: 0.5 %, alpha: 0.05}", ""},
+		{"all of it", "{metric: ContainersStarted p99, margin: 0.5%, alpha: 0.05}", ""},
 		{"no metric: the workload's", "{margin: 5%}", ""},
 		{"no metric, said", "{metric: \"\"}", "f.yaml:4:19: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
 		{"not a quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is not a metric: want MILESTONE pNN or MILESTONE max, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},

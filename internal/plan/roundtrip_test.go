@@ -357,7 +357,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(fullExample)
 	f.Add("")
 	for _, text := range []string{
-		"", "axis: {search: {from: 1e3, confirm: 4/5}}\n", "axis: {levels: [1, 2.5]}\n", "axis: {level: 0x10}\n", "pace: 20/s\nguards: {apiErrors: 2 %, pending: }\n",
+		"", "axis: {search: {from: 1e3, confirm: 4/5}}\n", "axis: {levels: [1, 2.5]}\n", "axis: {level: 0x10}\n", "pace: 20/s\nguards: {apiErrors: 2%, pending: }\n",
 		"params: {a: \"? b\", \"c\\td\": }\nname: \"\\x00\"\n", "goals: {a: [], \"\": [b]}\n", "primary: {}\narms: [{name: }, ~]\n", "seed: 18446744073709551615\nbudget: 1h\n",
 		"axis: {level: 1}\ngoals: {g: [all R]}\nasRun: {kind: run, milestones: [R], arrived: R}\n", "target: {lab: {nodes: -1}, context: &a b, labName: *a}\n", "name: |\n  a\n  b\n",
 	} {

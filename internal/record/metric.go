@@ -65,7 +65,7 @@ const MeasureRequestErrors = "apiErrors"
 // RequestErrors returns that measure. Bound is the percentage at which its guard stops the load of a
 // target that is not ours, 0 for no such guard.
 func RequestErrors(bound float64) Measure {
-	return Measure{Name: MeasureRequestErrors, Help: "requests that failed for good, with 99.9 % confidence", Percent: true, Bound: bound}
+	return Measure{Name: MeasureRequestErrors, Help: "requests that failed for good, with 99.9% confidence", Percent: true, Bound: bound}
 }
 
 // AchievedRate returns the metric of work done per second, which every step has.

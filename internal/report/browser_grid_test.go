@@ -79,7 +79,7 @@ func gridByKeyboard(p *tab, pages map[string]string) {
 	p.look(1280, "light")
 	for _, tt := range []struct{ page, chart, key, says string }{
 		{"searches", "cell-chart-0", "ArrowRight", "Step 2, 21 objects/place: failed"},
-		{"searches", "pairs-chart-1", "ArrowDown", "places 4 against 2, limit=40: equivalent: change +0.0 %"},
+		{"searches", "pairs-chart-1", "ArrowDown", "places 4 against 2, limit=40: equivalent: change +0.0%"},
 		{"searches", "capacity-chart-0", "ArrowRight", "limit=40: held 40 objects/place"},
 		{"sweeps", "cell-chart-0", "ArrowRight", "round 2: held: p99 20 ms, mean 20 ms"},
 		{"sweeps", "pairs-chart-0", "ArrowDown", "latency lognormal:3ms,30ms against lognormal:2ms,20ms, capacity=1500 at 1000"},

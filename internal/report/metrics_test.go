@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 	if err := HTML(&page, view.Input{Recorded: chart.Recorded{Result: r}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"throughput", "2 MiB/s", "250 ms", "finish", "share of the drive", "31.4 %"} {
+	for _, want := range []string{"throughput", "2 MiB/s", "250 ms", "finish", "share of the drive", "31.4%"} {
 		if !strings.Contains(text.String(), want) || !strings.Contains(page.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, text.String())
 		}

@@ -114,7 +114,7 @@ export function blocks(c: Comparison, l: LevelComparison, width: number): Drawin
     }
     g.append(svg('circle', { cx: sum, cy: axis.at(p.change), r: 7 }))
     body.push(g, titled('all', sum, bottom2 + 18, 'middle', 'tick'))
-    below.push({ x: sum, y: axis.at(p.change), title: 'All blocks', rows: [['change', change(p.change)], [`${number(100 * (1 - c.alpha))} % interval`, p.lo == null || p.hi == null ? '-' : `${change(p.lo)} to ${change(p.hi)}`]] })
+    below.push({ x: sum, y: axis.at(p.change), title: 'All blocks', rows: [['change', change(p.change)], [`${number(100 * (1 - c.alpha))}% interval`, p.lo == null || p.hi == null ? '-' : `${change(p.lo)} to ${change(p.hi)}`]] })
   }
   const foot = any ? bottom2 : bottom
   return { svg: canvas(width, foot + 28, ...body), points: row.length + below.length, rows: [row, below], top, bottom: foot }

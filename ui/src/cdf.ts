@@ -82,7 +82,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     const height = scaleLinear([0, 1], [bottom, top])
     const y = tail ? (share: number) => height(Math.min(-Math.log10(Math.max(1 - share, 1e-9)), nines) / nines) : height
     const body: Node[] = [
-      yAxis(tail ? [0, 0.5, 0.9, 0.99, 0.999, 0.9999] : [0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${number(100 * v)} %`),
+      yAxis(tail ? [0, 0.5, 0.9, 0.99, 0.999, 0.9999] : [0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${number(100 * v)}%`),
       xAxis(ticks, x, top, bottom, tick, 44),
       titled(`Share of the ${things(run)}${run.streams.length > 0 ? '' : ' asked for'}`, 0, 14),
       titled(over === 'steps' ? `time to ${milestone}` : run.streams.length > 0 ? 'time since the request was due' : 'time since the object was asked for', right, bottom + 36, 'end', 'tick'),
@@ -182,7 +182,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     segments('Compare', 'cdf-over', [['steps', 'levels'], ['milestones', 'milestones']], over, (v) => ((over = v as typeof over), repick(), relist(), redraw())),
     pick,
     segments('Scale', 'cdf-scale', [['linear', 'linear'], ['log', 'logarithmic']], logarithmic ? 'log' : 'linear', (v) => ((logarithmic = v === 'log'), redraw())),
-    segments('Shares', 'cdf-shares', [['all', 'evenly'], ['tail', 'to 99.99 %']], tail ? 'tail' : 'all', (v) => ((tail = v === 'tail'), redraw())),
+    segments('Shares', 'cdf-shares', [['all', 'evenly'], ['tail', 'to 99.99%']], tail ? 'tail' : 'all', (v) => ((tail = v === 'tail'), redraw())),
   )
   repick()
   relist()

@@ -28,7 +28,7 @@ export function changeAxis(values: number[], margin: number, range: [number, num
     lo = Math.min(lo - 0.3 * room, -margin - room)
     hi = Math.max(hi + 0.3 * room, margin + room)
     const at = scaleLinear([lo, hi], range)
-    return { at, ticks: at.ticks(ticks), text: (v) => (v === 0 ? '0' : `${v > 0 ? '+' : ''}${number(Number((100 * v).toPrecision(4)))} %`), beyond: () => false }
+    return { at, ticks: at.ticks(ticks), text: (v) => (v === 0 ? '0' : `${v > 0 ? '+' : ''}${number(Number((100 * v).toPrecision(4)))}%`), beyond: () => false }
   }
   const least = Math.max(Math.min(1 + lo, 0.5), 1 / farthest) / 1.15
   const most = Math.min(1 + hi, farthest) * 1.15
@@ -54,7 +54,7 @@ export function marginBand(axis: ChangeAxis, margin: number, spans: [top: number
       svg('path', { class: 'margin-edge', d: `M${a} ${from}V${to}M${b} ${from}V${to}` }),
       svg('path', { class: 'zero', d: `M${zero} ${from}V${to}` }),
     ]),
-    titled(`within ± ${number(100 * margin)} %`, zero, top - 24, 'middle', 'side'),
+    titled(`within ± ${number(100 * margin)}%`, zero, top - 24, 'middle', 'side'),
     a > 64 ? titled(`← ${left}`, a - 8, top - 7, 'end', `side ${left}`) : titled(`← ${left}`, 0, top - 7, 'start', `side ${left}`),
     b + 64 < end ? titled(`${right} →`, b + 8, top - 7, 'start', `side ${right}`) : titled(`${right} →`, end, top - 7, 'end', `side ${right}`),
   )

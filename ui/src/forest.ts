@@ -61,8 +61,8 @@ function forestOf(run: Run, host: HTMLElement, which: number): void {
       title: `${nameOfLevel(l, run.unit)}: ${c.refused ? 'no verdict' : (said[verdict] ?? verdict)}`,
       rows: [
         ['change', d == null ? '-' : change(d)],
-        [`${number(100 * (1 - c.alpha))} % interval`, lo == null || hi == null ? '-' : `${change(lo)} to ${change(hi)}`],
-        ['margin', `± ${number(100 * c.margin)} %`],
+        [`${number(100 * (1 - c.alpha))}% interval`, lo == null || hi == null ? '-' : `${change(lo)} to ${change(hi)}`],
+        ['margin', `± ${number(100 * c.margin)}%`],
         ['runs', `${l.runs[0]} of ${short(c.baseline)}, ${l.runs[1]} of ${short(l.arm)}`],
       ],
     }

@@ -38,13 +38,13 @@ export function bytes(n: number): string {
 
 export function percent(x: number): string {
   const p = 100 * x
-  return `${p > 99 || p < 1 ? Number(p.toFixed(2)) : p.toFixed(1)} %`
+  return `${p > 99 || p < 1 ? Number(p.toFixed(2)) : p.toFixed(1)}%`
 }
 
 // A relative change in percent, with its sign.
 export function change(x: number): string {
   const p = (100 * x).toFixed(x > 10 ? 0 : 1)
-  return `${x >= 0 && !p.startsWith('-') ? '+' : ''}${p} %`
+  return `${x >= 0 && !p.startsWith('-') ? '+' : ''}${p}%`
 }
 
 // A figure with its unit; what was never reached is never, what is not a

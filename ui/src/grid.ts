@@ -115,7 +115,7 @@ function sweep(run: Run, g: Grid) {
           body.push(svg('circle', { class: `run ${s.leftOut ? 'left-out' : cls}`, cx: at, cy: h, r: 3.2 }))
           row.push({
             x: at, y: h, title: `${number(level)} ${run.unit}, round ${s.round || i + 1}: ${said[s.verdict] ?? s.verdict}`.replace('  ', ' '),
-            rows: [[q, quantile(v)], ...(s.leftOut ? [['counts', 'no'] as [string, string]] : []), ...(mean ? [['mean', quantile(mean[q].value)], ['95 % interval', said95(mean[q], quantile)]] as [string, string][] : [])],
+            rows: [[q, quantile(v)], ...(s.leftOut ? [['counts', 'no'] as [string, string]] : []), ...(mean ? [['mean', quantile(mean[q].value)], ['95% interval', said95(mean[q], quantile)]] as [string, string][] : [])],
           })
         })
       }
@@ -157,7 +157,7 @@ function dots(g: Grid, host: HTMLElement): void {
         body.push(v == null ? svg('path', { class: 'cross', d: `M${at - 4.5} ${y - 4.5}l9 9m0 -9l-9 9` }) : svg('circle', { class: `run ${s.leftOut ? 'left-out' : 'of-p99'}`, cx: at, cy: y, r: 4 }))
         return [{
           x: at, y, title: `${c.label}, round ${s.round || k + 1}: ${said[s.verdict] ?? s.verdict}`,
-          rows: [[metric, text(v)], ...(s.leftOut ? [['counts', 'no'] as [string, string]] : []), ['mean', text(mean.value)], ['95 % interval', said95(mean, text)]],
+          rows: [[metric, text(v)], ...(s.leftOut ? [['counts', 'no'] as [string, string]] : []), ['mean', text(mean.value)], ['95% interval', said95(mean, text)]],
         }]
       })
     })
@@ -192,8 +192,8 @@ function pairs(g: Grid, key: string, host: HTMLElement, controls: HTMLElement): 
       title: `${key} ${names}${others ? `, ${others}` : ''}${p.level == null ? '' : ` at ${number(p.level)}`}: ${verdict}`,
       rows: [
         ['change', by == null ? '-' : change(by)],
-        [p.line ? 'within the brackets' : `${number(100 * (1 - g.alpha))} % interval`, within({ lo, hi }, change)],
-        ['margin', `± ${number(100 * g.margin)} %`],
+        [p.line ? 'within the brackets' : `${number(100 * (1 - g.alpha))}% interval`, within({ lo, hi }, change)],
+        ['margin', `± ${number(100 * g.margin)}%`],
         ['why', p.why],
       ],
     }
@@ -248,7 +248,7 @@ function capacity(c: Capacity, alike: Capacity[], host: HTMLElement): void {
         x: at, y: low, title: `${c.key}=${number(p.value)}`,
         rows: [
           ['held', place(p.level, c.unit)], ['failed', place(p.lowestFailing, c.unit)], ...(p.binding ? [['bound by', p.binding] as [string, string]] : []),
-          ...(gain ? [['grows for each % more', `${gain.lo == null || gain.hi == null || gain.value == null ? '' : `${gain.value.toFixed(2)} %, `}${within(gain, (v) => `${v.toFixed(2)} %`)}`] as [string, string]] : []),
+          ...(gain ? [['grows for each % more', `${gain.lo == null || gain.hi == null || gain.value == null ? '' : `${gain.value.toFixed(2)}%, `}${within(gain, (v) => `${v.toFixed(2)}%`)}`] as [string, string]] : []),
         ],
       }
     })

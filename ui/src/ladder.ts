@@ -30,7 +30,7 @@ export const nameOf = (s: Step, unit: string) => `Step ${s.id}, ${number(s.level
 // Where the true p99 lies, as far as so many objects tell.
 function interval(l: Latency): [string, string][] {
   const [lo, hi] = l.intervals?.['p99'] ?? []
-  return lo == null ? [] : [['95 % interval', `${seconds(lo)} to ${hi == null ? '?' : seconds(hi)}`]]
+  return lo == null ? [] : [['95% interval', `${seconds(lo)} to ${hi == null ? '?' : seconds(hi)}`]]
 }
 
 // The first step tells what is normal.

@@ -17,7 +17,7 @@ export function shapes(c: Comparison, l: LevelComparison, s: SeriesComparison, l
   const x = (v: number) => scale(Math.max(v, low))
   const y = scaleLinear([0, 1], [bottom, top])
   const body: Node[] = [
-    yAxis([0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${100 * v} %`),
+    yAxis([0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${100 * v}%`),
     xAxis(ticks, scale, top, bottom, tick, 44),
     titled('Share of the objects asked for', 0, 14),
     titled(`time to ${s.milestone}${s.component ? ` of ${short(s.component)}` : ''}`, right, bottom + 36, 'end', 'tick'),

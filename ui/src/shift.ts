@@ -34,7 +34,7 @@ export function shift(c: Comparison, l: LevelComparison, s: SeriesComparison, wi
   const side = narrow ? right - 6 : right + 8
   const anchor = narrow ? 'end' : 'start'
   body.push(titled('later ↑', side, a - 8, anchor, 'side worse'), titled('earlier ↓', side, b + 17, anchor, 'side better'))
-  if (!narrow) body.push(titled(`± ${number(100 * c.margin)} %`, side, (a + b) / 2 + 4, anchor, 'side'))
+  if (!narrow) body.push(titled(`± ${number(100 * c.margin)}%`, side, (a + b) / 2 + 4, anchor, 'side'))
   let way = ''
   const marks: Node[] = []
   const row: Mark[] = []
@@ -56,7 +56,7 @@ export function shift(c: Comparison, l: LevelComparison, s: SeriesComparison, wi
       marks.push(g)
     }
     const interval = sh.lo != null && sh.hi != null ? `${change(sh.lo)} to ${change(sh.hi)}` : sh.change == null && d != null ? 'none: over all objects' : '-'
-    row.push({ x: x(i), y, title: `${s.milestone} ${name}`, rows: [[short(c.baseline), quantile(sh.baseline)], [short(l.arm), quantile(sh.arm)], ['change', d == null ? 'never reached' : change(d)], [`${number(100 * (1 - c.alpha))} % interval`, interval]] })
+    row.push({ x: x(i), y, title: `${s.milestone} ${name}`, rows: [[short(c.baseline), quantile(sh.baseline)], [short(l.arm), quantile(sh.arm)], ['change', d == null ? 'never reached' : change(d)], [`${number(100 * (1 - c.alpha))}% interval`, interval]] })
   })
   if (way) body.push(svg('path', { class: 'shift-way', d: way }))
   body.push(...marks, titled(`quantile of the time to ${s.milestone}`, right, bottom + 36, 'end', 'tick'))

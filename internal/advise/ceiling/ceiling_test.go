@@ -5,11 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"plimsoll.dev/plimsoll/internal/record"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // read is a source of facts that are known.
@@ -58,7 +59,7 @@ func row(t *testing.T, table record.CeilingTable, name string) record.Ceiling {
 func said(c record.Ceiling) string {
 	text := string(c.Class)
 	if c.Level != nil {
-		text += " " + number(*c.Level)
+		text += " " + levelText(*c.Level)
 	}
 	if c.Binds {
 		text += " binds"

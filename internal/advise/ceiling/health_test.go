@@ -2,9 +2,10 @@ package ceiling
 
 import (
 	"net/netip"
-	"plimsoll.dev/plimsoll/internal/record"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func number64(x float64) *float64 { return &x }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Outcome holds what a run has found, for comparison with a prediction.
@@ -58,7 +59,7 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	}
 	p.Level, p.Ceiling, p.What, p.Reason = b.Level, b.Name, b.What, b.Reason
 	predicted := *b.Level
-	said := fmt.Sprintf("Predicted %s %s by %s", number(predicted), t.Unit, b.What)
+	said := fmt.Sprintf("Predicted %s %s by %s", levelText(predicted), t.Unit, b.What)
 	if b.Reason != "" {
 		said += fmt.Sprintf(" (%s)", b.Reason)
 	}
@@ -75,7 +76,7 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	}
 	between := o.Level != nil && o.LowestFailing != nil && *o.Level < predicted-slack
 	if between {
-		found = fmt.Sprintf("found that %s holds and %s fails", number(*o.Level), number(*o.LowestFailing))
+		found = fmt.Sprintf("found that %s holds and %s fails", levelText(*o.Level), levelText(*o.LowestFailing))
 	}
 	switch {
 	case o.LowestFailing != nil && predicted >= *o.LowestFailing-slack:
@@ -103,13 +104,13 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 func foundText(o Outcome, unit string) string {
 	switch {
 	case o.Level == nil && o.Held > 0:
-		return fmt.Sprintf("found that %s %s failed in %d of %d steps", number(*o.LowestFailing), unit, o.Made-o.Held, o.Made)
+		return fmt.Sprintf("found that %s %s failed in %d of %d steps", levelText(*o.LowestFailing), unit, o.Made-o.Held, o.Made)
 	case o.Level == nil:
-		return fmt.Sprintf("found that %s %s already fails", number(*o.LowestFailing), unit)
+		return fmt.Sprintf("found that %s %s already fails", levelText(*o.LowestFailing), unit)
 	case o.LowestFailing == nil:
-		return fmt.Sprintf("found that %s %s holds", number(*o.Level), unit)
+		return fmt.Sprintf("found that %s %s holds", levelText(*o.Level), unit)
 	}
-	return fmt.Sprintf("found %s", number(*o.Level))
+	return fmt.Sprintf("found %s", levelText(*o.Level))
 }
 
-func number(x float64) string { return fmt.Sprintf("%.10g", x) }
+func levelText(x float64) string { return number.Text(x, 10) }

@@ -40,8 +40,8 @@ func TestCephPlacementGroups(t *testing.T) {
 		grade          answer.Grade
 		floored, pools bool
 	}{
-		{"rounding down by 29 %: the calculator takes the next power of two", ceph.Ceph{OSDs: count(141), Replicas: count(3), Fill: param.Given[param.Share](0.613, "flag")}, 2048, 4096, answer.OK, false, false},
-		{"64 is 24.7 % below 85: both take it", ceph.Ceph{OSDs: count(3), Replicas: count(3)}, 64, 0, answer.OK, false, false},
+		{"rounding down by 29%: the calculator takes the next power of two", ceph.Ceph{OSDs: count(141), Replicas: count(3), Fill: param.Given[param.Share](0.613, "flag")}, 2048, 4096, answer.OK, false, false},
+		{"64 is 24.7% below 85: both take it", ceph.Ceph{OSDs: count(3), Replicas: count(3)}, 64, 0, answer.OK, false, false},
 		{"one OSD, one copy", ceph.Ceph{OSDs: count(1), Replicas: count(1), Target: count(1), Fill: param.Given[param.Share](0.01, "flag")}, 1, 0, answer.OK, false, false},
 		{"a target beyond what monitors allow", ceph.Ceph{OSDs: count(100), Replicas: count(3), Target: count(400)}, 8192, 16384, answer.Change, false, false},
 	} {
@@ -66,8 +66,8 @@ func TestCephSeveralPools(t *testing.T) {
 	wantResult(t, a, "pgNum.tiny", int64(64))     // 4.7 is below the floor 141/3 = 47, rounded to 64
 	wantResult(t, a, "pgNum.archive", int64(256)) // 100 x 141 x 0.1 / 6 = 235
 	wantResult(t, a, "pgNumOther.tiny", int64(4))
-	if len(a.Warnings) == 0 || !strings.Contains(strings.Join(a.Warnings, " "), "90.1 %") {
-		t.Errorf("shares that do not come to 100 %% are not warned about: %q", a.Warnings)
+	if len(a.Warnings) == 0 || !strings.Contains(strings.Join(a.Warnings, " "), "90.1%") {
+		t.Errorf("shares that do not come to 100%% are not warned about: %q", a.Warnings)
 	}
 	for why, pools := range map[string][]ceph.CephPool{
 		"more than all data":  {{Name: "a", Share: 0.7}, {Name: "b", Share: 0.5}},

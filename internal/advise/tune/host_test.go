@@ -270,7 +270,7 @@ func TestHostFromABundle(t *testing.T) {
 	if f := finding(t, a, "tcp_window_scaling"); f.Grade != answer.Change || !strings.Contains(f.Cost, "524 Mbit/s") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, a, "open files of the host"); f.Grade != answer.Change || !strings.Contains(f.Now, "90 %") {
+	if f := finding(t, a, "open files of the host"); f.Grade != answer.Change || !strings.Contains(f.Now, "90%") {
 		t.Errorf("%+v", f)
 	}
 }

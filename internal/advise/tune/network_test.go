@@ -55,7 +55,7 @@ func TestNetworkMTU(t *testing.T) {
 			}
 		}
 	}
-	// Plain Ethernet carries 94.15 % of TCP data at 1500 and 99.0 % at 9000.
+	// Plain Ethernet carries 94.15% of TCP data at 1500 and 99.0% at 9000.
 	for mtu, want := range map[int64]float64{1500: 941.5e6, 9000: 990.0e6} {
 		a, err := host.TuneNetwork(host.Network{Overlay: param.Given("none", "flag"), MTU: count(mtu), Link: param.Given(param.Rate(1e9), "flag")})
 		answered(t, a, err)
@@ -121,7 +121,7 @@ func TestNetworkCostThatWasMeasured(t *testing.T) {
 		switch {
 		case (at >= 0) != (tt.grade != ""):
 			t.Errorf("%s: %+v", tt.why, a.Findings)
-		case at >= 0 && (a.Findings[at].Grade != tt.grade || !strings.HasPrefix(a.Findings[at].Now, "CPU per 1000 requests +32.1 % (+25.0 to +40.0 %), ") || !strings.Contains(a.Findings[at].Now, "Response p50 is unknown")):
+		case at >= 0 && (a.Findings[at].Grade != tt.grade || !strings.HasPrefix(a.Findings[at].Now, "CPU per 1000 requests +32.1% (+25.0 to +40.0%), ") || !strings.Contains(a.Findings[at].Now, "Response p50 is unknown")):
 			t.Errorf("%s: %+v", tt.why, a.Findings[at])
 		}
 		if !strings.Contains(strings.Join(a.Warnings, "\n"), tt.warns) {

@@ -210,7 +210,7 @@ func TestCloneModel(t *testing.T) {
 	// Each clone that waits beyond the workers slows the one that holds the image.
 	m = virt.CloneModel{Workers: 10, Lock: 1, Penalty: 0.1}
 	if got := m.BulkTime(12, 0); math.Abs(got-(1.2+1.1+10)) > 1e-9 {
-		t.Errorf("a penalty of 10 %%: %v", got)
+		t.Errorf("a penalty of 10%%: %v", got)
 	}
 	// The lock is the bound, whatever else.
 	random := rand.New(rand.NewPCG(13, 14))

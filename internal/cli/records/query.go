@@ -22,6 +22,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/metrics"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // queryFlags holds the flags of query.
@@ -262,7 +263,7 @@ func writeCSV(w io.Writer, list []series) error {
 	}
 	for _, s := range list {
 		for _, x := range s.values {
-			row := []string{time.UnixMilli(x.T).UTC().Format("2006-01-02T15:04:05.000Z"), number(x.F)}
+			row := []string{time.UnixMilli(x.T).UTC().Format("2006-01-02T15:04:05.000Z"), exact(x.F)}
 			for _, name := range columns {
 				row = append(row, s.labels[name])
 			}
@@ -324,10 +325,10 @@ func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
 	return t.Flush()
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // figure returns a value in so many digits as people read.
-func figure(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+func figure(v float64) string { return number.Text(v, 6) }
 
 // answerHTTP answers by HTTP until ctx ends.
 func (f *queryFlags) answerHTTP(ctx context.Context, p *process.Process) error {

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Spec says which arms are compared with the baseline, by which metrics, and with what margin.
@@ -20,7 +21,7 @@ type Spec struct {
 	Params   map[string]map[string]string
 	Metric   string   // decides, such as "ContainersStarted p50"; it was declared before the runs
 	Further  []string // declared with it; each of all is judged at Alpha by their number
-	Margin   float64  // 0.05 is 5 %
+	Margin   float64  // 0.05 is 5%
 	Alpha    float64
 	Paired   bool // runs with the same Block were made side by side
 	Among    int  // comparisons of each metric that are made together; 0 is the product of levels and arms
@@ -385,7 +386,7 @@ func memoryMismatch(a, b []float64) string {
 	return ""
 }
 
-func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
+func mebibytes(x float64) string { return number.Text(x/(1<<20), 4) + " MiB" }
 
 func (d *Decision) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
 	spec := s.spec
@@ -481,7 +482,7 @@ func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	switch strict := g.Strict.Judge(spec.Margin, lessIsWorse); {
 	case decided:
 	case strict == stats.Better || strict == stats.Worse:
-		rest += fmt.Sprintf("; by the signs of the blocks alone it may be chance (p = %.2g)", g.SignFlip)
+		rest += fmt.Sprintf("; by the signs of the blocks alone it may be chance (p %s)", number.P(g.SignFlip))
 	case g.Futile:
 		rest += fmt.Sprintf("; all %d blocks would decide with a probability of %.2g%% only", spec.Sequential.Most, 100*g.Predicted)
 	}
@@ -604,7 +605,7 @@ func (c Comparison) Verdict() (stats.Verdict, string) {
 func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
 
 // share writes a percentage without a sign, such as a margin.
-func share(x float64) string { return fmt.Sprintf("%.4g%%", 100*x) }
+func share(x float64) string { return number.Text(100*x, 4) + "%" }
 
 func orNaN(p *float64) float64 {
 	if p == nil {

@@ -123,7 +123,7 @@ func TestFalseAlarmsAndPower(t *testing.T) {
 				t.Errorf("%s, paired %v: of %d pairs that are the same %d are called better or worse, and %d intervals leave out the truth", name, paired, pairs, alarms, clear)
 			}
 			if found < 160 || covered < 180 {
-				t.Errorf("%s, paired %v: a change of 40 %% is found in %d of %d cases, and %d intervals hold it", name, paired, found, pairs, covered)
+				t.Errorf("%s, paired %v: a change of 40%% is found in %d of %d cases, and %d intervals hold it", name, paired, found, pairs, covered)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Line compares the load line of an arm with that of the baseline by their intervals; more is better. An
@@ -88,16 +89,16 @@ func (b Bracket) inBracket() bool { return b.Exact || b.Low == nil && b.High == 
 func (b Bracket) String(unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing != nil:
-		return fmt.Sprintf("below %g %s", *b.LowestFailing, unit)
+		return "below " + number.Text(*b.LowestFailing, 10) + " " + unit
 	case b.Level == nil:
 		return "unknown"
 	case b.LowestFailing == nil:
-		return fmt.Sprintf("%g %s or more", *b.Level, unit)
+		return number.Text(*b.Level, 10) + " " + unit + " or more"
 	}
 	if b.inBracket() || b.Low == nil || b.High == nil {
-		return fmt.Sprintf("%g %s (fails at %g)", *b.Level, unit, *b.LowestFailing)
+		return fmt.Sprintf("%s %s (fails at %s)", number.Text(*b.Level, 10), unit, number.Text(*b.LowestFailing, 10))
 	}
-	return fmt.Sprintf("%g %s (95 %% interval %.4g to %.4g)", *b.Level, unit, *b.Low, *b.High)
+	return fmt.Sprintf("%s %s (95%% interval %s to %s)", number.Text(*b.Level, 10), unit, number.Text(*b.Low, 4), number.Text(*b.High, 4))
 }
 
 // narrower says which searches would decide, if the lines stay where they are.
@@ -133,5 +134,5 @@ const resolvable = 0.001 // of the line: the least resolution that is worth prop
 
 func roundDown(x float64) string {
 	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
-	return fmt.Sprintf("%.4g", math.Floor(x/scale+1e-9)*scale)
+	return number.Text(math.Floor(x/scale+1e-9)*scale, 4)
 }

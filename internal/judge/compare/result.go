@@ -13,7 +13,7 @@ type Comparison struct {
 	Baseline string                       `json:"baseline"`
 	Metric   string                       `json:"metric"`            // that decides
 	Further  []string                     `json:"further,omitempty"` // declared with it before the runs
-	Margin   float64                      `json:"margin"`            // 0.05 is 5 %
+	Margin   float64                      `json:"margin"`            // 0.05 is 5%
 	Alpha    float64                      `json:"alpha"`             // the error rate of each metric, by their number
 	Arms     map[string]map[string]string `json:"arms"`              // parameters
 	Paired   bool                         `json:"paired"`            // made side by side in blocks, else changes with time are included
@@ -54,7 +54,7 @@ const (
 )
 
 // LineComparison compares two load lines of one goal, where more is better. Each lies in its interval, at
-// 95 %, and so does the change: two lines with overlapping intervals are neither better nor worse.
+// 95%, and so does the change: two lines with overlapping intervals are neither better nor worse.
 type LineComparison struct {
 	Goal     string        `json:"goal"`
 	Axis     string        `json:"axis"`

@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 const (
@@ -149,7 +150,7 @@ func (d *lawDraft) fit() {
 		order[i] = float64(i)
 	}
 	if p > rankAlpha {
-		d.Refused = fmt.Sprintf("no trend is shown (by ranks, p = %.2g)", p)
+		d.Refused = "no trend is shown (by ranks, p " + number.P(p) + ")"
 		return
 	}
 	if math.Abs(stat.Correlation(d.x, order, nil)) > orderTold {

@@ -59,7 +59,7 @@ func TestWhatOthersUsedIsTheSameEachTime(t *testing.T) {
 			first = others
 		}
 		if others != first || others != 24.5 {
-			t.Fatalf("others used %v %%, and before %v %%, want 24.5", others, first)
+			t.Fatalf("others used %v%%, and before %v%%, want 24.5", others, first)
 		}
 	}
 }

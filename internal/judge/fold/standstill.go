@@ -150,7 +150,7 @@ func (s Standstill) idleIn(f *Facts) string {
 	})
 	var parts []string
 	for _, u := range idle[:min(len(idle), 2)] {
-		parts = append(parts, fmt.Sprintf("%s used %.1f %% of the CPUs meanwhile, else %.1f %%", u.source, u.now, u.rest))
+		parts = append(parts, fmt.Sprintf("%s used %.1f%% of the CPUs meanwhile, else %.1f%%", u.source, u.now, u.rest))
 	}
 	return strings.Join(parts, ", ")
 }

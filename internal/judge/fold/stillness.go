@@ -135,7 +135,7 @@ func (f *Facts) stillIn(owner string, gap interval, waits []interval) (Silence, 
 			return Silence{}, false
 		}
 		doubtful = length < certainWeight*most
-		evidence = fmt.Sprintf("; 90 %% of the others waited for at most %s", most.Duration().Round(time.Millisecond))
+		evidence = fmt.Sprintf("; 90%% of the others waited for at most %s", most.Duration().Round(time.Millisecond))
 	} else if length < aloneWeight*leastStill || float64(released) < releasedShare*float64(waiting) {
 		return Silence{}, false // it may always take so long
 	}

@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 type pair struct {
@@ -252,7 +253,7 @@ func (p pair) paramDifferences() []compare.Difference {
 func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	var list []compare.Difference
 	add := func(name, what, bearing string, x, y float64, show func(float64) string) {
-		list = append(list, compare.Difference{What: name, Detail: fmt.Sprintf("%s at level %s", what, number(level)), Baseline: show(x), Arm: show(y), Bearing: bearing})
+		list = append(list, compare.Difference{What: name, Detail: fmt.Sprintf("%s at level %s", what, levelText(level)), Baseline: show(x), Arm: show(y), Bearing: bearing})
 	}
 	median := func(list []replicate, of func(replicate) (float64, bool)) (float64, bool) {
 		var values []float64
@@ -275,7 +276,7 @@ func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	apart := func(x, y float64) float64 {
 		return math.Abs(x-y) / max(math.Abs(x), math.Abs(y), math.SmallestNonzeroFloat64)
 	}
-	plain := func(x float64) string { return fmt.Sprintf("%.4g", x) }
+	plain := func(x float64) string { return number.Text(x, 4) }
 	if x, y, ok := both(func(r replicate) (float64, bool) { return r.step.LevelReached, true }); ok && apart(x, y) > sameLoad {
 		add(loadName, "level reached", compare.BearingRefuses, x, y, plain)
 	} else if x, y, ok := both(func(r replicate) (float64, bool) { return float64(r.step.Objects.Intended), true }); ok && apart(x, y) > sameLoad && x != y {
@@ -329,7 +330,7 @@ func search(p *plan.Plan) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("from %s by %s up to %s, resolution %s", number(s.From), number(s.Step), number(s.Max), number(s.Resolution))
+	return fmt.Sprintf("from %s by %s up to %s, resolution %s", levelText(s.From), levelText(s.Step), levelText(s.Max), levelText(s.Resolution))
 }
 
 func confirm(p *plan.Plan) string {

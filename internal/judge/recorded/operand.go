@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Operand is one side of a comparison: a recorded experiment, or one arm of an experiment that compared
@@ -209,7 +210,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 		if stands != "" {
 			stands += ", "
 		}
-		stands += number(s.Level)
+		stands += levelText(s.Level)
 	}
 	var samples map[int][]compare.MilestoneSample
 	if distributions {
@@ -244,9 +245,9 @@ func invalid(list []replicate) int {
 func numbers(list []float64) string {
 	words := make([]string, len(list))
 	for i, x := range list {
-		words[i] = number(x)
+		words[i] = levelText(x)
 	}
 	return strings.Join(words, ", ")
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 10, 64) }
+func levelText(x float64) string { return number.Text(x, 10) }

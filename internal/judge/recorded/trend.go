@@ -205,7 +205,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 	if len(all) > 0 {
 		return all
 	}
-	out.warn("the experiments with %s have no level in common; most of them, %d of %d, were at %s", list[0].plan.Workload, count[most], len(list), number(most.level))
+	out.warn("the experiments with %s have no level in common; most of them, %d of %d, were at %s", list[0].plan.Workload, count[most], len(list), levelText(most.level))
 	return []held{most}
 }
 
@@ -240,7 +240,7 @@ func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint)
 	}
 	switch {
 	case known == nil:
-		p.Note = "it has no valid run at " + number(at.level)
+		p.Note = "it has no valid run at " + levelText(at.level)
 	case never:
 		p.Note = "never reached in some run"
 		p.Low, p.High = nil, nil

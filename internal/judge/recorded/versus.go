@@ -25,7 +25,7 @@ const Schema = "plimsoll/comparison/v1"
 // Options say how experiments are compared.
 type Options struct {
 	Metric string        // decides; "" is that of both plans, else the workload's
-	Margin float64       // 0.05 is 5 %; 0 is that of both plans, else 5 %
+	Margin float64       // 0.05 is 5%; 0 is that of both plans, else 5%
 	Alpha  float64       // likewise
 	ArmIs  []string      // what the arm is besides the parameters; see Names
 	Facts  []record.Fact // that targets declare; the records' own are added
@@ -460,7 +460,7 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 			few = append(few, "one run of "+o.Name+" counts")
 		}
 	}
-	level := number(c.Level)
+	level := levelText(c.Level)
 	why := fmt.Sprintf("%s at level %s, and an interval needs two of each: run 'plimsoll ab --repeat 5', or 'plimsoll sweep --levels %s' for each",
 		strings.Join(few, ", "), level, strings.Join(slices.Repeat([]string{level}, 5), ","))
 	c.Revise(func(d *compare.Decision) {

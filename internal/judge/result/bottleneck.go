@@ -42,8 +42,8 @@ type OwnDelay struct {
 	Max   float64 `json:"max"`  // seconds
 }
 
-// Short reports whether the program was short of CPU: it was late in more than 1 % of cases with a
-// schedule, and in more than 10 % where only the reading of news was delayed.
+// Short reports whether the program was short of CPU: it was late in more than 1% of cases with a
+// schedule, and in more than 10% where only the reading of news was delayed.
 func (d *OwnDelay) Short(open bool) bool {
 	tolerated := 0.10
 	if open {

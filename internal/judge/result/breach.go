@@ -6,6 +6,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Backlog counts the arrivals of a scheduled step that should have been there and were not, unsent ones
@@ -19,7 +20,7 @@ type Backlog struct {
 	// Balance is the mean latency times the achieved rate: the average backlog where nothing grows
 	// (Little's law). Null where it is unknown.
 	Balance *float64 `json:"balance"`
-	// Tolerated is the growth per second in a step that holds: the resolution of the search or 1 % of the
+	// Tolerated is the growth per second in a step that holds: the resolution of the search or 1% of the
 	// arrivals, whichever is less, and 3 over the hold at least.
 	Tolerated float64 `json:"tolerated"`
 	// Growing says that it grew by more throughout the hold, Stalled that it rose once instead, and
@@ -155,5 +156,5 @@ func rateText(x float64) string {
 	if x >= 100 {
 		return fmt.Sprintf("%.0f", math.Round(x))
 	}
-	return fmt.Sprintf("%.3g", x)
+	return number.Text(x, 3)
 }

@@ -33,7 +33,7 @@ func ManyOf(one string, n int) string {
 	return strconv.Itoa(n) + " " + one
 }
 
-// Interval is a figure with its interval of 95 %. An end without a bound is null.
+// Interval is a figure with its interval of 95%. An end without a bound is null.
 type Interval struct {
 	Value *float64 `json:"value"`
 	Lo    *float64 `json:"lo"`

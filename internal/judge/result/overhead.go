@@ -21,7 +21,7 @@ type ObjectCost struct {
 	Stand  Slope  `json:"stand"`  // CPUs that are busy while it stands
 }
 
-// Slope is a cost of one object with its interval of 95 %, null where Unknown says why.
+// Slope is a cost of one object with its interval of 95%, null where Unknown says why.
 type Slope struct {
 	Interval
 	From    string `json:"from,omitempty"` // its basis: FromLevels, FromSteps or FromPhases

@@ -69,7 +69,7 @@ type LoadLine struct {
 	Confirmations      int `json:"confirmations"`
 	ConfirmationsAsked int `json:"confirmationsAsked"`
 	ConfirmationsMade  int `json:"confirmationsMade"`
-	// PassProbability is the least probability that another step at this level passes, at 95 % confidence
+	// PassProbability is the least probability that another step at this level passes, at 95% confidence
 	// for all levels that might have been named, by the steps from empty with the whole hold.
 	PassProbability float64 `json:"passProbability"`
 	// Estimate is the level at which half of such steps hold, and Interval its interval, by all steps;

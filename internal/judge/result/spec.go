@@ -41,7 +41,7 @@ type ArmsSpec struct {
 	Params  map[string]map[string]string
 	Metric  string   // decides, such as "ContainersStarted p50"; it was declared before the runs
 	Further []string // declared with it; each of all is judged at Alpha by their number
-	Margin  float64  // 0.05 is 5 %
+	Margin  float64  // 0.05 is 5%
 	Alpha   float64
 	// Until says that blocks are made until the arms are decided, Least and Most of them, or, with
 	// NotWorse, until they are not worse; Among counts the comparisons of each metric that are made

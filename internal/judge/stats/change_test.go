@@ -115,7 +115,7 @@ func changeNoise() map[string]func(*rand.Rand) float64 {
 }
 
 // In series without a change one is found in no more than alpha of them: over
-// 200 at 0.05 that is more than 18 with a probability of 0.5 %.
+// 200 at 0.05 that is more than 18 with a probability of 0.5%.
 func TestFalseAlarmsOfChangePoints(t *testing.T) {
 	ring.Long(t, "it draws hundreds of samples")
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 	samples := ring.Size(50, 200)
 	for _, tt := range []struct {
 		n, at  int
-		factor float64 // the spread from run to run is 10 %
+		factor float64 // the spread from run to run is 10%
 		least  int     // of 200 that are found
 		near   int     // how far off at most
 	}{{20, 10, 1.3, 175, 1}, {40, 30, 1.2, 155, 3}, {12, 8, 1.5, 180, 1}} {

@@ -24,7 +24,7 @@ const (
 	Undecided  Verdict = "inconclusive" // none of these
 )
 
-// Change is the relative change of a metric from the baseline to an arm: 0.05 is 5 % more. Its interval
+// Change is the relative change of a metric from the baseline to an arm: 0.05 is 5% more. Its interval
 // has the given confidence.
 type Change struct {
 	Blocks    int // pairs of runs

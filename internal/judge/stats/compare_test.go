@@ -138,7 +138,7 @@ func TestFalseAlarms(t *testing.T) {
 				found++
 			}
 		}
-		t.Logf("%s: %d false alarms beyond the margin, %d beyond nothing, interval covers in %d of %d, a shift of 20 %% is found in %d", name, alarms, zeroMargin, covered, pairs, found)
+		t.Logf("%s: %d false alarms beyond the margin, %d beyond nothing, interval covers in %d of %d, a shift of 20%% is found in %d", name, alarms, zeroMargin, covered, pairs, found)
 		if alarms > 18 || zeroMargin > 18 || covered < 182 {
 			t.Errorf("%s: %d and %d false alarms in %d pairs, covered %d", name, alarms, zeroMargin, pairs, covered)
 		}
@@ -223,7 +223,7 @@ func TestEffectSizesAgreeWithTheirDefinitions(t *testing.T) {
 }
 
 // The example of Benjamini and Hochberg (1995): of fifteen p-values the first
-// four are discoveries at 5 %.
+// four are discoveries at 5%.
 func TestFalseDiscoveryAgainstItsPaper(t *testing.T) {
 	p := []float64{0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0}
 	q := FalseDiscovery(p)

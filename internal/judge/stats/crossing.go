@@ -12,8 +12,8 @@ type Trial struct {
 // What is taken for possible of a crossing before any trial: that it lies from a third of the lowest
 // level to three times the highest, and that the probability falls, by a logistic curve, within a width
 // of crossingSharp to crossingSoft of its level. By the order of magnitude all are equally likely, widths
-// beyond crossingWide the less the wider they are. By simulated searches (make truth) an interval of 95 %
-// holds the planted level in 95 % and more up to widths of a tenth; of softer limits in fewer.
+// beyond crossingWide the less the wider they are. By simulated searches (make truth) an interval of 95%
+// holds the planted level in 95% and more up to widths of a tenth; of softer limits in fewer.
 const (
 	crossingReach = 3.0
 	crossingSharp = 0.002

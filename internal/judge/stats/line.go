@@ -101,6 +101,6 @@ func (l *Line) bend(ones, centred, y, left []float64, meanY, span float64) {
 		if l.Slope.Value < 0 {
 			verb = "falls"
 		}
-		l.Wrong = fmt.Sprintf("a line does not fit: it %s %s, and the line is off by up to %.0f %% of the range", verb, way, 100*min(l.Bend, 9.99))
+		l.Wrong = fmt.Sprintf("a line does not fit: it %s %s, and the line is off by up to %.0f%% of the range", verb, way, 100*min(l.Bend, 9.99))
 	}
 }

@@ -30,7 +30,7 @@ func TestPlanesThatWerePlantedAreFound(t *testing.T) {
 			}
 		}
 	}
-	// 95 %, give or take three standard errors.
+	// 95%, give or take three standard errors.
 	for i, n := range missed {
 		if share := float64(n) / runs; math.Abs(share-0.05) > 3*math.Sqrt(0.05*0.95/runs) {
 			t.Errorf("the interval of coefficient %d misses in %.3f of cases", i+1, share)

@@ -204,7 +204,7 @@ func (s Sample) Resolution() float64 {
 }
 
 // PassProbability returns the lower confidence bound on the probability that one more trial passes, after
-// k of n independent trials did (Clopper and Pearson, 1934, one-sided): with 3 of 3 at 95 % it is
+// k of n independent trials did (Clopper and Pearson, 1934, one-sided): with 3 of 3 at 95% it is
 // 0.05^(1/3) = 0.37.
 func PassProbability(k, n int, confidence float64) float64 {
 	if k <= 0 || n <= 0 {

@@ -208,7 +208,7 @@ func TestBatchesTellWhatAlikeObservationsAreWorth(t *testing.T) {
 	}
 	for _, q := range []float64{0.5, 0.9} {
 		if batched := of(q); batched < 0.9 {
-			t.Errorf("p%g: %.0f %% of the intervals by batches hold the true one, want 95 %%", 100*q, 100*batched)
+			t.Errorf("p%g: %.0f%% of the intervals by batches hold the true one, want 95%%", 100*q, 100*batched)
 		}
 	}
 	for _, one := range []Sample{Batched(NewSample([]float64{1, 2, 3}, 0)), NewSample(make([]float64, 1000), 0), {}} {

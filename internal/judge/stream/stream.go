@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // batchCount is the number of batches of a stream's hold: the intervals of its quantiles come from their
@@ -292,7 +293,7 @@ func (s *Stream) Tried() (found Places, says string) {
 	}
 	rateOf := func(x *record.Trial) float64 { return float64(x.Answered) / x.Seconds }
 	fewer, all := rateOf(s.Trials[0]), rateOf(s.Trials[1])
-	says = fmt.Sprintf("with %d requests under way %.4g a second were answered, and %.4g with %d", s.Trials[0].Places, fewer, all, s.Trials[1].Places)
+	says = fmt.Sprintf("with %d requests under way %s a second were answered, and %s with %d", s.Trials[0].Places, number.Text(fewer, 4), number.Text(all, 4), s.Trials[1].Places)
 	switch {
 	case max(fewer, all) >= fullRate*float64(s.Account.Intended)/s.hold.Seconds():
 		return PlacesEnough, says

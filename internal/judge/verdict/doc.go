@@ -12,7 +12,7 @@
 // # Own delay
 //
 // This program asks every 10 ms to be woken, and records when it was. A step of objects by a schedule is invalid if
-// more than 1 % of the wakes, and at least three, came more than 10 ms late; any other step if more than 10 % did,
+// more than 1% of the wakes, and at least three, came more than 10 ms late; any other step if more than 10% did,
 // because there only the reading of news is delayed. The generator of a scheduled stream records how late it sent
 // each request. That voids only the figures that it shifts: a quantile is compared with the same quantile of the
 // delay, which may be a tenth of it and OwnDelayBound at most, and a mean with the mean. Below p95 many late

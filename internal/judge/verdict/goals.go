@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // verdicts judges a step by the goals. It reads the facts, and notes the breaches in the step.
@@ -147,8 +148,8 @@ func (e *evidence) backlog() {
 		x.At = e.f.End
 		e.broken = append(e.broken, breach{Breach: x, late: e.tooLate(), by: e.neighbour(x.At)})
 	case b != nil && b.Undecided && e.spec.Arms == nil:
-		e.open = append(e.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
-			result.DurationText(e.step.Hold.Seconds(), 0), *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated))
+		e.open = append(e.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %s a second (99.7%% interval %s to %s), of which %s are tolerated",
+			result.DurationText(e.step.Hold.Seconds(), 0), number.Text(*b.Slope.Value, 3), number.Text(*b.Slope.Lo, 3), number.Text(*b.Slope.Hi, 3), number.Text(b.Tolerated, 3)))
 	}
 }
 
@@ -315,7 +316,7 @@ func (v *verdicts) query(s slo.SLO) judgement {
 	a := v.f.Answers[i]
 	if a.Broken > 0 && a.Why == "" {
 		value, _ := strconv.ParseFloat(a.Value, 64)
-		what := fmt.Sprintf("%s: it was %.4g", s, value)
+		what := fmt.Sprintf("%s: it was %s", s, number.Text(value, 4))
 		if a.Of != "" {
 			what += " of " + a.Of
 		}
@@ -336,7 +337,7 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	if s.Op.Holds(value, s.Percent) {
 		return passed()
 	}
-	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %.4g%%", s, value), Value: result.Finite(value), Bound: &s.Percent}}}
+	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %s%%", s, number.Text(value, 4)), Value: result.Finite(value), Bound: &s.Percent}}}
 }
 
 func (v *verdicts) latencies(s slo.SLO) judgement {
@@ -422,8 +423,8 @@ func notSteady(b *result.Backlog) (result.Breach, bool) {
 		return result.Breach{}, false
 	}
 	return result.Breach{
-		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f: by %.3g a second (99.7 %% interval %.3g to %.3g), of which %.3g are tolerated",
-			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Tolerated),
+		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f: by %s a second (99.7%% interval %s to %s), of which %s are tolerated",
+			b.Means[0], b.Means[len(b.Means)-1], number.Text(*b.Slope.Value, 3), number.Text(*b.Slope.Lo, 3), number.Text(*b.Slope.Hi, 3), number.Text(b.Tolerated, 3)),
 		Value: b.Slope.Value, Bound: &b.Tolerated, Kind: result.BreachNotSteady,
 	}, true
 }

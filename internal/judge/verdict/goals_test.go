@@ -19,7 +19,7 @@ func TestNotSteady(t *testing.T) {
 		{"it grew", &result.Backlog{Means: []float64{10, 100}, Slope: result.Interval{Value: new(2.0), Lo: new(1.0), Hi: new(3.0)}, Tolerated: 0.5, Growing: true}, true},
 	} {
 		breach, breaks := notSteady(c.backlog)
-		if breaks != c.breaks || breaks && (!strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from 10 to 100: by 2 a second (99.7 % interval 1 to 3), of which 0.5 are tolerated") || *breach.Value != 2 || *breach.Bound != 0.5) {
+		if breaks != c.breaks || breaks && (!strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from 10 to 100: by 2 a second (99.7% interval 1 to 3), of which 0.5 are tolerated") || *breach.Value != 2 || *breach.Bound != 0.5) {
 			t.Errorf("%s: %v %+v", c.why, breaks, breach)
 		}
 	}

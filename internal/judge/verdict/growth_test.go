@@ -23,7 +23,7 @@ func TestTheWaitThatGrew(t *testing.T) {
 		normal *Judged
 		want   string
 	}{
-		{"it is 85 % of all waiting, and always was", []result.Wait{wait("nodes", "Scheduled", "Ready", 2.1), wait("API server", "request", "Created", 0.3)}, normal,
+		{"it is 85% of all waiting, and always was", []result.Wait{wait("nodes", "Scheduled", "Ready", 2.1), wait("API server", "request", "Created", 0.3)}, normal,
 			"the wait for the API server (request to Created) grew from 10ms to 300ms on average beside step 1"},
 		{"a tenth more is no more than by chance", []result.Wait{wait("nodes", "Scheduled", "Ready", 2.2)}, normal, "no wait grew beside step 1"},
 		{"twenty times as long, and yet only the lag of the news", []result.Wait{wait("scheduler", "Created", "Scheduled", 0.021)}, normal, "no wait grew beside step 1"},

@@ -178,7 +178,7 @@ func (s *story) wakes(made, late float64) {
 	s.reading(1, usage.SourceWakes, map[string]float64{"wakes": made, "late": late, "mostSeconds": 0.2})
 }
 
-// busyNeighbours says that other programs use 90 % of the machine for 20 s.
+// busyNeighbours says that other programs use 90% of the machine for 20 s.
 func (s *story) busyNeighbours() {
 	for second := range 21 {
 		x := float64(second)

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // maxMoves bounds the moves to a neighbouring candidate before the search cannot decide.
@@ -365,4 +366,4 @@ func (r *search) madeAt(k int) float64 {
 
 func (r *search) name(k int) string { return r.number(r.madeAt(k)) }
 
-func (r *search) number(x float64) string { return fmt.Sprintf("%.10g", x) }
+func (r *search) number(x float64) string { return number.Text(x, 10) }

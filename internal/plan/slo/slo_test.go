@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		{"  all   Ready ", SLO{Form: All, Milestone: "Ready", Op: LessEqual}, "", "stray spaces"},
 		{"all Ready within 30s", SLO{Form: All, Milestone: "Ready", Op: LessEqual, Within: 30 * time.Second}, "", "with a bound"},
 		{"errors < 1%", SLO{Form: Errors, Op: Less, Percent: 1}, "", "share of requests"},
-		{"achieved >= 99.5 %", SLO{Form: Achieved, Op: GreaterEqual, Percent: 99.5}, "", "share of the offered rate"},
+		{"achieved >= 99.5%", SLO{Form: Achieved, Op: GreaterEqual, Percent: 99.5}, "", "share of the offered rate"},
 		{"retried <= 0%", SLO{Form: Retried, Op: LessEqual}, "", "no request may be sent anew"},
 		{"volumes failed <= 2", SLO{Form: Failed, Places: "volumes", Op: LessEqual, Count: 2}, "", "a few volumes of many may"},
 		{"volumes failed<1", SLO{Form: Failed, Places: "volumes", Op: Less, Count: 1}, "", "no spaces"},

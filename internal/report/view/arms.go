@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 type armsPart struct {
@@ -141,7 +142,7 @@ func eachOf(m compare.Compared, runs []*float64) string {
 	return strings.Join(list, ", ")
 }
 
-func percentOf(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
+func percentOf(share float64) string { return number.Text(100*share, 6) + "%" }
 
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	var list []seriesPart
@@ -187,10 +188,10 @@ func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
 	if s.Superiority != nil {
-		list = append(list, fact{"Probability of being later", words.Percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50 %% means no difference.", l.Arm, c.Baseline)})
+		list = append(list, fact{"Probability of being later", words.Percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50%% means no difference.", l.Arm, c.Baseline)})
 	}
 	if s.Distance != nil {
-		list = append(list, fact{"Largest distance", words.Percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0 % means no difference, 100 % no overlap."})
+		list = append(list, fact{"Largest distance", words.Percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0% means no difference, 100% no overlap."})
 	}
 	if s.PermutationP != nil {
 		note := "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance."

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 func boundLines(r result.Result) []string {
@@ -43,7 +44,7 @@ func boundLines(r result.Result) []string {
 	var list []string
 	for _, g := range groups {
 		text := fmt.Sprintf("Bound in %s: %s", record.StepsText(g.steps), g.what)
-		lo, hi := fmt.Sprintf("%.3g", g.lo), fmt.Sprintf("%.3g", g.hi)
+		lo, hi := number.Text(g.lo, 3), number.Text(g.hi, 3)
 		switch {
 		case g.measured && lo == hi:
 			text += fmt.Sprintf("; answers came to %s Gbit/s", hi)

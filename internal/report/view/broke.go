@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 type brokePart struct {
@@ -101,7 +102,7 @@ func normalOf(r result.Result) string {
 func conditionTable(list []result.Figure) Table {
 	t := Table{"rrrr", [][]string{{"condition", "then", "normal", "ratio"}}}
 	for _, f := range list {
-		t.add(f.Name, figureText(f.Value, f.Unit), figureText(f.Normal, f.Unit), words.Known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) }))
+		t.add(f.Name, figureText(f.Value, f.Unit), figureText(f.Normal, f.Unit), words.Known(f.Ratio, func(x float64) string { return number.Text(x, 3) }))
 	}
 	return t
 }
@@ -124,7 +125,7 @@ func figureText(v *float64, unit string) string {
 			if unit == "" {
 				return strconv.FormatFloat(x, 'f', -1, 64)
 			}
-			return fmt.Sprintf("%.3g", x)
+			return number.Text(x, 3)
 		})
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 func verdictOfArms(r result.Result) string {
@@ -286,7 +287,7 @@ func (s *Section) shifts(c *compare.Comparison, l compare.LevelComparison) {
 	}
 	text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
 	if l.PermutationP != nil {
-		text += fmt.Sprintf(" (permutation test: p = %.3g", *l.PermutationP)
+		text += " (permutation test: p " + number.P(*l.PermutationP)
 		if blocks, least := leastP(c, l); blocks > 0 {
 			text += fmt.Sprintf("; %d blocks cannot give less than %.3g", blocks, least)
 		}

@@ -23,10 +23,10 @@ func runs(list ...float64) (all []*float64) {
 
 // armsResult is a comparison of two arms at one level, in two blocks.
 func armsResult() result.Result {
-	return result.Result{Workload: "pods", Kind: "ab", Verdict: slo.Verdict(stats.Better), Why: "its interval lies below -5 %", ObjectKind: pods(), Comparison: &compare.Comparison{
+	return result.Result{Workload: "pods", Kind: "ab", Verdict: slo.Verdict(stats.Better), Why: "its interval lies below -5%", ObjectKind: pods(), Comparison: &compare.Comparison{
 		Baseline: "runc", Metric: "Ready p50", Margin: 0.05, Alpha: 0.05, Paired: true, Arms: map[string]map[string]string{"runc": nil, "crun": nil},
 		Levels: []compare.LevelComparison{{
-			Level: 60, Arm: "crun", Verdict: stats.Better, Why: "its interval lies below -5 %", Runs: [2]int{2, 2}, Excluded: []string{"block 3: step 5 is invalid"},
+			Level: 60, Arm: "crun", Verdict: stats.Better, Why: "its interval lies below -5%", Runs: [2]int{2, 2}, Excluded: []string{"block 3: step 5 is invalid"},
 			Primary:  compare.Compared{Metric: "Ready p50", Unit: "s", Kind: compare.KindLatency, Baseline: runs(2, 4), Arm: runs(1, 3), Change: new(-0.4), Lo: new(-0.5), Hi: new(-0.2)},
 			Distance: new(0.6), Superiority: new(0.2), PermutationP: new(0.5),
 			Series: []compare.SeriesComparison{
@@ -50,7 +50,7 @@ func armsResult() result.Result {
 // A comparison shows the metric that decides run by run, the shift of its quantiles, and
 // of other metrics those that differ clearly.
 func TestComparison(t *testing.T) {
-	whole := []string{"crun against runc at 60: better", "  its interval lies below -5 %", "  left out: block 3: step 5 is invalid",
+	whole := []string{"crun against runc at 60: better", "  its interval lies below -5%", "  left out: block 3: step 5 is invalid",
 		"Ready p50|runc|crun|change", "block 1|2.00 s|1.00 s|-50.0%", "block 2|4.00 s|3.00 s|-25.0%",
 		"Ready, all objects|runc|crun|change|interval", "p50|3.00 s|2.00 s|-33.0%|-40.0% to -20.0%", "p99|8.00 s|4.00 s|-50.0%|never in some run", "p99.9|8.00 s|never|-|",
 		"  never Ready: 2 of 200 objects of runc",
@@ -139,7 +139,7 @@ func TestCompared(t *testing.T) {
 	checkSections(t, []section{
 		{"what differs", list[:1], lines("difference|runc|crun|", "runtime (containerd)|runc|crun|the arm", "kernel|6.1|-|prevents a verdict", "memory|8 GiB|9 GiB|may explain a part", "version|v1|v2|note", "a|-|-|new word")},
 		{"the comparison", list[1:2], shown(comparison(r.Comparison)...)},
-		{"the end", list[2:], lines("warning: chosen after the runs", "pods: crun is better than runc: its interval lies below -5 %.", "Simulated: nodes.")},
+		{"the end", list[2:], lines("warning: chosen after the runs", "pods: crun is better than runc: its interval lies below -5%.", "Simulated: nodes.")},
 	})
 	in.Operands[1] = operand("new", record.Real)
 	if got := shown(fidelities(in.Operands)); got != "old: Simulated: nodes." {
@@ -201,7 +201,7 @@ func TestArmsOnThePage(t *testing.T) {
 	if len(series) != 2 || series[0].Never != "2 of 200 objects of runc" || len(series[0].Effects) != 3 || len(series[0].Shifts.Rows) != 4 {
 		t.Fatalf("%+v", series)
 	}
-	if got := series[0].Effects[2]; got.Value != "50 %" || got.Note != "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance. With 2 blocks it cannot be below 50 %." {
+	if got := series[0].Effects[2]; got.Value != "50%" || got.Note != "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance. With 2 blocks it cannot be below 50%." {
 		t.Errorf("%+v", got)
 	}
 	for _, c := range []struct {
@@ -326,12 +326,12 @@ func TestFactsOfArms(t *testing.T) {
 		want       []fact
 	}{
 		{"two blocks", armsResult(), "-40\u00a0%", "p50", []fact{
-			{"95 % interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5 %", "a change within it counts as none"},
-			{"Valid runs", "2 + 2", "side by side, in blocks"}, {"Later", "20 %", "of all pairs of an object of crun and one of runc"},
+			{"95% interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5%", "a change within it counts as none"},
+			{"Valid runs", "2 + 2", "side by side, in blocks"}, {"Later", "20%", "of all pairs of an object of crun and one of runc"},
 		}},
 		{"apart", apart, "-40\u00a0%", "p50", []fact{
-			{"95 % interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5 %", "a change within it counts as none"},
-			{"Valid runs", "2 + 2", "in separate experiments"}, {"Later", "20 %", "of all pairs of an object of crun and one of runc"},
+			{"95% interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5%", "a change within it counts as none"},
+			{"Valid runs", "2 + 2", "in separate experiments"}, {"Later", "20%", "of all pairs of an object of crun and one of runc"},
 		}},
 		{"load lines", lined, "-9.0\u00a0%", "load line", []fact{
 			{"Load line of old", "at least 110", "pods/node, goal ready"}, {"Load line of new", "100, fails at 101", "pods/node, goal ready"}, {"Change", "-10.0% to -8.0%", "the change within the brackets"},

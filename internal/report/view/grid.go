@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Grid returns an experiment that varied something for a terminal: a table of its cells, the findings of
@@ -78,7 +79,7 @@ func gigabits(l judge.CellLevel) string {
 	if l.BitsPerSecond == nil || l.BitsPerSecond.Value == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%.3g", *l.BitsPerSecond.Value/1e9)
+	return number.Text(*l.BitsPerSecond.Value/1e9, 3)
 }
 
 func levelHead(g judge.Grid, arrived string) []string {
@@ -163,7 +164,7 @@ func pairs(g judge.Grid) (s Section) {
 	if len(g.Pairs) == 0 {
 		return s
 	}
-	s.Title = fmt.Sprintf("Change of %s, margin %.3g %%:", comparedBy(g), 100*g.Margin)
+	s.Title = fmt.Sprintf("Change of %s, margin %s:", comparedBy(g), words.Percent(100*g.Margin))
 	var names []string
 	tables := make(map[string]*Table)
 	params := paramsOf(g)
@@ -241,4 +242,4 @@ func gainText(x judge.CapacityPoint) string {
 	return cmp.Or(text, "-")
 }
 
-func gainPercent(x float64) string { return words.TwoDigits(x) + " %" }
+func gainPercent(x float64) string { return words.TwoDigits(x) + "%" }

@@ -65,10 +65,10 @@ func TestGrid(t *testing.T) {
 		{"no pairs", one(pairs(judge.Grid{})), ""},
 		{"the lines", lines3[:1], lines("cpus|fs|load line|lowest failing|confirmed|verdict|bound by",
 			"2|xfs|100|110|3 of 3|pass|the CPUs", "4|xfs|180|-|3 of 3|pass|the CPUs", "8|xfs|-|-|-|not run|the lab did not start")},
-		{"the pairs", lines3[1:2], lines("Change of load line, by the brackets, margin 5 %:",
+		{"the pairs", lines3[1:2], lines("Change of load line, by the brackets, margin 5%:",
 			"  cpus 4 against 2", "fs=xfs|better|+80.0% (at least +60.0%)", "  cpus 8 against 4", "fs=xfs|inconclusive|8-xfs has no line", "  cpus 8 against 2", "fs=xfs|inconclusive|at most +20.0%")},
 		{"the curve", lines3[2:3], lines("Load line against cpus, with fs=xfs:", "cpus|pods/s|lowest failing|grows for each % more",
-			"2|100|110|0.80 % (0.70 % to 0.90 %)", "4|180|-|at least 0.50 %", "8|-|-|-",
+			"2|100|110|0.80% (0.70% to 0.90%)", "4|180|-|at least 0.50%", "8|-|-|-",
 			"  from cpus=4 on the line grows less than half as fast as cpus: something else binds")},
 		{"the end", lines3[3:], lines("warning: a cell was not run", "The load lines of pods go from 100 to at least 180 pods/s in 2 of 3 cells. 3 cells: 2 pass, 1 without a result.", "Record: runs/g")},
 	})
@@ -78,7 +78,7 @@ func TestGrid(t *testing.T) {
 		{"one level for each cell", sweep[:1], lines("cpus|fs|verdict|level|held|per second|p50|p99|Gbit/s|memory of the router",
 			"2|xfs|pass|1000|3 of 3|990 ± 10|20.0 ± 2.0 ms|never|2.5|1.00 ± 0.50 MiB",
 			"2|ext4|breach|1000|1 of 3|at least 990 ± 10|20.0 ± 2.0 ms|never|2.5|1.00 ± 0.50 MiB")},
-		{"the pair", sweep[1:2], lines("Change of memory of the router, margin 10 %:", "  fs ext4 against xfs", "cpus=2|worse|+20.0% (+15.0% to +25.0%)")},
+		{"the pair", sweep[1:2], lines("Change of memory of the router, margin 10%:", "  fs ext4 against xfs", "cpus=2|worse|+20.0% (+15.0% to +25.0%)")},
 		{"the end of the sweep", sweep[2:], lines("router held at every level in 1 of 2 cells. 2 cells: 1 pass, 1 breach.", "Record: runs/g")},
 	})
 
@@ -89,7 +89,7 @@ func TestGrid(t *testing.T) {
 	checkSections(t, []section{{"several levels", Grid(several, "runs/g")[:1], lines(
 		"  cpus=2, fs=xfs: pass", "level|held|per second|p50|p99|Gbit/s", "1000|3 of 3|990 ± 10|20.0 ± 2.0 ms|never|2.5", "2000|0 of 1|-|never|never|-",
 		"  cpus=2, fs=ext4: not run, the lab did not start")}})
-	if got := shown(pairs(several)); got != lines("Change of memory of the router, margin 10 %:", "  fs ext4 against xfs", "cpus=2 at 1000|worse|+20.0% (+15.0% to +25.0%)") {
+	if got := shown(pairs(several)); got != lines("Change of memory of the router, margin 10%:", "  fs ext4 against xfs", "cpus=2 at 1000|worse|+20.0% (+15.0% to +25.0%)") {
 		t.Errorf("a pair at one of several levels:\n%s", got)
 	}
 
@@ -101,7 +101,7 @@ func TestGrid(t *testing.T) {
 	list := Grid(unrun, "runs/g")
 	checkSections(t, []section{
 		{"a cell was not run", list[:1], lines("fs|verdict|level|held|per second|p50|p99", "xfs|pass|1000|3 of 3|990 ± 10|20.0 ± 2.0 ms|never", "ext4|not run|-|-|-|-|-", "  fs=ext4: the lab did not start")},
-		{"pairs of one key in one table", list[1:2], lines("Change of memory of the router, margin 10 %:", "fs ext4 against xfs|equivalent|+1.0%")},
+		{"pairs of one key in one table", list[1:2], lines("Change of memory of the router, margin 10%:", "fs ext4 against xfs|equivalent|+1.0%")},
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // lawSection shows the costs of an object. Only explain includes this program itself.
@@ -162,7 +163,7 @@ func lawDetails(x result.Law) []string {
 		add("based on %d %s of %d %s, from %s to %s %s", n, words.Noun(n, "measurement"), x.Levels, words.Noun(x.Levels, "level"), words.Short(x.Lowest), words.Short(x.Highest), x.XUnit)
 	}
 	if x.P != nil {
-		add("ranks: p = %.2g", *x.P)
+		add("ranks: p %s", number.P(*x.P))
 	}
 	if x.Misfit != nil {
 		add("mean deviation from the line: %s", words.Quantity(*x.Misfit, x.YUnit))

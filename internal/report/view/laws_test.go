@@ -73,7 +73,7 @@ func TestLawSection(t *testing.T) {
 		t.Errorf("details %q, want %q", got, want)
 	}
 	for _, c := range []struct{ refused, want string }{
-		{"the CPUs were 98 % busy", "processors busy"}, {"it used less than 1 s of CPU time", "too little CPU time to measure"},
+		{"the CPUs were 98% busy", "processors busy"}, {"it used less than 1 s of CPU time", "too little CPU time to measure"},
 		{"it is unknown", "not measured"}, {"programs keep memory", "too few levels"}, {"a fit needs 6 levels", "too few levels"}, {"no trend is shown", "no trend"}, {"another reason", "another reason"},
 	} {
 		if got := refusal(result.Law{Refused: c.refused}); got != c.want {

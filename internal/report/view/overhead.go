@@ -61,7 +61,7 @@ func overheadOf(o *result.Overhead, kind record.ObjectKind) *overheadTable {
 		return t
 	}
 	t.Notes = append(t.Notes, fmt.Sprintf("a %s is the average of those that the workload makes", object.One),
-		"in brackets 95 % intervals; one that includes 0 shows no cost")
+		"in brackets 95% intervals; one that includes 0 shows no cost")
 	if levels {
 		t.Notes = append(t.Notes, "memory is from the fit along the axis where there is one, else from what each step added; growth with time alone counts as the "+object.Many+"' too")
 	}

@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Page holds the content of a page, for its template.
@@ -151,7 +152,7 @@ func ratioOf(v, normal *float64) string {
 	if v == nil || normal == nil || *normal <= 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.3g", *v / *normal)
+	return number.Text(*v / *normal, 3)
 }
 
 func usedCPUs(used, seconds float64) string {
@@ -179,10 +180,10 @@ func factsOf(r result.Result, data chart.Data) []fact {
 		if l.ConfirmationsAsked > 0 {
 			note := "full steps from empty"
 			if l.Confirmations > 0 && l.PassProbability > 0 {
-				note = fmt.Sprintf("a further run passes with a probability of at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
+				note = fmt.Sprintf("a further run passes with a probability of at least %.0f%% (95%% confidence)", 100*l.PassProbability)
 			}
 			if at, within := estimateOf(l); at != "" {
-				add("95 % interval of the line", within, "half of the runs hold at "+at)
+				add("95% interval of the line", within, "half of the runs hold at "+at)
 			}
 			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}

@@ -71,8 +71,8 @@ func TestRunPage(t *testing.T) {
 	}
 	want := []fact{
 		{"Lowest failing level", "110", "pods/node"}, {"Sustained rate", "96.5", "a second, in the steps that held the line"},
-		{"95 % interval of the line", "99 to 111", "half of the runs hold at 105 pods/node"},
-		{"Confirmed", "3 of 3", "a further run passes with a probability of at least 37 % (95 % confidence)"},
+		{"95% interval of the line", "99 to 111", "half of the runs hold at 105 pods/node"},
+		{"Confirmed", "3 of 3", "a further run passes with a probability of at least 37% (95% confidence)"},
 	}
 	if len(p.Facts) < len(want) || !slices.Equal(p.Facts[:len(want)], want) {
 		t.Errorf("%+v, want %+v", p.Facts, want)
@@ -113,7 +113,7 @@ func TestFacts(t *testing.T) {
 func TestWordsOfTheTemplate(t *testing.T) {
 	w := Words()
 	call := func(name string, x float64) string { return w[name].(func(*float64) string)(&x) }
-	if got := call("busy", 1.234) + ", " + call("change", 0.1) + ", " + w["share"].(func(float64) string)(0.5) + ", " + w["confidence"].(func(float64) string)(0.05); got != "1.23, +10.0%, 50 %, 95 %" {
+	if got := call("busy", 1.234) + ", " + call("change", 0.1) + ", " + w["share"].(func(float64) string)(0.5) + ", " + w["confidence"].(func(float64) string)(0.05); got != "1.23, +10.0%, 50%, 95%" {
 		t.Errorf("%q", got)
 	}
 	if w["nodeSource"].(func() string)() != usage.SourcePlace || w["minus"].(func(a, b int64) int64)(5, 3) != 2 {
@@ -128,7 +128,7 @@ func TestWordsOfTheTemplate(t *testing.T) {
 	}
 	list := []result.Reason{{Count: 1}, {Count: 299}}
 	if shareOf(list[0], list) != 1 || shareOf(list[1], list) != 99 {
-		t.Errorf("%d %% and %d %%", shareOf(list[0], list), shareOf(list[1], list))
+		t.Errorf("%d%% and %d%%", shareOf(list[0], list), shareOf(list[1], list))
 	}
 	for verdict, want := range map[any]string{slo.Pass: "held", slo.Breached: "failed", stats.NotWorse: "not worse", slo.Invalid: "invalid"} {
 		if got := verdictWord(verdict); got != want {

@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Run returns a result for a terminal: a table of the steps, the reasons why objects were not ready, and
@@ -327,9 +328,9 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 	if verdict != slo.Pass || l.Confirmations == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(" (A further run there passes with a probability of at least %.0f %%, at 95 %% confidence.", 100*l.PassProbability)
+	text := fmt.Sprintf(" (A further run there passes with a probability of at least %.0f%%, at 95%% confidence.", 100*l.PassProbability)
 	if at, within := estimateOf(l); at != "" {
-		text += fmt.Sprintf(" Half of the runs hold at %s, 95 %% interval %s.", at, within)
+		text += fmt.Sprintf(" Half of the runs hold at %s, 95%% interval %s.", at, within)
 	}
 	return text + ")"
 }
@@ -341,7 +342,7 @@ func triedSentence(r result.Result) (text string) {
 		return ""
 	}
 	if at, within := estimateOf(r.LoadLine); at != "" {
-		text = fmt.Sprintf(" Half of the steps hold at %s, 95 %% interval %s.", at, within)
+		text = fmt.Sprintf(" Half of the steps hold at %s, 95%% interval %s.", at, within)
 	}
 	var tried []float64
 	for _, s := range r.Steps {
@@ -368,7 +369,7 @@ func estimateOf(l *result.LoadLine) (at, within string) {
 	if l.Estimate == nil || x == nil || x.Lo == nil || x.Hi == nil || l.Exact {
 		return "", ""
 	}
-	return fmt.Sprintf("%.4g %s", *l.Estimate, l.Unit), fmt.Sprintf("%.4g to %.4g", *x.Lo, *x.Hi)
+	return number.Text(*l.Estimate, 4) + " " + l.Unit, number.Text(*x.Lo, 4) + " to " + number.Text(*x.Hi, 4)
 }
 
 // confirmationsOf counts the deciding confirmations, or the planned ones before any.

@@ -87,7 +87,7 @@ func TestSentence(t *testing.T) {
 		return r
 	}
 	const confirmed = "Load line of pods: 100 pods/node, confirmed 3 of 3 from empty; 110 failed, bound by: Too many pods."
-	const means = " (A further run there passes with a probability of at least 37 %, at 95 % confidence.)"
+	const means = " (A further run there passes with a probability of at least 37%, at 95% confidence.)"
 	for _, c := range []struct {
 		why  string
 		of   result.Result
@@ -96,7 +96,7 @@ func TestSentence(t *testing.T) {
 		{"a line", line(nil), confirmed + means},
 		{"a line with its estimate", line(func(r *result.Result) {
 			r.LoadLine.Estimate, r.LoadLine.Interval = new(105.0), &result.Range{Lo: new(99.0), Hi: new(111.0)}
-		}), confirmed + " (A further run there passes with a probability of at least 37 %, at 95 % confidence. Half of the runs hold at 105 pods/node, 95 % interval 99 to 111.)"},
+		}), confirmed + " (A further run there passes with a probability of at least 37%, at 95% confidence. Half of the runs hold at 105 pods/node, 95% interval 99 to 111.)"},
 		{"an exact line has no estimate", line(func(r *result.Result) {
 			r.LoadLine.Estimate, r.LoadLine.Interval, r.LoadLine.Exact = new(105.0), &result.Range{Lo: new(99.0), Hi: new(111.0)}, true
 		}), confirmed + means},

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // trends shows each trend as a logarithmic chart with a row for each experiment.
@@ -75,7 +76,7 @@ func changeAt(t compare.Trend, point int) string {
 	if i < 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s from here on (p = %.2g)", words.Change(t.Changes[i].Change), t.Changes[i].P)
+	return fmt.Sprintf("%s from here on (p %s)", words.Change(t.Changes[i].Change), number.P(t.Changes[i].P))
 }
 
 func pointText(t compare.Trend, x compare.TrendPoint) string {
@@ -99,15 +100,15 @@ func pointText(t compare.Trend, x compare.TrendPoint) string {
 func tickText(v float64, unit string) string {
 	switch {
 	case unit == "s" && v < 0.001:
-		return fmt.Sprintf("%.4g µs", v*1e6)
+		return number.Text(v*1e6, 4) + " µs"
 	case unit == "s" && v < 1:
-		return fmt.Sprintf("%.4g ms", v*1e3)
+		return number.Text(v*1e3, 4) + " ms"
 	case unit == "s":
-		return fmt.Sprintf("%.4g s", v)
+		return number.Text(v, 4) + " s"
 	case unit == "B":
 		return words.Bytes(int64(v))
 	}
-	return fmt.Sprintf("%.4g", v)
+	return number.Text(v, 4)
 }
 
 func trendPage(in ComparisonInput) (Page, error) {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Rate writes a rate per second with one digit after the point, - where it is unknown.
@@ -28,7 +29,7 @@ func Known(v *float64, show func(float64) string) string {
 }
 
 // Number writes a level as people do.
-func Number(x float64) string { return fmt.Sprintf("%.10g", x) }
+func Number(x float64) string { return number.Text(x, 10) }
 
 // Seconds writes a duration in seconds with three significant digits and its unit.
 func Seconds(x float64) string {
@@ -72,7 +73,7 @@ func Percent(x any) string {
 	if !ok {
 		return "-"
 	}
-	return fmt.Sprintf("%.3g %%", v)
+	return number.Text(v, 3) + "%"
 }
 
 // Bytes writes a number of bytes with its unit.
@@ -121,6 +122,8 @@ func InUnit(x float64, unit string, number func(float64) string) string {
 		return Bytes(int64(math.Round(x)))
 	case "B/s":
 		return Bytes(int64(x)) + "/s"
+	case "%":
+		return number(x) + unit
 	}
 	return strings.TrimSpace(number(x) + " " + unit)
 }
@@ -130,7 +133,7 @@ func Short(x float64) string {
 	if a := math.Abs(x); a >= 100 && a < 1e9 {
 		return fmt.Sprintf("%.0f", x)
 	}
-	return fmt.Sprintf("%.3g", x)
+	return number.Text(x, 3)
 }
 
 // Quantity writes a figure of a law with its unit.
@@ -174,7 +177,7 @@ func Figure(x *float64, unit string) string {
 		if x >= 10_000 && x < 1e9 { // not as a power of ten
 			return fmt.Sprintf("%.0f", x)
 		}
-		return fmt.Sprintf("%.4g", x)
+		return number.Text(x, 4)
 	})
 }
 

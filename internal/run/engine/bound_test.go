@@ -166,7 +166,7 @@ func TestBoundFindsTheWidthOfAServer(t *testing.T) {
 		q.reset()
 		q.replies(5000)
 		if q.use() < 0.8 || q.queued() > 2*queueHigh {
-			t.Errorf("%d servers of %v with jitter %.2f: %.0f %% used, %.1f requests waited", width, q.service, q.jitter, 100*q.use(), q.queued())
+			t.Errorf("%d servers of %v with jitter %.2f: %.0f%% used, %.1f requests waited", width, q.service, q.jitter, 100*q.use(), q.queued())
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestBoundFollowsASlowerServer(t *testing.T) {
 		q.reset()
 		q.replies(4000)
 		if q.use() < 0.8 || q.queued() > 2*queueHigh {
-			t.Errorf("%d servers, four times slower: %.0f %% used, %.1f requests waited", width, 100*q.use(), q.queued())
+			t.Errorf("%d servers, four times slower: %.0f%% used, %.1f requests waited", width, 100*q.use(), q.queued())
 		}
 	}
 }
@@ -203,6 +203,6 @@ func TestBoundRecovers(t *testing.T) {
 	q.reset()
 	q.replies(1000)
 	if q.use() < 0.85 {
-		t.Errorf("%.0f %% used after the bound was halved twenty times", 100*q.use())
+		t.Errorf("%.0f%% used after the bound was halved twenty times", 100*q.use())
 	}
 }

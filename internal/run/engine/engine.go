@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 // Engine makes steps on one target.
@@ -445,11 +446,11 @@ func (r *run) tripped(ctx context.Context) (record.Guard, bool) {
 func (g Guard) at(value, was float64, because string) record.Guard {
 	unit := ""
 	if g.Percent {
-		unit = " %"
+		unit = "%"
 	}
-	message := fmt.Sprintf("%s is %.4g%s, and the guard's bound is %.4g%s", g.Name, value, unit, g.Bound, unit)
+	message := fmt.Sprintf("%s is %s%s, and the guard's bound is %s%s", g.Name, number.Text(value, 4), unit, number.Text(g.Bound, 4), unit)
 	if was != 0 {
-		message += fmt.Sprintf(" more than the %.4g%s before any load", was, unit)
+		message += fmt.Sprintf(" more than the %s%s before any load", number.Text(was, 4), unit)
 	}
 	return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message + because}
 }
@@ -550,7 +551,7 @@ func aboveNormal(measures, normal map[string]float64) []deviation {
 			slack = math.Max(was/2, 0.005)
 		}
 		if value > was+slack {
-			off = append(off, deviation{name, fmt.Sprintf("%s is %.4g, it was %.4g", name, value, was)})
+			off = append(off, deviation{name, fmt.Sprintf("%s is %s, it was %s", name, number.Text(value, 4), number.Text(was, 4))})
 		}
 	}
 	return off

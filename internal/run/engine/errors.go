@@ -19,8 +19,8 @@ func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(m
 
 // exceed reports whether the share of failed requests is above a bound in percent with a confidence of
 // 1-errorRisk: at most with that probability so many fail by chance where each fails with the probability
-// of the bound (the exact test by the binomial distribution; Clopper and Pearson, 1934). A bound of 5 %
-// takes 3 of 3 requests, 6 of 20 or 22 of 200, one of 50 % 11 of 11, 18 of 20 or 124 of 200.
+// of the bound (the exact test by the binomial distribution; Clopper and Pearson, 1934). A bound of 5%
+// takes 3 of 3 requests, 6 of 20 or 22 of 200, one of 50% 11 of 11, 18 of 20 or 124 of 200.
 func (o outcomes) exceed(bound float64) bool {
 	if o.failed == 0 {
 		return false

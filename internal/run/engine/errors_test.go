@@ -29,7 +29,7 @@ func TestTheShareOfErrorsExceedsABound(t *testing.T) {
 		{"eleven of eleven", outcomes{11, 11}, 50, true},
 		{"a bound of 0 allows no failure", outcomes{1000, 1}, 0, true},
 		{"and stops nothing that does not fail", outcomes{1000, 0}, 0, false},
-		{"a bound of 100 % allows everything", outcomes{1000, 1000}, 100, false},
+		{"a bound of 100% allows everything", outcomes{1000, 1000}, 100, false},
 	} {
 		if got := tt.seen.exceed(tt.bound); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.why, got, tt.want)
@@ -48,7 +48,7 @@ func TestExceedAgreesWithASum(t *testing.T) {
 				y, _ := math.Lgamma(float64(n - failed + 1))
 				tail += math.Exp(choose - x - y + float64(failed)*math.Log(p) + float64(n-failed)*math.Log(1-p))
 				if got := (outcomes{n, failed}).exceed(bound); got != (tail <= errorRisk) && math.Abs(tail/errorRisk-1) > 1e-9 {
-					t.Fatalf("%d of %d at %g %%: %v, the tail is %g", failed, n, bound, got, tail)
+					t.Fatalf("%d of %d at %g%%: %v, the tail is %g", failed, n, bound, got, tail)
 				}
 			}
 		}
@@ -78,7 +78,7 @@ func TestFalseAlarmsOfTheGuardOnErrors(t *testing.T) {
 				}
 			}
 			if got := float64(tripped) / float64(n); got > tt.most || perLook >= 200 && got < tt.least {
-				t.Errorf("%d requests in a look, of which %g %% fail: tripped in %.3f %% of the looks", perLook, 100*tt.share, 100*got)
+				t.Errorf("%d requests in a look, of which %g%% fail: tripped in %.3f%% of the looks", perLook, 100*tt.share, 100*got)
 			}
 		}
 	}

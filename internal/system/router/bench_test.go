@@ -105,7 +105,7 @@ const (
 )
 
 // paired reports the ratio of neighbours: its geometric mean, with the interval at
-// 95 % by Student's t of the logarithms.
+// 95% by Student's t of the logarithms.
 func paired(b *testing.B, name string, ratios []float64) {
 	logs := make([]float64, len(ratios))
 	for i, r := range ratios {

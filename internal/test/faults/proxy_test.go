@@ -252,7 +252,7 @@ func TestRulesDrawFromTheirSeed(t *testing.T) {
 		t.Errorf("seed 1 has drawn %s, then %s", a, b)
 	}
 	if n := len(strings.Fields(draw(rule, 1))); n < 30 || n > 70 {
-		t.Errorf("%d of 1000 were hit, for 5 %%", n)
+		t.Errorf("%d of 1000 were hit, for 5%%", n)
 	}
 	if got := draw(Rule{Nth: 3}, 1); got != "2 " {
 		t.Errorf("the third: %s", got)
@@ -263,7 +263,7 @@ func TestRulesDrawFromTheirSeed(t *testing.T) {
 	if got := draw(Rule{Until: 2 * time.Millisecond}, 1); got != "0 1 " {
 		t.Errorf("until 2 ms: %s", got)
 	}
-	if got, want := (Rule{On: Creates("pods"), Do: Busy(time.Second), Share: 0.05, Until: time.Minute}).String(), "429 with Retry-After (1s) on 5 % of create pods, from 0s until 1m0s"; got != want {
+	if got, want := (Rule{On: Creates("pods"), Do: Busy(time.Second), Share: 0.05, Until: time.Minute}).String(), "429 with Retry-After (1s) on 5% of create pods, from 0s until 1m0s"; got != want {
 		t.Errorf("a rule is %q, want %q", got, want)
 	}
 }

@@ -212,14 +212,14 @@ func (m Match) String() string {
 	return of
 }
 
-// String returns the rule for a reader: 503 on 5 % of create pods.
+// String returns the rule for a reader: 503 on 5% of create pods.
 func (r Rule) String() string {
 	text := r.Do.String() + " on "
 	switch {
 	case r.Nth > 0:
 		text += fmt.Sprintf("number %d of ", r.Nth)
 	case r.Share > 0 && r.Share < 1:
-		text += fmt.Sprintf("%.3g %% of ", 100*r.Share)
+		text += fmt.Sprintf("%.3g%% of ", 100*r.Share)
 	}
 	text += r.On.String()
 	if r.Most > 0 {

@@ -132,7 +132,7 @@ func (o others) until(later others) (used float64, names string) {
 	slices.SortFunc(list, func(a, b int) int { return cmp.Compare(by[b], by[a]) })
 	var text []string
 	for _, pid := range list[:min(len(list), 3)] {
-		text = append(text, fmt.Sprintf("%s (process %d) %.0f %%", later.name[pid], pid, 100*by[pid]))
+		text = append(text, fmt.Sprintf("%s (process %d) %.0f%%", later.name[pid], pid, 100*by[pid]))
 	}
 	return used, strings.Join(text, ", ")
 }

@@ -100,8 +100,8 @@ func TestLinesAreEstimates(t *testing.T) {
 		if wrong > few(pairs, 0.05) {
 			t.Errorf("width %g: %d of %d pairs of equal plans are better or worse", width, wrong, pairs)
 		}
-		add(fmt.Sprintf("interval of a line, width %g %% (sim)", 100*width), fmt.Sprintf("%d soft limits from 100 to 500, logistic", n), "at least 94 %", "%.1f %% of %d hold it", 100*float64(covered)/float64(found), found)
-		add(fmt.Sprintf("equal plans compared, width %g %% (sim)", 100*width), fmt.Sprintf("%d searches of one limit", n), "at most 5 % better or worse", "%d of %d pairs", wrong, pairs)
+		add(fmt.Sprintf("interval of a line, width %g%% (sim)", 100*width), fmt.Sprintf("%d soft limits from 100 to 500, logistic", n), "at least 94%", "%.1f%% of %d hold it", 100*float64(covered)/float64(found), found)
+		add(fmt.Sprintf("equal plans compared, width %g%% (sim)", 100*width), fmt.Sprintf("%d searches of one limit", n), "at most 5% better or worse", "%d of %d pairs", wrong, pairs)
 	}
 	rng := rand.New(rand.NewPCG(26, 1))
 	exact := 0
@@ -204,8 +204,8 @@ func TestSteadyRates(t *testing.T) {
 		if alarms > few(n, 0.01) || misses > few(n, 0.05) {
 			t.Errorf("at %g a second: %d of %d steady rates grow, %d of %d that grow are steady", rate, alarms, n, misses, n)
 		}
-		add(fmt.Sprintf("notSteady, false alarms at %g/s (sim)", rate), fmt.Sprintf("%d holds at 95 %% of the capacity, random arrivals", n), "at most 1 %", "%d: %.2f %%", alarms, 100*float64(alarms)/float64(n))
-		add(fmt.Sprintf("notSteady, misses at %g/s (sim)", rate), fmt.Sprintf("%d holds at 103 %% of it, made longer while undecided", n), "at most 5 %", "%d: %.2f %%; %d stay undecided", misses, 100*float64(misses)/float64(n), open)
+		add(fmt.Sprintf("notSteady, false alarms at %g/s (sim)", rate), fmt.Sprintf("%d holds at 95%% of the capacity, random arrivals", n), "at most 1%", "%d: %.2f%%", alarms, 100*float64(alarms)/float64(n))
+		add(fmt.Sprintf("notSteady, misses at %g/s (sim)", rate), fmt.Sprintf("%d holds at 103%% of it, made longer while undecided", n), "at most 5%", "%d: %.2f%%; %d stay undecided", misses, 100*float64(misses)/float64(n), open)
 	}
 }
 
@@ -233,14 +233,14 @@ func TestUntilDecided(t *testing.T) {
 	if missed > few(n, 0.05) {
 		t.Errorf("of %d comparisons %d leave the truth out at some look", n, missed)
 	}
-	add("until decided, miscoverage at any look (sim)", fmt.Sprintf("%d series of 30 blocks", n), "at most 5.2 %", "%.2f %%", 100*float64(missed)/float64(n))
+	add("until decided, miscoverage at any look (sim)", fmt.Sprintf("%d series of 30 blocks", n), "at most 5.2%", "%.2f%%", 100*float64(missed)/float64(n))
 
 	n = trials(1000)
 	for _, c := range []struct {
 		why    string
 		change float64
 		want   stats.Verdict
-	}{{"+10 %", 0.10, stats.Worse}, {"no change", 0, stats.Equivalent}} {
+	}{{"+10%", 0.10, stats.Worse}, {"no change", 0, stats.Equivalent}} {
 		decided, blocks := 0, 0
 		for range n {
 			a, b := slices.Repeat([]float64{1}, 30), make([]float64, 30)
@@ -258,6 +258,6 @@ func TestUntilDecided(t *testing.T) {
 		if n-decided > few(n, 0.05) {
 			t.Errorf("%s: %d of %d are %s", c.why, decided, n, c.want)
 		}
-		add(fmt.Sprintf("until decided, %s (sim)", c.why), "a spread of 6 %, margin 5 %, at most 30 blocks", "at least 95 % "+string(c.want), "%.1f %% of %d, after %.1f blocks", 100*float64(decided)/float64(n), n, float64(blocks)/float64(n))
+		add(fmt.Sprintf("until decided, %s (sim)", c.why), "a spread of 6%, margin 5%, at most 30 blocks", "at least 95% "+string(c.want), "%.1f%% of %d, after %.1f blocks", 100*float64(decided)/float64(n), n, float64(blocks)/float64(n))
 	}
 }

@@ -152,7 +152,7 @@ func TestHardLimits(t *testing.T) {
 
 // A soft limit has no one level: a fill at 60 fails in half of all cases, by a
 // logistic curve. What is confirmed three times out of three must hold with a
-// probability of at least 37 % in 95 % of cases.
+// probability of at least 37% in 95% of cases.
 func TestSoftLimits(t *testing.T) {
 	const at, width, runs = 60.0, 2.0, 12
 	passes := func(level float64) float64 { return 1 - 1/(1+math.Exp(-(level-at)/width)) }
@@ -172,7 +172,7 @@ func TestSoftLimits(t *testing.T) {
 			wrong++
 		}
 	}
-	if wrong > 2 { // of 12, 2 or fewer have 98 % of the probability at 5 % each
+	if wrong > 2 { // of 12, 2 or fewer have 98% of the probability at 5% each
 		t.Errorf("%d of %d confirmed lines hold with less than is stated", wrong, confirmed)
 	}
 	if confirmed < runs/2 {
@@ -245,7 +245,7 @@ func TestArmsThatAreTheSame(t *testing.T) {
 	if wrong > few(pairs, 0.05) {
 		t.Errorf("of %d pairs of arms that are the same %d are called better or worse", pairs, wrong)
 	}
-	add("arms that are the same (sim)", "until decided, 4 to 30 blocks of 60 objects each, log-normal, margin 0.01 %", "at most 33 of 400 better or worse", "%d of %d: %d better, %d worse", wrong, pairs, found["better"], found["worse"])
+	add("arms that are the same (sim)", "until decided, 4 to 30 blocks of 60 objects each, log-normal, margin 0.01%", "at most 33 of 400 better or worse", "%d of %d: %d better, %d worse", wrong, pairs, found["better"], found["worse"])
 }
 
 func TestIntervalsCover(t *testing.T) {
@@ -276,7 +276,7 @@ func TestIntervalsCover(t *testing.T) {
 			t.Errorf("intervals of p%g cover the truth in %d of %d cases", 100*q, k, runs)
 		}
 	}
-	add("coverage of 95 % intervals", "p50 and p90 of streams: 20 log-normal parts of 150, a fifth of the variance between parts", "at least 94 %", "p50 %.1f %%, p90 %.1f %%", 100*float64(covered[0.5])/runs, 100*float64(covered[0.9])/runs)
+	add("coverage of 95% intervals", "p50 and p90 of streams: 20 log-normal parts of 150, a fifth of the variance between parts", "at least 94%", "p50%.1f%%, p90%.1f%%", 100*float64(covered[0.5])/runs, 100*float64(covered[0.9])/runs)
 }
 
 // Delays planted on pods are found again, each for itself. How soon is a matter
@@ -320,7 +320,7 @@ func TestMeasuredDelays(t *testing.T) {
 			}
 			s := stats.NewSample(off, 0)
 			p50, p99, least, follows := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off), stat.Correlation(found, planted, nil)
-			text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
+			text := fmt.Sprintf("%d measured, median %.1f ms, p99%.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
 			t.Logf("%s, correlation %.3f; %q", text, follows, result.Warnings)
 			if len(rows) != load.pods {
 				t.Fatalf("%d pods were asked for: %s", load.pods, text)
@@ -348,7 +348,7 @@ func TestMeasuredDelays(t *testing.T) {
 			if !load.bound {
 				lagBound = "shown without a bound"
 			}
-			add(fmt.Sprintf("watch lag at %d pods/s (lab)", load.pace), "canaries on the same watch", lagBound, "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
+			add(fmt.Sprintf("watch lag at %d pods/s (lab)", load.pace), "canaries on the same watch", lagBound, "p50%.1f ms, p99%.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
 			if *lag.P99 > 0.25 && load.bound {
 				quiet.Needed(t)
 				t.Errorf("watch lag p99 %v s", *lag.P99)

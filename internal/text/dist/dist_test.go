@@ -62,7 +62,7 @@ func TestAtHasTheStatedQuantiles(t *testing.T) {
 	near := func(what string, got, want, tolerance float64) {
 		t.Helper()
 		if math.Abs(got-want) > tolerance*want {
-			t.Errorf("%s = %.4f s, want %.4f s within %.0f %%", what, got, want, 100*tolerance)
+			t.Errorf("%s = %.4f s, want %.4f s within %.0f%%", what, got, want, 100*tolerance)
 		}
 	}
 	u := draw(Dist{Uniform, 500 * time.Millisecond, 1500 * time.Millisecond})

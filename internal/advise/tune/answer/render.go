@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/text/number"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // Formats lists the forms in which Render shows an answer.
@@ -218,8 +219,19 @@ func shown(v any, unit string) string {
 			return param.Rate(math.Round(f/unit) * unit).String()
 		}
 		if s = param.Trim(f); len(s) > 12 {
-			s = strconv.FormatFloat(f, 'g', 6, 64)
+			s = number.Text(f, 6)
 		}
+	}
+	if n, ok := v.(int64); ok && unit == "B" && n >= 1<<20 {
+		switch {
+		case n%(1<<20) == 0:
+			return size.Text(n)
+		case n >= 1<<30:
+			return number.Text(float64(n)/(1<<30), 4) + " GiB"
+		}
+	}
+	if unit == "%" {
+		return s + unit
 	}
 	if unit != "" {
 		s += " " + unit

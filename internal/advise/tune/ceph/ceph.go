@@ -76,7 +76,7 @@ func Tune(p Ceph) (*answer.Answer, error) {
 		placed += t.placementGroups(pool)
 	}
 	if total := shares(t.pools); len(p.Pools) > 0 && total < 0.999 {
-		t.Warn("the pools' shares come to %s %%: the rest of the target is left to pools that are not named", param.Trim(math.Round(total*1000)/10))
+		t.Warn("the pools' shares come to %s%%: the rest of the target is left to pools that are not named", param.Trim(math.Round(total*1000)/10))
 	}
 	perOSD := placed / float64(p.OSDs.Value)
 	t.Figure("pgPerOSD", math.Round(perOSD*10)/10, "", "copies of all placement groups named here, for each OSD")
@@ -141,7 +141,7 @@ func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	}
 	t.Step("placement groups"+of+" = target x OSDs x share / copies", numbers, "V12", "ceph-pgcalc")
 	t.Step("the document: 2^round(log2(x))", fmt.Sprintf("2^round(%.3f) = %d", math.Log2(max(ideal, 1)), document), "V12")
-	how := "the calculator: nearest power of two, the next one where that is more than 25 % below, at least OSDs / copies"
+	how := "the calculator: nearest power of two, the next one where that is more than 25% below, at least OSDs / copies"
 	if floored {
 		how += fmt.Sprintf(" (here the floor, %s)", param.Trim(math.Round(float64(t.OSDs.Value)/float64(size)*100)/100))
 	}
@@ -163,7 +163,7 @@ func (t *cephTuner) placementGroups(pool CephPool) float64 {
 	return float64(use) * float64(size)
 }
 
-// calculatorPGs rounds as the official calculator does: to the nearest power of two, or up from 25 % below.
+// calculatorPGs rounds as the official calculator does: to the nearest power of two, or up from 25% below.
 func calculatorPGs(ideal, floor float64) (groups int64, floored bool) {
 	if ideal < floor {
 		ideal, floored = floor, true
@@ -194,7 +194,7 @@ func checkPools(pools []CephPool) error {
 		seen[p.Name] = true
 	}
 	if total := shares(pools); total > 1.0001 {
-		return param.Bad("pool", "shares are of all data", "the shares come to %s %%", param.Trim(math.Round(total*1000)/10))
+		return param.Bad("pool", "shares are of all data", "the shares come to %s%%", param.Trim(math.Round(total*1000)/10))
 	}
 	return nil
 }
@@ -251,6 +251,6 @@ func (t *cephTuner) writes() {
 		return
 	}
 	share := 1 - float64(3-n)/3
-	t.Step("added latency of writes under load = 88 % with 3 copies, a third less for each copy fewer", fmt.Sprintf("88 %% x (1 - %d/3) = %.0f %%", 3-n, 88*share), "V29")
+	t.Step("added latency of writes under load = 88% with 3 copies, a third less for each copy fewer", fmt.Sprintf("88%% x (1 - %d/3) = %.0f%%", 3-n, 88*share), "V29")
 	t.Figure("writeLatencyAdded", math.Round(88*share), "%", "at most, under the document's load of 1000 IOPS for each machine")
 }

@@ -285,7 +285,7 @@ func (t *kubeletTuner) formula() reservation {
 		rest -= part
 	}
 	cores := max(0.5, 0.06+0.012*(t.Cores.Value-1))
-	t.Step("memory = 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest", fmt.Sprintf("of %.1f GiB: %.2f GiB", gib, memory), "openshift-sizing")
+	t.Step("memory = 25% of the first 4 GiB, 20% of the next 4, 10% of the next 8, 6% of the next 112, 2% of the rest", fmt.Sprintf("of %.1f GiB: %.2f GiB", gib, memory), "openshift-sizing")
 	t.Step("CPU = 0.06 + 0.012 x (cores - 1), at least 0.5", fmt.Sprintf("0.06 + 0.012 x %s = %.2f", param.Trim(t.Cores.Value-1), cores), "openshift-sizing")
 	t.Warn("this rule knows the node's size, not its number of pods: measure the components at the density that is meant (D14)")
 	return reservation{cores, param.Bytes(memory * (1 << 30))}

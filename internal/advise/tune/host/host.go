@@ -399,7 +399,7 @@ func (t *hostTuner) skew(grown []SoftnetCPU, packets uint64) {
 	}
 	most := slices.MaxFunc(grown, func(x, y SoftnetCPU) int { return cmp.Compare(x.Processed, y.Processed) })
 	if share := float64(most.Processed) / float64(packets); share > 0.5 {
-		t.Find(answer.Finding{Grade: answer.Advice, What: fmt.Sprintf("CPU %d: share of all packets", most.CPU), Now: fmt.Sprintf("%.0f %% of %d CPUs", 100*share, len(grown)), Wanted: "spread",
+		t.Find(answer.Finding{Grade: answer.Advice, What: fmt.Sprintf("CPU %d: share of all packets", most.CPU), Now: fmt.Sprintf("%.0f%% of %d CPUs", 100*share, len(grown)), Wanted: "spread",
 			Cost: "one CPU receives for the host while others idle", Remedy: "more queues, and interrupts spread over CPUs of the NIC's NUMA node: plimsoll tune network"})
 	}
 }
@@ -489,9 +489,9 @@ func (t *hostTuner) usage() {
 	const full = 0.75
 	say := func(what string, used, limit int64, cost, remedy string) {
 		share := float64(used) / float64(limit)
-		finding := answer.Finding{Grade: answer.OK, What: what, Now: fmt.Sprintf("%s of %s, %.0f %%", param.Grouped(used), param.Grouped(limit), 100*share)}
+		finding := answer.Finding{Grade: answer.OK, What: what, Now: fmt.Sprintf("%s of %s, %.0f%%", param.Grouped(used), param.Grouped(limit), 100*share)}
 		if share > full {
-			finding.Grade, finding.Wanted, finding.Cost, finding.Remedy = answer.Change, "at most 75 %", cost, remedy
+			finding.Grade, finding.Wanted, finding.Cost, finding.Remedy = answer.Change, "at most 75%", cost, remedy
 		}
 		t.Find(finding)
 	}

@@ -102,10 +102,10 @@ func (t *networkTuner) cost() {
 		for _, f := range c.Figures {
 			text := f.Name + " is unknown"
 			if f.Change != nil {
-				text = fmt.Sprintf("%s %+.1f %%", f.Name, 100**f.Change)
+				text = fmt.Sprintf("%s %+.1f%%", f.Name, 100**f.Change)
 			}
 			if f.Lo != nil && f.Hi != nil {
-				text += fmt.Sprintf(" (%+.1f to %+.1f %%)", 100**f.Lo, 100**f.Hi)
+				text += fmt.Sprintf(" (%+.1f to %+.1f%%)", 100**f.Lo, 100**f.Hi)
 			}
 			now = append(now, text+", "+f.Verdict)
 			if !slices.Contains([]string{"better", "equivalent", "notWorse"}, f.Verdict) {
@@ -221,13 +221,13 @@ func (t *networkTuner) mtu() int64 {
 	t.Figure("podMTU", pod, "B", "longer packets are cut into two, or lost")
 	t.Figure("overhead", n, "B/packet", "")
 	share, packets := goodput(t.MTU.Value, pod, t.Link.Value)
-	t.Step("share of the link for data = (MTU of pods - 52 of TCP and IP) / (MTU of the link + 38 of Ethernet)", fmt.Sprintf("(%d - 52) / (%d + 38) = %.1f %%", pod, t.MTU.Value, 100*share), "R12")
-	t.Figure("goodput", math.Round(share*float64(t.Link.Value)), "bit/s", fmt.Sprintf("TCP data at most, %.1f %% of the link", 100*share))
+	t.Step("share of the link for data = (MTU of pods - 52 of TCP and IP) / (MTU of the link + 38 of Ethernet)", fmt.Sprintf("(%d - 52) / (%d + 38) = %.1f%%", pod, t.MTU.Value, 100*share), "R12")
+	t.Figure("goodput", math.Round(share*float64(t.Link.Value)), "bit/s", fmt.Sprintf("TCP data at most, %.1f%% of the link", 100*share))
 	t.Figure("packetsPerSecond", math.Round(packets), "packets/s", "at full speed: what CPUs have to handle without offloads")
 	const jumbo = 9000
 	if t.MTU.Value < jumbo && t.Link.Value > 1e9 {
 		jShare, jPackets := goodput(jumbo, jumbo-n, t.Link.Value)
-		t.Find(answer.Finding{Grade: answer.Change, What: "MTU of the link", Now: fmt.Sprint(t.MTU.Value), Wanted: "9000 (jumbo frames), if every switch and node on the way has them", Cost: fmt.Sprintf("%.1f times the packets for the same data, %.1f %% of the link for data instead of %.1f %%", packets/jPackets*jShare/share, 100*share, 100*jShare),
+		t.Find(answer.Finding{Grade: answer.Change, What: "MTU of the link", Now: fmt.Sprint(t.MTU.Value), Wanted: "9000 (jumbo frames), if every switch and node on the way has them", Cost: fmt.Sprintf("%.1f times the packets for the same data, %.1f%% of the link for data instead of %.1f%%", packets/jPackets*jShare/share, 100*share, 100*jShare),
 			Remedy: fmt.Sprintf("MTU 9000 on every node, %d for pods", jumbo-n)})
 	}
 	if t.IPsec.Value {

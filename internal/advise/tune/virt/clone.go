@@ -167,7 +167,7 @@ func (t *virtTuner) cloneBulks() {
 		t.Figure("bulkOverhead", math.Round(m.Bulk*10)/10, "s", "that a bulk costs besides")
 		t.Figure("clonePenalty", math.Round(m.Penalty*1e6)/1e6, "", "by which each clone that waits beyond the workers slows the others, as a share; three sizes of bulk or more tell it")
 		if worst > 0.25 {
-			t.Warn("the model misses a reading by %.0f %%: take what it says of other bulks with care; parameters that were given (--flatten, --clone-work, --clone-workers) may not be those of the storage that was measured", 100*worst)
+			t.Warn("the model misses a reading by %.0f%%: take what it says of other bulks with care; parameters that were given (--flatten, --clone-work, --clone-workers) may not be those of the storage that was measured", 100*worst)
 		}
 	}
 	type choice struct {
@@ -196,7 +196,7 @@ func (t *virtTuner) cloneBulks() {
 	if flattened > held {
 		t.Find(answer.Finding{Grade: answer.Change, What: "flattening", Now: seconds(flattened), Wanted: "none", Cost: "it takes longer than the clones themselves, whatever the size of the bulks", Remedy: fmt.Sprintf("%d golden images", parents)})
 	}
-	t.Figure("bulk", int64(best.bulk), "clones", "the smallest within 1 % of the fastest of those compared")
+	t.Figure("bulk", int64(best.bulk), "clones", "the smallest within 1% of the fastest of those compared")
 	t.Figure("cloneTime", math.Round(best.total), "s", "of all clones, in bulks of that size")
 	t.Figure("cloneTimeAtOnce", math.Round(m.Total(int(t.Clones.Value), int(t.Clones.Value))), "s", "all at once")
 	t.Figure("cloneTimeDocument", math.Round(m.Total(int(t.Clones.Value), min(100, int(t.Clones.Value)))), "s", "in the document's bulks of 100")

@@ -65,7 +65,7 @@ func TestCalibrateFindsWhatWasPlanted(t *testing.T) {
 		start.Lock, start.Bulk, start.Penalty = 0, 2, 0
 		got, worst := start.Calibrate(readings, true)
 		if math.Abs(got.Lock-planted.Lock) > 0.1*planted.Lock || worst > 0.03 {
-			t.Errorf("planted %+v, found %+v, worst %.1f %%", planted, got, 100*worst)
+			t.Errorf("planted %+v, found %+v, worst %.1f%%", planted, got, 100*worst)
 		}
 		// What it is for: the best bulk is as good as with what was planted.
 		bestBulk := func(m CloneModel) (best int) {

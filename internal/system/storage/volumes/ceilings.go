@@ -122,7 +122,7 @@ func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTa
 		}
 		table.Ceilings = append(table.Ceilings, row)
 	}
-	add("memory", "memory", "bytes", record.CeilingHard, f.memory*mostMemory/100, fmt.Sprintf("guard %s: GlusterFS uses %d %% of the memory", measureMemory, mostMemory), measureMemory, "available memory, or the parameter memory",
+	add("memory", "memory", "bytes", record.CeilingHard, f.memory*mostMemory/100, fmt.Sprintf("guard %s: GlusterFS uses %d%% of the memory", measureMemory, mostMemory), measureMemory, "available memory, or the parameter memory",
 		"", func(n needs) float64 { return n.memory })
 	add("ports", "ports for bricks of a server", "ports", record.CeilingHard, f.ports, startFailed+": every port for bricks is in use", startFailed, "GlusterFS, base-port and max-port", "",
 		func(n needs) float64 { return n.processes })

@@ -280,9 +280,9 @@ func TestTuneNetworkFromARecord(t *testing.T) {
 		want                        []string
 	}{
 		{"two arms", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitHeld,
-			[]string{"cost of vxlan at MTU 9000", "CPU per 1000 requests +25.0 % (+20.0 to +30.0 %), worse", "at 2000 rate", "9000 - 50 = 8950"}},
+			[]string{"cost of vxlan at MTU 9000", "CPU per 1000 requests +25.0% (+20.0 to +30.0%), worse", "at 2000 rate", "9000 - 50 = 8950"}},
 		{"two figures", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "primary": {` + figure + `}, "metrics": [{"verdict": "worse", "figure": {` + figure + `}}, {"verdict": "equivalent", "figure": {"metric": "Response p50", "change": 0.01}}]}]}`, false, process.ExitHeld,
-			[]string{"+25.0 % (+20.0 to +30.0 %), worse; Response p50 +1.0 %, equivalent"}},
+			[]string{"+25.0% (+20.0 to +30.0%), worse; Response p50 +1.0%, equivalent"}},
 		{"a grid: the pair whose path differs", "network-path", "vary: {path: [direct, vxlan], mtu: [9000]}", cells + `"pairs": [{"key": "path", "baseline": "d", "arm": "v", "level": 500, "verdict": "worse", "figure": {` + figure + `}}, {"key": "mtu", "baseline": "v", "arm": "s", "verdict": "worse", "figure": {` + figure + `}}]`, true, process.ExitHeld,
 			[]string{"cost of vxlan at MTU 9000", "at 500 rate"}},
 		{"arms of one path", "network-path", "", `"comparison": {"baseline": "on", "arms": {"on": {}, "off": {"gso": "off"}}, "levels": [{"level": 2000, "arm": "off", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitUsage, []string{"compares no path with a direct one", "--vary path=direct,vxlan"}},

@@ -289,7 +289,7 @@ func TestStoresThatFail(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		stop(syscall.SIGCONT)
 	})
-	if !slices.Equal(names, []string{"writes-stood-still"}) || !strings.Contains(r.Diagnosis[0].Evidence, "etcd used 0.0 % of the CPUs meanwhile") || r.BrokeFirst.Breach.Kind != result.BreachStandstill {
+	if !slices.Equal(names, []string{"writes-stood-still"}) || !strings.Contains(r.Diagnosis[0].Evidence, "etcd used 0.0% of the CPUs meanwhile") || r.BrokeFirst.Breach.Kind != result.BreachStandstill {
 		t.Errorf("an etcd that was stopped: %q, first %+v", names, r.BrokeFirst.Breach)
 	}
 	full := storeAlarm(t, filepath.Dir(strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "stores").Stdout)), etcd)

@@ -59,7 +59,7 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 	}
 }
 
-// A link that carries no more than a rate is found, to 3 %, and named. With offloads off
+// A link that carries no more than a rate is found, to 3%, and named. With offloads off
 // each packet crosses by itself, so that the headers that a path adds to a packet follow
 // from bytes and packets: 66 bytes of Ethernet, IPv4 and TCP with its times.
 func TestMeasuredANetworkLinksRate(t *testing.T) {
@@ -106,7 +106,7 @@ func bulkStep(t *testing.T, p *harness.Program, out, bound string, set ...string
 }
 
 // What is planted in one arm is found by a comparison with the plain path, and named: a
-// time of the server by the latency of answers, the rate of a link, to 3 %, by the share
+// time of the server by the latency of answers, the rate of a link, to 3%, by the share
 // of it that is in use, and loss by the segments that were sent again. Loads are closed
 // loops, whose latencies a busy machine does not change by as much.
 func TestWhatIsPlantedInANetworkPathIsFound(t *testing.T) {
@@ -164,7 +164,7 @@ func againOf(s result.Step) float64 {
 }
 
 // Arms that are the same are seldom better or worse than each other. With 12 pairs at
-// an error rate of 5 % more than 3 are one chance in 500; docs/network.md has 200.
+// an error rate of 5% more than 3 are one chance in 500; docs/network.md has 200.
 func TestNetworkPathsThatAreTheSame(t *testing.T) {
 	suite.Long(t, "a hundred loads")
 	p := networkProgram(t)

@@ -55,7 +55,7 @@ func TestEveryFlagChangesAnExperiment(t *testing.T) {
 		"explain":      {base: limit, flag: "--explain", shows: `Why each level was chosen`},
 		"from":         {base: limit, flag: "--from 5", shows: `(?m)^ +1 +ramp +5 `},
 		"goal":         {base: sweep, flag: "--goal fast=Ready_p99_<=_1s", shows: `goal fast \(Ready p99 <= 1s\): pass`},
-		"guard":        {base: sweep, flag: "--guard apiErrors=1%", shows: `the load stops when apiErrors is 1 %`},
+		"guard":        {base: sweep, flag: "--guard apiErrors=1%", shows: `the load stops when apiErrors is 1%`},
 		"guard-query":  {base: sweep, flag: "--guard-query query_'up'_<_1", plan: `- query 'up' < 1`},
 		"hold":         {base: sweep, flag: "--hold 7s", shows: `"seconds": 7\.`},
 		"hold-max":     {base: rate, flag: "--hold-max 7s", plan: `holdMax: 7s`},

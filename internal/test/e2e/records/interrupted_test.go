@@ -107,7 +107,7 @@ func TestWhatACutComparisonDecides(t *testing.T) {
 		signal   syscall.Signal
 		verdict  string
 		blocks   int     // that were judged
-		fixed    float64 // Student's bound at 95 % for as many
+		fixed    float64 // Student's bound at 95% for as many
 	}{
 		{"one block, however different", "latency=constant:500ms", 3, syscall.SIGTERM, "inconclusive", 0, 0},
 		{"three and a half blocks, far apart", "latency=constant:250ms", 7, syscall.SIGTERM, "worse", 3, 4.303},

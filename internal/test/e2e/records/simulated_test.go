@@ -246,7 +246,7 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		got := e2e.Command(t, nil, "sweep", "simulated", "--levels", "3", "--guard", "apiErrors=5%", "--guard", "placesNotReady=1", "--out", filepath.Join(t.TempDir(), "run"))
 		before, _, started := strings.Cut(got.Stderr, "sweep 3\n")
-		if want := "the load stops when apiErrors is 5 % (requests that failed for good, with 99.9 % confidence), or placesNotReady is 1 (places that are not ready)"; !started || !strings.Contains(before, want) {
+		if want := "the load stops when apiErrors is 5% (requests that failed for good, with 99.9% confidence), or placesNotReady is 1 (places that are not ready)"; !started || !strings.Contains(before, want) {
 			t.Errorf("exit code %d, want %q before the first step:\n%s", got.Code, want, got.Stderr)
 		}
 	})
