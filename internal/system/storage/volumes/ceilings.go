@@ -80,7 +80,7 @@ func (s settings) needsOf(n int) needs {
 	bricks, servers := float64(n), float64(s.gluster.Replica)
 	x := needs{processes: bricks, bricksOfOne: min(bricks, 1)}
 	if s.gluster.Multiplex {
-		most := float64(s.maxBricks())
+		most := float64(cmp.Or(s.gluster.MaxBricks, gluster.DefaultMaxBricks))
 		kinds := float64(min(max(s.distinct, 1), n))
 		x.processes = kinds * math.Ceil(bricks/max(kinds, 1)/most)
 		x.bricksOfOne = math.Ceil(bricks / max(x.processes, 1))
@@ -94,17 +94,9 @@ func (s settings) needsOf(n int) needs {
 	return x
 }
 
-// maxBricks returns the most bricks of a process with multiplexing.
-func (s settings) maxBricks() int {
-	if s.gluster.MaxBricks > 0 {
-		return s.gluster.MaxBricks
-	}
-	return gluster.DefaultMaxBricks
-}
-
 const (
 	mostCounted = 1_000_000
-	published   = 1000 // published is the largest number of volumes in published measurements
+	published   = 1000 // largest number of volumes in published measurements
 )
 
 // ceilingsOf computes how many volumes are possible by the machine's limits and the measured needs.
@@ -138,7 +130,7 @@ func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTa
 		From: "Container-native GlusterFS and brick multiplexing", Note: "stay inside the number that your release supports",
 	})
 	if s.gluster.Multiplex {
-		most := float64(s.maxBricks())
+		most := float64(cmp.Or(s.gluster.MaxBricks, gluster.DefaultMaxBricks))
 		table.Ceilings = append(table.Ceilings, record.Ceiling{
 			Name: "maxBricksPerProcess", What: "bricks that a process serves", Class: record.CeilingUnbound, Limit: &most, Unit: "bricks", From: "cluster.max-bricks-per-process",
 			Note: fmt.Sprintf("further bricks start further processes: %d volumes take %g on each server", published, s.needsOf(published).processes),
